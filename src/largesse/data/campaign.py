@@ -1,0 +1,212 @@
+"""The campaign file: one small TOML that names columns, levels, costs and budget.
+
+`read_campaign` checks all of it and names everything that is wrong together; `Campaign.text` writes it back with every
+default spelt out, so that a run folder says exactly what was run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from largesse.errors import InputError, Problem, nearest, refuse
+from largesse.records import Levels
+
+ROLES = ("level", "response", "propensity", "logger", "cluster", "weight", "customer")
+TOP = ("title", "unit", "log", "customers", "out")
+SECTIONS = {
+    "columns": (*ROLES, "features"),
+    "levels": ("costs", "names", "doses", "on_redemption"),
+    "plan": ("budget", "total"),
+    "model": ("name", "seed"),
+}
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What to read, how to read it, what may be spent and how to learn."""
+
+    log: str
+    levels: Levels
+    columns: dict[str, str]  # role → column, for the roles that are given
+    features: tuple[str, ...] | None = None
+    customers: str | None = None
+    budget: float | None = None  # average per customer
+    total: float | None = None  # or for all of them together
+    model: str = "auto"
+    seed: int = 0
+    title: str = "Campaign"
+    unit: str = ""
+    out: str | None = field(default=None, compare=False)
+
+    @property
+    def text(self) -> str:
+        """The campaign as TOML, every default spelt out; where it is written to is not part of it."""
+        lines = [f"title = {_toml(self.title)}", f"unit = {_toml(self.unit)}", f"log = {_toml(self.log)}"]
+        if self.customers is not None:
+            lines.append(f"customers = {_toml(self.customers)}")
+        lines += ["", "[columns]", *(f"{role} = {_toml(column)}" for role, column in self.columns.items())]
+        if self.features is not None:
+            lines.append(f"features = {_toml(self.features)}")
+        lines += ["", "[levels]", f"costs = {_toml(self.levels.costs)}"]
+        lines += [
+            f"{word} = {_toml(given)}"
+            for word in ("names", "doses")
+            if (given := getattr(self.levels, word)) is not None
+        ]
+        lines += [f"on_redemption = {_toml(self.levels.on_redemption)}", "", "[plan]"]
+        lines += [
+            f"{word} = {_toml(given)}" for word in ("budget", "total") if (given := getattr(self, word)) is not None
+        ]
+        lines += ["", "[model]", f"name = {_toml(self.model)}", f"seed = {self.seed}"]
+        return "\n".join(lines) + "\n"
+
+    def spending(self, *, budget: float | None = None, total: float | None = None) -> Campaign:
+        """Return the same campaign with another budget."""
+        return replace(self, budget=budget, total=total)
+
+
+def read_campaign(path: str | Path) -> Campaign:
+    """Read a campaign file; paths inside it are relative to it."""
+    file = Path(path)
+    if file.is_dir():
+        file = file / "campaign.toml"
+    try:
+        given = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        hint = "largesse init LOG writes a first one"
+        raise InputError("campaign", [Problem(f"there is no file {file}", hint)]) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("campaign", [Problem(f"{file} could not be read: {error}")]) from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(
+            "campaign", [Problem(f"{file} is not valid TOML: {error}", "text needs quotes, lists need brackets")]
+        ) from error
+    return campaign_from(given, folder=file.parent)
+
+
+def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
+    """Check what a campaign file holds and return the campaign; `folder` is where its paths start."""
+    problems: list[Problem] = []
+    _unknown(given, problems)
+    columns, features = _columns(given.get("columns", {}), problems)
+    levels = _levels(given.get("levels", {}), problems)
+    budget, total = _budget(given.get("plan", {}), problems)
+    model = given.get("model", {}) if isinstance(given.get("model", {}), dict) else {}
+    texts = {key: given[key] for key in TOP if key in given}
+    problems += [
+        Problem(f"{key} is not text: {value!r}", f'write {key} = "…"')
+        for key, value in texts.items()
+        if not isinstance(value, str)
+    ]
+    if "log" not in given:
+        problems.append(Problem("it does not say where the log is", 'add a line: log = "log.parquet"'))
+    seed = model.get("seed", 0)
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        problems.append(Problem(f"model.seed is {seed!r}", "a seed is a whole number, zero or more"))
+    refuse("campaign", problems)
+    assert levels is not None  # refused above otherwise
+    return Campaign(
+        log=_placed(given["log"], folder),
+        levels=levels,
+        columns=columns,
+        features=features,
+        customers=_placed(given["customers"], folder) if given.get("customers") else None,
+        budget=budget,
+        total=total,
+        model=str(model.get("name", "auto")),
+        seed=seed,
+        title=given.get("title", "Campaign"),
+        unit=given.get("unit", ""),
+        out=_placed(given["out"], folder) if "out" in given else None,
+    )
+
+
+def _unknown(given: dict[str, Any], problems: list[Problem]) -> None:
+    known = [*TOP, *SECTIONS]
+    for key, value in given.items():
+        if key not in known:
+            problems.append(Problem(f"{key!r} is not a setting", nearest(key, known)))
+        elif key in SECTIONS and not isinstance(value, dict):
+            problems.append(Problem(f"{key} is a section, not a value", f"write [{key}] on a line of its own"))
+        elif key in SECTIONS:
+            problems += [
+                Problem(f"'{key}.{inner}' is not a setting", nearest(inner, SECTIONS[key]))
+                for inner in value
+                if inner not in SECTIONS[key]
+            ]
+
+
+def _columns(given: Any, problems: list[Problem]) -> tuple[dict[str, str], tuple[str, ...] | None]:
+    section = given if isinstance(given, dict) else {}
+    problems += [
+        Problem(f"[columns] does not name the {role} column", f'add a line under [columns]: {role} = "…"')
+        for role in ("level", "response")
+        if role not in section
+    ]
+    columns = {role: section[role] for role in ROLES if role in section}
+    problems += [
+        Problem(f"columns.{role} is {name!r}", "give the column's name in quotes")
+        for role, name in columns.items()
+        if not isinstance(name, str)
+    ]
+    features = section.get("features")
+    if features is not None and not (
+        isinstance(features, list) and features and all(isinstance(name, str) for name in features)
+    ):
+        problems.append(
+            Problem(f"columns.features is {features!r}", 'give a list of names: features = ["age", "city"]')
+        )
+    return columns, None if features is None else tuple(features)
+
+
+def _levels(given: Any, problems: list[Problem]) -> Levels | None:
+    section = given if isinstance(given, dict) else {}
+    if not isinstance(section.get("costs"), list) or not section["costs"]:
+        problems.append(Problem("[levels] does not give the costs", "add a line under [levels]: costs = [0, 5, 10]"))
+        return None
+    try:
+        return Levels(
+            costs=section["costs"],
+            names=section.get("names"),
+            doses=section.get("doses"),
+            on_redemption=section.get("on_redemption", False),
+        )
+    except InputError as error:
+        problems += [Problem(f"levels: {problem.what}", problem.hint) for problem in error.problems]
+        return None
+
+
+def _budget(given: Any, problems: list[Problem]) -> tuple[float | None, float | None]:
+    section = given if isinstance(given, dict) else {}
+    if "budget" in section and "total" in section:
+        problems.append(Problem("[plan] gives both budget and total", "give the average per customer, or the total"))
+    for word in ("budget", "total"):
+        value = section.get(word)
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or value < 0
+        ):
+            problems.append(Problem(f"plan.{word} is {value!r}", "a budget is a number, zero or more"))
+            return None, None
+    return section.get("budget"), section.get("total")
+
+
+def _placed(path: str, folder: Path) -> str:
+    return str((folder / Path(path).expanduser()).absolute()) if isinstance(path, str) else path
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    return repr(value)

@@ -1,0 +1,328 @@
+"""Features of any kind → one matrix of finite numbers, learnt on the log, safe for values never seen before.
+
+Numbers are standardised, with an indicator where some were missing. Text with few values is one-hot, rare values
+pooled; text with many values becomes a smoothed mean of a target (scikit-learn's cross-fitted `TargetEncoder`). Dates
+become elapsed days and places on the circles of year, week and day. What was learnt is plain JSON: `state`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from largesse.data.log import as_floats
+from largesse.errors import Problem, nearest, refuse
+from largesse.records import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FEW = 40  # text with at most this many frequent values is one-hot
+RARE = 10  # values seen less often than this are pooled
+TARGET_FOLDS = 5
+DAY = 86_400.0
+# The circles on which a date moves: name, length in days.
+CIRCLES = (("year", 365.2425), ("week", 7.0), ("day", 1.0))
+
+
+class Encoder:
+    """Turns a table of features into a float32 matrix.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": [20.0, None, 40.0], "city": pa.array(["Oslo", "Rome", "Oslo"]).dictionary_encode()})
+    >>> encoder = Encoder(rare=1)
+    >>> encoder.fit_transform(table, target=np.array([0.0, 1.0, 1.0])).shape
+    (3, 3)
+    >>> encoder.names
+    ('age', 'age missing', 'city = Oslo')
+    """
+
+    def __init__(self, few: int = FEW, rare: int = RARE) -> None:
+        self.few = few
+        self.rare = rare
+        self.columns: list[dict[str, Any]] = []
+
+    # -- learning -----------------------------------------------------------------------------------------------
+
+    def fit_transform(self, table: pa.Table, target: Array, *, discrete: bool = False, seed: int = 0) -> Array:
+        """Learn the encoding and return the matrix (n, p).
+
+        `target` (n,) is what text with many values is averaged over: responses, or (``discrete=True``) levels. For
+        these columns the rows of the log get cross-fitted averages, so that no row is encoded by its own target.
+        """
+        self.columns = []
+        blocks = []
+        for name in table.column_names:
+            learnt, block = self._learn(name, table.column(name), target, discrete, seed)
+            if block.shape[1]:
+                self.columns.append(learnt)
+                blocks.append(block)
+        return _stacked(blocks, table.num_rows)
+
+    def _learn(
+        self, name: str, column: pa.ChunkedArray, target: Array, discrete: bool, seed: int
+    ) -> tuple[dict[str, Any], Array]:
+        kind = kind_of(column.type)
+        if kind == "number":
+            learnt = {"name": name, "kind": kind, **_scale(as_floats(column))}
+        elif kind == "date":
+            learnt = {"name": name, "kind": kind, **_scale(_seconds(column) / DAY)}
+            learnt["circles"] = _used_circles(_seconds(column))
+        elif kind == "text":
+            learnt, means = self._learn_text(name, column, target, discrete, seed)
+            if means is not None:  # cross-fitted: the log's own rows differ from what `transform` would give
+                return learnt, means
+        else:
+            learnt = {"name": name, "kind": "nothing"}
+        return learnt, _encode(learnt, column)
+
+    def _learn_text(
+        self, name: str, column: pa.ChunkedArray, target: Array, discrete: bool, seed: int
+    ) -> tuple[dict[str, Any], Array | None]:
+        values, counts = _tally(column)
+        rare = min(self.rare, max(1, len(column) // 50))  # in a small log ten rows are not few
+        frequent = [value for value, times in zip(values, counts, strict=True) if times >= rare]
+        if len(frequent) <= self.few:
+            missing = sum(times for value, times in zip(values, counts, strict=True) if value is None)
+            words = [value for value in frequent if value is not None]
+            others = len(column) - missing - sum(t for v, t in zip(values, counts, strict=True) if v in set(words))
+            learnt = {"name": name, "kind": "words", "words": words, "other": others > 0, "missing": missing > 0}
+            if not learnt["other"] and not learnt["missing"]:
+                learnt["drop_last"] = True  # the last word is where all the others are zero
+            return learnt, None
+        words = [value for value in values if value is not None]
+        means, table = _target_means(_codes(column, words), target, discrete, seed)
+        centre, spread = means.mean(axis=0), means.std(axis=0)
+        spread[spread == 0] = 1.0
+        learnt = {"name": name, "kind": "means", "words": words}
+        learnt["table"] = ((table - centre) / spread).tolist()  # last row: values never seen
+        return learnt, ((means - centre) / spread).astype(np.float32)
+
+    # -- applying -----------------------------------------------------------------------------------------------
+
+    def transform(self, table: pa.Table) -> Array:
+        """Return the matrix (n, p) of new rows; refuses a table that lacks a column or holds another kind."""
+        self.check(table)
+        return _stacked([_encode(learnt, table.column(learnt["name"])) for learnt in self.columns], table.num_rows)
+
+    def check(self, table: pa.Table) -> None:
+        """Name every column that is missing or of another kind than in the log."""
+        problems = []
+        for learnt in self.columns:
+            name = learnt["name"]
+            if name not in table.column_names:
+                problems.append(Problem(f"the feature {name!r} is not in the table", nearest(name, table.column_names)))
+                continue
+            kind, asked = kind_of(table.column(name).type), _kind_learnt(learnt)
+            if kind not in (asked, "nothing"):
+                problems.append(
+                    Problem(
+                        f"the feature {name!r} holds {kind}s; in the log it held {asked}s", "write it as in the log"
+                    )
+                )
+        refuse("customers", problems)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each column of the matrix is."""
+        return tuple(name for learnt in self.columns for name in _names(learnt))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The feature each column of the matrix comes from."""
+        return tuple(learnt["name"] for learnt in self.columns for _ in _names(learnt))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features that a table of customers must have."""
+        return tuple(learnt["name"] for learnt in self.columns)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What was learnt, as JSON."""
+        return {"few": self.few, "rare": self.rare, "columns": self.columns}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Encoder:
+        """Return the encoder that `state` describes."""
+        encoder = cls(state["few"], state["rare"])
+        encoder.columns = state["columns"]
+        return encoder
+
+
+def kind_of(kind: pa.DataType) -> str:
+    """Return number, text, date, or nothing (a column that is missing throughout)."""
+    import pyarrow.types as types
+
+    if types.is_null(kind):
+        return "nothing"
+    if types.is_dictionary(kind):
+        return (
+            "text"
+            if types.is_string(kind.value_type) or types.is_large_string(kind.value_type)
+            else kind_of(kind.value_type)
+        )
+    if types.is_string(kind) or types.is_large_string(kind):
+        return "text"
+    return "date" if types.is_date(kind) or types.is_timestamp(kind) else "number"
+
+
+def _kind_learnt(learnt: dict[str, Any]) -> str:
+    return {"words": "text", "means": "text"}.get(learnt["kind"], learnt["kind"])
+
+
+def _scale(values: Array) -> dict[str, Any]:
+    known = values[np.isfinite(values)]
+    if not len(known) or known.min() == known.max():
+        centre, spread = (float(known[0]) if len(known) else 0.0), 0.0
+    else:
+        centre, spread = float(known.mean()), float(known.std())
+    if not (math.isfinite(centre) and math.isfinite(spread)):  # squares beyond float64: fall back to the middle half
+        low, centre, high = (float(q) for q in np.quantile(known, (0.25, 0.5, 0.75)))
+        spread = (high - low) / 2 or 1.0
+    return {"centre": centre, "spread": spread, "missing": len(known) < len(values)}
+
+
+def _used_circles(seconds: Array) -> list[str]:
+    """A circle is worth having when the log goes round it at least once, and the day only if times are given."""
+    known = seconds[np.isfinite(seconds)]
+    span = (known.max() - known.min()) / DAY if len(known) else 0.0
+    clock = bool(len(known) and np.any(known % DAY))
+    return [name for name, days in CIRCLES if span >= days and (name != "day" or clock)]
+
+
+def _tally(column: pa.ChunkedArray) -> tuple[list[Any], list[int]]:
+    """Return distinct values, the most frequent first (ties by value), None for missing."""
+    import pyarrow.compute as pc
+
+    tally = pc.value_counts(_words(column))
+    pairs = zip(tally.field("values").to_pylist(), tally.field("counts").to_pylist(), strict=True)
+    ordered = sorted(pairs, key=lambda pair: (-pair[1], pair[0] is None, pair[0] or ""))
+    return [value for value, _ in ordered], [times for _, times in ordered]
+
+
+def _words(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    return column.cast(pa.string())
+
+
+def _codes(column: pa.ChunkedArray, words: list[str]) -> Array:
+    """Return each row's place among `words`; len(words) for anything else, missing among it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = pa.array(words, type=pa.string())
+    if pa.types.is_dictionary(column.type):  # look up each distinct word once, then spread over the rows
+        parts = []
+        for chunk in column.chunks:
+            place = np.append(
+                np.asarray(pc.fill_null(pc.index_in(chunk.dictionary.cast(pa.string()), value_set=values), len(words))),
+                len(words),
+            )
+            parts.append(place[np.asarray(pc.fill_null(chunk.indices.cast(pa.int64()), len(chunk.dictionary)))])
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    return np.asarray(pc.fill_null(pc.index_in(_words(column), value_set=values), len(words)))
+
+
+def _target_means(codes: Array, target: Array, discrete: bool, seed: int) -> tuple[Array, Array]:
+    """Return cross-fitted means for the rows (n, t) and the table of means by code (words + 1, t)."""
+    from sklearn.model_selection import KFold
+    from sklearn.preprocessing import TargetEncoder
+
+    kind = ("multiclass" if len(np.unique(target)) > 2 else "binary") if discrete else "continuous"
+    cv = KFold(TARGET_FOLDS, shuffle=True, random_state=seed)
+    encoder = TargetEncoder(categories=[np.arange(codes.max() + 2)], target_type=kind, cv=cv)
+    means = encoder.fit_transform(codes[:, None], target)
+    everything = np.arange(int(codes.max()) + 2)
+    return means, encoder.transform(everything[:, None])
+
+
+def _seconds(column: pa.ChunkedArray) -> Array:
+    """Return dates as seconds since 1970, missing as NaN."""
+    import pyarrow as pa
+
+    stamps = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
+    return np.asarray(stamps.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64) / 1e6
+
+
+def _encode(learnt: dict[str, Any], column: pa.ChunkedArray) -> Array:
+    """Return the block of float32 columns (n, q) that one feature becomes."""
+    kind, n = learnt["kind"], len(column)
+    if kind == "nothing":
+        return np.zeros((n, 0), dtype=np.float32)
+    if kind in ("number", "date") and kind_of(column.type) == "nothing":
+        return _scaled(learnt, np.full(n, np.nan))
+    if kind == "number":
+        return _scaled(learnt, as_floats(column))
+    if kind == "date":
+        seconds = _seconds(column)
+        return np.concatenate([_scaled(learnt, seconds / DAY), *_circle_columns(learnt, seconds)], axis=1)
+    codes = _codes(column, learnt["words"])
+    if kind == "means":
+        table = np.asarray(learnt["table"], dtype=np.float32)
+        unseen = (codes == len(learnt["words"])) & ~_missing(column)
+        return table[np.where(unseen, len(table) - 1, np.minimum(codes, len(table) - 1))]
+    return _one_hot(learnt, codes, _missing(column))
+
+
+def _scaled(learnt: dict[str, Any], values: Array) -> Array:
+    known = np.isfinite(values)
+    columns = []
+    if learnt["spread"] > 0:
+        columns.append(np.where(known, (values - learnt["centre"]) / learnt["spread"], 0.0))
+    if learnt["missing"]:
+        columns.append(~known)
+    return np.column_stack(columns).astype(np.float32) if columns else np.zeros((len(values), 0), dtype=np.float32)
+
+
+def _circle_columns(learnt: dict[str, Any], seconds: Array) -> list[Array]:
+    columns = []
+    for name, days in CIRCLES:
+        if name in learnt["circles"]:
+            angle = np.where(np.isfinite(seconds), seconds, 0.0) * (2 * math.pi / (days * DAY))
+            columns.append(np.column_stack([np.sin(angle), np.cos(angle)]).astype(np.float32))
+    return columns
+
+
+def _missing(column: pa.ChunkedArray) -> Array:
+    return np.asarray(column.is_null())
+
+
+def _one_hot(learnt: dict[str, Any], codes: Array, missing: Array) -> Array:
+    width = len(learnt["words"])
+    shown = width - 1 if learnt.get("drop_last") else width
+    columns = [codes == k for k in range(shown)]
+    if learnt["other"]:
+        columns.append((codes == width) & ~missing)
+    if learnt["missing"]:
+        columns.append(missing)
+    return np.column_stack(columns).astype(np.float32) if columns else np.zeros((len(codes), 0), dtype=np.float32)
+
+
+def _names(learnt: dict[str, Any]) -> list[str]:
+    name, kind = learnt["name"], learnt["kind"]
+    if kind == "means":
+        width = len(learnt["table"][0])
+        return [f"{name} (mean)"] if width == 1 else [f"{name} (mean {j})" for j in range(width)]
+    if kind == "words":
+        shown: Iterable[str] = learnt["words"][:-1] if learnt.get("drop_last") else learnt["words"]
+        return (
+            [f"{name} = {word}" for word in shown]
+            + [f"{name} other"] * learnt["other"]
+            + [f"{name} missing"] * learnt["missing"]
+        )
+    names = ([name] if learnt["spread"] > 0 else []) + [f"{name} missing"] * learnt["missing"]
+    return names + [f"{name} {wave} of {circle}" for circle in learnt.get("circles", ()) for wave in ("sine", "cosine")]
+
+
+def _stacked(blocks: list[Array], rows: int) -> Array:
+    matrix = np.empty((rows, sum(block.shape[1] for block in blocks)), dtype=np.float32)
+    place = 0
+    for block in blocks:
+        matrix[:, place : place + block.shape[1]] = block
+        place += block.shape[1]
+    return matrix

@@ -1,0 +1,94 @@
+"""Writing so that nothing is ever half there: to a temporary name beside the target, then renamed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from largesse.errors import OutputError, Problem
+
+MARK = "campaign.toml"  # what makes a folder a run folder
+
+
+@contextmanager
+def atomic_file(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary path to write to; it becomes `target` when the block ends well, and vanishes when it does not."""
+    path = Path(target)
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.part"
+        try:
+            yield part
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary folder to fill; it takes the place of `target` when the block ends well.
+
+    An earlier run folder of that name is replaced; any other folder that holds something is refused.
+    """
+    path = Path(target).absolute()
+    with _explained(path):
+        _refuse_foreign(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.part"
+        part.mkdir()
+        try:
+            yield part
+            _swap(part, path)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
+
+def _refuse_foreign(path: Path) -> None:
+    if path.is_file():
+        raise OutputError("output", [Problem(f"{path} is a file, not a folder", "give another --out")])
+    if path.is_dir() and any(path.iterdir()) and not (path / MARK).is_file():
+        raise OutputError(
+            "output", [Problem(f"{path} holds other files and will not be replaced", "give a new folder as --out")]
+        )
+
+
+def _swap(part: Path, path: Path) -> None:
+    if not path.exists():
+        part.replace(path)
+        return
+    old = path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.old"
+    path.replace(old)
+    try:
+        part.replace(path)
+    except OSError:
+        old.replace(path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what the system says into a sentence."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError("output", [_diagnosis(path, error)]) from error
+
+
+def _diagnosis(path: Path, error: OSError) -> Problem:
+    if error.errno == errno.ENOSPC or "No space left" in str(error):
+        return Problem(
+            f"the disk is full; {path} was not written", "free some space; what was there before is untouched"
+        )
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return Problem(f"{path} may not be written", "choose a folder you may write to with --out")
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return Problem(f"{path} cannot be made: a part of the path is a file", "give another --out")
+    return Problem(f"{path} could not be written: {error}", "what was there before is untouched")

@@ -1,0 +1,109 @@
+"""Every error a person can meet, built in one place.
+
+An error says what is wrong, what was got and what to do about it. Checks collect their findings as `Problem` records,
+so that everything wrong with an input is named together, not one at a time.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong: a sentence, and what to do about it."""
+
+    what: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what}\n   → {self.hint}" if self.hint else self.what
+
+
+class LargesseError(Exception):
+    """The common parent: catch this to catch everything largesse raises on purpose.
+
+    >>> print(LargesseError("the log", [Problem("it is empty", "write some rows")]))
+    the log: it is empty
+       → write some rows
+    """
+
+    def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
+        self.subject = subject
+        self.problems = tuple(problems)
+        super().__init__(subject, self.problems)
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return f"{self.subject}: {self.problems[0]}"
+        numbered = "\n".join(f"{i}. {problem}" for i, problem in enumerate(self.problems, start=1))
+        return f"{self.subject}: {len(self.problems)} things are wrong\n{numbered}"
+
+
+class InputError(LargesseError, ValueError):
+    """A table, a campaign file or an argument breaks a rule."""
+
+
+class BudgetError(LargesseError, ValueError):
+    """The budget cannot be met by any plan."""
+
+
+class PolicyFileError(LargesseError, ValueError):
+    """A policy file is damaged, of another version, or not a policy file."""
+
+
+class OutputError(LargesseError, OSError):
+    """Something could not be written; what was there before is untouched."""
+
+
+class NotFittedError(LargesseError, AttributeError):
+    """A model was asked to predict before it was fitted."""
+
+
+class MissingPartError(LargesseError, ImportError):
+    """An optional package is needed for this and is not installed."""
+
+
+def refuse(subject: str, problems: Sequence[Problem]) -> None:
+    """Raise one `InputError` that names every problem, if there is any."""
+    if problems:
+        raise InputError(subject, problems)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a hint towards the known name closest to `name`.
+
+    >>> nearest("coupn", ["age", "coupon"])
+    "did you mean 'coupon'?"
+    >>> nearest("zzz", ["age", "coupon"])
+    'known: age, coupon'
+    """
+    folded: dict[str, str] = {}
+    for candidate in known:
+        folded.setdefault(candidate.lower(), candidate)
+    match = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    if match:
+        return f"did you mean {folded[match[0]]!r}?"
+    return f"known: {some(list(folded.values()))}"
+
+
+def some(values: Sequence[object], limit: int = 8) -> str:
+    """List the first few values, and how many more there are.
+
+    >>> some([1, 2, 3], limit=2)
+    '1, 2, … (1 more)'
+    """
+    shown = ", ".join(str(value) for value in values[:limit])
+    rest = len(values) - limit
+    return f"{shown}, … ({rest} more)" if rest > 0 else shown
+
+
+def count(n: int, thing: str) -> str:
+    """Write a number with its noun: one row, 1,234 rows.
+
+    >>> count(1, "row"), count(1234, "row")
+    ('1 row', '1,234 rows')
+    """
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"

@@ -1,0 +1,395 @@
+"""The frozen records that pass between rooms.
+
+Shapes: n rows or customers, K levels. Levels are numbered 0..K−1, cheapest first. Value and spend are averages per
+customer unless a name says total. Records hold arrays and numbers; they know nothing about how they were made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from largesse.errors import Problem, refuse, some
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The ordered incentive levels: what each costs and how the log writes it.
+
+    Parameters
+    ----------
+    costs
+        Cost of each level, cheapest first; or the names of K columns that hold each customer's own costs.
+    names
+        How the log writes the levels, in order, when they are names (``["none", "small", "big"]``).
+    doses
+        The amounts behind the levels, when the log writes amounts (``[0, 5, 10, 20]``).
+    on_redemption
+        The cost is a face value, paid only as far as the customer responds: cost × response.
+
+    With neither names nor doses, the log writes 0..K−1, or else the costs themselves.
+
+    >>> levels = Levels(costs=[0, 5, 10], names=["none", "small", "big"])
+    >>> len(levels), levels.labels
+    (3, ('none', 'small', 'big'))
+    >>> Levels(costs=[0, 5, 3])
+    Traceback (most recent call last):
+    largesse.errors.InputError: levels: the cost falls from 5 to 3 as the level rises from 1 to 2
+       → list the levels from the cheapest to the dearest
+    """
+
+    costs: tuple[float, ...] | tuple[str, ...]
+    names: tuple[str, ...] | None = None
+    doses: tuple[float, ...] | None = None
+    on_redemption: bool = False
+
+    def __init__(
+        self,
+        costs: Sequence[float] | Sequence[str] | Array,
+        names: Sequence[str] | None = None,
+        doses: Sequence[float] | Array | None = None,
+        on_redemption: bool = False,
+    ) -> None:
+        problems: list[Problem] = []
+        checked = _checked_costs(costs, problems)
+        object.__setattr__(self, "costs", checked)
+        object.__setattr__(self, "names", None if names is None else tuple(str(name) for name in names))
+        object.__setattr__(self, "doses", None if doses is None else _checked_doses(doses, problems))
+        object.__setattr__(self, "on_redemption", bool(on_redemption))
+        for word, given in (("names", self.names), ("doses", self.doses)):
+            if given is not None and len(given) != len(checked):
+                problems.append(
+                    Problem(f"{len(checked)} costs but {len(given)} {word}", f"give one of the {word} per level")
+                )
+            if given is not None and len(set(given)) != len(given):
+                problems.append(Problem(f"two levels share one of the {word}: {some(given)}", f"{word} must differ"))
+        refuse("levels", problems)
+
+    def __len__(self) -> int:
+        return len(self.costs)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What people call the levels: names, else doses, else numbers."""
+        if self.names is not None:
+            return self.names
+        if self.doses is not None:
+            return tuple(f"{dose:g}" for dose in self.doses)
+        return tuple(str(k) for k in range(len(self)))
+
+    @property
+    def cost_columns(self) -> tuple[str, ...] | None:
+        """The columns that hold each customer's own costs, when costs are per customer."""
+        return tuple(str(cost) for cost in self.costs) if isinstance(self.costs[0], str) else None
+
+    @property
+    def common_costs(self) -> Array | None:
+        """Costs (K,) that hold for every customer, or None when they are per customer."""
+        return None if self.cost_columns else np.asarray(self.costs, dtype=np.float64)
+
+
+def _checked_costs(costs: Sequence[float] | Sequence[str] | Array, problems: list[Problem]) -> tuple[Any, ...]:
+    given = list(costs) if not isinstance(costs, str) else [costs]
+    if not given:
+        problems.append(Problem("there are no costs", "give one cost per level, cheapest first: costs=[0, 5, 10]"))
+        return (0.0,)
+    if all(isinstance(cost, str) for cost in given):
+        if len(set(given)) != len(given):
+            problems.append(Problem(f"a cost column is named twice: {some(given)}", "name one column per level"))
+        return tuple(given)
+    numbers = _numbers(given, "cost", problems)
+    for k, cost in enumerate(numbers):
+        if math.isnan(cost) or math.isinf(cost):
+            problems.append(Problem(f"the cost of level {k} is {cost}", "every level needs a finite cost"))
+        elif cost < 0:
+            problems.append(Problem(f"the cost of level {k} is negative: {cost:g}", "costs are zero or more"))
+        if k and cost < numbers[k - 1]:
+            problems.append(
+                Problem(
+                    f"the cost falls from {numbers[k - 1]:g} to {cost:g} as the level rises from {k - 1} to {k}",
+                    "list the levels from the cheapest to the dearest",
+                )
+            )
+    return numbers
+
+
+def _checked_doses(doses: Sequence[float] | Array, problems: list[Problem]) -> tuple[float, ...]:
+    numbers = _numbers(list(doses), "dose", problems)
+    if any(not math.isfinite(dose) for dose in numbers):
+        problems.append(Problem(f"a dose is missing or infinite: {some(numbers)}", "doses are finite amounts"))
+    elif any(b <= a for a, b in pairwise(numbers)):
+        problems.append(Problem(f"doses do not rise: {some(numbers)}", "list them from the smallest to the largest"))
+    return numbers
+
+
+def _numbers(given: list[Any], what: str, problems: list[Problem]) -> tuple[float, ...]:
+    try:
+        return tuple(float(value) for value in given)
+    except (TypeError, ValueError):
+        problems.append(Problem(f"a {what} is not a number: {some(given)}", f"give one number per {what}"))
+        return tuple(float(k) for k in range(len(given)))
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """A checked log of past decisions: n rows of features, level, response and what else the table knew.
+
+    Made by `read_log`, which checks every rule once; nothing after it checks again.
+    """
+
+    features: pa.Table
+    level: Array  # (n,) int64 in 0..K−1
+    response: Array  # (n,) float64
+    levels: Levels
+    propensity: Array | None = None  # (n,) float64: probability with which the row's own level was chosen
+    logger: Array | None = None  # (n,) int64 codes of the logging policy
+    cluster: Array | None = None  # (n,) int64 codes
+    weight: Array | None = None  # (n,) float64
+    customer: pa.Array | None = None
+    costs: Array | None = None  # (n, K) float64, when costs are per customer
+    notes: tuple[str, ...] = ()
+    response_name: str = "response"
+
+    def __len__(self) -> int:
+        return len(self.level)
+
+    def __repr__(self) -> str:
+        extras = [
+            name
+            for name in ("propensity", "logger", "cluster", "weight", "customer")
+            if getattr(self, name) is not None
+        ]
+        known = f", with {', '.join(extras)}" if extras else ""
+        return f"Log({len(self):,} rows, {self.features.num_columns} features, {len(self.levels)} levels{known})"
+
+    @property
+    def binary(self) -> bool:
+        """Whether every response is 0 or 1."""
+        return bool(np.isin(self.response, (0.0, 1.0)).all())
+
+    @property
+    def fingerprint(self) -> str:
+        """A short digest of levels and responses: tells whether a model has seen these rows."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.level).tobytes())
+        digest.update(np.ascontiguousarray(self.response).tobytes())
+        return digest.hexdigest()[:16]
+
+    def take(self, rows: Array) -> Log:
+        """Return the log of the given rows (indices or a mask)."""
+        index = np.flatnonzero(rows) if rows.dtype == bool else rows
+
+        def part(values: Array | None) -> Array | None:
+            return None if values is None else values[index]
+
+        return Log(
+            features=self.features.take(index),
+            level=self.level[index],
+            response=self.response[index],
+            levels=self.levels,
+            propensity=part(self.propensity),
+            logger=part(self.logger),
+            cluster=part(self.cluster),
+            weight=part(self.weight),
+            customer=None if self.customer is None else self.customer.take(index),
+            costs=part(self.costs),
+            notes=self.notes,
+            response_name=self.response_name,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Customers:
+    """Customers to plan for: features, and what else the table knew."""
+
+    features: pa.Table
+    customer: pa.Array | None = None
+    costs: Array | None = None  # (n, K) float64, when costs are per customer
+
+    def __len__(self) -> int:
+        return int(self.features.num_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """One level for each customer, what it costs, and how far from the best plan it can be at most."""
+
+    levels: Array  # (n,) int64
+    value: float  # average response
+    spend: float  # average cost, never above the budget
+    price: float  # response gained per further unit of budget (λ)
+    bound: float  # no plan within the budget can be worth more than this
+    budget: float  # average per customer
+
+    @property
+    def gap(self) -> float:
+        """How much better the best plan could be at most."""
+        return max(self.bound - self.value, 0.0)
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def __repr__(self) -> str:
+        return (
+            f"Plan({len(self):,} customers, value={self.value:.6g}, spend={self.spend:.6g} of {self.budget:.6g}, "
+            f"price={self.price:.4g}, gap={self.gap:.2g})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """The best value at every budget: breakpoints of a concave, piecewise linear curve."""
+
+    spend: Array  # (m,) rising
+    value: Array  # (m,) rising
+    price: Array  # (m,) falling: slope of the piece that ends at the breakpoint; infinite at the first
+
+    def at(self, budget: float) -> float:
+        """Return the best value at a budget (one customer may be split between two levels)."""
+        if budget < self.spend[0]:
+            return float("nan")
+        return float(np.interp(budget, self.spend, self.value))
+
+    def price_at(self, budget: float) -> float:
+        """Return what one more unit of budget buys at this budget; 0 where nothing is left to buy."""
+        place = int(np.searchsorted(self.spend, budget, side="right"))
+        return float(self.price[place]) if place < len(self.price) else 0.0
+
+    def __len__(self) -> int:
+        return len(self.spend)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number estimated from data, with its standard error and 95 % interval."""
+
+    estimate: float
+    se: float
+    low: float
+    high: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Return (low, high)."""
+        return (self.low, self.high)
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What a log says about every row and level, made without letting a row judge itself (cross-fitting).
+
+    ``gamma[i, k]`` is the doubly robust score of giving level k to row i: averaged over rows it estimates the mean
+    response at that level. Whatever policy is to be judged, its value is a weighted mean of these.
+    """
+
+    curves: Array  # (n, K) out-of-fold predictions of the response
+    gamma: Array  # (n, K) doubly robust scores of the response
+    costs: Array  # (n, K) scores of the cost: known, or face value × gamma when paid on redemption
+    expected_costs: Array  # (n, K) costs as the model expects them; what a plan made from the curves would use
+    propensity: Array  # (n,) of the logged level, as used
+    fold: Array  # (n,) int64
+    level: Array  # (n,)
+    response: Array  # (n,)
+    paid: Array  # (n,) cost of what was done, per row
+    weight: Array  # (n,) float64, mean one
+    cluster: Array | None
+    propensity_source: str  # "given" or "estimated"
+    clipped: int = 0  # rows whose estimated propensity was raised to the floor
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something a reader must know, in plain words: a note, a reason to be careful, or a no."""
+
+    severity: str  # "note", "careful" or "no"
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Something a plan is compared with: its value and spend, and by how much the plan is better (paired)."""
+
+    name: str
+    detail: str
+    value: Estimate
+    spend: Estimate
+    difference: Estimate
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a policy will bring and cost, judged from the log alone."""
+
+    value: float
+    value_interval: tuple[float, float]
+    value_se: float
+    spend: float
+    spend_interval: tuple[float, float]
+    spend_se: float
+    estimator: str
+    rows: int
+    clusters: int | None
+    propensity: str
+    clipped: int
+    budget: float | None = None
+    promise: float | None = None  # the model's own prediction for the same policy: usually too good
+    references: tuple[Reference, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        low, high = self.value_interval
+        return (
+            f"Evaluation(value={self.value:.4g} [{low:.4g}, {high:.4g}], "
+            f"spend={self.spend:.4g} [{self.spend_interval[0]:.4g}, {self.spend_interval[1]:.4g}], {self.rows:,} rows)"
+        )
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """What a policy learnt for one budget really brings and costs (cross-fitted), beside what its model promises."""
+
+    budget: float
+    value: Estimate
+    spend: Estimate
+    promise: float
+    price: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One candidate of a choice made from data: its held-out loss, and how it compares with the best (paired)."""
+
+    name: str
+    loss: float
+    difference: float
+    se: float
+    chosen: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Overlap:
+    """How well the log covers each level, and how alike its levels' customers are."""
+
+    rows: Array  # (K,)
+    effective: Array  # (K,) effective number of rows after weighting by 1 / propensity
+    smallest: Array  # (K,) smallest propensity among the level's rows
+    features: tuple[str, ...] = ()
+    before: Array = field(
+        default_factory=lambda: np.zeros(0)
+    )  # (features,) largest standardised difference over levels
+    after: Array = field(default_factory=lambda: np.zeros(0))  # the same after weighting
+    edges: Array = field(default_factory=lambda: np.zeros(0))  # histogram of propensities of the logged levels
+    counts: Array = field(default_factory=lambda: np.zeros((0, 0)))  # (K, bins)
