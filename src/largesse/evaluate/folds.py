@@ -1,0 +1,37 @@
+"""Cutting a log into folds: clusters stay whole, levels are spread evenly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from largesse.records import Array, Log
+
+
+def folds(log: Log, count: int = 5, seed: int = 0) -> Array:
+    """Return the fold (n,) of every row.
+
+    Without clusters each level is dealt out over the folds like cards; with clusters, whole clusters go to the fold
+    that is smallest so far, the largest clusters first.
+    """
+    rng = np.random.default_rng(seed)
+    return _by_level(log, count, rng) if log.cluster is None else _by_cluster(log.cluster, count, rng)
+
+
+def _by_level(log: Log, count: int, rng: np.random.Generator) -> Array:
+    shuffled = rng.permutation(len(log))
+    dealt = shuffled[np.argsort(log.level[shuffled], kind="stable")]
+    fold = np.empty(len(log), dtype=np.int64)
+    fold[dealt] = np.arange(len(log)) % count
+    return fold
+
+
+def _by_cluster(cluster: Array, count: int, rng: np.random.Generator) -> Array:
+    sizes = np.bincount(cluster)
+    shuffled = rng.permutation(len(sizes))
+    order = shuffled[np.argsort(-sizes[shuffled], kind="stable")]
+    filled = np.zeros(min(count, len(sizes)), dtype=np.int64)
+    home = np.empty(len(sizes), dtype=np.int64)
+    for group in order:
+        home[group] = np.argmin(filled)
+        filled[home[group]] += sizes[group]
+    return home[cluster]

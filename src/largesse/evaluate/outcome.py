@@ -1,0 +1,161 @@
+"""The plain regression: a linear base in the features plus a common, never falling step for each level.
+
+On the logit scale for 0/1 responses, on the plain scale for amounts: s(x, k) = b + x·β + θ_1 + … + θ_k with θ ≥ 0.
+A ridge penalty holds β; a stiffness holds the steps to their mean, since plans are made of steps and their noise costs
+more than their shape is worth until the data clearly show it. Both are chosen on held-out rows.
+It is what `response.Linear` fits, and the outcome model of a doubly robust score when no other model is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from largesse.evaluate.estimate import mean_estimate
+from largesse.records import Array
+
+PENALTIES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
+STIFFNESSES = (10.0, 0.1, 0.0)  # equal steps, in between, free
+CHOOSING_ROWS = 20_000  # more rows than this do not make the choice of a penalty better, only slower
+CHOOSING_FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class StepFit:
+    """What was learnt: base coefficients (p,), an intercept, and the K−1 steps between levels."""
+
+    coef: Array
+    intercept: float
+    steps: Array
+    binary: bool
+    penalty: float
+
+    def predict(self, X: Array) -> Array:
+        """Return curves (n, K) of features (n, p)."""
+        base = X @ self.coef.astype(X.dtype) + X.dtype.type(self.intercept)
+        score = base.astype(np.float64)[:, None] + np.concatenate([[0.0], np.cumsum(self.steps)])
+        return sigmoid(score) if self.binary else score
+
+
+def sigmoid(score: Array) -> Array:
+    """Return 1 / (1 + exp(−score)) without overflow."""
+    return 0.5 * (1.0 + np.tanh(0.5 * score))
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What the regression is fitted to."""
+
+    X: Array  # (n, p)
+    level: Array  # (n,)
+    response: Array  # (n,)
+    weight: Array  # (n,)
+    K: int
+    binary: bool
+
+    def take(self, rows: Array) -> _Rows:
+        return _Rows(self.X[rows], self.level[rows], self.response[rows], self.weight[rows], self.K, self.binary)
+
+
+def fit_steps(
+    X: Array,
+    level: Array,
+    response: Array,
+    *,
+    K: int,
+    binary: bool,
+    weight: Array | None = None,
+    penalty: float | None = None,
+    seed: int = 0,
+) -> StepFit:
+    """Fit the regression to features (n, p), levels and responses (n,); `penalty` None chooses it by cross-validation."""
+    scale = 1.0 if binary else float(np.std(response)) or 1.0
+    weight = np.ones(len(level)) if weight is None else weight
+    rows = _Rows(X, level, response / scale, weight, K, binary)
+    penalty, stiffness = _chosen(rows, penalty, seed)
+    found = _minimum(rows, penalty, stiffness)
+    p = X.shape[1]
+    return StepFit(found[:p] * scale, float(found[-1]) * scale, found[p : p + K - 1] * scale, binary, penalty)
+
+
+def _chosen(rows: _Rows, penalty: float | None, seed: int) -> tuple[float, float]:
+    """Choose the penalty by mean held-out loss, then the stiffness: the stiffest within one paired standard error."""
+    shuffled = np.random.default_rng(seed).permutation(len(rows.level))[:CHOOSING_ROWS]
+    rows = rows.take(shuffled)
+    fold = np.arange(len(shuffled)) % CHOOSING_FOLDS
+    if penalty is None:
+        losses = _held_out(rows, fold, [(p, STIFFNESSES[1]) for p in PENALTIES])
+        penalty = PENALTIES[int(np.argmin(losses @ rows.weight))]
+    losses = _held_out(rows, fold, [(penalty, s) for s in STIFFNESSES])
+    best = int(np.argmin(losses @ rows.weight))
+    for stiffness, row in zip(STIFFNESSES, losses, strict=True):
+        worse = mean_estimate(row - losses[best], rows.weight)
+        if worse.estimate <= worse.se:
+            return penalty, stiffness
+    return penalty, STIFFNESSES[best]
+
+
+def _held_out(rows: _Rows, fold: Array, settings: list[tuple[float, float]]) -> Array:
+    """Return the loss of every row (settings, n) under fits that did not see it."""
+    losses = np.empty((len(settings), len(fold)))
+    for f in range(CHOOSING_FOLDS):
+        train, test = rows.take(fold != f), rows.take(fold == f)
+        start = None  # each fit starts where the one before it ended
+        for j, (penalty, stiffness) in reversed(list(enumerate(settings))):
+            start = _minimum(train, penalty, stiffness, start)
+            losses[j, fold == f] = _losses(_scores(start, test), test.response, test.binary)[0]
+    return losses
+
+
+def _scores(parameters: Array, rows: _Rows) -> Array:
+    p = rows.X.shape[1]
+    ladder = np.concatenate([[0.0], np.cumsum(parameters[p : p + rows.K - 1])])
+    return (rows.X @ parameters[:p].astype(rows.X.dtype)).astype(np.float64) + ladder[rows.level] + parameters[-1]
+
+
+def _losses(score: Array, response: Array, binary: bool) -> tuple[Array, Array]:
+    """Return the loss of each row and its slope in the score."""
+    if binary:
+        return np.logaddexp(0.0, score) - response * score, sigmoid(score) - response
+    return 0.5 * (score - response) ** 2, score - response
+
+
+def _minimum(rows: _Rows, penalty: float, stiffness: float, start: Array | None = None) -> Array:
+    """Return the parameters with the least penalised loss: coefficients (p,), steps (K−1,), intercept."""
+    from scipy.optimize import minimize
+
+    p, K, whole = rows.X.shape[1], rows.K, rows.weight.sum()
+
+    def objective(parameters: Array) -> tuple[float, Array]:
+        loss, slope = _losses(_scores(parameters, rows), rows.response, rows.binary)
+        pull = rows.weight * slope / whole
+        per_level = np.bincount(rows.level, weights=pull, minlength=K)
+        at_least = np.cumsum(per_level[::-1])[::-1][1:]  # step k is felt by every row at level k or above
+        beta, uneven = parameters[:p], parameters[p : p + K - 1] - parameters[p : p + K - 1].mean()
+        base = (pull.astype(rows.X.dtype) @ rows.X).astype(np.float64) + penalty * beta
+        value = (
+            rows.weight @ loss / whole + 0.5 * penalty * float(beta @ beta) + 0.5 * stiffness * float(uneven @ uneven)
+        )
+        return float(value), np.concatenate([base, at_least + stiffness * uneven, [pull.sum()]])
+
+    if start is None:
+        start = np.zeros(p + K)
+        start[-1] = _flat_score(float(rows.weight @ rows.response / whole), rows.binary)
+    bounds = [(None, None)] * p + [(0.0, None)] * (K - 1) + [(None, None)]
+    found = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": 500, "ftol": 1e-10, "gtol": 1e-6},
+    )
+    return np.asarray(found.x)
+
+
+def _flat_score(mean: float, binary: bool) -> float:
+    if not binary:
+        return mean
+    inside = min(max(mean, 1e-6), 1 - 1e-6)
+    return float(np.log(inside / (1 - inside)))

@@ -1,0 +1,67 @@
+"""How well the log covers each level, and how alike the customers of different levels are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from largesse.data import Encoder
+from largesse.records import Array, Log, Overlap
+
+ROWS = 100_000  # a balance table needs no more
+BINS = 10
+SHOWN = 12
+
+
+def overlap(log: Log, propensity: Array, seed: int = 0) -> Overlap:
+    """Return effective rows and smallest propensities per level, and the balance of features before and after weighting."""
+    K = len(log.levels)
+    weight = np.ones(len(log)) if log.weight is None else log.weight
+    inverse = weight / propensity
+    groups = [log.level == k for k in range(K)]
+    names, before, after = _balance(log, weight, inverse, seed)
+    edges = np.linspace(0.0, 1.0, BINS + 1)
+    return Overlap(
+        rows=np.array([int(g.sum()) for g in groups]),
+        effective=np.array([_effective(inverse[g]) for g in groups]),
+        smallest=np.array([propensity[g].min() for g in groups]),
+        features=names,
+        before=before,
+        after=after,
+        edges=edges,
+        counts=np.array([np.histogram(propensity[g], edges)[0] for g in groups]),
+    )
+
+
+def _effective(weight: Array) -> float:
+    """Return how many equally weighted rows carry as much information (Kish)."""
+    squares = float(weight @ weight)
+    return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
+def _balance(log: Log, weight: Array, inverse: Array, seed: int) -> tuple[tuple[str, ...], Array, Array]:
+    """Return the features that differ most between levels, with their largest standardised differences."""
+    if len(log) > ROWS:
+        rows = np.sort(np.random.default_rng(seed).permutation(len(log))[:ROWS])
+        log, weight, inverse = log.take(rows), weight[rows], inverse[rows]
+    encoder = Encoder()
+    X = encoder.fit_transform(log.features, log.level, discrete=True, seed=seed).astype(np.float64)
+    before, after = (_differences(X, log.level, len(log.levels), w, weight) for w in (weight, inverse))
+    sources = np.array(encoder.sources)
+    features = encoder.features
+    worst_before = np.array([before[sources == name].max() for name in features])
+    worst_after = np.array([after[sources == name].max() for name in features])
+    order = np.argsort(-np.maximum(worst_before, worst_after), kind="stable")[:SHOWN]
+    return tuple(features[j] for j in order), worst_before[order], worst_after[order]
+
+
+def _differences(X: Array, level: Array, K: int, weight: Array, plain: Array) -> Array:
+    """Return per column the largest |mean at one level − mean of all| in standard deviations."""
+    mean = np.average(X, axis=0, weights=plain)
+    spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=plain))
+    spread[spread == 0] = 1.0
+    worst = np.zeros(X.shape[1])
+    for k in range(K):
+        here = level == k
+        if weight[here].sum() > 0:
+            worst = np.maximum(worst, np.abs(np.average(X[here], axis=0, weights=weight[here]) - mean) / spread)
+    return worst
