@@ -1,0 +1,147 @@
+"""A response model and a price: a rule for customers not seen yet, and the small file it is kept in.
+
+The file is a zip of `manifest.json` and `arrays.safetensors`: numbers and text, nothing that runs when it is opened.
+Everything in it has a digest, and it is refused when a digest, a version or a name is not as expected.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from largesse.allocate import at_price, expected_costs
+from largesse.data import read_customers
+from largesse.data.write import atomic_file
+from largesse.errors import InputError, NotFittedError, PolicyFileError, Problem, nearest
+from largesse.records import Array, Customers, Levels
+from largesse.response import Boosting, Linear, ResponseModel
+
+FORMAT, VERSION = "largesse-policy", 1
+MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
+KNOWN: dict[str, type[ResponseModel]] = {"Linear": Linear, "Boosting": Boosting}
+
+
+class Policy:
+    """Who gets which level: the best of expected response − price × expected cost.
+
+    Parameters
+    ----------
+    model
+        A fitted response model.
+    levels
+        The levels and their costs.
+    price
+        Response given up per unit of cost; `plan.price` of a plan for a like set of customers.
+
+    >>> from largesse.data import simulate
+    >>> from largesse.response import Linear
+    >>> sim = simulate("averaged", n=500)
+    >>> policy = Policy(Linear().fit(sim.log), sim.log.levels, price=0.045)
+    >>> policy.decide(sim.features).shape
+    (500,)
+    """
+
+    def __init__(self, model: ResponseModel, levels: Levels, price: float | None = None) -> None:
+        self.model = model
+        self.levels = levels
+        self.price = price
+
+    def __repr__(self) -> str:
+        return f"Policy({self.model!r}, {len(self.levels)} levels, price={self.price})"
+
+    def decide(self, customers: Any) -> Array:
+        """Return a level (n,) for each of the customers: `Customers`, a table, a path or an array (n, p)."""
+        if self.price is None:
+            hint = "plan first: Policy(model, levels, price=plan.price)"
+            raise NotFittedError("policy", [Problem("it has no price yet", hint)])
+        if not isinstance(customers, Customers) and (
+            self.levels.cost_columns or isinstance(customers, str | os.PathLike)
+        ):
+            customers = read_customers(customers, levels=self.levels)
+        curves = self.model.predict(customers)
+        costs = customers.costs if isinstance(customers, Customers) else None
+        return at_price(curves, expected_costs(self.levels, curves, costs), self.price)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy to one file; the same policy gives the same bytes."""
+        content = self._bytes()
+        with atomic_file(path) as part:
+            part.write_bytes(content)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Policy:
+        """Read a policy file, and refuse it unless everything in it is known and whole."""
+        return _read(Path(path))
+
+    def _bytes(self) -> bytes:
+        from safetensors.numpy import save
+
+        state, arrays = self.model.state()
+        blob = save({name: array.copy() for name, array in sorted(arrays.items())})
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "levels": {
+                "costs": self.levels.costs,
+                "names": self.levels.names,
+                "doses": self.levels.doses,
+                "on_redemption": self.levels.on_redemption,
+            },
+            "price": self.price,
+            "model": state,
+            "arrays": hashlib.sha256(blob).hexdigest(),
+        }
+        manifest["digest"] = _digest(manifest)
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            for name, content in (
+                (MANIFEST, json.dumps(manifest, sort_keys=True, ensure_ascii=False).encode()),
+                (ARRAYS, blob),
+            ):
+                # A fixed date: the same policy is the same file.
+                archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
+        return out.getvalue()
+
+
+def _digest(manifest: dict[str, Any]) -> str:
+    rest = {key: value for key, value in manifest.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def _read(path: Path) -> Policy:
+    from safetensors.numpy import load
+
+    def refused(what: str, hint: str) -> PolicyFileError:
+        return PolicyFileError("policy", [Problem(f"{path} {what}", hint)])
+
+    damaged = "it was changed or cut off after it was written: fit again, or fetch the file anew"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            manifest = json.loads(archive.read(MANIFEST))
+            blob = archive.read(ARRAYS)
+    except FileNotFoundError as error:
+        raise refused("does not exist", "largesse fit writes one into its run folder") from error
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError) as error:
+        raise refused("is not a policy file, or is damaged", damaged) from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise refused("is not a policy file", "largesse fit writes one into its run folder")
+    if manifest.get("version") != VERSION:
+        raise refused(
+            f"has version {manifest.get('version')}; this largesse reads version {VERSION}",
+            "fit again with this version, or use the one that wrote it",
+        )
+    if manifest.get("digest") != _digest(manifest) or manifest.get("arrays") != hashlib.sha256(blob).hexdigest():
+        raise refused("does not match its own digest", damaged)
+    kind = manifest["model"].get("kind")
+    if kind not in KNOWN:
+        raise refused(f"holds a model of kind {kind!r}", nearest(str(kind), KNOWN))
+    try:
+        model = KNOWN[kind].from_state(manifest["model"], load(blob))
+        return Policy(model, Levels(**manifest["levels"]), manifest["price"])
+    except (KeyError, TypeError, ValueError, InputError) as error:
+        raise refused(f"holds something that is not expected ({error})", "fit again with this version") from error

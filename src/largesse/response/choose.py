@@ -1,0 +1,105 @@
+"""The simplest candidate that the best one does not clearly beat: held-out loss and one paired standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+
+from largesse.evaluate import folds as cut
+from largesse.evaluate import mean_estimate
+from largesse.evaluate.scores import fresh
+from largesse.records import Array, Choice, Log
+from largesse.response.base import ResponseModel, row_losses
+from largesse.response.boosting import Boosting
+from largesse.response.linear import Linear
+
+
+@final
+class Choose(ResponseModel):
+    """Fit several models and keep one.
+
+    Each candidate predicts every row from a fit that did not see it. The best mean loss wins, unless a simpler candidate
+    (earlier in the list) is worse by no more than one standard error of the rows' paired differences.
+
+    Parameters
+    ----------
+    models
+        Candidates, the simplest first; None is ``[Linear(), Boosting()]``.
+    folds, seed
+        How the log is cut.
+
+    Attributes
+    ----------
+    choices_
+        What was tried, with its loss and its difference from the best.
+    model_
+        The one that was kept, fitted on the whole log.
+    """
+
+    def __init__(self, *, models: Sequence[ResponseModel] | None = None, folds: int = 5, seed: int = 0) -> None:
+        self.models = models
+        self.folds = folds
+        self.seed = seed
+
+    def _learn(self, X: Array, log: Log) -> None:
+        candidates = (
+            list(self.models) if self.models is not None else [Linear(seed=self.seed), Boosting(seed=self.seed)]
+        )
+        fold = cut(log, self.folds, self.seed)
+        losses = np.array([_held_out(model, log, fold) for model in candidates])
+        self.choices_ = one_standard_error([type(m).__name__ for m in candidates], losses, log)
+        kept = next(i for i, choice in enumerate(self.choices_) if choice.chosen)
+        self.model_ = fresh(candidates[kept])
+        # The encoding is the same for every candidate, so the matrix need not be made again.
+        self.model_.encoder_ = self.encoder_
+        self.model_.levels_, self.model_.binary_, self.model_.fingerprint_ = (
+            self.levels_,
+            self.binary_,
+            self.fingerprint_,
+        )
+        self.model_._learn(X, log)
+
+    def _curves(self, X: Array) -> Array:
+        return self.model_._curves(X)
+
+    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        raise NotImplementedError  # `state` keeps the chosen model instead
+
+    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        raise NotImplementedError
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return the chosen model as JSON and arrays: a policy needs no more."""
+        return self.model_.state()
+
+
+def _held_out(model: ResponseModel, log: Log, fold: Array) -> Array:
+    losses = np.empty(len(log))
+    for f in np.unique(fold):
+        test = fold == f
+        held = log.take(test)
+        # Whether responses are 0/1 is a fact of the log, not of the part that is held out.
+        losses[test] = _losses(fresh(model).fit(log.take(~test)).predict(held), held, log.binary)
+    return losses
+
+
+def _losses(curves: Array, held: Log, binary: bool) -> Array:
+    if binary or not held.binary:
+        return row_losses(curves, held)
+    fitted = curves[np.arange(len(held)), held.level]
+    return 0.5 * (fitted - held.response) ** 2
+
+
+def one_standard_error(names: Sequence[str], losses: Array, log: Log) -> tuple[Choice, ...]:
+    """Choose among candidates by losses (candidates, n), the simplest first: best mean, minus one paired standard error."""
+    means = np.average(losses, axis=1, weights=log.weight)
+    best = int(np.argmin(means))
+    against = [mean_estimate(row - losses[best], log.weight, log.cluster) for row in losses]
+    within = [i for i, e in enumerate(against) if e.estimate <= e.se or i == best]
+    kept = within[0]
+    return tuple(
+        Choice(name, float(mean), e.estimate, e.se, i == kept)
+        for i, (name, mean, e) in enumerate(zip(names, means, against, strict=True))
+    )
