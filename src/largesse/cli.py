@@ -1,0 +1,344 @@
+"""One command per verb. Errors are one message and exit code 2; what was there before stays as it was."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from largesse import __version__
+from largesse.errors import InputError, LargesseError, Problem
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Decide who gets which incentive, under a budget, from the logs you already have.",
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a summary.")]
+Budget = Annotated[float | None, typer.Option("--budget", help="Average cost per customer that may be spent.")]
+Total = Annotated[float | None, typer.Option("--total", help="Or the cost of all customers together.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Where to write.")]
+DEMO_OUT = Path("largesse-demo")
+
+
+def main() -> None:
+    """Run the command line; never show a traceback for something a person can mend."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # let half-written folders be cleaned up
+    try:
+        app()
+    except LargesseError as error:
+        _complain(str(error))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        _complain("stopped; nothing was left half written")
+        sys.exit(130)
+    except MemoryError:
+        _complain("not enough memory\n   → read fewer columns with features=…, or plan in parts")
+        sys.exit(2)
+
+
+def _complain(text: str) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(stderr=True).print(Text(f"largesse: {text}"), soft_wrap=True)
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        typer.echo(f"largesse {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def demo(out: Annotated[Path, typer.Option("--out", help="Run folder.")] = DEMO_OUT, as_json: AsJson = False) -> None:
+    """Plan real cash incentives (Thornton 2008) from a log, judge the plan, and leave a report."""
+    from largesse.engines.demo import demo_campaign
+    from largesse.engines.local import run as run_campaign
+
+    campaign, table = demo_campaign()
+    with _progress(as_json) as tell:
+        shown = run_campaign(campaign, out, tell, table=table)
+    _summary(shown, out, as_json)
+
+
+@app.command()
+def init(
+    log: Annotated[str, typer.Argument(help="The log: a Parquet, CSV or Arrow file.")],
+    out: Annotated[Path, typer.Option("--out", help="The campaign file to write.")] = Path("campaign.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace a campaign file that is there already.")] = False,
+) -> None:
+    """Look at a table and write a first campaign.toml, with its guesses commented."""
+    from largesse.data.guess import guess_campaign
+    from largesse.data.write import atomic_file
+
+    if out.exists() and not force:
+        raise InputError("init", [Problem(f"{out} is there already", "give another --out, or --force to replace it")])
+    text = guess_campaign(log)
+    with atomic_file(out) as part:
+        part.write_text(text, encoding="utf-8")
+    typer.echo(f"wrote {out}. Look through the lines marked CHECK, then: largesse run {out}")
+
+
+@app.command()
+def run(
+    campaign: Annotated[Path, typer.Argument(help="The campaign file.")],
+    budget: Budget = None,
+    total: Total = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Do the whole way: read, learn, plan, judge, report."""
+    from largesse.data import read_campaign
+    from largesse.engines.local import run as run_campaign
+
+    found = read_campaign(campaign)
+    if budget is not None or total is not None:
+        found = _checked_budget(budget, total, found)
+    folder = out or Path(found.out or campaign.with_suffix("").name + "-run")
+    with _progress(as_json) as tell:
+        shown = run_campaign(found, folder, tell)
+    _summary(shown, folder, as_json)
+
+
+@app.command()
+def fit(
+    log: Annotated[str, typer.Argument(help="The log: a Parquet, CSV or Arrow file, or a glob in quotes.")],
+    level: Annotated[str, typer.Option(help="Column with the level each customer got.")],
+    response: Annotated[str, typer.Option(help="Column with what happened.")],
+    costs: Annotated[str, typer.Option(help="Cost of each level, cheapest first: 0,5,10; or K column names.")],
+    out: Annotated[Path, typer.Option("--out", help="Run folder to write.")],
+    names: Annotated[str | None, typer.Option(help="How the log writes the levels, in order: none,small,big.")] = None,
+    doses: Annotated[str | None, typer.Option(help="The amounts behind the levels, in order: 0,5,10.")] = None,
+    on_redemption: Annotated[
+        bool, typer.Option("--on-redemption", help="Costs are face values, paid as far as the customer responds.")
+    ] = False,
+    propensity: Annotated[str | None, typer.Option(help="Column with the probability of the logged level.")] = None,
+    logger: Annotated[str | None, typer.Option(help="Column that names the logging policy.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="Column with the household or other group.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Column with row weights.")] = None,
+    customer: Annotated[str | None, typer.Option(help="Column with customer ids.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Columns to learn from, comma-separated; default: all others.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="auto, linear or boosting.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Learn the response from a log and leave a run folder."""
+    from largesse.data.campaign import campaign_from
+    from largesse.engines.local import fit as fit_campaign
+
+    roles = {
+        "level": level,
+        "response": response,
+        "propensity": propensity,
+        "logger": logger,
+        "cluster": cluster,
+        "weight": weight,
+        "customer": customer,
+    }
+    columns: dict[str, Any] = {role: column for role, column in roles.items() if column is not None}
+    if features is not None:
+        columns["features"] = _split(features)
+    levels: dict[str, Any] = {"costs": _numbers_or_words(costs), "on_redemption": on_redemption}
+    levels |= {"names": _split(names)} if names is not None else {}
+    levels |= {"doses": _numbers_or_words(doses)} if doses is not None else {}
+    found = campaign_from(
+        {
+            "log": log,
+            "title": Path(log).name,
+            "columns": columns,
+            "levels": levels,
+            "model": {"name": model, "seed": seed},
+        }
+    )
+    with _progress(as_json) as tell:
+        shown = fit_campaign(found, out, tell)
+    _say(
+        shown,
+        as_json,
+        f"learnt {shown['model']['name']} from {found.log}; next: largesse plan {out} CUSTOMERS --budget …",
+    )
+
+
+@app.command()
+def plan(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder made by fit or run.")],
+    customers: Annotated[str | None, typer.Argument(help="Table of customers; default: those of the campaign.")] = None,
+    budget: Budget = None,
+    total: Total = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Plan to write (.parquet, .csv, .feather); default: in the run folder.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give every customer a level at a budget."""
+    from largesse.engines.local import plan as plan_customers
+
+    if budget is not None and total is not None:
+        raise InputError(
+            "plan", [Problem("both --budget and --total were given", "give the average per customer, or the total")]
+        )
+    with _progress(as_json) as tell:
+        made = plan_customers(run_folder, customers, budget=budget, total=total, out=out, tell=tell)
+    planned = made["planned"]
+    text = (
+        f"planned {made['customers']:,} customers: spend {planned['spend']:.6g} each, price {planned['price']:.4g}; "
+        f"wrote {out or run_folder / 'plan.parquet'}"
+    )
+    _say(made, as_json, text)
+
+
+@app.command()
+def evaluate(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder made by fit or run.")],
+    log: Annotated[str | None, typer.Argument(help="The log to judge by; default: the campaign's.")] = None,
+    budget: Budget = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what the plan will bring and cost, from the log alone, each with a 95 % interval."""
+    from largesse.engines.local import judge
+
+    with _progress(as_json) as tell:
+        found = judge(run_folder, log, budget=budget, tell=tell)
+    value, spend = found["value"], found["spend"]
+    text = (
+        f"value {value['estimate']:.4g} ({value['low']:.4g} to {value['high']:.4g}), "
+        f"spend {spend['estimate']:.4g} ({spend['low']:.4g} to {spend['high']:.4g}); wrote {run_folder / 'evaluation.json'}"
+    )
+    _say(found, as_json, text)
+
+
+@app.command()
+def report(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan and an evaluation.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Page to write; default: report.html in the run folder.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the HTML report of a run folder."""
+    from largesse.engines.local import report as make_report
+
+    shown = make_report(run_folder, out)
+    _say(shown, as_json, f"wrote {out or run_folder / 'report.html'}")
+
+
+# -- helpers ------------------------------------------------------------------------------------------------------------
+
+
+def _checked_budget(budget: float | None, total: float | None, campaign: Any) -> Any:
+    if budget is not None and total is not None:
+        raise InputError(
+            "run", [Problem("both --budget and --total were given", "give the average per customer, or the total")]
+        )
+    given = total if total is not None else budget
+    if given is None or given != given or given < 0:
+        raise InputError("run", [Problem(f"the budget is {given}", "a budget is a number, zero or more")])
+    return campaign.spending(budget=budget, total=total)
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _numbers_or_words(text: str) -> list[Any]:
+    parts = _split(text)
+    try:
+        return [float(part) for part in parts]
+    except ValueError:
+        return list(parts)
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[str, float], None]]:
+    """Show a bar on a terminal; say nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda _what, _done: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("starting", total=None)
+
+        def tell(what: str, done: float) -> None:
+            # A stage that does not say how far it is shows a moving bar.
+            progress.update(task, description=what, total=1.0 if done > 0 else None, completed=done)
+
+        yield tell
+
+
+def _say(content: dict[str, Any], as_json: bool, text: str) -> None:
+    typer.echo(json.dumps(content, ensure_ascii=False) if as_json else text)
+
+
+def _summary(shown: dict[str, Any], folder: Path, as_json: bool) -> None:
+    """Print the answer, what it is compared with, the warnings, and where everything is."""
+    if as_json:
+        typer.echo(json.dumps({"run": str(folder), **shown}, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    from largesse.report.numbers import Words
+
+    words = Words(shown["response"]["kind"], shown["response"]["name"], shown["unit"])
+    answer = shown["answer"]
+    console = Console()
+    console.print(Text(f"\n{shown['title']}\n", style="bold"))
+    console.print(Padding(Text(answer["headline"]), (0, 2)))
+    console.print(Padding(Text("\n" + answer["verdict"]), (0, 2)))
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 2))
+    for name, align in (
+        ("", "left"),
+        ("value", "right"),
+        ("95 % interval", "left"),
+        ("spend", "right"),
+        ("this plan against it", "left"),
+    ):
+        table.add_column(name, justify=align)  # type: ignore[arg-type]
+    table.add_row("this plan", *_cells(words, answer), "", style="bold")
+    for other in answer["versus"]:
+        gain = other["difference"]
+        table.add_row(
+            other["name"],
+            *_cells(words, other),
+            f"{words.gain(gain['estimate'])} ({words.gain(gain['low'])} to {words.gain(gain['high'])})",
+        )
+    console.print()
+    console.print(table)
+    for warning in shown["warnings"]:
+        mark = {"no": "✗ ", "careful": "! ", "note": "· "}[warning["severity"]]
+        console.print(
+            Padding(Text(mark + warning["text"], style="" if warning["severity"] == "note" else "yellow"), (0, 2))
+        )
+    console.print(Text(f"\nEverything is in {folder}/  —  open {folder / 'report.html'}\n"), soft_wrap=True)
+
+
+def _cells(words: Any, row: dict[str, Any]) -> tuple[str, str, str]:
+    value = row["value"]
+    return (
+        words.value(value["estimate"]),
+        f"{words.value(value['low'])} to {words.value(value['high'])}",
+        words.money(row["spend"]["estimate"]),
+    )
+
+
+if __name__ == "__main__":
+    main()

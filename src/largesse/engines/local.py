@@ -1,0 +1,354 @@
+"""The straight line on one machine: read → fit → predict → allocate → evaluate → report.
+
+A run folder holds `campaign.toml` (every default spelt out), `policy.largesse`, `plan.parquet`, `frontier.parquet`,
+`evaluation.json`, `report.html`, and the numbers behind the report in `fit.json` and `plan.json`. Files are written to
+a temporary name and renamed; the same seed gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from largesse.allocate import allocate, expected_costs
+from largesse.data import Campaign, read_campaign, read_customers, read_log
+from largesse.data.write import atomic_file, atomic_folder
+from largesse.errors import InputError, Problem, nearest, refuse
+from largesse.evaluate import crossfit, evaluate_scores, frontier_band, learnt_levels, overlap, uniform_values
+from largesse.evaluate.band import usual_budgets
+from largesse.policy import Policy
+from largesse.records import Array, Customers, Log, Plan
+from largesse.report import render
+from largesse.report.numbers import evaluation_part, fit_part, numbers, plan_part
+from largesse.report.who import who_gets_what
+from largesse.response import Boosting, Choose, Linear, ResponseModel
+
+Tell = Callable[[str, float], None]  # what is being done, and how much of it is done (0 to 1)
+
+
+def _silent(_what: str, _done: float) -> None:
+    """Tell nobody."""
+
+
+CAMPAIGN, POLICY, PLAN, FRONTIER = "campaign.toml", "policy.largesse", "plan.parquet", "frontier.parquet"
+FIT_JSON, PLAN_JSON, EVALUATION_JSON, REPORT = "fit.json", "plan.json", "evaluation.json", "report.html"
+MODELS = ("auto", "linear", "boosting")
+
+
+def run(campaign: Campaign, out: str | Path, tell: Tell = _silent, *, table: Any = None) -> dict[str, Any]:
+    """Do the whole way and leave a run folder; return the numbers of the report.
+
+    With `table`, the log is that table and is kept in the folder too, under the name the campaign gives it.
+    """
+    _check_model(campaign.model)
+    _need_budget(campaign)
+    tell("reading", 0.0)
+    log = read(campaign, table)
+    customers = _customers_of(campaign, log)
+    with atomic_folder(out) as folder:
+        if table is not None:
+            _write_table(folder / campaign.log, table)
+        model = _fit_into(folder, campaign, log, tell)
+        _plan_into(folder, campaign, model, log, customers, None, tell)
+        _judge_into(folder, campaign, log, _average(campaign, len(customers)), tell)
+        tell("writing the report", 0.0)
+        return _report_into(folder, folder)
+
+
+def fit(campaign: Campaign, out: str | Path, tell: Tell = _silent) -> dict[str, Any]:
+    """Learn from the log and leave a run folder with the policy, still without a price."""
+    _check_model(campaign.model)
+    tell("reading", 0.0)
+    log = read(campaign)
+    with atomic_folder(out) as folder:
+        _fit_into(folder, campaign, log, tell)
+        return _read_json(folder, FIT_JSON)
+
+
+def plan(
+    folder: str | Path,
+    customers: str | None,
+    *,
+    budget: float | None = None,
+    total: float | None = None,
+    out: str | Path | None = None,
+    tell: Tell = _silent,
+) -> dict[str, Any]:
+    """Plan for a table of customers with the model of a run folder, at a budget."""
+    folder = _run_folder(folder)
+    campaign = _with_budget(read_campaign(folder), budget, total)
+    policy = Policy.load(folder / POLICY)
+    tell("reading", 0.0)
+    found = _read_customers(campaign, customers, policy.model) if customers else _customers_of(campaign, read(campaign))
+    _plan_into(folder, campaign, policy.model, None, found, out, tell)
+    _write_text(folder / CAMPAIGN, campaign.text)
+    return _read_json(folder, PLAN_JSON)
+
+
+def judge(
+    folder: str | Path, log: str | None = None, *, budget: float | None = None, tell: Tell = _silent
+) -> dict[str, Any]:
+    """Evaluate the campaign's model at a budget on a log, by default the campaign's own."""
+    folder = _run_folder(folder)
+    campaign = read_campaign(folder)
+    if budget is None:
+        budget = campaign.budget if campaign.total is None else _planned_average(folder)
+    campaign = _with_budget(campaign, budget, None)
+    assert campaign.budget is not None
+    tell("reading", 0.0)
+    _judge_into(folder, campaign, read(campaign, log), campaign.budget, tell)
+    return _read_json(folder, EVALUATION_JSON)
+
+
+def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:
+    """Make the report of a run folder from what its steps left there."""
+    folder = _run_folder(folder)
+    return _report_into(folder, folder, out)
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read(campaign: Campaign, source: Any = None) -> Log:
+    """Read the campaign's log (or another one with the same columns)."""
+    roles: dict[str, Any] = dict(campaign.columns)
+    return read_log(
+        campaign.log if source is None else source, levels=campaign.levels, features=campaign.features, **roles
+    )
+
+
+def _customers_of(campaign: Campaign, log: Log) -> Customers:
+    """Return the customers to plan for: their own table, or else the log's."""
+    if campaign.customers is not None:
+        return _read_customers(campaign, campaign.customers, None, log)
+    if log.customer is not None and len(log.customer.unique()) < len(log):
+        hint = 'name a table with one row per customer: customers = "customers.parquet"'
+        refuse(
+            "campaign", [Problem("the log has some customers more than once, so it cannot be planned for itself", hint)]
+        )
+    return Customers(log.features, log.customer, log.costs)
+
+
+def _read_customers(campaign: Campaign, source: str, model: ResponseModel | None, log: Log | None = None) -> Customers:
+    import pyarrow as pa
+
+    from largesse.data import read_table
+
+    table = read_table(source, what="customers")
+    wanted = campaign.columns.get("customer")
+    # A table of customers without the id column still has its rows' numbers.
+    customer = wanted if wanted in table.column_names or _close(wanted, table) else None
+    found = read_customers(table, levels=campaign.levels, customer=customer)
+    features = (
+        list(log.features.column_names)
+        if log is not None
+        else list(model.encoder_.features if model is not None else ())
+    )
+    missing = [name for name in features if name not in found.features.column_names]
+    refuse(
+        "customers",
+        [Problem(f"the feature {name!r} is not in the table", nearest(name, table.column_names)) for name in missing],
+    )
+    assert isinstance(found.features, pa.Table)
+    return found
+
+
+def _close(name: str | None, table: Any) -> bool:
+    """Whether a misspelt id column is there: then say so rather than number the rows."""
+    return name is not None and nearest(name, table.column_names).startswith("did you mean")
+
+
+def _run_folder(folder: str | Path) -> Path:
+    path = Path(folder)
+    if not (path / CAMPAIGN).is_file():
+        hint = "largesse fit or largesse run makes one"
+        raise InputError("run folder", [Problem(f"{path} is not a run folder (it holds no {CAMPAIGN})", hint)])
+    return path
+
+
+def _read_json(folder: Path, name: str) -> dict[str, Any]:
+    step = {FIT_JSON: "fit", PLAN_JSON: "plan", EVALUATION_JSON: "evaluate"}[name]
+    try:
+        found = json.loads((folder / name).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(
+            "run folder", [Problem(f"{folder} has no {name} yet", f"run: largesse {step} {folder} …")]
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InputError(
+            "run folder", [Problem(f"{folder / name} is damaged", f"run largesse {step} again")]
+        ) from error
+    return dict(found)
+
+
+# -- budgets ----------------------------------------------------------------------------------------------------------
+
+
+def _with_budget(campaign: Campaign, budget: float | None, total: float | None) -> Campaign:
+    for word, given in (("budget", budget), ("total", total)):
+        if given is not None and (math.isnan(given) or given < 0):
+            refuse("budget", [Problem(f"the {word} is {given}", "a budget is a number, zero or more")])
+    if budget is not None or total is not None:
+        campaign = campaign.spending(budget=budget, total=total)
+    _need_budget(campaign)
+    return campaign
+
+
+def _need_budget(campaign: Campaign) -> None:
+    if campaign.budget is None and campaign.total is None:
+        hint = "add budget = … (average per customer) or total = … under [plan], or give --budget"
+        refuse("campaign", [Problem("it does not say what may be spent", hint)])
+
+
+def _average(campaign: Campaign, customers: int) -> float:
+    return campaign.budget if campaign.budget is not None else float(campaign.total or 0.0) / customers
+
+
+def _planned_average(folder: Path) -> float | None:
+    found = _read_json(folder, PLAN_JSON)["budget"]["average"]
+    return None if found is None else float(found)
+
+
+# -- the steps ----------------------------------------------------------------------------------------------------------
+
+
+def _check_model(name: str) -> None:
+    if name not in MODELS:
+        refuse("model", [Problem(f"model {name!r} is not known", nearest(name, MODELS))])
+
+
+def model_named(name: str, seed: int) -> ResponseModel:
+    """Return an unfitted model by its name in a campaign file."""
+    _check_model(name)
+    return {"auto": Choose(seed=seed), "linear": Linear(seed=seed), "boosting": Boosting(seed=seed)}[name]
+
+
+def _fit_into(folder: Path, campaign: Campaign, log: Log, tell: Tell) -> ResponseModel:
+    tell("learning the response", 0.0)
+    model = model_named(campaign.model, campaign.seed).fit(log)
+    kept, choices = (model.model_, model.choices_) if isinstance(model, Choose) else (model, ())
+    _write_text(folder / CAMPAIGN, campaign.text)
+    Policy(model, log.levels).save(folder / POLICY)
+    _write_json(folder / FIT_JSON, fit_part(type(kept).__name__, choices, log))
+    return kept
+
+
+def _plan_into(
+    folder: Path,
+    campaign: Campaign,
+    model: ResponseModel,
+    log: Log | None,
+    customers: Customers,
+    out: str | Path | None,
+    tell: Tell,
+) -> None:
+    tell("planning", 0.0)
+    levels = log.levels if log is not None else Policy.load(folder / POLICY).levels
+    curves = model.predict(customers)
+    costs = expected_costs(levels, curves, customers.costs)
+    made = allocate(curves, costs, campaign.budget, total=campaign.total)
+    costs = np.broadcast_to(costs, curves.shape)
+    spent = costs[np.arange(len(made)), made.levels]
+    who = who_gets_what(
+        customers.features.select(list(model.encoder_.features)), made.levels, spent, len(levels), campaign.seed
+    )
+    _write_table(Path(out) if out else folder / PLAN, _plan_table(made, customers, curves, spent, levels.labels))
+    Policy(model, levels, made.price).save(folder / POLICY)
+    _write_json(folder / PLAN_JSON, plan_part(made, curves, costs, levels.labels, who))
+
+
+def _plan_table(made: Plan, customers: Customers, curves: Array, spent: Array, labels: tuple[str, ...]) -> Any:
+    import pyarrow as pa
+
+    ids = customers.customer if customers.customer is not None else pa.array(np.arange(len(made)))
+    names = pa.DictionaryArray.from_arrays(pa.array(made.levels.astype(np.int32)), pa.array(labels))
+    return pa.table(
+        {
+            "customer": ids,
+            "level": names.cast(pa.string()),
+            "level_number": made.levels.astype(np.int32),
+            "expected_response": curves[np.arange(len(made)), made.levels],
+            "expected_cost": np.ascontiguousarray(spent),
+        }
+    )
+
+
+def _judge_into(folder: Path, campaign: Campaign, log: Log, budget: float, tell: Tell) -> None:
+    model = model_named(campaign.model, campaign.seed)
+    scores = crossfit(
+        log, model, seed=campaign.seed, tell=lambda done, total: tell("judging it on held-out rows", done / total)
+    )
+    tell("judging it on held-out rows", 1.0)
+    levels = learnt_levels(scores, budget)
+    own = scores.curves[np.arange(len(log)), levels]
+    promise = float(scores.weight @ own / scores.weight.sum())
+    result = evaluate_scores(log, scores, levels, budget=budget, promise=promise)
+    band = frontier_band(scores, usual_budgets(scores, budget))
+    means = scores.weight @ scores.curves / scores.weight.sum()
+    part = evaluation_part(
+        log, result, band, uniform_values(scores), means, overlap(log, scores.propensity, campaign.seed)
+    )
+    _write_json(folder / EVALUATION_JSON, part)
+    _write_table(folder / FRONTIER, _frontier_table(part["frontier"]))
+
+
+def _frontier_table(points: list[dict[str, Any]]) -> Any:
+    import pyarrow as pa
+
+    names = {"low": "value_low", "high": "value_high"}
+    return pa.table({names.get(key, key): [point[key] for point in points] for key in points[0]})
+
+
+def _report_into(folder: Path, source: Path, out: str | Path | None = None) -> dict[str, Any]:
+    campaign = read_campaign(source)
+    fitted, planned, judged = (_read_json(source, name) for name in (FIT_JSON, PLAN_JSON, EVALUATION_JSON))
+    if not _same_budget(planned["budget"]["average"], judged["budget"]):
+        got = f"the plan is for a budget of {planned['budget']['average']:g}, the evaluation for {judged['budget']:g}"
+        refuse(
+            "run folder", [Problem(got, f"run: largesse evaluate {folder} --budget {planned['budget']['average']:g}")]
+        )
+    shown = numbers(campaign, fitted, planned, judged)
+    _write_text(Path(out) if out else folder / REPORT, render(shown))
+    return shown
+
+
+def _same_budget(a: float | None, b: float | None) -> bool:
+    return a == b or (a is not None and b is not None and math.isclose(a, b, rel_tol=1e-6))
+
+
+# -- writing ------------------------------------------------------------------------------------------------------------
+
+
+def _write_text(path: Path, text: str) -> None:
+    with atomic_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    _write_text(path, json.dumps(_jsonable(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _jsonable(value: Any) -> Any:
+    """Missing numbers become null: JSON has no word for NaN."""
+    if isinstance(value, dict):
+        return {key: _jsonable(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _write_table(path: Path, table: Any) -> None:
+    import pyarrow.csv as csv
+    import pyarrow.feather as feather
+    import pyarrow.parquet as pq
+
+    writers = {".csv": csv.write_csv, ".feather": feather.write_feather, ".arrow": feather.write_feather}
+    with atomic_file(path) as part:
+        writers.get(path.suffix, pq.write_table)(table, str(part))

@@ -1,0 +1,262 @@
+"""Everything the report shows, as one dict of plain numbers and words: records in, JSON out.
+
+The dict is put together from three parts that a run folder keeps: what was learnt (`fit_part`), who gets what
+(`plan_part`) and what it will bring (`evaluation_part`). `numbers` joins them and finds the words for the answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from largesse import __version__
+from largesse.data import Campaign
+from largesse.errors import count
+from largesse.evaluate.findings import level_verdict
+from largesse.records import Array, Choice, Estimate, Evaluation, FrontierPoint, Levels, Log, Overlap, Plan
+
+
+def fit_part(name: str, choices: Sequence[Choice], log: Log) -> dict[str, Any]:
+    """Return what was learnt: the model, what else was tried, and from how many rows."""
+    tried = [
+        {"name": c.name, "loss": c.loss, "difference": c.difference, "se": c.se, "chosen": c.chosen} for c in choices
+    ]
+    return {
+        "model": {"name": name, "tried": tried},
+        "response": {"name": log.response_name, "kind": "binary" if log.binary else "amount"},
+        "levels": [
+            {"name": label, "cost": cost}
+            for label, cost in zip(log.levels.labels, _face_values(log.levels), strict=True)
+        ],
+        "on_redemption": log.levels.on_redemption,
+        "fingerprint": log.fingerprint,
+    }
+
+
+def _face_values(levels: Levels) -> list[float | None]:
+    common = levels.common_costs
+    return [None] * len(levels) if common is None else common.tolist()
+
+
+def plan_part(
+    plan: Plan, curves: Array, costs: Array, labels: Sequence[str], who: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return who gets what and where the money goes; costs are the expected ones (n, K)."""
+    rows, n = np.arange(len(plan)), len(plan)
+    value, spend = curves[rows, plan.levels], costs[rows, plan.levels]
+    extra, more = value - curves[:, 0], spend - costs[:, 0]
+    total = float(spend.sum())
+    money = []
+    for k, label in enumerate(labels):
+        here = plan.levels == k
+        gained, paid = float(extra[here].sum()), float(spend[here].sum())
+        money.append(
+            {
+                "name": label,
+                "customers": int(here.sum()),
+                "share": float(here.mean()),
+                "spend": paid,
+                "spend_share": paid / total if total > 0 else 0.0,
+                "extra": gained,
+                "cost_per_extra": float(more[here].sum()) / gained if gained > 0 and k > 0 else None,
+            }
+        )
+    return {
+        "customers": n,
+        "budget": {"average": _finite(plan.budget), "total": _finite(plan.budget * n)},
+        "planned": {"value": plan.value, "spend": plan.spend, "price": plan.price, "gap": plan.gap},
+        "money": money,
+        "who": who,
+    }
+
+
+def evaluation_part(
+    log: Log,
+    result: Evaluation,
+    band: Sequence[FrontierPoint],
+    uniform: Sequence[tuple[Estimate, Estimate]],
+    model_means: Array,
+    seen: Overlap,
+) -> dict[str, Any]:
+    """Return what the plan will bring, judged from the log: the answer, the frontier, the curve, overlap and balance."""
+    labels = log.levels.labels
+    weight = np.ones(len(log)) if log.weight is None else log.weight
+    raw = [float(np.average(log.response[log.level == k], weights=weight[log.level == k])) for k in range(len(labels))]
+    return {
+        "budget": _finite(result.budget),
+        "log": {
+            "rows": result.rows,
+            "clusters": result.clusters,
+            "propensity": result.propensity,
+            "clipped": result.clipped,
+        },
+        "value": {
+            "estimate": result.value,
+            "low": result.value_interval[0],
+            "high": result.value_interval[1],
+            "se": result.value_se,
+        },
+        "spend": {
+            "estimate": result.spend,
+            "low": result.spend_interval[0],
+            "high": result.spend_interval[1],
+            "se": result.spend_se,
+        },
+        "estimator": result.estimator,
+        "promise": result.promise,
+        "versus": [
+            {
+                "name": r.name,
+                "detail": r.detail,
+                "value": _estimate(r.value),
+                "spend": _estimate(r.spend),
+                "difference": _estimate(r.difference),
+            }
+            for r in result.references
+        ],
+        "frontier": [_frontier_point(point) for point in band],
+        "uniform": [
+            {"name": label, "spend": spend.estimate, **_whiskers(value)}
+            for label, (value, spend) in zip(labels, uniform, strict=True)
+        ],
+        "curve": [
+            {"name": label, **_whiskers(value), "model": float(own), "raw": mean}
+            for label, (value, _), own, mean in zip(labels, uniform, model_means, raw, strict=True)
+        ],
+        "overlap": [
+            {
+                "name": label,
+                "rows": int(r),
+                "effective": float(e),
+                "smallest": float(s),
+                "verdict": level_verdict(r, e, s),
+            }
+            for label, r, e, s in zip(labels, seen.rows, seen.effective, seen.smallest, strict=True)
+        ],
+        "propensities": {"edges": seen.edges.tolist(), "counts": seen.counts.tolist()},
+        "balance": [
+            {"feature": name, "before": float(b), "after": float(a)}
+            for name, b, a in zip(seen.features, seen.before, seen.after, strict=True)
+        ],
+        "warnings": [{"severity": finding.severity, "text": finding.text} for finding in result.warnings],
+    }
+
+
+def _frontier_point(point: FrontierPoint) -> dict[str, Any]:
+    return {
+        "budget": point.budget,
+        "spend": point.spend.estimate,
+        "spend_low": point.spend.low,
+        "spend_high": point.spend.high,
+        **_whiskers(point.value),
+        "promise": point.promise,
+        "price": point.price,
+    }
+
+
+def _whiskers(estimate: Estimate) -> dict[str, float]:
+    return {"value": estimate.estimate, "low": estimate.low, "high": estimate.high}
+
+
+def _estimate(estimate: Estimate) -> dict[str, float]:
+    return {"estimate": estimate.estimate, "low": estimate.low, "high": estimate.high, "se": estimate.se}
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
+
+
+def numbers(
+    campaign: Campaign, fit: dict[str, Any], plan: dict[str, Any], evaluation: dict[str, Any]
+) -> dict[str, Any]:
+    """Join the three parts into the dict that the page is made from."""
+    words = Words(fit["response"]["kind"], fit["response"]["name"], campaign.unit)
+    return {
+        "title": campaign.title,
+        "unit": campaign.unit,
+        "version": __version__,
+        "seed": campaign.seed,
+        **fit,
+        "customers": plan["customers"],
+        "budget": plan["budget"],
+        "money": plan["money"],
+        "who": plan["who"],
+        **{
+            key: evaluation[key]
+            for key in ("log", "frontier", "uniform", "curve", "overlap", "propensities", "balance")
+        },
+        "answer": {
+            "headline": words.headline(plan, evaluation),
+            "verdict": words.verdict(evaluation),
+            "value": evaluation["value"],
+            "spend": evaluation["spend"],
+            "promise": evaluation["promise"],
+            "price": plan["planned"]["price"],
+            "versus": evaluation["versus"],
+        },
+        "warnings": [*words.spending(plan, evaluation), *evaluation["warnings"]],
+    }
+
+
+class Words:
+    """Sentences about numbers: shares as per cent and differences as points when the response is 0/1."""
+
+    def __init__(self, kind: str, response: str, unit: str) -> None:
+        self.share = kind == "binary"
+        self.response = response
+        self.unit = unit
+
+    def value(self, number: float) -> str:
+        """Write a value."""
+        return f"{100 * number:.1f} %" if self.share else f"{number:,.4g}"
+
+    def gain(self, number: float) -> str:
+        """Write a difference, with its sign."""
+        return f"{100 * number:+.1f} points" if self.share else f"{number:+,.4g}"
+
+    def money(self, number: float) -> str:
+        """Write an amount of budget."""
+        return f"{number:,.2f} {self.unit}".strip()
+
+    def headline(self, plan: dict[str, Any], evaluation: dict[str, Any]) -> str:
+        """Return the answer in one sentence."""
+        value, spend, before = evaluation["value"], evaluation["spend"], evaluation["versus"][1]
+        bring = (
+            f"{self.value(value['estimate'])} {self.response}"
+            if self.share
+            else f"{self.response} of {self.value(value['estimate'])} each"
+        )
+        return (
+            f"Spending {self.money(spend['estimate'])} per customer on {count(plan['customers'], 'customer')} is expected to bring {bring} "
+            f"(95 % interval {self.value(value['low'])} to {self.value(value['high'])}); what was done before brought {self.value(before['value']['estimate'])} "
+            f"for {self.money(before['spend']['estimate'])}."
+        )
+
+    def verdict(self, evaluation: dict[str, Any]) -> str:
+        """Say whether choosing who gets what gains anything over giving everyone the same at the same cost."""
+        same = evaluation["versus"][0]
+        gain = same["difference"]
+        middle, low, high = (self.gain(gain[key]) for key in ("estimate", "low", "high"))
+        between = f"{middle} (95 % interval {low} to {high})"
+        if gain["low"] > 0:
+            return f"Choosing who gets what pays: {between} over giving everyone the same at the same cost ({same['detail']})."
+        if gain["high"] < 0:
+            return f"Choosing who gets what loses here: {between} against giving everyone the same at the same cost ({same['detail']}). Give everyone the same."
+        return (
+            f"The log does not show that choosing who gets what beats giving everyone the same at the same cost ({same['detail']}): "
+            f"the difference is {between}, which may be nothing. The simpler plan is as good a choice."
+        )
+
+    def spending(self, plan: dict[str, Any], evaluation: dict[str, Any]) -> list[dict[str, str]]:
+        """Warn when the honest spend lies above the budget."""
+        budget, spend = plan["budget"]["average"], evaluation["spend"]
+        if budget is None or spend["low"] is None or not spend["low"] > budget * (1 + 1e-9):
+            return []
+        text = (
+            f"The plan is expected to cost {self.money(spend['estimate'])} per customer (at least {self.money(spend['low'])}), "
+            f"more than the budget of {self.money(budget)}: customers redeem more often than the model thinks. Plan with a smaller budget."
+        )
+        return [{"severity": "careful", "text": text}]
