@@ -1,7 +1,7 @@
 """Everything the report shows, as one dict of plain numbers and words: records in, JSON out.
 
 The dict is put together from three parts that a run folder keeps: what was learnt (`fit_part`), who gets what
-(`plan_part`) and what it will bring (`evaluation_part`). `numbers` joins them and finds the words for the answer.
+(`plan_part`) and what it will bring (`evaluation_part`). `numbers` joins them; `words` finds the sentences.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import numpy as np
 
 from largesse import __version__
 from largesse.data import Campaign
-from largesse.errors import count
 from largesse.evaluate.findings import level_verdict
 from largesse.records import Array, Choice, Estimate, Evaluation, FrontierPoint, Levels, Log, Overlap, Plan
+from largesse.report.formats import Units
+from largesse.report.words import headline, spending, verdict
 
 
 def fit_part(name: str, choices: Sequence[Choice], log: Log) -> dict[str, Any]:
@@ -173,7 +174,7 @@ def numbers(
     campaign: Campaign, fit: dict[str, Any], plan: dict[str, Any], evaluation: dict[str, Any]
 ) -> dict[str, Any]:
     """Join the three parts into the dict that the page is made from."""
-    words = Words(fit["response"]["kind"], fit["response"]["name"], campaign.unit)
+    units = Units(fit["response"]["kind"], campaign.unit)
     return {
         "title": campaign.title,
         "unit": campaign.unit,
@@ -189,74 +190,13 @@ def numbers(
             for key in ("log", "frontier", "uniform", "curve", "overlap", "propensities", "balance")
         },
         "answer": {
-            "headline": words.headline(plan, evaluation),
-            "verdict": words.verdict(evaluation),
+            "headline": headline(units, fit["response"]["name"], plan, evaluation),
+            "verdict": verdict(units, evaluation),
             "value": evaluation["value"],
             "spend": evaluation["spend"],
             "promise": evaluation["promise"],
             "price": plan["planned"]["price"],
             "versus": evaluation["versus"],
         },
-        "warnings": [*words.spending(plan, evaluation), *evaluation["warnings"]],
+        "warnings": [*spending(units, plan, evaluation), *evaluation["warnings"]],
     }
-
-
-class Words:
-    """Sentences about numbers: shares as per cent and differences as points when the response is 0/1."""
-
-    def __init__(self, kind: str, response: str, unit: str) -> None:
-        self.share = kind == "binary"
-        self.response = response
-        self.unit = unit
-
-    def value(self, number: float) -> str:
-        """Write a value."""
-        return f"{100 * number:.1f} %" if self.share else f"{number:,.4g}"
-
-    def gain(self, number: float) -> str:
-        """Write a difference, with its sign."""
-        return f"{100 * number:+.1f} points" if self.share else f"{number:+,.4g}"
-
-    def money(self, number: float) -> str:
-        """Write an amount of budget."""
-        return f"{number:,.2f} {self.unit}".strip()
-
-    def headline(self, plan: dict[str, Any], evaluation: dict[str, Any]) -> str:
-        """Return the answer in one sentence."""
-        value, spend, before = evaluation["value"], evaluation["spend"], evaluation["versus"][1]
-        bring = (
-            f"{self.value(value['estimate'])} {self.response}"
-            if self.share
-            else f"{self.response} of {self.value(value['estimate'])} each"
-        )
-        return (
-            f"Spending {self.money(spend['estimate'])} per customer on {count(plan['customers'], 'customer')} is expected to bring {bring} "
-            f"(95 % interval {self.value(value['low'])} to {self.value(value['high'])}); what was done before brought {self.value(before['value']['estimate'])} "
-            f"for {self.money(before['spend']['estimate'])}."
-        )
-
-    def verdict(self, evaluation: dict[str, Any]) -> str:
-        """Say whether choosing who gets what gains anything over giving everyone the same at the same cost."""
-        same = evaluation["versus"][0]
-        gain = same["difference"]
-        middle, low, high = (self.gain(gain[key]) for key in ("estimate", "low", "high"))
-        between = f"{middle} (95 % interval {low} to {high})"
-        if gain["low"] > 0:
-            return f"Choosing who gets what pays: {between} over giving everyone the same at the same cost ({same['detail']})."
-        if gain["high"] < 0:
-            return f"Choosing who gets what loses here: {between} against giving everyone the same at the same cost ({same['detail']}). Give everyone the same."
-        return (
-            f"The log does not show that choosing who gets what beats giving everyone the same at the same cost ({same['detail']}): "
-            f"the difference is {between}, which may be nothing. The simpler plan is as good a choice."
-        )
-
-    def spending(self, plan: dict[str, Any], evaluation: dict[str, Any]) -> list[dict[str, str]]:
-        """Warn when the honest spend lies above the budget."""
-        budget, spend = plan["budget"]["average"], evaluation["spend"]
-        if budget is None or spend["low"] is None or not spend["low"] > budget * (1 + 1e-9):
-            return []
-        text = (
-            f"The plan is expected to cost {self.money(spend['estimate'])} per customer (at least {self.money(spend['low'])}), "
-            f"more than the budget of {self.money(budget)}: customers redeem more often than the model thinks. Plan with a smaller budget."
-        )
-        return [{"severity": "careful", "text": text}]

@@ -1,0 +1,216 @@
+"""How numbers are written: percentages, money, intervals, and a dash where a number is missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+DASH = "–"
+THIN = "\u202f"  # narrow no-break space, between a number and its unit
+SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these stand before the number, everything else after it
+LARGE = ((1e12, "trillion", "tn"), (1e9, "billion", "bn"), (1e6, "million", "M"))
+
+
+def finite(value: Any) -> float | None:
+    """Return the number, or None when it is missing, not a number or infinite.
+
+    >>> finite(2), finite(float("nan")), finite(None)
+    (2.0, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def places(spread: float, digits: int = 2) -> int:
+    """Return how many decimals show `digits` significant digits of `spread`.
+
+    >>> places(5.1), places(0.023), places(400.0)
+    (1, 3, 0)
+    """
+    if spread <= 0:
+        return 0
+    return min(max(digits - 1 - math.floor(math.log10(spread) + 1e-6), 0), 9)
+
+
+@dataclass(frozen=True)
+class Style:
+    """One way to write numbers: divide by `unit`, keep `decimals`, put `prefix` and `suffix` around."""
+
+    unit: float = 1.0
+    decimals: int = 0
+    prefix: str = ""
+    suffix: str = ""
+
+    def bare(self, value: Any, signed: bool = False) -> str:
+        """Write a number without prefix or suffix; a dash when it is missing.
+
+        >>> Style(decimals=1).bare(-1234.56), Style().bare(None)
+        ('−1,234.6', '–')
+        """
+        number = finite(value)
+        if number is None:
+            return DASH
+        digits = f"{abs(number) / self.unit:,.{self.decimals}f}"
+        rounds_to_zero = not any(c in "123456789" for c in digits)
+        sign = "" if rounds_to_zero else "−" if number < 0 else "+" if signed else ""
+        return sign + digits
+
+    def text(self, value: Any, signed: bool = False) -> str:
+        """Write a number with its prefix and suffix.
+
+        >>> Style(prefix="€", decimals=2).text(-0.5)
+        '−€0.50'
+        """
+        bare = self.bare(value, signed)
+        if bare == DASH:
+            return DASH
+        sign, digits = (bare[0], bare[1:]) if bare[0] in "+−" else ("", bare)
+        return f"{sign}{self.prefix}{digits}{self.suffix}"
+
+    def interval(self, estimate: Mapping[str, Any], signed: bool = False) -> str:
+        """Write ``low to high`` of an estimate; a dash when either end is missing."""
+        low, high = finite(estimate.get("low")), finite(estimate.get("high"))
+        if low is None or high is None:
+            return DASH
+        return f"{self.bare(low, signed)} to {self.text(high, signed)}"
+
+    def both(self, estimate: Mapping[str, Any], key: str = "estimate") -> str:
+        """Write an estimate and, in brackets, its interval where it has one."""
+        between = self.interval(estimate)
+        return self.text(estimate.get(key)) + ("" if between == DASH else f" ({between})")
+
+
+def style_for(values: Iterable[Any], spread: float | None = None, digits: int = 2, short: bool = False) -> Style:
+    """Return the plain style in which these numbers read best: few decimals, millions when they are large.
+
+    `spread` is the difference a reader must be able to see; without it, three digits of the smallest number are kept.
+    """
+    sizes = [abs(number) for number in map(finite, values) if number]
+    top = max(sizes, default=0.0)
+    unit, words = 1.0, ""
+    for size, long_name, short_name in LARGE:
+        if top >= size:
+            unit, words = size, THIN + (short_name if short else long_name)
+            break
+    if spread:
+        return Style(unit, places(spread / unit, digits), suffix=words)
+    return Style(unit, places(min(sizes, default=1.0) / unit, 3), suffix=words)
+
+
+def half_width(estimate: Mapping[str, Any]) -> float | None:
+    """Return half the width of an interval, or None when it has none."""
+    low, high = finite(estimate.get("low")), finite(estimate.get("high"))
+    return None if low is None or high is None or high <= low else (high - low) / 2
+
+
+def parts(estimate: Mapping[str, Any]) -> list[Any]:
+    """Return estimate, low and high of an estimate as a list."""
+    return [estimate.get("estimate"), estimate.get("low"), estimate.get("high")]
+
+
+def percent(share: Any) -> str:
+    """Write a share as a percentage, with more digits when it is tiny.
+
+    >>> percent(0.6234), percent(0.00012), percent(0.0)
+    ('62\u202f%', '0.012\u202f%', '0\u202f%')
+    """
+    number = finite(share)
+    if number is None:
+        return DASH
+    size = abs(number) * 100
+    return Style(0.01, 0 if size >= 10 or size == 0 else places(size), suffix=f"{THIN}%").text(number)
+
+
+def count(value: Any) -> str:
+    """Write how many there are; with one decimal when it is a small fraction.
+
+    >>> count(2825), count(3.25), count(1.2e9)
+    ('2,825', '3.2', '1.20\u202fbillion')
+    """
+    number = finite(value)
+    if number is None:
+        return DASH
+    if abs(number) >= 1e8:
+        return style_for([number]).text(number)
+    whole = abs(number) >= 100 or number == int(number)
+    return Style(decimals=0 if whole else max(places(abs(number)), 1)).text(number)
+
+
+@dataclass(frozen=True)
+class Units:
+    """What the response and the budget are counted in.
+
+    Parameters
+    ----------
+    kind
+        ``"binary"``: responses are written as percentages and their differences as percentage points;
+        ``"amount"``: plain numbers.
+    currency
+        What the budget is counted in, or an empty string.
+    """
+
+    kind: str
+    currency: str
+
+    @property
+    def binary(self) -> bool:
+        """Whether the response is yes or no."""
+        return self.kind == "binary"
+
+    @property
+    def one(self) -> str:
+        """One unit of budget, in words."""
+        return self.money([1.0]).text(1.0) if self.currency else f"1{THIN}unit of budget"
+
+    @property
+    def budget_unit(self) -> str:
+        """What budgets are counted in, for an axis or after a number that does not say it."""
+        return self.currency or "units of budget"
+
+    @property
+    def spelled(self) -> str:
+        """What must follow an amount of money that carries no currency of its own."""
+        return "" if self.currency else " units of budget"
+
+    def response(self, values: Iterable[Any], spread: float | None = None, **options: Any) -> Style:
+        """Return the style of responses: percentages or plain numbers."""
+        return self._share(values, spread, "%", options) if self.binary else style_for(values, spread, **options)
+
+    def difference(self, values: Iterable[Any], spread: float | None = None, **options: Any) -> Style:
+        """Return the style of differences of responses: percentage points or plain numbers."""
+        return self._share(values, spread, "pp", options) if self.binary else style_for(values, spread, **options)
+
+    def money(self, values: Iterable[Any], spread: float | None = None, **options: Any) -> Style:
+        """Return the style of amounts of budget."""
+        kept = [number for number in map(finite, values) if number is not None]
+        plain = style_for(kept, spread, **options)
+        if "digits" not in options:  # an axis knows how many digits it needs; a sum is written to the cent
+            plain = Style(plain.unit, _cents(kept, plain, spread), suffix=plain.suffix)
+        if self.currency in SYMBOLS:
+            return Style(plain.unit, plain.decimals, self.currency, plain.suffix)
+        after = f"{THIN}{self.currency}" if self.currency else ""
+        return Style(plain.unit, plain.decimals, "", plain.suffix + after)
+
+    def cost(self, value: Any) -> str:
+        """Write one amount of budget."""
+        return self.money([value]).text(value)
+
+    @staticmethod
+    def _share(values: Iterable[Any], spread: float | None, sign: str, options: Mapping[str, Any]) -> Style:
+        largest = max((abs(number) for number in map(finite, values) if number), default=0.1)
+        digits = int(options.get("digits", 2))
+        decimals = places(spread * 100, digits) if spread else places(largest * 100, 3)
+        return Style(0.01, decimals, suffix=f"{THIN}{sign}")
+
+
+def _cents(values: list[float], plain: Style, spread: float | None) -> int:
+    """Return the decimals of money: none for whole or large sums, two for small ones, more where tiny sums need them."""
+    sizes = [abs(value) for value in values if value]
+    if plain.unit > 1:
+        return plain.decimals
+    if not sizes or min(sizes) >= 1000 or all(size == int(size) for size in sizes):
+        return 0
+    return max(2, places(spread, 1) if spread else places(min(sizes)))

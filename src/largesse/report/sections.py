@@ -1,0 +1,367 @@
+"""Arrange each section: from the dict's numbers to rows of words and figures the template only has to place.
+
+Every function takes the cleaned dict (and how to write its numbers) and returns a plain dict. Words are plain strings,
+escaped by the template; figures are strings of SVG that escaped their own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from largesse.report.figures import DESK, PHONE, Chart, frontier_figure, point_marks
+from largesse.report.formats import DASH, Style, Units, count, finite, half_width, parts, percent, style_for
+from largesse.report.scales import axis
+from largesse.report.strips import (
+    balance_strip,
+    curve_strip,
+    gain_strip,
+    histogram_strip,
+    spend_strip,
+    stacked_strip,
+    swatch,
+    tick_strip,
+)
+
+Numbers: TypeAlias = Mapping[str, Any]
+BALANCED = 0.1  # standardised differences below this are usually taken as balanced
+URGENT = ("no", "careful")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a figure: a name and what is said about it, a strip, a number and what is said about that."""
+
+    label: str
+    figure: str
+    number: str = ""
+    detail: str = ""
+    sub: str = ""
+    mark: str = ""
+
+
+def answer_section(numbers: Numbers, units: Units) -> dict[str, Any]:
+    """Return the big numbers, the comparisons and the warnings that belong at the top."""
+    answer = numbers["answer"]
+    return {
+        "brings": _brings(numbers, units),
+        "costs": _costs(numbers, units),
+        "price": _price(numbers, units),
+        "gains": _gains(answer["versus"], units),
+        "urgent": sorted(
+            (w for w in numbers["warnings"] if w["severity"] in URGENT), key=lambda w: URGENT.index(w["severity"])
+        ),
+        "notes": [w for w in numbers["warnings"] if w["severity"] not in URGENT],
+    }
+
+
+def _brings(numbers: Numbers, units: Units) -> dict[str, str]:
+    value, promise = numbers["answer"]["value"], numbers["answer"]["promise"]
+    style = units.response(parts(value), half_width(value))
+    total = {key: _times(value.get(key), numbers["customers"]) for key in ("estimate", "low", "high")}
+    whole = _total_style(total)
+    return {
+        "big": style.text(value["estimate"]),
+        "interval": style.interval(value),
+        "total": whole.both(total),
+        "promise": style.text(promise),
+    }
+
+
+def _costs(numbers: Numbers, units: Units) -> dict[str, str]:
+    spend, budget, people = numbers["answer"]["spend"], numbers["budget"], numbers["customers"]
+    style = units.money([*parts(spend), budget["average"]], half_width(spend))
+    reach = axis([*parts(spend), budget["average"]], snug=True)
+    label = f"Spend {style.text(spend['estimate'])} per customer, budget {style.text(budget['average'])}"
+    return {
+        "big": style.text(spend["estimate"]),
+        "interval": style.interval(spend),
+        "budget": style.text(budget["average"]),
+        "total": units.cost(_times(spend["estimate"], people)),
+        "budget_total": units.cost(budget["total"]),
+        "figure": spend_strip(reach, spend, budget["average"], label),
+    }
+
+
+def _price(numbers: Numbers, units: Units) -> dict[str, str]:
+    price = finite(numbers["answer"]["price"])
+    style = style_for([price], abs(price) if price else None)
+    rate = units.cost(1 / price) if price and price > 0 else DASH
+    return {"big": style.text(price, signed=True), "rate": rate, "spent": "yes" if price == 0 else ""}
+
+
+def _gains(versus: Sequence[Mapping[str, Any]], units: Units) -> dict[str, Any]:
+    """Return one row per comparison, all on one axis that is symmetric around zero."""
+    reach = [abs(number) for row in versus for number in map(finite, parts(row["difference"])) if number is not None]
+    across = axis([max(reach, default=1.0), -max(reach, default=1.0)], 4, snug=True)
+    rows = []
+    for row in versus:
+        style = units.difference(parts(row["difference"]), half_width(row["difference"]))
+        big = style.text(row["difference"]["estimate"], signed=True)
+        between = style.interval(row["difference"], signed=True)
+        label = f"Gain against {row['name']}: {big}, interval {between}"
+        figure = gain_strip(across, row["difference"], label)
+        words = {"detail": _versus_detail(row, units), "sub": between, "mark": _sign_words(row["difference"])}
+        rows.append(Row(row["name"], figure, big, **words))
+    ticks = units.difference(across.ticks, across.step, digits=1, short=True)
+    return {"rows": rows, "ticks": tick_strip(across, ticks, signed=True)}
+
+
+def _versus_detail(row: Mapping[str, Any], units: Units) -> str:
+    value = units.response(parts(row["value"]), half_width(row["value"])).text(row["value"]["estimate"])
+    spend = units.money(parts(row["spend"]), half_width(row["spend"])).text(row["spend"]["estimate"])
+    numbers = f"value {value}, spend {spend}{units.spelled if spend != DASH else ''}"
+    return f"{row['detail']}; {numbers}" if row.get("detail") else numbers
+
+
+def _sign_words(difference: Mapping[str, Any]) -> str:
+    """Say in words what an interval says about the sign."""
+    low, high = finite(difference.get("low")), finite(difference.get("high"))
+    if low is None or high is None:
+        return "not known"
+    return "clearly more" if low > 0 else "clearly less" if high < 0 else "could be no gain"
+
+
+def frontier_section(numbers: Numbers, units: Units) -> dict[str, Any]:
+    """Return the frontier figure in both sizes, its key and the numbers behind it."""
+    names = [row["name"] for row in numbers["uniform"]]
+    marks = point_marks(names)
+    chart = _chart(numbers, units, marks)
+    return {
+        "desk": frontier_figure(chart, DESK),
+        "phone": frontier_figure(chart, PHONE),
+        "key": list(zip(marks, names, strict=True)) if marks != names else [],
+        "table": [_frontier_row(row, units) for row in numbers["frontier"]],
+        "uniform": [_uniform_row(row, units) for row in numbers["uniform"]],
+        "readout": _chosen_words(numbers, units),
+    }
+
+
+def _chart(numbers: Numbers, units: Units, marks: list[str]) -> Chart:
+    value = numbers["answer"]["value"]
+    chosen = {"budget": numbers["budget"]["average"], "value": value["estimate"], **_ends(value)}
+    measure = "response rate" if units.binary else f"mean {_cut(numbers['response']['name'])}"
+    return Chart(
+        frontier=numbers["frontier"],
+        readouts=[_readout(_frontier_row(row, units), units) for row in numbers["frontier"]],
+        uniform=numbers["uniform"],
+        marks=marks,
+        tips=[f"everyone gets {row['name']}: {row['value']}" for row in map(_uniform_of(units), numbers["uniform"])],
+        chosen=chosen,
+        summary=f"Value at each budget. {_chosen_words(numbers, units)}",
+        across_title=f"budget per customer ({units.budget_unit})",
+        up_title=f"value per customer ({measure})",
+        units=units,
+    )
+
+
+def _uniform_of(units: Units) -> Any:
+    return lambda row: _uniform_row(row, units)
+
+
+def _frontier_row(row: Mapping[str, Any], units: Units) -> dict[str, str]:
+    style = units.response([row["value"]], half_width(row))
+    return {
+        "budget": units.cost(row["budget"]),
+        "spend": units.cost(row["spend"]),
+        "value": style.text(row["value"]),
+        "interval": style.interval(row),
+        "both": style.both(row, "value"),
+        "promise": style.text(row["promise"]),
+        "price": _rate(row["price"]),
+    }
+
+
+def _uniform_row(row: Mapping[str, Any], units: Units) -> dict[str, str]:
+    style = units.response([row["value"]], half_width(row))
+    words = {"value": style.text(row["value"]), "interval": style.interval(row)}
+    return {"name": row["name"], "spend": units.cost(row["spend"]), **words}
+
+
+def _readout(row: Mapping[str, str], units: Units) -> str:
+    things = " responses" if units.binary else ""
+    more = f"; {units.one} more buys {row['price']}{things}" if row["price"] != DASH else ""
+    return f"Budget {row['budget']}{units.spelled} per customer: spend {row['spend']}, value {row['both']}{more}."
+
+
+def _chosen_words(numbers: Numbers, units: Units) -> str:
+    answer = numbers["answer"]
+    row = {"budget": numbers["budget"]["average"], "spend": answer["spend"]["estimate"], **_ends(answer["value"])}
+    row |= {"value": answer["value"]["estimate"], "promise": answer["promise"], "price": answer["price"]}
+    return f"This plan. {_readout(_frontier_row(row, units), units)}"
+
+
+def curve_section(numbers: Numbers, units: Units) -> dict[str, Any]:
+    """Return one row per level: the honest mean response with its interval, the model's mean and the raw one."""
+    rows = numbers["curve"]
+    across = axis([row[key] for row in rows for key in ("value", "low", "high", "model", "raw")], 4, snug=True)
+    shown = []
+    for level, row in enumerate(rows):
+        style = units.response([row["value"]], half_width(row))
+        label = (
+            f"{row['name']}: {style.text(row['value'])}, interval {style.interval(row)}; "
+            f"model {style.text(row['model'])}, raw {style.text(row['raw'])}"
+        )
+        words = {"detail": _level_cost(numbers, units, level), "sub": style.interval(row)}
+        shown.append(Row(row["name"], curve_strip(across, row, label), style.text(row["value"]), **words))
+    return {"rows": shown, "ticks": tick_strip(across, units.response(across.ticks, across.step, digits=1, short=True))}
+
+
+def who_section(numbers: Numbers, units: Units) -> dict[str, Any]:
+    """Return, for each telling feature, one stacked bar per group."""
+    names = [level["name"] for level in numbers["levels"]]
+    features = []
+    for feature in numbers["who"]:
+        costs = units.money([group["average_cost"] for group in feature["groups"]])
+        rows = [_group(group, names, costs) for group in feature["groups"]]
+        features.append({"name": feature["feature"], "explains": percent(feature["explains"]), "rows": rows})
+    return {"features": features}
+
+
+def _group(group: Mapping[str, Any], names: Sequence[str], costs: Style) -> Row:
+    told = ", ".join(f"{name} {percent(share)}" for name, share in zip(names, group["shares"], strict=False))
+    figure = stacked_strip(group["shares"], names, f"{group['label']}: {told}")
+    words = {"detail": f"{count(group['customers'])} customers", "sub": "average cost"}
+    return Row(group["label"], figure, costs.text(group["average_cost"]), **words)
+
+
+def money_section(numbers: Numbers, units: Units) -> dict[str, Any]:
+    """Return two bars, customers and spend by level, and the table behind them."""
+    rows, names = numbers["money"], [row["name"] for row in numbers["money"]]
+    bars = []
+    for label, key in (("customers", "share"), ("spend", "spend_share")):
+        told = ", ".join(f"{row['name']} {percent(row[key])}" for row in rows)
+        figure = stacked_strip([row[key] for row in rows], names, f"Share of {label} by level: {told}")
+        bars.append(Row(label.capitalize(), figure))
+    spends = units.money([row["spend"] for row in rows])
+    return {"bars": bars, "table": [_money_row(level, row, spends, units) for level, row in enumerate(rows)]}
+
+
+def _money_row(level: int, row: Mapping[str, Any], spends: Style, units: Units) -> dict[str, str]:
+    return {
+        "swatch": swatch(level),
+        "name": row["name"],
+        "customers": count(row["customers"]),
+        "share": percent(row["share"]),
+        # in one style where sums are small; large ones each in their own, so that nothing reads 0.000 million
+        "spend": units.cost(row["spend"]) if spends.unit > 1 else spends.text(row["spend"]),
+        "spend_share": percent(row["spend_share"]),
+        "extra": count(row["extra"]),
+        "cost_per_extra": units.cost(row["cost_per_extra"]),
+    }
+
+
+def support_section(numbers: Numbers) -> dict[str, Any]:
+    """Return what tells whether the log can answer the question: overlap, propensities, balance."""
+    overlap = [
+        {
+            "name": row["name"],
+            "rows": count(row["rows"]),
+            "effective": count(row["effective"]),
+            "smallest": _rate(row["smallest"]),
+            "verdict": row["verdict"],
+        }
+        for row in numbers["overlap"]
+    ]
+    return {"overlap": overlap, "propensities": _propensities(numbers), "balance": _balance(numbers["balance"])}
+
+
+def _propensities(numbers: Numbers) -> dict[str, Any]:
+    edges, counts = numbers["propensities"]["edges"], numbers["propensities"]["counts"]
+    across = axis(edges, 5, snug=True)
+    shares = [_shares(row) for row in counts]
+    top = max((share for row in shares for share in row), default=0.0) or 1.0
+    names = [row["name"] for row in numbers["overlap"]] or [level["name"] for level in numbers["levels"]]
+    rows = []
+    for level, (name, row, tally) in enumerate(zip(names, shares, counts, strict=False)):
+        figure = histogram_strip(across, edges, row, top, level)
+        total = sum(finite(n) or 0 for n in tally)
+        rows.append(Row(name, figure, f"{count(total)} rows"))
+    if not any(finite(edge) is not None for edge in edges):
+        rows = []
+    return {"rows": rows, "ticks": tick_strip(across, style_for(across.ticks, across.step, digits=1))}
+
+
+def _balance(features: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    across = axis([0.0, BALANCED * 1.5, *(row[key] for row in features for key in ("before", "after"))], 4, snug=True)
+    style = Style(decimals=2)
+    rows = []
+    for row in features:
+        words = f"{style.text(row['before'])} → {style.text(row['after'])}"
+        figure = balance_strip(across, row["before"], row["after"], BALANCED, f"{row['feature']}: {words}")
+        rows.append(Row(row["feature"], figure, words, mark=_balance_words(row["after"])))
+    return {"rows": rows, "ticks": tick_strip(across, style_for(across.ticks, across.step, digits=1))}
+
+
+def _balance_words(after: Any) -> str:
+    number = finite(after)
+    return "" if number is None or number <= BALANCED else f"above {BALANCED:g}"
+
+
+def method_section(numbers: Numbers) -> dict[str, Any]:
+    """Return the candidates of the model choice, with losses written alike."""
+    tried = numbers["model"]["tried"]
+    losses = style_for([row["loss"] for row in tried], _smallest_step(tried), digits=1)
+    rows = [
+        {
+            "name": row["name"],
+            "loss": losses.text(row["loss"]),
+            "difference": losses.text(row["difference"], signed=True),
+            "se": losses.text(row["se"]),
+            "chosen": row["chosen"],
+        }
+        for row in tried
+    ]
+    return {"tried": rows}
+
+
+def legend(numbers: Numbers, units: Units) -> list[dict[str, str]]:
+    """Return swatch, name and cost of every level, cheapest first."""
+    levels = enumerate(numbers["levels"])
+    return [{"swatch": swatch(k), "name": row["name"], "cost": _level_cost(numbers, units, k)} for k, row in levels]
+
+
+def _level_cost(numbers: Numbers, units: Units, level: int) -> str:
+    """Say what a level costs; nothing when costs are each customer's own."""
+    if level >= len(numbers["levels"]) or finite(numbers["levels"][level]["cost"]) is None:
+        return ""
+    style = units.money([row["cost"] for row in numbers["levels"]])
+    return f"costs {style.text(numbers['levels'][level]['cost'])}"
+
+
+def _smallest_step(tried: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the smallest standard error above zero: the difference in loss that should be visible."""
+    steps = [number for number in (finite(row["se"]) for row in tried) if number]
+    return min(steps, default=None)
+
+
+def _rate(value: Any) -> str:
+    """Write a number of any size with two digits that count."""
+    number = finite(value)
+    return style_for([number], abs(number) if number else None).text(number)
+
+
+def _shares(tally: Sequence[Any]) -> list[float]:
+    numbers = [finite(n) or 0.0 for n in tally]
+    total = sum(numbers)
+    return [n / total if total else 0.0 for n in numbers]
+
+
+def _total_style(total: Mapping[str, Any]) -> Style:
+    style = style_for(parts(total), half_width(total))
+    return style if style.unit > 1 else Style(decimals=0)
+
+
+def _times(value: Any, factor: Any) -> float | None:
+    first, second = finite(value), finite(factor)
+    return None if first is None or second is None else first * second
+
+
+def _ends(estimate: Mapping[str, Any]) -> dict[str, Any]:
+    return {"low": estimate.get("low"), "high": estimate.get("high")}
+
+
+def _cut(name: str) -> str:
+    """Shorten a name that stands in a figure, where it cannot wrap."""
+    return name if len(name) <= 18 else name[:17] + "…"
