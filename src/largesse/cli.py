@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -38,7 +39,9 @@ def main() -> None:
     except LargesseError as error:
         _complain(str(error))
         sys.exit(2)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as stopped:
+        if isinstance(stopped, SystemExit) and stopped.code != 130:  # typer turns an interrupt into this
+            raise
         _complain("stopped; nothing was left half written")
         sys.exit(130)
     except MemoryError:
@@ -243,9 +246,11 @@ def _checked_budget(budget: float | None, total: float | None, campaign: Any) ->
         raise InputError(
             "run", [Problem("both --budget and --total were given", "give the average per customer, or the total")]
         )
+    from largesse.data.campaign import BUDGET_RULE
+
     given = total if total is not None else budget
-    if given is None or given != given or given < 0:
-        raise InputError("run", [Problem(f"the budget is {given}", "a budget is a number, zero or more")])
+    if given is None or not 0 <= given < math.inf:
+        raise InputError("run", [Problem(f"the budget is {given}", BUDGET_RULE)])
     return campaign.spending(budget=budget, total=total)
 
 
@@ -254,11 +259,14 @@ def _split(text: str) -> list[str]:
 
 
 def _numbers_or_words(text: str) -> list[Any]:
-    parts = _split(text)
-    try:
-        return [float(part) for part in parts]
-    except ValueError:
-        return list(parts)
+    """Return numbers where they are numbers: among words, which name columns, a number is a slip that is named."""
+    parts: list[Any] = []
+    for part in _split(text):
+        try:
+            parts.append(float(part))
+        except ValueError:
+            parts.append(part)
+    return parts
 
 
 @contextmanager
@@ -296,33 +304,27 @@ def _summary(shown: dict[str, Any], folder: Path, as_json: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from largesse.report.numbers import Words
+    from largesse.report.formats import Units
+    from largesse.report.words import gain_text
 
-    words = Words(shown["response"]["kind"], shown["response"]["name"], shown["unit"])
+    units = Units(shown["response"]["kind"], shown["unit"])
     answer = shown["answer"]
     console = Console()
     console.print(Text(f"\n{shown['title']}\n", style="bold"))
-    console.print(Padding(Text(answer["headline"]), (0, 2)))
-    console.print(Padding(Text("\n" + answer["verdict"]), (0, 2)))
+    for text in (answer["headline"], answer["verdict"]):
+        console.print(Padding(Text(text), (0, 2, 1, 2)))
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 2))
-    for name, align in (
-        ("", "left"),
-        ("value", "right"),
-        ("95 % interval", "left"),
-        ("spend", "right"),
-        ("this plan against it", "left"),
-    ):
-        table.add_column(name, justify=align)  # type: ignore[arg-type]
-    table.add_row("this plan", *_cells(words, answer), "", style="bold")
+    for name in ("", "value", "95 % interval", "spend"):
+        table.add_column(name, no_wrap=True, justify="right" if name in ("value", "spend") else "left")
+    table.add_row("this plan", *_cells(units, answer), style="bold")
     for other in answer["versus"]:
-        gain = other["difference"]
-        table.add_row(
-            other["name"],
-            *_cells(words, other),
-            f"{words.gain(gain['estimate'])} ({words.gain(gain['low'])} to {words.gain(gain['high'])})",
+        table.add_row(other["name"], *_cells(units, other))
+    console.print(table)
+    for other in answer["versus"]:
+        console.print(
+            Padding(Text(f"against {other['name']}: {gain_text(units, other['difference'])}", style="dim"), (0, 2))
         )
     console.print()
-    console.print(table)
     for warning in shown["warnings"]:
         mark = {"no": "✗ ", "careful": "! ", "note": "· "}[warning["severity"]]
         console.print(
@@ -331,13 +333,10 @@ def _summary(shown: dict[str, Any], folder: Path, as_json: bool) -> None:
     console.print(Text(f"\nEverything is in {folder}/  —  open {folder / 'report.html'}\n"), soft_wrap=True)
 
 
-def _cells(words: Any, row: dict[str, Any]) -> tuple[str, str, str]:
-    value = row["value"]
-    return (
-        words.value(value["estimate"]),
-        f"{words.value(value['low'])} to {words.value(value['high'])}",
-        words.money(row["spend"]["estimate"]),
-    )
+def _cells(units: Any, row: dict[str, Any]) -> tuple[str, str, str]:
+    from largesse.report.words import value_interval, value_text
+
+    return value_text(units, row["value"]), value_interval(units, row["value"]), units.cost(row["spend"]["estimate"])
 
 
 if __name__ == "__main__":
