@@ -18,8 +18,9 @@ $(READY): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/largesse demo
 
+# Two workers, one thread each: threads that wait for each other are slower than no threads.
 test: setup lint
-	$(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 slow: setup
 	$(BIN)/python -m pytest -m slow

@@ -17,8 +17,8 @@ from typing import Any
 from largesse.allocate import at_price, expected_costs
 from largesse.data import read_customers
 from largesse.data.write import atomic_file
-from largesse.errors import InputError, NotFittedError, PolicyFileError, Problem, nearest
-from largesse.records import Array, Customers, Levels
+from largesse.errors import NotFittedError, PolicyFileError, Problem, nearest, refuse
+from largesse.records import Array, Customers, Levels, Log
 from largesse.response import Boosting, Linear, ResponseModel
 
 FORMAT, VERSION = "largesse-policy", 1
@@ -47,6 +47,10 @@ class Policy:
     """
 
     def __init__(self, model: ResponseModel, levels: Levels, price: float | None = None) -> None:
+        learnt = getattr(model, "levels_", len(levels))
+        if learnt != len(levels):
+            got = f"the model was fitted with {learnt} levels, but {len(levels)} are given"
+            refuse("policy", [Problem(got, "give the levels of the log it was fitted on: log.levels")])
         self.model = model
         self.levels = levels
         self.price = price
@@ -55,10 +59,12 @@ class Policy:
         return f"Policy({self.model!r}, {len(self.levels)} levels, price={self.price})"
 
     def decide(self, customers: Any) -> Array:
-        """Return a level (n,) for each of the customers: `Customers`, a table, a path or an array (n, p)."""
+        """Return a level (n,) for each of the customers: `Customers`, a `Log`, a table, a path or an array (n, p)."""
         if self.price is None:
             hint = "plan first: Policy(model, levels, price=plan.price)"
             raise NotFittedError("policy", [Problem("it has no price yet", hint)])
+        if isinstance(customers, Log):
+            customers = Customers(customers.features, None, customers.costs)
         if not isinstance(customers, Customers) and (
             self.levels.cost_columns or isinstance(customers, str | os.PathLike)
         ):
@@ -126,7 +132,7 @@ def _read(path: Path) -> Policy:
             blob = archive.read(ARRAYS)
     except FileNotFoundError as error:
         raise refused("does not exist", "largesse fit writes one into its run folder") from error
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError) as error:
+    except Exception as error:  # damaged bytes make zipfile and its decompressors raise almost anything
         raise refused("is not a policy file, or is damaged", damaged) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise refused("is not a policy file", "largesse fit writes one into its run folder")
@@ -137,11 +143,13 @@ def _read(path: Path) -> Policy:
         )
     if manifest.get("digest") != _digest(manifest) or manifest.get("arrays") != hashlib.sha256(blob).hexdigest():
         raise refused("does not match its own digest", damaged)
-    kind = manifest["model"].get("kind")
-    if kind not in KNOWN:
-        raise refused(f"holds a model of kind {kind!r}", nearest(str(kind), KNOWN))
     try:
+        kind = manifest["model"]["kind"]
+        if kind not in KNOWN:
+            raise refused(f"holds a model of kind {kind!r}", nearest(str(kind), KNOWN))
         model = KNOWN[kind].from_state(manifest["model"], load(blob))
         return Policy(model, Levels(**manifest["levels"]), manifest["price"])
-    except (KeyError, TypeError, ValueError, InputError) as error:
+    except PolicyFileError:
+        raise
+    except Exception as error:  # a digest shows damage, not ill will: what is written may still be anything
         raise refused(f"holds something that is not expected ({error})", "fit again with this version") from error

@@ -64,16 +64,17 @@ class Levels:
         problems: list[Problem] = []
         checked = _checked_costs(costs, problems)
         object.__setattr__(self, "costs", checked)
-        object.__setattr__(self, "names", None if names is None else tuple(str(name) for name in names))
+        listed = None if names is None else tuple(str(name) for name in _listed(names, "names", problems))
+        object.__setattr__(self, "names", listed)
         object.__setattr__(self, "doses", None if doses is None else _checked_doses(doses, problems))
         object.__setattr__(self, "on_redemption", bool(on_redemption))
         for word, given in (("names", self.names), ("doses", self.doses)):
-            if given is not None and len(given) != len(checked):
+            if given and len(given) != len(checked):
                 problems.append(
                     Problem(f"{len(checked)} costs but {len(given)} {word}", f"give one of the {word} per level")
                 )
-            if given is not None and len(set(given)) != len(given):
-                problems.append(Problem(f"two levels share one of the {word}: {some(given)}", f"{word} must differ"))
+        if self.names is not None and len(set(self.names)) != len(self.names):
+            problems.append(Problem(f"two levels share a name: {some(self.names)}", "names must differ"))
         refuse("levels", problems)
 
     def __len__(self) -> int:
@@ -100,9 +101,10 @@ class Levels:
 
 
 def _checked_costs(costs: Sequence[float] | Sequence[str] | Array, problems: list[Problem]) -> tuple[Any, ...]:
-    given = list(costs) if not isinstance(costs, str) else [costs]
+    given = _listed(costs, "costs", problems)
     if not given:
-        problems.append(Problem("there are no costs", "give one cost per level, cheapest first: costs=[0, 5, 10]"))
+        if not problems:
+            problems.append(Problem("there are no costs", "give one cost per level, cheapest first: costs=[0, 5, 10]"))
         return (0.0,)
     if all(isinstance(cost, str) for cost in given):
         if len(set(given)) != len(given):
@@ -125,12 +127,20 @@ def _checked_costs(costs: Sequence[float] | Sequence[str] | Array, problems: lis
 
 
 def _checked_doses(doses: Sequence[float] | Array, problems: list[Problem]) -> tuple[float, ...]:
-    numbers = _numbers(list(doses), "dose", problems)
+    numbers = _numbers(_listed(doses, "doses", problems), "dose", problems)
     if any(not math.isfinite(dose) for dose in numbers):
         problems.append(Problem(f"a dose is missing or infinite: {some(numbers)}", "doses are finite amounts"))
     elif any(b <= a for a, b in pairwise(numbers)):
         problems.append(Problem(f"doses do not rise: {some(numbers)}", "list them from the smallest to the largest"))
     return numbers
+
+
+def _listed(given: Any, word: str, problems: list[Problem]) -> list[Any]:
+    """Return what was given as a list; a text or a single number is not one."""
+    if isinstance(given, str | dict) or not hasattr(given, "__iter__"):
+        problems.append(Problem(f"{word} is {given!r}", f"give a list, one of the {word} per level, cheapest first"))
+        return []
+    return list(given)
 
 
 def _numbers(given: list[Any], what: str, problems: list[Problem]) -> tuple[float, ...]:
@@ -256,7 +266,7 @@ class Frontier:
 
     def at(self, budget: float) -> float:
         """Return the best value at a budget (one customer may be split between two levels)."""
-        if budget < self.spend[0]:
+        if budget < self.spend[0] * (1 - 1e-12):  # the mean of equal costs may be rounded up
             return float("nan")
         return float(np.interp(budget, self.spend, self.value))
 
@@ -294,7 +304,7 @@ class Scores:
 
     curves: Array  # (n, K) out-of-fold predictions of the response
     gamma: Array  # (n, K) doubly robust scores of the response
-    costs: Array  # (n, K) scores of the cost: known, or face value × gamma when paid on redemption
+    costs: Array  # (n, K) scores of the cost: known, or doubly robust like gamma when paid on redemption
     expected_costs: Array  # (n, K) costs as the model expects them; what a plan made from the curves would use
     propensity: Array  # (n,) of the logged level, as used
     fold: Array  # (n,) int64

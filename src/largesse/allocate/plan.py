@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from largesse.allocate.costs import expected_costs
 from largesse.allocate.path import Path, steps
 from largesse.errors import BudgetError, Problem, refuse
-from largesse.records import Array, Frontier, Plan
+from largesse.records import Array, Frontier, Levels, Plan
 
 FILL_ROUNDS = 16  # how often what is left after rounding is offered to the customer who gains most from it
 SLACK = 1e-12  # relative; running sums are rounded, the final check below is exact
+TIE = 1e-12  # relative; a price is a rounded slope, so the two ends of its step are worth the same only up to this
 
 
 def allocate(curves: Any, costs: Any, budget: float | None = None, *, total: float | None = None) -> Plan:
@@ -23,7 +25,7 @@ def allocate(curves: Any, costs: Any, budget: float | None = None, *, total: flo
     curves
         (n, K) expected response of each customer at each level.
     costs
-        (K,) or (n, K) cost of each level, zero or more.
+        (K,) or (n, K) cost of each level, zero or more; or the `Levels`, which know how costs are paid.
     budget
         Average cost per customer that may not be exceeded.
     total
@@ -41,6 +43,7 @@ def allocate(curves: Any, costs: Any, budget: float | None = None, *, total: flo
     curves, costs = _checked(curves, costs)
     n = len(curves)
     limit = _limit(n, budget, total)
+    average = limit / n if budget is None else float(budget)
     path = steps(curves, costs)
     if path.base_cost > limit * (1 + SLACK):
         raise _too_small(path.base_cost, limit, n, total is not None)
@@ -55,7 +58,8 @@ def allocate(curves: Any, costs: Any, budget: float | None = None, *, total: flo
     value = math.fsum(curves[np.arange(n), levels].tolist())
     bound = max(_bound(path, taken, left, spent), value)
     price = float(path.slope[taken]) if taken < len(path.slope) else 0.0
-    return Plan(levels, value / n, spend / n, price, bound / n, limit / n)
+    # The exact mean is within the budget; spend / n is rounded twice and may be a bit above it.
+    return Plan(levels, value / n, min(spend / n, average), price, bound / n, average)
 
 
 def frontier(curves: Any, costs: Any) -> Frontier:
@@ -79,8 +83,12 @@ def at_price(curves: Array, costs: Array, price: float) -> Array:
     >>> at_price(np.array([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]]), np.array([0, 1, 2]), price=0.2)
     array([1, 2])
     """
-    worth = curves - price * np.broadcast_to(costs, curves.shape)
-    return np.argmax(worth, axis=1)
+    costs = np.broadcast_to(costs, curves.shape).astype(np.float64, copy=False)
+    worth = curves - price * costs
+    # Many customers may share one curve: if rounding broke their tie upwards, all of them would overspend together.
+    scale = np.abs(curves).max(axis=1) + price * costs.max(axis=1)
+    tied = worth >= (worth.max(axis=1) - TIE * scale)[:, None]
+    return np.argmin(np.where(tied, costs, np.inf), axis=1)
 
 
 def _merged(spend: Array, value: Array, price: Array) -> Frontier:
@@ -90,7 +98,8 @@ def _merged(spend: Array, value: Array, price: Array) -> Frontier:
 
 
 def _checked(curves: Any, costs: Any) -> tuple[Array, Array]:
-    curves, costs = np.asarray(curves), np.asarray(costs)
+    curves = np.asarray(curves)
+    costs = expected_costs(costs, curves) if isinstance(costs, Levels) else np.asarray(costs)
     problems = []
     if curves.ndim != 2 or 0 in curves.shape:
         problems.append(
@@ -148,8 +157,7 @@ def _spend(levels: Array, costs: Array) -> float:
 
 def _repair(levels: Array, costs: Array, path: Path, taken: int, limit: float) -> None:
     """Undo the last steps that only fitted by rounding."""
-    n = len(levels)
-    while taken and _spend(levels, costs) > limit and _spend(levels, costs) / n > limit / n:
+    while taken and _spend(levels, costs) > limit:
         taken -= 1
         who = path.customer[taken]
         before = np.flatnonzero(path.customer[:taken] == who)
@@ -163,7 +171,7 @@ def _fill(levels: Array, curves: Array, costs: Array, limit: float) -> None:
         left = limit - _spend(levels, costs)
         now = costs[rows, levels][:, None]
         fits = costs - now <= left
-        gain = np.where(fits, curves - curves[rows, levels][:, None], 0.0)
+        gain = np.where(fits, curves - curves[rows, levels][:, None].astype(np.float64), 0.0)
         best = int(np.argmax(gain))
         who, level = divmod(best, curves.shape[1])
         if gain[who, level] <= 0:

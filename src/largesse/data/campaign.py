@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from largesse.data.read import home_expanded
 from largesse.errors import InputError, Problem, nearest, refuse
 from largesse.records import Levels
 
@@ -25,6 +26,8 @@ SECTIONS = {
     "plan": ("budget", "total"),
     "model": ("name", "seed"),
 }
+BUDGET_RULE = "a budget is a number, zero or more; for no limit, give what the dearest level costs"
+SEEDS = 2**32  # scikit-learn takes no more
 
 
 @dataclass(frozen=True)
@@ -47,23 +50,23 @@ class Campaign:
     @property
     def text(self) -> str:
         """The campaign as TOML, every default spelt out; where it is written to is not part of it."""
-        lines = [f"title = {_toml(self.title)}", f"unit = {_toml(self.unit)}", f"log = {_toml(self.log)}"]
+        lines = [f"title = {toml(self.title)}", f"unit = {toml(self.unit)}", f"log = {toml(self.log)}"]
         if self.customers is not None:
-            lines.append(f"customers = {_toml(self.customers)}")
-        lines += ["", "[columns]", *(f"{role} = {_toml(column)}" for role, column in self.columns.items())]
+            lines.append(f"customers = {toml(self.customers)}")
+        lines += ["", "[columns]", *(f"{role} = {toml(column)}" for role, column in self.columns.items())]
         if self.features is not None:
-            lines.append(f"features = {_toml(self.features)}")
-        lines += ["", "[levels]", f"costs = {_toml(self.levels.costs)}"]
+            lines.append(f"features = {toml(self.features)}")
+        lines += ["", "[levels]", f"costs = {toml(self.levels.costs)}"]
         lines += [
-            f"{word} = {_toml(given)}"
+            f"{word} = {toml(given)}"
             for word in ("names", "doses")
             if (given := getattr(self.levels, word)) is not None
         ]
-        lines += [f"on_redemption = {_toml(self.levels.on_redemption)}", "", "[plan]"]
+        lines += [f"on_redemption = {toml(self.levels.on_redemption)}", "", "[plan]"]
         lines += [
-            f"{word} = {_toml(given)}" for word in ("budget", "total") if (given := getattr(self, word)) is not None
+            f"{word} = {toml(given)}" for word in ("budget", "total") if (given := getattr(self, word)) is not None
         ]
-        lines += ["", "[model]", f"name = {_toml(self.model)}", f"seed = {self.seed}"]
+        lines += ["", "[model]", f"name = {toml(self.model)}", f"seed = {self.seed}"]
         return "\n".join(lines) + "\n"
 
     def spending(self, *, budget: float | None = None, total: float | None = None) -> Campaign:
@@ -77,12 +80,15 @@ def read_campaign(path: str | Path) -> Campaign:
     if file.is_dir():
         file = file / "campaign.toml"
     try:
-        given = tomllib.loads(file.read_text(encoding="utf-8"))
+        given = tomllib.loads(file.read_text(encoding="utf-8-sig"))  # Windows editors put a mark in front
     except FileNotFoundError as error:
         hint = "largesse init LOG writes a first one"
         raise InputError("campaign", [Problem(f"there is no file {file}", hint)]) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError("campaign", [Problem(f"{file} could not be read: {error}")]) from error
+    except UnicodeDecodeError as error:
+        raise InputError("campaign", [Problem(f"{file} is not UTF-8 text", "save it as UTF-8")]) from error
+    except OSError as error:
+        hint = "give the path of a campaign file"
+        raise InputError("campaign", [Problem(f"{file} could not be read: {error.strerror}", hint)]) from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(
             "campaign", [Problem(f"{file} is not valid TOML: {error}", "text needs quotes, lists need brackets")]
@@ -104,11 +110,11 @@ def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
         for key, value in texts.items()
         if not isinstance(value, str)
     ]
-    if "log" not in given:
+    if not given.get("log", ""):
         problems.append(Problem("it does not say where the log is", 'add a line: log = "log.parquet"'))
     seed = model.get("seed", 0)
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        problems.append(Problem(f"model.seed is {seed!r}", "a seed is a whole number, zero or more"))
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < SEEDS:
+        problems.append(Problem(f"model.seed is {seed!r}", "a seed is a whole number from 0 to 2³² − 1"))
     refuse("campaign", problems)
     assert levels is not None  # refused above otherwise
     return Campaign(
@@ -131,7 +137,9 @@ def _unknown(given: dict[str, Any], problems: list[Problem]) -> None:
     known = [*TOP, *SECTIONS]
     for key, value in given.items():
         if key not in known:
-            problems.append(Problem(f"{key!r} is not a setting", nearest(key, known)))
+            home = next((section for section, inner in SECTIONS.items() if key in inner), None)
+            hint = f"it belongs under [{home}]" if home else nearest(key, known)
+            problems.append(Problem(f"{key!r} is not a setting", hint))
         elif key in SECTIONS and not isinstance(value, dict):
             problems.append(Problem(f"{key} is a section, not a value", f"write [{key}] on a line of its own"))
         elif key in SECTIONS:
@@ -162,7 +170,7 @@ def _columns(given: Any, problems: list[Problem]) -> tuple[dict[str, str], tuple
         problems.append(
             Problem(f"columns.features is {features!r}", 'give a list of names: features = ["age", "city"]')
         )
-    return columns, None if features is None else tuple(features)
+    return columns, tuple(features) if isinstance(features, list) else None
 
 
 def _levels(given: Any, problems: list[Problem]) -> Levels | None:
@@ -170,12 +178,15 @@ def _levels(given: Any, problems: list[Problem]) -> Levels | None:
     if not isinstance(section.get("costs"), list) or not section["costs"]:
         problems.append(Problem("[levels] does not give the costs", "add a line under [levels]: costs = [0, 5, 10]"))
         return None
+    on_redemption = section.get("on_redemption", False)
+    if not isinstance(on_redemption, bool):
+        problems.append(Problem(f"levels.on_redemption is {on_redemption!r}", "write true or false, without quotes"))
     try:
         return Levels(
             costs=section["costs"],
             names=section.get("names"),
             doses=section.get("doses"),
-            on_redemption=section.get("on_redemption", False),
+            on_redemption=bool(on_redemption),
         )
     except InputError as error:
         problems += [Problem(f"levels: {problem.what}", problem.hint) for problem in error.problems]
@@ -189,24 +200,25 @@ def _budget(given: Any, problems: list[Problem]) -> tuple[float | None, float | 
     for word in ("budget", "total"):
         value = section.get(word)
         if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or value < 0
+            isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf
         ):
-            problems.append(Problem(f"plan.{word} is {value!r}", "a budget is a number, zero or more"))
+            problems.append(Problem(f"plan.{word} is {value!r}", BUDGET_RULE))
             return None, None
     return section.get("budget"), section.get("total")
 
 
 def _placed(path: str, folder: Path) -> str:
-    return str((folder / Path(path).expanduser()).absolute()) if isinstance(path, str) else path
+    return str((folder / home_expanded(path)).absolute())
 
 
-def _toml(value: Any) -> str:
+def toml(value: Any) -> str:
+    """Write a text, a number, a truth value or a list of them as TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Sequence):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
+        return "[" + ", ".join(toml(item) for item in value) + "]"
     if isinstance(value, float) and math.isinf(value):
         return "inf"
     return repr(value)

@@ -8,12 +8,14 @@ become elapsed days and places on the circles of year, week and day. What was le
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.log import as_floats
+from largesse.data.check import as_floats
+from largesse.data.read import is_text, unusable
 from largesse.errors import Problem, nearest, refuse
 from largesse.records import Array
 
@@ -22,10 +24,13 @@ if TYPE_CHECKING:
 
 FEW = 40  # text with at most this many frequent values is one-hot
 RARE = 10  # values seen less often than this are pooled
+POOLED = 0.2  # share of rows whose words may be pooled as rare
 TARGET_FOLDS = 5
 DAY = 86_400.0
 # The circles on which a date moves: name, length in days.
 CIRCLES = (("year", 365.2425), ("week", 7.0), ("day", 1.0))
+FARTHEST = 1e6  # standard deviations; a value farther out says no more, and float32 ends
+PLURAL = {"number": "numbers", "date": "dates", "other": "lists or bytes"}
 
 
 class Encoder:
@@ -82,18 +87,17 @@ class Encoder:
     def _learn_text(
         self, name: str, column: pa.ChunkedArray, target: Array, discrete: bool, seed: int
     ) -> tuple[dict[str, Any], Array | None]:
-        values, counts = _tally(column)
+        tally = dict(zip(*_tally(column), strict=True))  # the most frequent first
+        missing = tally.pop(None, 0)
+        known = len(column) - missing
         rare = min(self.rare, max(1, len(column) // 50))  # in a small log ten rows are not few
-        frequent = [value for value, times in zip(values, counts, strict=True) if times >= rare]
-        if len(frequent) <= self.few:
-            missing = sum(times for value, times in zip(values, counts, strict=True) if value is None)
-            words = [value for value in frequent if value is not None]
-            others = len(column) - missing - sum(t for v, t in zip(values, counts, strict=True) if v in set(words))
-            learnt = {"name": name, "kind": "words", "words": words, "other": others > 0, "missing": missing > 0}
-            if not learnt["other"] and not learnt["missing"]:
-                learnt["drop_last"] = True  # the last word is where all the others are zero
-            return learnt, None
-        words = [value for value in values if value is not None]
+        frequent = [word for word, times in tally.items() if times >= rare]
+        others = known - sum(tally[word] for word in frequent)
+        # Few words, or few rows beyond the frequent ones: one-hot. Else (a thousand postcodes) the words need means.
+        # A word that hardly ever comes back has no mean to learn.
+        if len(frequent) <= self.few and (len(tally) <= self.few or others <= POOLED * known or known < 2 * len(tally)):
+            return _one_hot_state(name, frequent, others > 0, missing > 0), None
+        words = list(tally)
         means, table = _target_means(_codes(column, words), target, discrete, seed)
         centre, spread = means.mean(axis=0), means.std(axis=0)
         spread[spread == 0] = 1.0
@@ -109,18 +113,23 @@ class Encoder:
         return _stacked([_encode(learnt, table.column(learnt["name"])) for learnt in self.columns], table.num_rows)
 
     def check(self, table: pa.Table) -> None:
-        """Name every column that is missing or of another kind than in the log."""
+        """Name every column that is missing, there twice, or of another kind than in the log."""
         problems = []
+        times = Counter(table.column_names)
         for learnt in self.columns:
             name = learnt["name"]
-            if name not in table.column_names:
+            if times[name] > 1:
+                problems.append(Problem(f"two columns have the name {name!r}", "rename one of them"))
+                continue
+            if name not in times:
                 problems.append(Problem(f"the feature {name!r} is not in the table", nearest(name, table.column_names)))
                 continue
             kind, asked = kind_of(table.column(name).type), _kind_learnt(learnt)
             if kind not in (asked, "nothing"):
                 problems.append(
                     Problem(
-                        f"the feature {name!r} holds {kind}s; in the log it held {asked}s", "write it as in the log"
+                        f"the feature {name!r} holds {PLURAL.get(kind, kind)}; in the log it held {PLURAL.get(asked, asked)}",
+                        "write it as in the log",
                     )
                 )
         refuse("customers", problems)
@@ -153,19 +162,26 @@ class Encoder:
         return encoder
 
 
+def _one_hot_state(name: str, words: list[str], other: bool, missing: bool) -> dict[str, Any]:
+    if not words and other != missing:  # one and the same everywhere
+        return {"name": name, "kind": "nothing"}
+    learnt: dict[str, Any] = {"name": name, "kind": "words", "words": words, "other": other, "missing": missing}
+    if not other and not missing:
+        learnt["drop_last"] = True  # the last word is where all the others are zero
+    return learnt
+
+
 def kind_of(kind: pa.DataType) -> str:
-    """Return number, text, date, or nothing (a column that is missing throughout)."""
+    """Return number, text, date, nothing (a column that is missing throughout), or other (no feature can be that)."""
     import pyarrow.types as types
 
     if types.is_null(kind):
         return "nothing"
+    if unusable(kind):
+        return "other"
     if types.is_dictionary(kind):
-        return (
-            "text"
-            if types.is_string(kind.value_type) or types.is_large_string(kind.value_type)
-            else kind_of(kind.value_type)
-        )
-    if types.is_string(kind) or types.is_large_string(kind):
+        return kind_of(kind.value_type)
+    if is_text(kind):
         return "text"
     return "date" if types.is_date(kind) or types.is_timestamp(kind) else "number"
 
@@ -179,10 +195,11 @@ def _scale(values: Array) -> dict[str, Any]:
     if not len(known) or known.min() == known.max():
         centre, spread = (float(known[0]) if len(known) else 0.0), 0.0
     else:
-        centre, spread = float(known.mean()), float(known.std())
-    if not (math.isfinite(centre) and math.isfinite(spread)):  # squares beyond float64: fall back to the middle half
-        low, centre, high = (float(q) for q in np.quantile(known, (0.25, 0.5, 0.75)))
-        spread = (high - low) / 2 or 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre, spread = float(known.mean()), float(known.std())
+    if not (math.isfinite(centre) and math.isfinite(spread)):  # sums or squares beyond float64
+        unit = float(np.abs(known).max())
+        centre, spread = unit * float((known / unit).mean()), unit * float((known / unit).std())
     return {"centre": centre, "spread": spread, "missing": len(known) < len(values)}
 
 
@@ -254,12 +271,11 @@ def _encode(learnt: dict[str, Any], column: pa.ChunkedArray) -> Array:
     kind, n = learnt["kind"], len(column)
     if kind == "nothing":
         return np.zeros((n, 0), dtype=np.float32)
-    if kind in ("number", "date") and kind_of(column.type) == "nothing":
-        return _scaled(learnt, np.full(n, np.nan))
+    absent = kind_of(column.type) == "nothing"
     if kind == "number":
-        return _scaled(learnt, as_floats(column))
+        return _scaled(learnt, np.full(n, np.nan) if absent else as_floats(column))
     if kind == "date":
-        seconds = _seconds(column)
+        seconds = np.full(n, np.nan) if absent else _seconds(column)
         return np.concatenate([_scaled(learnt, seconds / DAY), *_circle_columns(learnt, seconds)], axis=1)
     codes = _codes(column, learnt["words"])
     if kind == "means":
@@ -273,7 +289,9 @@ def _scaled(learnt: dict[str, Any], values: Array) -> Array:
     known = np.isfinite(values)
     columns = []
     if learnt["spread"] > 0:
-        columns.append(np.where(known, (values - learnt["centre"]) / learnt["spread"], 0.0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = (values - learnt["centre"]) / learnt["spread"]
+        columns.append(np.where(known, np.clip(apart, -FARTHEST, FARTHEST), 0.0))
     if learnt["missing"]:
         columns.append(~known)
     return np.column_stack(columns).astype(np.float32) if columns else np.zeros((len(values), 0), dtype=np.float32)

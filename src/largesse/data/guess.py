@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from dataclasses import dataclass
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from largesse.data.campaign import toml
+from largesse.data.check import INDEX_NAMES, as_floats, identifier
 from largesse.data.encode import kind_of
-from largesse.data.log import as_floats
 from largesse.data.read import check_names, read_table
 from largesse.errors import some
 from largesse.records import Array
@@ -39,9 +39,10 @@ class Column:
     """What a look at one column shows."""
 
     name: str
-    kind: str  # number, text, date or nothing
+    kind: str  # number, text, date, nothing or other
     distinct: int
-    values: Array | None  # numbers only
+    values: Array | None  # finite numbers only
+    learnable: bool = True  # whether it can be a feature
 
 
 def guess_campaign(source: str | os.PathLike[str]) -> str:
@@ -57,17 +58,26 @@ def _look(name: str, column: pa.ChunkedArray) -> Column:
     import pyarrow.compute as pc
 
     kind = kind_of(column.type)
-    distinct = len(pc.unique(column).drop_null()) if kind != "nothing" else 0
-    return Column(name, kind, distinct, as_floats(column) if kind == "number" else None)
+    if kind in ("nothing", "other"):
+        return Column(name, kind, 0, None, learnable=False)
+    learnable = not identifier(column) and name not in INDEX_NAMES
+    distinct = len(pc.unique(column).drop_null())
+    if kind != "number":
+        return Column(name, kind, distinct, None, learnable)
+    values = as_floats(column)
+    known = values[np.isfinite(values)]
+    if len(known) < len(values):  # NaN and infinities are no values; but ids beyond 2⁵³ differ only as integers
+        distinct = len(np.unique(known))
+    return Column(name, kind, distinct, known if len(known) else None, learnable and len(known) > 0)
 
 
 def guess_roles(columns: list[Column], rows: int) -> dict[str, str]:
     """Return the column that each role's name and values point to; level and response may be missing from it."""
     fits = {
         "propensity": lambda c: (
-            c.values is not None and bool(np.nanmin(c.values) > 0 and np.nanmax(c.values) <= 1) and c.distinct > 1
+            c.values is not None and bool(c.values.min() > 0 and c.values.max() <= 1) and c.distinct > 1
         ),
-        "weight": lambda c: c.values is not None and bool(np.nanmin(c.values) >= 0),
+        "weight": lambda c: c.values is not None and bool(c.values.min() >= 0),
         "cluster": lambda c: 1 < c.distinct < rows,
         "logger": lambda c: 0 < c.distinct <= 100,
         "customer": lambda c: c.distinct == rows,
@@ -87,19 +97,19 @@ def guess_roles(columns: list[Column], rows: int) -> dict[str, str]:
 
 def _text(source: Path, table: pa.Table, columns: dict[str, Column], roles: dict[str, str]) -> str:
     taken = set(roles.values())
-    features = [name for name in table.column_names if name not in taken and columns[name].kind != "nothing"]
+    features = [name for name in table.column_names if name not in taken and columns[name].learnable]
     lines = [
-        f"# A first campaign file for {source.name}: {table.num_rows:,} rows, {table.num_columns} columns.",
+        f"# A first campaign file for {toml(source.name)}: {table.num_rows:,} rows, {table.num_columns} columns.",
         "# Every line is a guess from names and values. Check the ones marked CHECK, then: largesse run campaign.toml",
         "",
-        f"title = {json.dumps(source.name.split('.')[0].replace('_', ' '), ensure_ascii=False)}",
+        f"title = {toml(source.name.split('.')[0].replace('_', ' '))}",
         'unit = ""                  # currency, for the report: "€", "USD"',
-        f"log = {json.dumps(str(source.absolute()), ensure_ascii=False)}",
+        f"log = {toml(str(source.absolute()))}",
         '# customers = "customers.parquet"   # who to plan for; without it, the customers of the log',
         "",
         "[columns]",
         *_role_lines(columns, roles),
-        f"features = {json.dumps(features, ensure_ascii=False)}",
+        f"features = {toml(features)}" if features else "# CHECK: no column is left to learn from; a log needs one",
         "# CHECK: a feature must be known before the level is chosen; take out what only happened afterwards.",
         "",
         "[levels]",
@@ -121,16 +131,14 @@ def _role_lines(columns: dict[str, Column], roles: dict[str, str]) -> list[str]:
     for role in ("level", "response"):
         if role in roles:
             column = columns[roles[role]]
-            lines.append(
-                f"{role} = {json.dumps(column.name, ensure_ascii=False)}    # CHECK: {column.distinct} distinct values"
-            )
+            lines.append(f"{role} = {toml(column.name)}    # CHECK: {column.distinct} distinct values")
         else:
             lines.append(
-                f'{role} = "?"    # CHECK: no column looked like the {role}; columns: {some(list(columns), 12)}'
+                f'{role} = "?"    # CHECK: no column looked like the {role}; columns: {some([toml(name) for name in columns], 12)}'
             )
     for role in ("propensity", "logger", "cluster", "weight", "customer"):
         if role in roles:
-            lines.append(f"{role} = {json.dumps(roles[role], ensure_ascii=False)}")
+            lines.append(f"{role} = {toml(roles[role])}")
         else:
             lines.append(f'# {role} = "…"')
     return lines
@@ -141,24 +149,26 @@ def _level_lines(table: pa.Table, columns: dict[str, Column], roles: dict[str, s
         return ["costs = []    # CHECK: one cost per level, cheapest first"]
     column = columns[roles["level"]]
     if column.values is not None:
-        doses = [float(v) for v in np.unique(column.values[np.isfinite(column.values)])]
+        doses = [float(v) for v in np.unique(column.values)]
         shown = [int(d) if d.is_integer() else d for d in doses]
         costs = [d - min(doses) if min(doses) < 0 else d for d in shown]
         return [
-            f"doses = {json.dumps(shown)}    # as the log writes them",
-            f"costs = {json.dumps(costs)}    # CHECK: what each costs you",
+            f"doses = {toml(shown)}    # as the log writes them",
+            f"costs = {toml(costs)}    # CHECK: what each costs you",
         ]
     names = sorted(str(v) for v in table.column(column.name).unique().to_pylist() if v is not None)
     return [
-        f"names = {json.dumps(names, ensure_ascii=False)}    # CHECK: put them in order, cheapest first",
-        f"costs = {json.dumps(list(range(len(names))))}    # CHECK: what each costs you",
+        f"names = {toml(names)}    # CHECK: put them in order, cheapest first",
+        f"costs = {toml(list(range(len(names))))}    # CHECK: what each costs you",
     ]
 
 
 def _budget_lines(columns: dict[str, Column], roles: dict[str, str]) -> list[str]:
     mean: Any = 1.0
     if "level" in roles and (values := columns[roles["level"]].values) is not None:
-        mean = float(f"{max(float(np.nanmean(values)), 0.0):.3g}")
+        lowest = float(values.min())
+        spent = float(values.mean()) - min(lowest, 0.0)
+        mean = max(float(f"{spent:.3g}"), lowest)
     return [
         f"budget = {mean}    # CHECK: average per customer (here: about what was spent before)",
         "# total = 50000    # or for all customers together",

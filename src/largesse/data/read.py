@@ -11,12 +11,14 @@ import glob
 import gzip
 import os
 import re
+import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from largesse.errors import InputError, Problem, count, some
+from largesse.errors import InputError, Problem, count, refuse, some
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,28 +45,44 @@ def read_table(source: Any, *, what: str = "table") -> pa.Table:
 def files_of(source: str | os.PathLike[str], what: str) -> list[Path]:
     """Return the files that a path, a folder or a glob stands for, in the order of their names."""
     text = os.fspath(source)
-    path = Path(text).expanduser()
-    if path.is_dir():
-        endings = tuple(ending for kind in KINDS.values() for ending in kind)
-        found = sorted(p for p in path.iterdir() if p.name.endswith(endings) and not p.name.startswith((".", "_")))
+    path = home_expanded(text)
+    try:
+        if path.is_dir():
+            return _files_in(path, what)
+        if path.exists():
+            return [path]
+        # Path.glob refuses absolute patterns; glob takes both.
+        found = sorted(map(Path, glob.glob(str(path), recursive=True))) if re.search(r"[*?\[]", text) else []  # noqa: PTH207
         if not found:
-            raise InputError(what, [Problem(f"the folder {text} holds no table", f"known kinds: {KNOWN}")])
-        return found
-    if path.exists():
-        return [path]
-    # Path.glob refuses absolute patterns; glob takes both.
-    found = sorted(map(Path, glob.glob(str(path), recursive=True))) if re.search(r"[*?\[]", text) else []  # noqa: PTH207
+            raise InputError(what, [Problem(f"there is no file {text}", _neighbours(path))])
+        files = [place for place in found if place.is_file()]
+        return files or [file for folder in found for file in _files_in(folder, what)]
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        shown = text if len(text) <= 80 else f"{text[:77]}…"
+        raise InputError(what, [Problem(f"{shown!r} cannot be opened: {error.strerror}", "give a path")]) from error
+
+
+def home_expanded(text: str) -> Path:
+    """Return the path with ~ written out; unlike `Path.expanduser`, leave the ~ of an unknown user alone."""
+    return Path(os.path.expanduser(text))  # noqa: PTH111
+
+
+def _files_in(folder: Path, what: str) -> list[Path]:
+    found = sorted(p for p in folder.iterdir() if _is_table(p) and not p.name.startswith((".", "_")))
     if not found:
-        raise InputError(what, [Problem(f"there is no file {text}", _neighbours(path))])
+        raise InputError(what, [Problem(f"the folder {folder} holds no table", f"known kinds: {KNOWN}")])
     return found
+
+
+def _is_table(file: Path) -> bool:
+    return file.name.lower().endswith(tuple(ending for kind in KINDS.values() for ending in kind))
 
 
 def _neighbours(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"the folder {folder} does not exist either"
-    endings = tuple(ending for kind in KINDS.values() for ending in kind)
-    names = sorted(p.name for p in folder.iterdir() if p.name.endswith(endings))
+    names = sorted(p.name for p in folder.iterdir() if _is_table(p))
     return f"tables in {folder}: {some(names)}" if names else f"{folder} holds no table; known kinds: {KNOWN}"
 
 
@@ -74,16 +92,14 @@ def _read_files(files: list[Path], what: str) -> pa.Table:
     tables = [_read_file(file, what) for file in files]
     if len(tables) == 1:
         return tables[0]
-    problems = _differing(files, tables)
-    if problems:
-        raise InputError(what, problems)
+    refuse(what, _differing(files, tables))
     try:
         merged = pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        column = re.search(r"Field (.+) has incompatible types", str(error))
+        which = f"the column {column[1]!r}" if column else "a column"
         hint = "write the column with one type in every file"
-        raise InputError(
-            what, [Problem(f"the {len(files)} files disagree about a column's type: {error}", hint)]
-        ) from error
+        raise InputError(what, [Problem(f"{which} has different types in the {len(files)} files", hint)]) from error
     return merged.unify_dictionaries()
 
 
@@ -103,10 +119,10 @@ def _differing(files: list[Path], tables: list[pa.Table]) -> list[Problem]:
 
 
 def _read_file(file: Path, what: str) -> pa.Table:
-    if file.stat().st_size == 0:
-        raise InputError(what, [Problem(f"{file} is empty (0 bytes)", "was the export interrupted?")])
-    reader = {"parquet": _read_parquet, "csv": _read_csv, "arrow": _read_arrow}[_kind(file, what)]
     with _named(file, what):
+        if file.stat().st_size == 0:
+            raise InputError(what, [Problem(f"{file} is empty (0 bytes)", "was the export interrupted?")])
+        reader = {"parquet": _read_parquet, "csv": _read_csv, "arrow": _read_arrow}[_kind(file, what)]
         return reader(file)
 
 
@@ -133,7 +149,7 @@ def _named(file: Path, what: str) -> Iterator[None]:
         yield
     except PermissionError as error:
         raise InputError(what, [Problem(f"{file} may not be read", "check its permissions")]) from error
-    except (pa.ArrowException, OSError, EOFError, gzip.BadGzipFile, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InputError(what, [_diagnosis(file, str(error))]) from error
 
 
@@ -148,6 +164,8 @@ def _diagnosis(file: Path, message: str) -> Problem:
         )
     if "UTF8" in message or "utf-8" in message:
         return Problem(f"{file} is not UTF-8 text", "save it as UTF-8 (iconv -f latin1 -t utf-8)")
+    if "Not a gzipped file" in message:
+        return Problem(f"{file} is not a gzip file, though its name says so", "rename it, or compress it with gzip")
     if "Empty CSV" in message:
         return Problem(f"{file} is empty", "was the export interrupted?")
     first = message.strip().splitlines()[0] if message.strip() else "unreadable"
@@ -160,8 +178,10 @@ def _read_parquet(file: Path) -> pa.Table:
 
     schema = pq.read_schema(file)
     words = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-    # Pages are decoded straight into dictionary codes: the plain strings never exist in memory.
-    return _dictionary_encoded(pq.read_table(file, read_dictionary=words))
+    # Pages are decoded straight into dictionary codes: the plain strings never exist in memory. And not with
+    # pq.read_table, which cannot read two columns of one name and so would not let them be named.
+    with pq.ParquetFile(file, read_dictionary=words) as opened:
+        return _dictionary_encoded(opened.read())
 
 
 def _read_arrow(file: Path) -> pa.Table:
@@ -177,26 +197,48 @@ def _read_arrow(file: Path) -> pa.Table:
 
 
 def _read_csv(file: Path) -> pa.Table:
-    import pyarrow.csv as csv
+    import pyarrow as pa
 
-    delimiter, decimal = _dialect(file)
-    table = csv.read_csv(
-        file,
-        parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=_quoted_newlines(file)),
-        convert_options=csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal),
-    )
+    head = _head(file)
+    try:
+        table = _parse_csv(file, head, careful=_quoted_newlines(head))
+    except pa.ArrowInvalid:
+        # Once more, slowly: line breaks inside quotes may come late, and only one thread can say in which line it fails.
+        table = _parse_csv(file, head, careful=True)
+    for column in table.schema:
+        if pa.types.is_binary(column.type):  # what Arrow makes of text that is not UTF-8
+            raise pa.ArrowInvalid(f"invalid UTF8 in column {column.name}")
     return _dictionary_encoded(table)
 
 
+def _parse_csv(file: Path, head: str, *, careful: bool) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.csv as csv
+
+    delimiter, decimal = _dialect(head)
+    with pa.input_stream(str(file), compression="gzip" if _zipped(file) else None) as stream:
+        return csv.read_csv(
+            stream,
+            read_options=csv.ReadOptions(use_threads=not careful),
+            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=careful),
+            convert_options=csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal),
+        )
+
+
+def _zipped(file: Path) -> bool:
+    return file.name.lower().endswith(".gz")
+
+
 def _head(file: Path, size: int = 65536) -> str:
-    opener = gzip.open if file.name.lower().endswith(".gz") else open
-    with opener(file, "rb") as stream:
-        return str(stream.read(size).decode("utf-8", errors="replace"))
+    with (gzip.open if _zipped(file) else open)(file, "rb") as stream:
+        found = stream.read(size)
+    if found.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16, as Excel writes "Unicode text"
+        raise UnicodeDecodeError("utf-8", found[:2], 0, 2, "UTF-16 byte order mark")
+    return str(found.decode("utf-8", errors="replace"))
 
 
-def _dialect(file: Path) -> tuple[str, str]:
+def _dialect(head: str) -> tuple[str, str]:
     """Guess the separator from the header, and the decimal comma that goes with semicolons."""
-    head = _head(file)
     header, _, body = head.partition("\n")
     delimiter = max(",;\t|", key=header.count)
     if header.count(delimiter) == 0:
@@ -206,9 +248,9 @@ def _dialect(file: Path) -> tuple[str, str]:
     return delimiter, "," if commas and not points else "."
 
 
-def _quoted_newlines(file: Path) -> bool:
+def _quoted_newlines(head: str) -> bool:
     """Whether an early quoted field spans lines; reading such a file takes a slower path."""
-    return any(line.count('"') % 2 for line in _head(file).splitlines()[:200])
+    return any(line.count('"') % 2 for line in head.splitlines()[:200])
 
 
 def _from_memory(source: Any, what: str) -> pa.Table:
@@ -220,23 +262,43 @@ def _from_memory(source: Any, what: str) -> pa.Table:
         if isinstance(source, pa.RecordBatch):
             return pa.Table.from_batches([source])
         if isinstance(source, dict):
-            return pa.table(source)
-        if type(source).__module__.split(".")[0] == "pandas":
-            return pa.Table.from_pandas(_string_names(source), preserve_index=False)
+            return pa.table({str(name): values for name, values in source.items()})
+        if type(source).__module__.split(".")[0] == "pandas" and hasattr(source, "columns"):
+            frame = _plain_frame(source)
+            refuse(what, _twice(list(frame.columns)))
+            return pa.Table.from_pandas(frame, preserve_index=False)
         if hasattr(source, "collect") and not hasattr(source, "__arrow_c_stream__"):
             source = source.collect()  # a polars LazyFrame
-        if hasattr(source, "__arrow_c_stream__"):
+        if hasattr(source, "__arrow_c_stream__") and type(source).__name__ != "Series":
             return pa.table(source)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
-        hint = "give each column one type (for mixed objects: column.astype(str))"
-        raise InputError(
-            what, [Problem(f"the table could not be converted: {str(error).splitlines()[0]}", hint)]
-        ) from error
-    got = type(source).__name__
-    raise InputError(what, [Problem(f"a {got} is not a table", "give a path, or a pandas, polars or pyarrow table")])
+    except InputError:
+        raise
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(what, [_not_converted(error)]) from error
+    got = "None" if source is None else type(source).__name__
+    raise InputError(what, [Problem(f"not a table: got {got}", "give a path, or a pandas, polars or pyarrow table")])
 
 
-def _string_names(frame: Any) -> Any:
+def _not_converted(error: Exception) -> Problem:
+    """Say which column could not be converted, as far as Arrow says it."""
+    said = " ".join(str(part) for part in error.args).strip() or type(error).__name__
+    column = re.search(r"Conversion failed for column (.+) with type", said)
+    if column:
+        return Problem(
+            f"the column {column[1]!r} holds values of different types",
+            f"give it one type; as text: frame[{column[1]!r}] = frame[{column[1]!r}].astype(str)",
+        )
+    return Problem(
+        f"the table could not be converted: {said.splitlines()[0]}",
+        "a column is a list or array of one type, all columns of one length",
+    )
+
+
+def _plain_frame(frame: Any) -> Any:
+    """Return a pandas frame whose columns have text as names; an index with a name is a column too."""
+    named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    if named:
+        frame = frame.reset_index(level=named)
     if all(isinstance(name, str) for name in frame.columns):
         return frame
     return frame.set_axis([str(name) for name in frame.columns], axis=1)
@@ -246,26 +308,64 @@ def _dictionary_encoded(table: pa.Table) -> pa.Table:
     """Give every text column the type dictionary<int32, string>, one dictionary per column."""
     import pyarrow as pa
 
-    for i, column in enumerate(table.schema):
-        kind = column.type
-        if pa.types.is_dictionary(kind):
-            continue
-        if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_string(kind):
-            text = table.column(i) if pa.types.is_string(kind) else table.column(i).cast(pa.string())
-            table = table.set_column(i, column.name, text.dictionary_encode())
-    return table.unify_dictionaries()
+    columns = [_coded(column) for column in table.columns]
+    return pa.Table.from_arrays(columns, names=table.column_names).unify_dictionaries()
+
+
+def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return text as dictionary<int32, string>, and other categories (numbers, dates) written out."""
+    import pyarrow as pa
+
+    kind, wanted = column.type, pa.dictionary(pa.int32(), pa.string())
+    if is_text(kind):
+        return column.cast(pa.string()).dictionary_encode()
+    if not pa.types.is_dictionary(kind) or kind == wanted:
+        return column
+    if is_text(kind.value_type):  # polars and pandas have their own sizes of codes and kinds of text
+        parts = [
+            pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), chunk.dictionary.cast(pa.string()))
+            for chunk in column.chunks
+        ]
+        return pa.chunked_array(parts, type=wanted)
+    return column if unusable(kind) else column.cast(kind.value_type)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is text, in any of Arrow's layouts."""
+    import pyarrow.types as types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def unusable(kind: pa.DataType) -> bool:
+    """Whether a type can be no feature, id or group: lists, records, bytes, and types that Arrow does not know itself."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    inner = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(
+        types.is_nested(inner)
+        or isinstance(inner, pa.BaseExtensionType)
+        or types.is_run_end_encoded(inner)
+        or types.is_binary(inner)
+        or types.is_large_binary(inner)
+        or types.is_binary_view(inner)
+        or types.is_fixed_size_binary(inner)
+        or types.is_interval(inner)
+    )
 
 
 def check_names(table: pa.Table, what: str) -> None:
     """Refuse a table with two columns of one name, or with no rows."""
     names: Sequence[str] = table.column_names
-    twice = sorted({name for name in names if names.count(name) > 1})
-    problems = []
-    if twice:
-        problems.append(Problem(f"two columns have the same name: {some(twice)}", "rename one of them"))
+    problems = _twice(names)
     if table.num_rows == 0:
         problems.append(
             Problem(f"it has {count(len(names), 'column')} but no rows", "was the export filtered to nothing?")
         )
-    if problems:
-        raise InputError(what, problems)
+    refuse(what, problems)
+
+
+def _twice(names: Sequence[str]) -> list[Problem]:
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
+    return [Problem(f"two columns have the same name: {some(twice)}", "rename one of them")] if twice else []

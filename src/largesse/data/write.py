@@ -10,9 +10,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from largesse.errors import OutputError, Problem
+from largesse.errors import OutputError, Problem, some
 
-MARK = "campaign.toml"  # what makes a folder a run folder
+# What a run leaves in its folder: a folder with the first two and nothing else but these may be replaced.
+MARKS = ("campaign.toml", "policy.largesse")
+WRITTEN = frozenset(
+    (
+        *MARKS,
+        "log.parquet",
+        "plan.parquet",
+        "frontier.parquet",
+        "fit.json",
+        "plan.json",
+        "evaluation.json",
+        "report.html",
+    )
+)
 
 
 @contextmanager
@@ -20,6 +33,8 @@ def atomic_file(target: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path to write to; it becomes `target` when the block ends well, and vanishes when it does not."""
     path = Path(target)
     with _explained(path):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "a folder")
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.part"
         try:
@@ -35,7 +50,7 @@ def atomic_folder(target: str | os.PathLike[str]) -> Iterator[Path]:
 
     An earlier run folder of that name is replaced; any other folder that holds something is refused.
     """
-    path = Path(target).absolute()
+    path = Path(target).resolve()  # of a link, what it points to is replaced
     with _explained(path):
         _refuse_foreign(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,9 +66,17 @@ def atomic_folder(target: str | os.PathLike[str]) -> Iterator[Path]:
 def _refuse_foreign(path: Path) -> None:
     if path.is_file():
         raise OutputError("output", [Problem(f"{path} is a file, not a folder", "give another --out")])
-    if path.is_dir() and any(path.iterdir()) and not (path / MARK).is_file():
+    found = {inside.name for inside in path.iterdir()} if path.is_dir() else set()
+    # A user's own campaign file makes no run folder, nor do a run's files beside something else.
+    other = sorted(found - WRITTEN) if found.issuperset(MARKS) else sorted(found)
+    if other:
         raise OutputError(
-            "output", [Problem(f"{path} holds other files and will not be replaced", "give a new folder as --out")]
+            "output",
+            [
+                Problem(
+                    f"{path} holds other files and will not be replaced: {some(other)}", "give a new folder as --out"
+                )
+            ],
         )
 
 
@@ -65,10 +88,10 @@ def _swap(part: Path, path: Path) -> None:
     path.replace(old)
     try:
         part.replace(path)
-    except OSError:
-        old.replace(path)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    finally:
+        if not path.exists():  # whatever stopped it, a signal among it: the earlier folder comes back
+            old.replace(path)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 @contextmanager
@@ -91,4 +114,6 @@ def _diagnosis(path: Path, error: OSError) -> Problem:
         return Problem(f"{path} may not be written", "choose a folder you may write to with --out")
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
         return Problem(f"{path} cannot be made: a part of the path is a file", "give another --out")
+    if error.errno == errno.EISDIR:
+        return Problem(f"{path} is a folder, not a file", "give the name of a file as --out")
     return Problem(f"{path} could not be written: {error}", "what was there before is untouched")

@@ -17,6 +17,7 @@ import numpy as np
 
 from largesse.allocate import allocate, expected_costs
 from largesse.data import Campaign, read_campaign, read_customers, read_log
+from largesse.data.campaign import BUDGET_RULE
 from largesse.data.write import atomic_file, atomic_folder
 from largesse.errors import InputError, Problem, nearest, refuse
 from largesse.evaluate import crossfit, evaluate_scores, frontier_band, learnt_levels, overlap, uniform_values
@@ -38,6 +39,7 @@ def _silent(_what: str, _done: float) -> None:
 CAMPAIGN, POLICY, PLAN, FRONTIER = "campaign.toml", "policy.largesse", "plan.parquet", "frontier.parquet"
 FIT_JSON, PLAN_JSON, EVALUATION_JSON, REPORT = "fit.json", "plan.json", "evaluation.json", "report.html"
 MODELS = ("auto", "linear", "boosting")
+TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
 
 
 def run(campaign: Campaign, out: str | Path, tell: Tell = _silent, *, table: Any = None) -> dict[str, Any]:
@@ -48,6 +50,7 @@ def run(campaign: Campaign, out: str | Path, tell: Tell = _silent, *, table: Any
     _check_model(campaign.model)
     _need_budget(campaign)
     tell("reading", 0.0)
+    _keep_inputs(campaign, out, own=table is not None)
     log = read(campaign, table)
     customers = _customers_of(campaign, log)
     with atomic_folder(out) as folder:
@@ -64,6 +67,7 @@ def fit(campaign: Campaign, out: str | Path, tell: Tell = _silent) -> dict[str, 
     """Learn from the log and leave a run folder with the policy, still without a price."""
     _check_model(campaign.model)
     tell("reading", 0.0)
+    _keep_inputs(campaign, out)
     log = read(campaign)
     with atomic_folder(out) as folder:
         _fit_into(folder, campaign, log, tell)
@@ -81,6 +85,7 @@ def plan(
 ) -> dict[str, Any]:
     """Plan for a table of customers with the model of a run folder, at a budget."""
     folder = _run_folder(folder)
+    _check_kind(out)
     campaign = _with_budget(read_campaign(folder), budget, total)
     policy = Policy.load(folder / POLICY)
     tell("reading", 0.0)
@@ -141,14 +146,15 @@ def _read_customers(campaign: Campaign, source: str, model: ResponseModel | None
 
     table = read_table(source, what="customers")
     wanted = campaign.columns.get("customer")
-    # A table of customers without the id column still has its rows' numbers.
-    customer = wanted if wanted in table.column_names or _close(wanted, table) else None
-    found = read_customers(table, levels=campaign.levels, customer=customer)
     features = (
         list(log.features.column_names)
         if log is not None
         else list(model.encoder_.features if model is not None else ())
     )
+    # A table of customers without the id column still has its rows' numbers.
+    others = [name for name in table.column_names if name not in features]
+    customer = wanted if wanted in table.column_names or _close(wanted, others) else None
+    found = read_customers(table, levels=campaign.levels, customer=customer)
     missing = [name for name in features if name not in found.features.column_names]
     refuse(
         "customers",
@@ -158,9 +164,21 @@ def _read_customers(campaign: Campaign, source: str, model: ResponseModel | None
     return found
 
 
-def _close(name: str | None, table: Any) -> bool:
+def _close(name: str | None, others: list[str]) -> bool:
     """Whether a misspelt id column is there: then say so rather than number the rows."""
-    return name is not None and nearest(name, table.column_names).startswith("did you mean")
+    return name is not None and nearest(name, others).startswith("did you mean")
+
+
+def _keep_inputs(campaign: Campaign, out: str | Path, *, own: bool = False) -> None:
+    """Refuse to replace a folder that holds what the campaign reads; `own`: the log is written anew with it."""
+    target = Path(out).resolve()
+    inputs = [campaign.customers, None if own else campaign.log]
+    problems = [
+        Problem(f"{path} lies in {target}, which would be replaced", "give another --out, or move the file")
+        for path in inputs
+        if path is not None and target in (Path(path).resolve(), *Path(path).resolve().parents) and target.is_dir()
+    ]
+    refuse("output", problems)
 
 
 def _run_folder(folder: str | Path) -> Path:
@@ -172,7 +190,9 @@ def _run_folder(folder: str | Path) -> Path:
 
 
 def _read_json(folder: Path, name: str) -> dict[str, Any]:
-    step = {FIT_JSON: "fit", PLAN_JSON: "plan", EVALUATION_JSON: "evaluate"}[name]
+    step, needed = {FIT_JSON: ("fit", "model"), PLAN_JSON: ("plan", "budget"), EVALUATION_JSON: ("evaluate", "value")}[
+        name
+    ]
     try:
         found = json.loads((folder / name).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -183,7 +203,9 @@ def _read_json(folder: Path, name: str) -> dict[str, Any]:
         raise InputError(
             "run folder", [Problem(f"{folder / name} is damaged", f"run largesse {step} again")]
         ) from error
-    return dict(found)
+    if not isinstance(found, dict) or needed not in found:
+        raise InputError("run folder", [Problem(f"{folder / name} is damaged", f"run largesse {step} again")])
+    return found
 
 
 # -- budgets ----------------------------------------------------------------------------------------------------------
@@ -191,8 +213,8 @@ def _read_json(folder: Path, name: str) -> dict[str, Any]:
 
 def _with_budget(campaign: Campaign, budget: float | None, total: float | None) -> Campaign:
     for word, given in (("budget", budget), ("total", total)):
-        if given is not None and (math.isnan(given) or given < 0):
-            refuse("budget", [Problem(f"the {word} is {given}", "a budget is a number, zero or more")])
+        if given is not None and not 0 <= given < math.inf:
+            refuse("budget", [Problem(f"the {word} is {given}", BUDGET_RULE)])
     if budget is not None or total is not None:
         campaign = campaign.spending(budget=budget, total=total)
     _need_budget(campaign)
@@ -308,10 +330,10 @@ def _report_into(folder: Path, source: Path, out: str | Path | None = None) -> d
     campaign = read_campaign(source)
     fitted, planned, judged = (_read_json(source, name) for name in (FIT_JSON, PLAN_JSON, EVALUATION_JSON))
     if not _same_budget(planned["budget"]["average"], judged["budget"]):
-        got = f"the plan is for a budget of {planned['budget']['average']:g}, the evaluation for {judged['budget']:g}"
-        refuse(
-            "run folder", [Problem(got, f"run: largesse evaluate {folder} --budget {planned['budget']['average']:g}")]
-        )
+        # Enough digits that the two budgets are the same afterwards.
+        for_plan, for_evaluation = (f"{average:.10g}" for average in (planned["budget"]["average"], judged["budget"]))
+        got = f"the plan is for a budget of {for_plan}, the evaluation for {for_evaluation}"
+        refuse("run folder", [Problem(got, f"run: largesse evaluate {folder} --budget {for_plan}")])
     shown = numbers(campaign, fitted, planned, judged)
     _write_text(Path(out) if out else folder / REPORT, render(shown))
     return shown
@@ -349,6 +371,14 @@ def _write_table(path: Path, table: Any) -> None:
     import pyarrow.feather as feather
     import pyarrow.parquet as pq
 
-    writers = {".csv": csv.write_csv, ".feather": feather.write_feather, ".arrow": feather.write_feather}
+    _check_kind(path)
+    ways = {"csv": csv.write_csv, "feather": feather.write_feather, "arrow": feather.write_feather}
     with atomic_file(path) as part:
-        writers.get(path.suffix, pq.write_table)(table, str(part))
+        ways.get(path.suffix.lower()[1:], pq.write_table)(table, str(part))
+
+
+def _check_kind(path: str | Path | None) -> None:
+    """Refuse to write a table under a name that promises another kind."""
+    if path is not None and Path(path).suffix.lower() not in TABLE_ENDINGS:
+        hint = f"known kinds: {', '.join(TABLE_ENDINGS)}"
+        refuse("output", [Problem(f"{path} is of a kind that cannot be written", hint)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.allocate import Path, steps
-from largesse.evaluate.value import policy_value
+from largesse.evaluate.value import policy_value, weighted
 from largesse.records import Array, FrontierPoint, Scores
 
 POINTS = 21
@@ -14,7 +14,7 @@ POINTS = 21
 def frontier_band(scores: Scores, budgets: Array | None = None) -> list[FrontierPoint]:
     """Return the cross-fitted value and spend at each average budget; by default from the cheapest plan to the dearest."""
     parts = [scores.fold == f for f in np.unique(scores.fold)]
-    paths = [steps(scores.curves[rows], scores.expected_costs[rows]) for rows in parts]
+    paths = [steps(*weighted(scores, rows)) for rows in parts]
     if budgets is None:
         budgets = usual_budgets(scores)
     spent = [np.concatenate([[0.0], np.cumsum(path.cost)]) for path in paths]
@@ -23,8 +23,8 @@ def frontier_band(scores: Scores, budgets: Array | None = None) -> list[Frontier
 
 def usual_budgets(scores: Scores, also: float | None = None) -> Array:
     """Return budgets spread from the cheapest plan to the one that gives every customer the best level, and `also`."""
-    path = steps(scores.curves, scores.expected_costs)
     n = len(scores.curves)
+    path = steps(*weighted(scores, np.arange(n)))
     low = path.base_cost / n
     high = low + float(path.cost.sum()) / n
     budgets = np.linspace(low, high, POINTS)

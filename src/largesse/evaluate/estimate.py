@@ -20,7 +20,8 @@ def mean_estimate(values: Array, weight: Array | None = None, cluster: Array | N
     mean = float(weight @ values / whole)
     parts: Array = weight * (values - mean)  # influence of every row on the mean, times its weight
     if cluster is not None:
-        parts = np.bincount(cluster, weights=parts)
+        _, own = np.unique(cluster, return_inverse=True)  # part of a log need not have every cluster
+        parts = np.bincount(own, weights=parts)
     units = len(parts)
     if units < 2:
         return Estimate(mean, float("nan"), float("nan"), float("nan"))

@@ -49,7 +49,7 @@ def evaluate(
     >>> result.spend, result.value_interval[0] < result.value < result.value_interval[1]
     (2.0, True)
     """
-    _check(estimator, folds, len(log))
+    _check(estimator)
     if hasattr(policy, "decide"):
         return _of_policy(log, policy, folds, seed, tell)
     if hasattr(policy, "predict"):
@@ -91,9 +91,12 @@ def evaluate_scores(
 
 
 def _of_policy(log: Log, policy: Any, folds: int, seed: int, tell: Tell | None) -> Evaluation:
+    if len(policy.levels) != len(log.levels):
+        got = f"the policy chooses among {len(policy.levels)} levels, the log has {len(log.levels)}"
+        refuse("evaluate", [Problem(got, "a policy can be judged only by a log of the same levels")])
     levels = policy.decide(Customers(log.features, None, log.costs))
     curves = policy.model.predict(log.features)
-    promise = float(np.mean(curves[np.arange(len(log)), levels]))
+    promise = float(np.average(curves[np.arange(len(log)), levels], weights=log.weight))
     seen = getattr(policy.model, "fingerprint_", None) == log.fingerprint
     also: tuple[Finding, ...] = ()
     if seen:
@@ -123,15 +126,9 @@ def _of_model(log: Log, model: Any, budget: float | None, folds: int, seed: int,
     return evaluate_scores(log, scores, levels, budget=budget, promise=promise)
 
 
-def _check(estimator: str, folds: int, rows: int) -> None:
-    problems = []
+def _check(estimator: str) -> None:
     if estimator not in ESTIMATORS:
-        problems.append(Problem(f"estimator {estimator!r} is not known", nearest(estimator, ESTIMATORS)))
-    if not 2 <= folds <= rows:
-        problems.append(
-            Problem(f"{folds} folds of a log with {rows} rows", "use at least 2 folds, and fewer than rows")
-        )
-    refuse("evaluate", problems)
+        refuse("evaluate", [Problem(f"estimator {estimator!r} is not known", nearest(estimator, ESTIMATORS))])
 
 
 def _checked_policy(policy: Any, log: Log) -> Array:

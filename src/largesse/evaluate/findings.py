@@ -84,7 +84,7 @@ def _weights(scores: Scores) -> list[Finding]:
 def _clusters(scores: Scores) -> list[Finding]:
     if scores.cluster is None:
         return []
-    clusters = int(scores.cluster.max()) + 1
+    clusters = len(np.unique(scores.cluster))
     if clusters >= FEW_CLUSTERS:
         return []
     return [Finding("careful", f"The rows come in only {count(clusters, 'cluster')}: intervals may be too narrow.")]

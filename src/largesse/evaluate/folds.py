@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from largesse.errors import Problem, refuse
 from largesse.records import Array, Log
 
 
@@ -13,8 +14,22 @@ def folds(log: Log, count: int = 5, seed: int = 0) -> Array:
     Without clusters each level is dealt out over the folds like cards; with clusters, whole clusters go to the fold
     that is smallest so far, the largest clusters first.
     """
+    _check(log, count)
     rng = np.random.default_rng(seed)
     return _by_level(log, count, rng) if log.cluster is None else _by_cluster(log.cluster, count, rng)
+
+
+def _check(log: Log, count: int) -> None:
+    problems = []
+    if not 2 <= count <= len(log):
+        problems.append(
+            Problem(f"{count} folds of a log with {len(log)} rows", "use at least 2 folds, and no more than rows")
+        )
+    elif log.cluster is not None and np.ptp(log.cluster) == 0:
+        problems.append(
+            Problem("every row is in the same cluster", "rows are held out by whole clusters: it takes at least two")
+        )
+    refuse("folds", problems)
 
 
 def _by_level(log: Log, count: int, rng: np.random.Generator) -> Array:
@@ -26,6 +41,7 @@ def _by_level(log: Log, count: int, rng: np.random.Generator) -> Array:
 
 
 def _by_cluster(cluster: Array, count: int, rng: np.random.Generator) -> Array:
+    _, cluster = np.unique(cluster, return_inverse=True)  # part of a log need not have every cluster
     sizes = np.bincount(cluster)
     shuffled = rng.permutation(len(sizes))
     order = shuffled[np.argsort(-sizes[shuffled], kind="stable")]

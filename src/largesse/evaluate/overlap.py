@@ -23,7 +23,7 @@ def overlap(log: Log, propensity: Array, seed: int = 0) -> Overlap:
     return Overlap(
         rows=np.array([int(g.sum()) for g in groups]),
         effective=np.array([_effective(inverse[g]) for g in groups]),
-        smallest=np.array([propensity[g].min() for g in groups]),
+        smallest=np.array([propensity[g].min(initial=1.0) for g in groups]),
         features=names,
         before=before,
         after=after,

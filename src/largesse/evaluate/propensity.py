@@ -1,7 +1,8 @@
 """With which probability each row's own level was chosen: from the log when it says so, else estimated.
 
-The estimate is a cross-fitted multinomial logistic regression on the features. It is never clipped silently: how many
-rows were raised to the floor comes back with the numbers.
+The estimate is a cross-fitted multinomial logistic regression on the features, its ridge penalty chosen on held-out
+rows: an overfitted propensity is a wild weight. It is never clipped silently: how many rows were raised to the floor
+comes back with the numbers.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ import warnings
 import numpy as np
 
 from largesse.data import Encoder
+from largesse.data.threads import threads_for
 from largesse.records import Array, Log
 
 FLOOR = 0.01
+STRENGTHS = (0.003, 0.01, 0.1, 1.0)  # of the features: inverses of the ridge penalty
+CHOOSING_ROWS = 10_000  # more rows do not make the choice of a strength better, only slower
+CHOOSING_FOLDS = 3
 FITTING_ROWS = 200_000  # a propensity model learns nothing from further rows that its folds do not already show
 
 
@@ -32,21 +37,41 @@ def propensities(log: Log, fold: Array, seed: int = 0) -> tuple[Array, str, int]
 
 def _fit_predict(train: Log, test: Log, seed: int) -> Array:
     """Return the chances (m, K) of every level for the rows of `test`."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    K = len(train.levels)
     encoder = Encoder()
     X = encoder.fit_transform(train.features, train.level, discrete=True, seed=seed)
     rows = np.random.default_rng(seed).permutation(len(train))[:FITTING_ROWS]
-    shares = np.tile(np.bincount(train.level, minlength=K) / len(train), (len(test), 1))
-    present = np.unique(train.level[rows])
-    if X.shape[1] == 0 or len(present) < 2:
-        return shares
-    model = LogisticRegression(C=0.1, max_iter=200)
+    level = train.level[rows]
+    # A strength is weighed against the rows, so weights of another unit must not change it.
+    weight = np.ones(len(rows)) if train.weight is None else train.weight[rows] / train.weight.mean()
+    with threads_for(X.size):
+        strength = _chosen_strength(X[rows], level, weight, len(train.levels))
+        return _shares(X[rows], level, weight, strength, encoder.transform(test.features), len(train.levels))
+
+
+def _chosen_strength(X: Array, level: Array, weight: Array, K: int) -> float:
+    """Return the strength with the least held-out log loss."""
+    X, level, weight = X[:CHOOSING_ROWS], level[:CHOOSING_ROWS], weight[:CHOOSING_ROWS]
+    fold = np.arange(len(level)) % CHOOSING_FOLDS
+    losses = np.zeros(len(STRENGTHS))
+    for f in range(CHOOSING_FOLDS):
+        train, held = fold != f, np.flatnonzero(fold == f)
+        for j, strength in enumerate(STRENGTHS):
+            shares = _shares(X[train], level[train], weight[train], strength, X[held], K)
+            losses[j] -= weight[held] @ np.log(np.maximum(shares[np.arange(len(held)), level[held]], FLOOR))
+    return STRENGTHS[int(np.argmin(losses))]
+
+
+def _shares(X: Array, level: Array, weight: Array, strength: float, asked: Array, K: int) -> Array:
+    """Return the chances (m, K) of every level for the rows `asked` (m, p), learnt from X (n, p) and levels (n,)."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    if X.shape[1] == 0 or len(np.unique(level)) < 2:
+        return np.tile(np.bincount(level, weights=weight, minlength=K) / weight.sum(), (len(asked), 1))
+    model = LogisticRegression(C=strength, max_iter=200)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X[rows], train.level[rows], sample_weight=None if train.weight is None else train.weight[rows])
-    shares = np.zeros((len(test), K))
-    shares[:, model.classes_] = model.predict_proba(encoder.transform(test.features))
+        model.fit(X, level, sample_weight=weight)
+    shares = np.zeros((len(asked), K))
+    shares[:, model.classes_] = model.predict_proba(asked)
     return shares

@@ -52,12 +52,17 @@ def scores(log: Log, curves: Array, fold: Array, propensity: Array, source: str,
     face = np.broadcast_to(face, curves.shape)
     redeemed = log.levels.on_redemption
     paid = face[rows, log.level] * (np.maximum(log.response, 0.0) if redeemed else 1.0)
+    expected = np.broadcast_to(expected_costs(log.levels, curves, log.costs), curves.shape)
+    costs = face
+    if redeemed:  # what was paid is an outcome like the response, and scored like it
+        costs = expected.copy()
+        costs[rows, log.level] += (paid - expected[rows, log.level]) / propensity
     weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
     return Scores(
         curves=curves,
         gamma=gamma,
-        costs=face * gamma if redeemed else face,
-        expected_costs=np.broadcast_to(expected_costs(log.levels, curves, log.costs), curves.shape),
+        costs=costs,
+        expected_costs=expected,
         propensity=propensity,
         fold=fold,
         level=log.level,

@@ -34,13 +34,20 @@ def uniform_values(scores: Scores) -> list[tuple[Estimate, Estimate]]:
 def learnt_levels(scores: Scores, budget: float) -> Array:
     """Return the levels (n,) that policies learnt on the other folds give each row at an average budget.
 
-    Each fold is planned for like a fresh set of customers: curves from models that never saw it, price from those curves.
+    Each fold is planned for like a fresh set of customers: curves from models that never saw it, price from those
+    curves. A row of weight two is planned for like two customers.
     """
     levels = np.empty(len(scores.level), dtype=np.int64)
     for f in np.unique(scores.fold):
         rows = scores.fold == f
-        levels[rows] = allocate(scores.curves[rows], scores.expected_costs[rows], budget).levels
+        levels[rows] = allocate(*weighted(scores, rows), budget).levels
     return levels
+
+
+def weighted(scores: Scores, rows: Array) -> tuple[Array, Array]:
+    """Return the curves and expected costs of some rows, times their weights, so that plain sums count every row right."""
+    weight = (scores.weight[rows] / scores.weight[rows].mean())[:, None]
+    return weight * scores.curves[rows], weight * scores.expected_costs[rows]
 
 
 def references(scores: Scores, policy: Array, levels: Levels) -> tuple[Reference, ...]:

@@ -9,6 +9,7 @@ from largesse.errors import count
 from largesse.report.formats import Units, finite, half_width, parts
 
 Part = Mapping[str, Any]
+MUCH = 0.95  # a plan that uses less of its budget than this gets a note
 
 
 def value_text(units: Units, value: Part) -> str:
@@ -57,9 +58,15 @@ def verdict(units: Units, judged: Part) -> str:
 
 
 def spending(units: Units, plan: Part, judged: Part) -> list[dict[str, str]]:
-    """Warn when the honest spend lies above the budget."""
+    """Warn when the honest spend lies above the budget, or when the plan leaves much of the budget unspent."""
     budget, spend = finite(plan["budget"]["average"]), judged["spend"]
     low = finite(spend["low"])
+    if budget is not None and plan["planned"]["spend"] < MUCH * budget:
+        text = (
+            f"The plan uses {units.cost(plan['planned']['spend'])} of the budget of {units.cost(budget)} per customer: "
+            "the model sees nothing more that is worth buying."
+        )
+        return [{"severity": "note", "text": text}]
     if budget is None or low is None or low <= budget * (1 + 1e-9):
         return []
     style = units.money(parts(spend), half_width(spend))

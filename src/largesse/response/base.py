@@ -84,11 +84,14 @@ class ResponseModel(ABC):
 
     def encode(self, customers: Any) -> Array:
         """Return the customers' features as the matrix the model was trained on."""
+        self._check_fitted()
+        table = customers.features if isinstance(customers, Customers | Log) else feature_table(customers)
+        return self.encoder_.transform(table)
+
+    def _check_fitted(self) -> None:
         if not hasattr(self, "encoder_"):
             name = type(self).__name__
             raise NotFittedError(name, [Problem("it has not been fitted yet", f"call {name}().fit(log) first")])
-        table = customers.features if isinstance(customers, Customers | Log) else feature_table(customers)
-        return self.encoder_.transform(table)
 
     @abstractmethod
     def _learn(self, X: Array, log: Log) -> None:
@@ -110,6 +113,7 @@ class ResponseModel(ABC):
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return the fitted model as JSON and arrays."""
+        self._check_fitted()
         facts, arrays = self._keep()
         common = {
             "levels": self.levels_,

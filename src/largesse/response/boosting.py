@@ -6,12 +6,14 @@ from typing import Any, final
 
 import numpy as np
 
+from largesse.data.threads import threads_for
 from largesse.evaluate.outcome import sigmoid
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
 from largesse.response.trees import FIELDS, Trees, trees_of
 
 ENOUGH = 200  # with fewer rows none are set aside for early stopping
+FEW = 10  # nor with fewer rows of one of two responses: the rows set aside must hold both
 
 
 @final
@@ -55,7 +57,8 @@ class Boosting(ResponseModel):
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
         kind = HistGradientBoostingClassifier if log.binary else HistGradientBoostingRegressor
-        early = len(log) >= ENOUGH
+        rare = min(np.bincount(log.response.astype(np.int64), minlength=2)) if log.binary else len(log)
+        early = len(log) >= ENOUGH and rare >= FEW
         model = kind(
             max_iter=self.rounds,
             learning_rate=self.rate,
@@ -68,7 +71,8 @@ class Boosting(ResponseModel):
             n_iter_no_change=20,
             random_state=self.seed,
         )
-        model.fit(np.column_stack([X, log.level.astype(np.float32)]), log.response, sample_weight=log.weight)
+        with threads_for(X.size):
+            model.fit(np.column_stack([X, log.level.astype(np.float32)]), log.response, sample_weight=log.weight)
         self.trees_ = trees_of(model)
 
     def _curves(self, X: Array) -> Array:
@@ -79,4 +83,6 @@ class Boosting(ResponseModel):
         return {"baseline": self.trees_.baseline}, self.trees_.arrays()
 
     def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        self.trees_ = Trees(float(facts["baseline"]), arrays["roots"], *(arrays[name] for name in FIELDS))
+        trees = Trees(float(facts["baseline"]), arrays["roots"], *(arrays[name] for name in FIELDS))
+        trees.check(len(self.encoder_.names))
+        self.trees_ = trees

@@ -15,6 +15,8 @@ from largesse.response.base import ResponseModel, row_losses
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
 
+ROWS = 50_000  # held-out losses of this many rows tell two models apart; more only take longer
+
 
 @final
 class Choose(ResponseModel):
@@ -47,9 +49,14 @@ class Choose(ResponseModel):
         candidates = (
             list(self.models) if self.models is not None else [Linear(seed=self.seed), Boosting(seed=self.seed)]
         )
-        fold = cut(log, self.folds, self.seed)
-        losses = np.array([_held_out(model, log, fold) for model in candidates])
-        self.choices_ = one_standard_error([type(m).__name__ for m in candidates], losses, log)
+        some = (
+            log
+            if len(log) <= ROWS
+            else log.take(np.sort(np.random.default_rng(self.seed).permutation(len(log))[:ROWS]))
+        )
+        fold = cut(some, self.folds, self.seed)
+        losses = np.array([_held_out(model, some, fold) for model in candidates])
+        self.choices_ = one_standard_error([type(m).__name__ for m in candidates], losses, some)
         kept = next(i for i, choice in enumerate(self.choices_) if choice.chosen)
         self.model_ = fresh(candidates[kept])
         # The encoding is the same for every candidate, so the matrix need not be made again.
@@ -72,6 +79,7 @@ class Choose(ResponseModel):
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return the chosen model as JSON and arrays: a policy needs no more."""
+        self._check_fitted()
         return self.model_.state()
 
 

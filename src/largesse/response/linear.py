@@ -64,4 +64,6 @@ class Linear(ResponseModel):
 
     def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
         coef, steps = (np.asarray(arrays[name], dtype=np.float64) for name in ("coef", "steps"))
+        if coef.shape != (len(self.encoder_.names),) or steps.shape != (self.levels_ - 1,):
+            raise ValueError(f"coefficients {coef.shape} and steps {steps.shape} do not fit features and levels")
         self._take(StepFit(coef, float(facts["intercept"]), steps, self.binary_, float(facts["penalty"])))

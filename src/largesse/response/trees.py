@@ -36,6 +36,22 @@ class Trees:
         _walker()(X, out, self.roots, self.feature, self.threshold, self.left, self.right, self.value)
         return out
 
+    def check(self, features: int) -> None:
+        """Refuse trees that a walk could leave or never end: the compiled loop looks at no bounds."""
+        nodes = len(self.feature)
+        here = np.arange(nodes)
+        inner = self.left >= 0
+        whole = all(part.dtype == np.int32 for part in (self.roots, self.feature, self.left, self.right))
+        same = all(getattr(self, name).shape == (nodes,) for name in FIELDS)
+        if not (
+            whole
+            and same
+            and ((self.roots >= 0) & (self.roots < nodes)).all()
+            and ((self.feature >= 0) & (self.feature <= features))[inner].all()
+            and all(((to > here) & (to < nodes))[inner].all() for to in (self.left, self.right))
+        ):
+            raise ValueError("its trees are not trees")
+
     def arrays(self) -> dict[str, Array]:
         """Return the arrays to keep."""
         return {"roots": self.roots, **{name: getattr(self, name) for name in FIELDS}}

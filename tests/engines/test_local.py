@@ -1,0 +1,132 @@
+"""The straight line: one command or step by step, the same folder comes out."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import largesse as lg
+from largesse.data import read_campaign
+from largesse.engines import local
+
+FILES = {
+    "campaign.toml",
+    "evaluation.json",
+    "fit.json",
+    "frontier.parquet",
+    "plan.json",
+    "plan.parquet",
+    "policy.largesse",
+    "report.html",
+}
+
+
+@pytest.fixture
+def ran(shop: Path) -> Path:
+    local.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    return shop / "run"
+
+
+def test_a_run_folder_holds_everything_and_nothing_else(ran: Path) -> None:
+    assert {path.name for path in ran.iterdir()} == FILES
+    assert not [path for path in ran.parent.iterdir() if path.name.startswith(".")]
+
+
+def test_the_plan_has_one_row_per_customer_and_stays_within_the_budget(ran: Path) -> None:
+    plan = pq.read_table(ran / "plan.parquet")
+    customers = pq.read_table(ran.parent / "customers.parquet")
+    assert plan["customer"].to_pylist() == customers["id"].to_pylist()
+    assert plan.column_names == ["customer", "level", "level_number", "expected_response", "expected_cost"]
+    assert set(plan["level"].to_pylist()) <= {"0", "5", "10"}
+    cost = plan["expected_cost"].to_numpy()
+    assert np.array_equal(cost, np.array([0.0, 5.0, 10.0])[plan["level_number"].to_numpy()])
+    assert 2.3 < cost.mean() <= 2.5
+
+
+def test_the_saved_policy_decides_as_the_plan_does(ran: Path) -> None:
+    policy = lg.Policy.load(ran / "policy.largesse")
+    plan = pq.read_table(ran / "plan.parquet")
+    decided = policy.decide(str(ran.parent / "customers.parquet"))
+    # The plan also spends what is left after the last whole step; a price alone cannot.
+    assert np.mean(decided == plan["level_number"].to_numpy()) > 0.97
+
+
+def test_the_frontier_rises_with_the_budget_and_brackets_its_values(ran: Path) -> None:
+    frontier = pq.read_table(ran / "frontier.parquet").to_pydict()
+    assert frontier["budget"] == sorted(frontier["budget"])
+    assert 2.5 in frontier["budget"]
+    for low, value, high in zip(frontier["value_low"], frontier["value"], frontier["value_high"], strict=True):
+        assert low <= value <= high
+    assert np.all(np.diff(frontier["promise"]) >= -1e-12)
+
+
+def test_the_resolved_campaign_runs_again_to_the_same_bytes(ran: Path) -> None:
+    local.run(read_campaign(ran), ran.parent / "again")
+    for name in sorted(FILES):
+        assert (ran / name).read_bytes() == (ran.parent / "again" / name).read_bytes(), name
+
+
+def test_step_by_step_gives_the_same_report_as_one_run(ran: Path) -> None:
+    campaign = read_campaign(ran.parent / "campaign.toml")
+    steps = ran.parent / "steps"
+    local.fit(campaign, steps)
+    local.plan(steps, str(ran.parent / "customers.parquet"), budget=2.5)
+    local.judge(steps, budget=2.5)
+    local.report(steps)
+    assert (steps / "report.html").read_text() == (ran / "report.html").read_text()
+    assert (steps / "plan.parquet").read_bytes() == (ran / "plan.parquet").read_bytes()
+
+
+def test_without_a_table_of_customers_the_logs_own_are_planned_for(shop: Path) -> None:
+    text = (shop / "campaign.toml").read_text().replace('customers = "customers.parquet"\n', "")
+    (shop / "campaign.toml").write_text(text)
+    shown = local.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    assert shown["customers"] == 300
+
+
+@pytest.mark.parametrize(("given", "spend"), [("budget = 0", 0.0), ("total = 500", 2.5), ("budget = 20", 10.0)])
+def test_every_way_to_say_the_budget_is_held(shop: Path, given: str, spend: float) -> None:
+    text = (shop / "campaign.toml").read_text().replace("budget = 2.5", given)
+    (shop / "campaign.toml").write_text(text)
+    local.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    plan = pq.read_table(shop / "run" / "plan.parquet")
+    assert plan["expected_cost"].to_numpy().mean() == pytest.approx(spend, abs=0.03)
+    json.loads(
+        (shop / "run" / "evaluation.json").read_text(), parse_constant=lambda word: pytest.fail(f"not JSON: {word}")
+    )
+
+
+def test_redemption_costs_are_face_value_times_expected_response(shop: Path) -> None:
+    text = (
+        (shop / "campaign.toml").read_text().replace("costs = [0, 5, 10]", "costs = [0, 5, 10]\non_redemption = true")
+    )
+    (shop / "campaign.toml").write_text(text)
+    local.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    plan = pq.read_table(shop / "run" / "plan.parquet").to_pandas()
+    face = np.array([0.0, 5.0, 10.0])[plan["level_number"]]
+    assert np.allclose(plan["expected_cost"], face * plan["expected_response"])
+    assert plan["expected_cost"].mean() <= 2.5
+
+
+def test_each_customers_own_costs_come_from_the_table(shop: Path) -> None:
+    import pyarrow as pa
+
+    for name in ("log.parquet", "customers.parquet"):
+        table = pq.read_table(shop / name)
+        rng = np.random.default_rng(3)
+        base = rng.uniform(1, 2, table.num_rows)
+        for k in range(3):
+            table = table.append_column(f"cost{k}", pa.array(k * base))
+        pq.write_table(table, shop / name)
+    text = (shop / "campaign.toml").read_text()
+    text = text.replace("costs = [0, 5, 10]", 'costs = ["cost0", "cost1", "cost2"]\ndoses = [0, 5, 10]').replace(
+        "2.5", "0.8"
+    )
+    (shop / "campaign.toml").write_text(text)
+    local.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    plan = pq.read_table(shop / "run" / "plan.parquet")
+    own = pq.read_table(shop / "customers.parquet").select(["cost0", "cost1", "cost2"]).to_pandas().to_numpy()
+    assert np.allclose(plan["expected_cost"].to_numpy(), own[np.arange(200), plan["level_number"].to_numpy()])
+    assert plan["expected_cost"].to_numpy().mean() <= 0.8

@@ -1,0 +1,111 @@
+"""The command line as a person meets it."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from largesse import cli
+
+LARGESSE = [sys.executable, "-m", "largesse.cli"]
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["largesse", *words])
+    try:
+        cli.main()
+    except SystemExit as stopped:
+        return int(stopped.code or 0)
+    return 0
+
+
+def test_help_names_every_verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(monkeypatch, "--help") == 0
+    shown = capsys.readouterr().out
+    for verb in ("demo", "init", "run", "fit", "plan", "evaluate", "report"):
+        assert verb in shown
+
+
+def test_run_prints_the_answer_and_where_the_report_is(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "run", str(shop / "campaign.toml"), "--out", str(shop / "run")) == 0
+    shown = capsys.readouterr().out
+    assert "against what was done before" in shown
+    assert str(shop / "run" / "report.html") in shown.replace("\n", "")
+
+
+def test_json_is_one_object_with_the_numbers_of_the_report(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        call(monkeypatch, "run", str(shop / "campaign.toml"), "--out", str(shop / "run"), "--budget", "1", "--json")
+        == 0
+    )
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["budget"]["average"] == 1.0
+    assert shown["answer"]["value"]["low"] < shown["answer"]["value"]["estimate"] < shown["answer"]["value"]["high"]
+
+
+def test_the_steps_run_as_the_readme_shows_them(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shop)
+    fit = ["fit", "log.parquet", "--level", "coupon", "--response", "bought", "--costs", "0,5,10", "--out", "spring"]
+    assert call(monkeypatch, *fit, "--customer", "id", "--model", "linear") == 0
+    assert call(monkeypatch, "plan", "spring", "customers.parquet", "--budget", "1.7", "--out", "plan.parquet") == 0
+    assert Path("plan.parquet").exists()
+    assert call(monkeypatch, "evaluate", "spring", "--budget", "1.7") == 0
+    assert call(monkeypatch, "report", "spring") == 0
+    assert Path("spring/report.html").exists()
+
+
+def test_init_writes_a_campaign_that_runs(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shop)
+    Path("campaign.toml").unlink()
+    assert call(monkeypatch, "init", "log.parquet") == 0
+    assert call(monkeypatch, "init", "log.parquet") == 2  # never over one that is there
+    text = Path("campaign.toml").read_text()
+    assert 'level = "coupon"' in text
+    assert 'response = "bought"' in text
+    Path("campaign.toml").write_text(text.replace('name = "auto"', 'name = "linear"'))
+    assert call(monkeypatch, "run", "campaign.toml") == 0
+
+
+def test_a_mistake_is_one_message_and_exit_code_2(shop: Path) -> None:
+    (shop / "campaign.toml").write_text((shop / "campaign.toml").read_text().replace('"coupon"', '"coupn"'))
+    done = subprocess.run(
+        [*LARGESSE, "run", str(shop / "campaign.toml"), "--out", str(shop / "run")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "did you mean 'coupon'?" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (shop / "run").exists()
+
+
+def test_importing_and_helping_are_quick() -> None:
+    def seconds(*command: str) -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *command], capture_output=True, check=True)
+        return time.perf_counter() - start
+
+    # Generous: what matters is that nothing heavy creeps in (scikit-learn alone takes longer than this allows).
+    assert min(seconds("-c", "import largesse") for _ in range(3)) < 0.7
+    assert min(seconds("-m", "largesse.cli", "--help") for _ in range(3)) < 1.0
+
+
+@pytest.mark.slow
+def test_the_demo_says_what_it_found_within_a_minute(tmp_path: Path) -> None:
+    start = time.perf_counter()
+    done = subprocess.run(
+        [*LARGESSE, "demo", "--out", str(tmp_path / "demo"), "--json"], capture_output=True, text=True, check=True
+    )
+    assert time.perf_counter() - start < 60
+    shown = json.loads(done.stdout)
+    assert shown["customers"] == 2825
+    assert 0.7 < shown["answer"]["value"]["estimate"] < 0.95
