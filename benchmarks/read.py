@@ -69,7 +69,9 @@ def main() -> None:
         pq.write_table(table, path)
         print(f"{table.num_rows:,} rows x {table.num_columns} columns, {path.stat().st_size / 2**20:.0f} MiB")
         for name, work in READ.items():
-            done = subprocess.run([sys.executable, "-c", PROBE.format(work=work), str(path)], capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [sys.executable, "-c", PROBE.format(work=work), str(path)], capture_output=True, text=True, check=True
+            )
             print(name, json.loads(done.stdout))
 
 
