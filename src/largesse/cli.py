@@ -87,7 +87,9 @@ def init(
 
     if out.exists() and not force:
         raise InputError("init", [Problem(f"{out} is there already", "give another --out, or --force to replace it")])
-    text = guess_campaign(log)
+    with _progress(False) as tell:
+        tell("looking at the table", 0.0)
+        text = guess_campaign(log)
     with atomic_file(out) as part:
         part.write_text(text, encoding="utf-8")
     typer.echo(f"wrote {out}. Look through the lines marked CHECK, then: largesse run {out}")

@@ -49,6 +49,7 @@ class Encoder:
         self.few = few
         self.rare = rare
         self.columns: list[dict[str, Any]] = []
+        self.width = 0  # columns of the table it was learnt on, those that say nothing among them
 
     # -- learning -----------------------------------------------------------------------------------------------
 
@@ -58,7 +59,7 @@ class Encoder:
         `target` (n,) is what text with many values is averaged over: responses, or (``discrete=True``) levels. For
         these columns the rows of the log get cross-fitted averages, so that no row is encoded by its own target.
         """
-        self.columns = []
+        self.columns, self.width = [], table.num_columns
         blocks = []
         for name in table.column_names:
             learnt, block = self._learn(name, table.column(name), target, discrete, seed)
@@ -152,13 +153,13 @@ class Encoder:
     @property
     def state(self) -> dict[str, Any]:
         """What was learnt, as JSON."""
-        return {"few": self.few, "rare": self.rare, "columns": self.columns}
+        return {"few": self.few, "rare": self.rare, "width": self.width, "columns": self.columns}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Encoder:
         """Return the encoder that `state` describes."""
         encoder = cls(state["few"], state["rare"])
-        encoder.columns = state["columns"]
+        encoder.columns, encoder.width = state["columns"], state["width"]
         return encoder
 
 

@@ -74,9 +74,7 @@ def _look(name: str, column: pa.ChunkedArray) -> Column:
 def guess_roles(columns: list[Column], rows: int) -> dict[str, str]:
     """Return the column that each role's name and values point to; level and response may be missing from it."""
     fits = {
-        "propensity": lambda c: (
-            c.values is not None and bool(c.values.min() > 0 and c.values.max() <= 1) and c.distinct > 1
-        ),
+        "propensity": lambda c: c.values is not None and bool(c.values.min() > 0 and c.values.max() <= 1),
         "weight": lambda c: c.values is not None and bool(c.values.min() >= 0),
         "cluster": lambda c: 1 < c.distinct < rows,
         "logger": lambda c: 0 < c.distinct <= 100,

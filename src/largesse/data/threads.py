@@ -1,7 +1,7 @@
-"""One thread for small work.
+"""One thread for linear algebra, and for small work.
 
-On a small matrix the threads of BLAS and OpenMP cost more than they bring, and on a machine that is busy with something
-else they wait for each other: the demo took ten times as long.
+On small matrices the threads of BLAS and OpenMP cost more than they bring, and on a machine that is busy with something
+else they wait for each other: the demo took ten times as long. Growing many trees is worth the threads.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ SMALL = 5_000_000  # cells
 
 
 @contextmanager
-def threads_for(cells: int) -> Iterator[None]:
-    """Hold the numerical libraries that are loaded to one thread while the work is on fewer than `SMALL` cells."""
+def one_thread(cells: int = 0) -> Iterator[None]:
+    """Hold the numerical libraries that are loaded to one thread, unless the work is on `SMALL` cells or more."""
     if cells >= SMALL:
         yield
         return

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.data.threads import threads_for
+from largesse.data.threads import one_thread
 from largesse.evaluate.estimate import mean_estimate
 from largesse.records import Array
 
@@ -77,7 +77,7 @@ def fit_steps(
     scale = 1.0 if binary else float(np.std(response)) or 1.0
     weight = np.ones(len(level)) if weight is None else weight
     rows = _Rows(X, level, response / scale, weight, K, binary)
-    with threads_for(X.size):
+    with one_thread():
         penalty, stiffness = _chosen(rows, penalty, seed)
         found = _minimum(rows, penalty, stiffness)
     p = X.shape[1]

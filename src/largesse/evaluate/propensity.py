@@ -1,8 +1,8 @@
 """With which probability each row's own level was chosen: from the log when it says so, else estimated.
 
 The estimate is a cross-fitted multinomial logistic regression on the features, its ridge penalty chosen on held-out
-rows: an overfitted propensity is a wild weight. It is never clipped silently: how many rows were raised to the floor
-comes back with the numbers.
+rows: an overfitted propensity is a wild weight, an overshrunk one leaves confounding in. It is never clipped silently:
+how many rows were raised to the floor comes back with the numbers.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import warnings
 import numpy as np
 
 from largesse.data import Encoder
-from largesse.data.threads import threads_for
+from largesse.data.threads import one_thread
+from largesse.evaluate.estimate import mean_estimate
 from largesse.records import Array, Log
 
 FLOOR = 0.01
-STRENGTHS = (0.003, 0.01, 0.1, 1.0)  # of the features: inverses of the ridge penalty
+STRENGTHS = (0.01, 0.03, 0.1, 1.0)  # of the features: inverses of the ridge penalty
 CHOOSING_ROWS = 10_000  # more rows do not make the choice of a strength better, only slower
 CHOOSING_FOLDS = 3
 FITTING_ROWS = 200_000  # a propensity model learns nothing from further rows that its folds do not already show
@@ -43,22 +44,27 @@ def _fit_predict(train: Log, test: Log, seed: int) -> Array:
     level = train.level[rows]
     # A strength is weighed against the rows, so weights of another unit must not change it.
     weight = np.ones(len(rows)) if train.weight is None else train.weight[rows] / train.weight.mean()
-    with threads_for(X.size):
+    with one_thread():
         strength = _chosen_strength(X[rows], level, weight, len(train.levels))
         return _shares(X[rows], level, weight, strength, encoder.transform(test.features), len(train.levels))
 
 
 def _chosen_strength(X: Array, level: Array, weight: Array, K: int) -> float:
-    """Return the strength with the least held-out log loss."""
+    """Return the largest strength whose held-out log loss is within one paired standard error of the least.
+
+    Where rows cannot tell, the features are trusted more rather than less: what is shrunk away is no longer adjusted for.
+    """
     X, level, weight = X[:CHOOSING_ROWS], level[:CHOOSING_ROWS], weight[:CHOOSING_ROWS]
     fold = np.arange(len(level)) % CHOOSING_FOLDS
-    losses = np.zeros(len(STRENGTHS))
+    losses = np.empty((len(STRENGTHS), len(level)))
     for f in range(CHOOSING_FOLDS):
         train, held = fold != f, np.flatnonzero(fold == f)
         for j, strength in enumerate(STRENGTHS):
             shares = _shares(X[train], level[train], weight[train], strength, X[held], K)
-            losses[j] -= weight[held] @ np.log(np.maximum(shares[np.arange(len(held)), level[held]], FLOOR))
-    return STRENGTHS[int(np.argmin(losses))]
+            losses[j, held] = -np.log(np.maximum(shares[np.arange(len(held)), level[held]], FLOOR))
+    best = int(np.argmin(losses @ weight))
+    worse = [mean_estimate(row - losses[best], weight) for row in losses]
+    return max(s for s, e in zip(STRENGTHS, worse, strict=True) if e.estimate <= e.se or s == STRENGTHS[best])
 
 
 def _shares(X: Array, level: Array, weight: Array, strength: float, asked: Array, K: int) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.allocate import allocate, steps
+from largesse.errors import BudgetError
 from largesse.evaluate.estimate import mean_estimate
 from largesse.records import Array, Estimate, Levels, Reference, Scores
 
@@ -40,7 +41,11 @@ def learnt_levels(scores: Scores, budget: float) -> Array:
     levels = np.empty(len(scores.level), dtype=np.int64)
     for f in np.unique(scores.fold):
         rows = scores.fold == f
-        levels[rows] = allocate(*weighted(scores, rows), budget).levels
+        try:
+            levels[rows] = allocate(*weighted(scores, rows), budget).levels
+        except BudgetError:
+            allocate(*weighted(scores, np.arange(len(levels))), budget)  # refuses a budget too small for the whole log
+            levels[rows] = steps(*weighted(scores, rows)).start  # this part alone is dear: its cheapest plan
     return levels
 
 

@@ -67,7 +67,11 @@ class ResponseModel(ABC):
 
     def fit(self, log: Any, level: Any = None, response: Any = None, *, weight: Any = None) -> Self:
         """Learn from a `Log`, or from features (n, p), level (n,) and response (n,)."""
-        if not isinstance(log, Log):
+        if isinstance(log, Log):
+            if any(given is not None for given in (level, response, weight)):
+                hint = "call fit(log) alone; weights are named when it is read: read_log(…, weight=…)"
+                refuse("fit", [Problem("a log already holds its levels, responses and weights", hint)])
+        else:
             if level is None or response is None:
                 hint = "model.fit(log) with a log from read_log, or model.fit(X, level, response)"
                 refuse("fit", [Problem(f"got a {type(log).__name__} and no level or response", hint)])
@@ -86,6 +90,9 @@ class ResponseModel(ABC):
         """Return the customers' features as the matrix the model was trained on."""
         self._check_fitted()
         table = customers.features if isinstance(customers, Customers | Log) else feature_table(customers)
+        if isinstance(customers, list | np.ndarray) and table.num_columns != self.encoder_.width:
+            got = f"the array has {table.num_columns} columns; the model was fitted with {self.encoder_.width}"
+            refuse("predict", [Problem(got, "give the same columns in the same order")])
         return self.encoder_.transform(table)
 
     def _check_fitted(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.data.threads import threads_for
+from largesse.data.threads import one_thread
 from largesse.evaluate.outcome import sigmoid
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
@@ -71,7 +71,7 @@ class Boosting(ResponseModel):
             n_iter_no_change=20,
             random_state=self.seed,
         )
-        with threads_for(X.size):
+        with one_thread(X.size):
             model.fit(np.column_stack([X, log.level.astype(np.float32)]), log.response, sample_weight=log.weight)
         self.trees_ = trees_of(model)
 

@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
+from largesse.errors import Problem, refuse
 from largesse.evaluate import folds as cut
 from largesse.evaluate import mean_estimate
 from largesse.evaluate.scores import fresh
@@ -49,6 +50,8 @@ class Choose(ResponseModel):
         candidates = (
             list(self.models) if self.models is not None else [Linear(seed=self.seed), Boosting(seed=self.seed)]
         )
+        if not candidates:
+            refuse("Choose", [Problem("there are no models to choose from", "give at least one, the simplest first")])
         some = (
             log
             if len(log) <= ROWS

@@ -1,0 +1,75 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from largesse.evaluate import mean_estimate
+
+
+def slow_cluster_se(values: np.ndarray, weight: np.ndarray, cluster: np.ndarray) -> float:
+    whole = sum(weight)
+    mean = sum(w * v for w, v in zip(weight, values, strict=True)) / whole
+    groups = sorted(set(cluster.tolist()))
+    squares = 0.0
+    for group in groups:
+        pull = 0.0
+        for v, w, c in zip(values, weight, cluster, strict=True):
+            if c == group:
+                pull += w * (v - mean)
+        squares += pull**2
+    return math.sqrt(len(groups) / (len(groups) - 1) * squares) / whole
+
+
+def test_mean_error_and_interval_are_the_textbook_ones() -> None:
+    values = np.random.default_rng(0).normal(size=40)
+    found = mean_estimate(values)
+    assert found.estimate == pytest.approx(values.mean())
+    assert found.se == pytest.approx(values.std(ddof=1) / math.sqrt(40))
+    low, high = stats.t.interval(0.95, 39, values.mean(), stats.sem(values))
+    assert found.interval == pytest.approx((low, high))
+
+
+def test_weights_count_like_repeated_rows_in_the_mean() -> None:
+    rng = np.random.default_rng(1)
+    values, times = rng.normal(size=30), rng.integers(0, 4, 30)
+    assert mean_estimate(values, times.astype(float)).estimate == pytest.approx(np.repeat(values, times).mean())
+
+
+def test_scaling_all_weights_changes_nothing() -> None:
+    rng = np.random.default_rng(2)
+    values, weight = rng.normal(size=30), rng.random(30)
+    one, other = mean_estimate(values, weight), mean_estimate(values, 7 * weight)
+    assert (one.estimate, one.se) == pytest.approx((other.estimate, other.se))
+
+
+def test_cluster_error_agrees_with_a_slow_loop() -> None:
+    rng = np.random.default_rng(3)
+    cluster = rng.integers(0, 9, 60)
+    values, weight = rng.normal(size=60) + cluster, rng.random(60)
+    found = mean_estimate(values, weight, cluster)
+    assert found.se == pytest.approx(slow_cluster_se(values, weight, cluster))
+    assert found.high - found.estimate == pytest.approx(stats.t.ppf(0.975, len(set(cluster.tolist())) - 1) * found.se)
+
+
+def test_clusters_of_one_row_change_nothing() -> None:
+    values = np.random.default_rng(4).normal(size=20)
+    assert mean_estimate(values, None, np.arange(20)) == mean_estimate(values)
+
+
+def test_names_of_clusters_do_not_matter_and_missing_ones_do_not_count() -> None:
+    values = np.random.default_rng(5).normal(size=20)
+    cluster = np.arange(20) // 4
+    assert mean_estimate(values, None, 3 * cluster + 7) == mean_estimate(values, None, cluster)
+
+
+def test_alike_rows_of_a_cluster_make_the_interval_wider() -> None:
+    values = np.repeat(np.random.default_rng(6).normal(size=10), 5)
+    assert mean_estimate(values, None, np.repeat(np.arange(10), 5)).se > 2 * mean_estimate(values).se
+
+
+@pytest.mark.parametrize("cluster", [None, np.zeros(1, dtype=int)])
+def test_one_unit_has_a_mean_but_no_interval(cluster: np.ndarray | None) -> None:
+    found = mean_estimate(np.array([3.0]), None, cluster)
+    assert found.estimate == 3
+    assert all(math.isnan(x) for x in (found.se, found.low, found.high))

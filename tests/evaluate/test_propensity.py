@@ -1,0 +1,84 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from largesse.data import log_from_arrays, simulate
+from largesse.evaluate import crossfit, folds, propensities
+from largesse.evaluate.propensity import FLOOR
+
+
+def test_given_propensities_are_used_as_they_are() -> None:
+    log = log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 1, 1, 0], propensity=[0.001, 0.2, 0.5, 1.0])
+    found, source, clipped = propensities(log, np.arange(4) % 2)
+    assert found is log.propensity
+    assert (source, clipped) == ("given", 0)
+
+
+def test_estimates_are_close_to_the_truth_in_a_big_log() -> None:
+    sim = simulate("confounded", n=20_000, seed=1)
+    log = replace(sim.log, propensity=None)
+    found, source, _ = propensities(log, folds(log, 5))
+    assert source == "estimated"
+    assert np.abs(found - sim.propensity).mean() < 0.03
+    assert np.corrcoef(found, sim.propensity)[0, 1] > 0.9
+    # 1/ρ weighting brings every level back to its share of one.
+    shares = np.bincount(sim.level, weights=1 / found) / len(sim)
+    np.testing.assert_allclose(shares, 1, atol=0.1)
+
+
+def test_levels_given_at_random_get_their_shares() -> None:
+    rng = np.random.default_rng(0)
+    level = rng.choice(3, 5000, p=[0.5, 0.3, 0.2])
+    log = log_from_arrays(rng.normal(size=(5000, 4)), level, rng.integers(0, 2, 5000))
+    found, _, clipped = propensities(log, folds(log, 5))
+    np.testing.assert_allclose(found, np.array([0.5, 0.3, 0.2])[level], atol=0.1)
+    assert clipped == 0
+
+
+def test_rows_below_the_floor_are_raised_and_counted() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=2000)
+    level = (x > 0).astype(int)
+    odd = np.argsort(-np.abs(x))[:25]
+    level[odd] = 1 - level[odd]  # levels that had almost no chance
+    log = log_from_arrays(x[:, None], level, rng.integers(0, 2, 2000))
+    found, _, clipped = propensities(log, folds(log, 5))
+    assert found.min() == FLOOR
+    assert clipped == (found == FLOOR).sum() > 5
+    assert crossfit(log).clipped == clipped
+
+
+def test_a_feature_that_says_nothing_leaves_the_shares() -> None:
+    log = log_from_arrays(np.ones((90, 1)), np.arange(90) % 3, np.arange(90) % 2)
+    assert propensities(log, folds(log, 3))[0] == pytest.approx(np.full(90, 1 / 3))
+
+
+def test_a_level_with_one_row_is_raised_to_the_floor() -> None:
+    rng = np.random.default_rng(2)
+    level = np.zeros(100, dtype=int)
+    level[1::2], level[5] = 1, 2
+    log = log_from_arrays(rng.normal(size=(100, 2)), level, rng.integers(0, 2, 100))
+    found, _, clipped = propensities(log, folds(log, 5))
+    assert found[5] == FLOOR
+    assert clipped == 1
+
+
+def test_many_features_that_say_nothing_do_not_make_wild_weights() -> None:
+    rng = np.random.default_rng(3)
+    level = rng.integers(0, 5, 1000)
+    log = log_from_arrays(rng.normal(size=(1000, 50)), level, rng.integers(0, 2, 1000))
+    found, _, clipped = propensities(log, folds(log, 5))
+    assert clipped == 0
+    assert np.sqrt((1 / found**2).mean()) < 1.25 * 5
+
+
+def test_the_unit_of_weights_does_not_matter() -> None:
+    rng = np.random.default_rng(4)
+    X, weight = rng.normal(size=(300, 3)), rng.uniform(0.5, 2, 300)
+    level = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    one, other = (
+        log_from_arrays(X, level, rng.integers(0, 2, 300), weight=factor * weight) for factor in (1.0, 1000.0)
+    )
+    fold = folds(one, 5)
+    np.testing.assert_allclose(propensities(one, fold)[0], propensities(other, fold)[0], rtol=1e-6)

@@ -1,0 +1,298 @@
+"""What every response model keeps to. A new one is one line in MODELS."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+
+from largesse.data import log_from_arrays, read_log
+from largesse.errors import InputError, NotFittedError
+from largesse.policy import Policy
+from largesse.records import Array, Customers, Levels, Log
+from largesse.response import Boosting, Choose, Linear, ResponseModel
+
+MODELS: list[ResponseModel] = [
+    Linear(penalty=0.01),
+    Boosting(rounds=20),
+    Choose(models=[Linear(penalty=0.01), Boosting(rounds=10)], folds=2),
+]
+
+
+@pytest.fixture(params=MODELS, ids=lambda model: type(model).__name__)
+def model(request: pytest.FixtureRequest) -> ResponseModel:
+    return clone(request.param)
+
+
+def arrays(n: int = 240, K: int = 3, *, amounts: bool = False, seed: int = 0, p: int = 3) -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(seed)
+    X, level = rng.normal(size=(n, p)), rng.permutation(np.arange(n) % K)
+    score = X[:, 0] + 0.6 * level - 0.5
+    if amounts:
+        return X, level, 40 + 10 * score + rng.normal(size=n)
+    return X, level, (rng.random(n) < 1 / (1 + np.exp(-score))).astype(float)
+
+
+def table(n: int = 240, seed: int = 0) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    city = rng.choice(["Oslo", "Rome", "Bonn"], n)
+    age, level = rng.uniform(18, 80, n), rng.permutation(np.arange(n) % 3)
+    bought = (rng.random(n) < 0.2 + 0.15 * level + 0.3 * (city == "Rome")).astype(int)
+    return {"age": age, "city": city.tolist(), "coupon": level, "bought": bought}
+
+
+def read(source: Any) -> Log:
+    return read_log(source, level="coupon", response="bought", levels=Levels(costs=[0, 1, 2]))
+
+
+# ---------------------------------------------------------------------------------------------- scikit-learn's contract
+
+
+def test_the_constructor_only_stores(model: ResponseModel) -> None:
+    kind = type(model)
+    marks = {name: object() for name in inspect.signature(kind).parameters}
+    made = kind(**marks)  # type: ignore[arg-type]
+    assert vars(made) == marks
+    assert all(p.kind is p.KEYWORD_ONLY for p in inspect.signature(kind).parameters.values())
+
+
+def test_clone_copies_parameters_and_nothing_learnt(model: ResponseModel) -> None:
+    copy = clone(model.fit(*arrays()))
+    assert repr(copy) == repr(model)
+    assert not [name for name in vars(copy) if name.endswith("_")]
+
+
+def test_parameters_can_be_read_and_set(model: ResponseModel) -> None:
+    assert model.set_params(seed=5) is model
+    assert model.get_params()["seed"] == 5
+    assert "seed=5" in repr(model)
+    with pytest.raises(InputError, match="did you mean 'seed'"):
+        model.set_params(sed=1)
+
+
+def test_learnt_names_end_in_an_underscore(model: ResponseModel) -> None:
+    before = set(vars(model))
+    model.fit(*arrays())
+    assert all(name.endswith("_") for name in set(vars(model)) - before)
+
+
+def test_fitting_leaves_the_parameters_alone(model: ResponseModel) -> None:
+    before = repr(model)
+    model.fit(*arrays())
+    assert repr(model) == before
+
+
+# ---------------------------------------------------------------------------------------------- fit and predict
+
+
+def test_a_log_and_its_arrays_teach_the_same(model: ResponseModel) -> None:
+    X, level, response = arrays()
+    log = log_from_arrays(X, level, response)
+    one, other = clone(model).fit(log), clone(model).fit(X, level, response)
+    assert np.array_equal(one.predict(X), other.predict(X))
+    assert one.fingerprint_ == other.fingerprint_ == log.fingerprint
+    for customers in (log, Customers(log.features), log.features, X.tolist()):
+        assert np.array_equal(one.predict(customers), one.predict(X))
+
+
+@pytest.mark.parametrize("K", [2, 3, 6])
+@pytest.mark.parametrize("amounts", [False, True])
+def test_curves_have_one_finite_number_per_customer_and_level(model: ResponseModel, K: int, amounts: bool) -> None:
+    X, level, response = arrays(K=K, amounts=amounts)
+    curves = model.fit(X, level, response).predict(X[:50])
+    assert curves.shape == (50, K)
+    assert curves.dtype == np.float64
+    assert np.isfinite(curves).all()
+    if not amounts:
+        assert curves.min() >= 0
+        assert curves.max() <= 1
+
+
+@pytest.mark.parametrize("amounts", [False, True])
+def test_curves_never_fall_in_the_level(model: ResponseModel, amounts: bool) -> None:
+    X, level, response = arrays(amounts=amounts, K=4)
+    falling = response - 0.8 * (level if amounts else 0)
+    wild = np.random.default_rng(9).normal(size=(300, 3)) * 5
+    assert (np.diff(model.fit(X, level, falling).predict(wild), axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("amounts", [False, True])
+def test_something_is_learnt(model: ResponseModel, amounts: bool) -> None:
+    X, level, response = arrays(1000, amounts=amounts)
+    curves = model.fit(X, level, response).predict(X)
+    fitted = curves[np.arange(1000), level]
+    assert ((fitted - response) ** 2).mean() < 0.9 * response.var()
+    assert (curves[:, 2] - curves[:, 0]).mean() > (5 if amounts else 0.1)
+
+
+def test_the_same_seed_gives_the_same_bits(model: ResponseModel) -> None:
+    X, level, response = arrays()
+    one, other = clone(model).fit(X, level, response), clone(model).fit(X, level, response)
+    assert one.predict(X).tobytes() == other.predict(X).tobytes()
+
+
+def test_each_row_is_predicted_on_its_own(model: ResponseModel) -> None:
+    X, level, response = arrays()
+    curves = model.fit(X, level, response).predict(X)
+    np.testing.assert_allclose(model.predict(X[::-1])[::-1], curves, rtol=1e-5)
+    np.testing.assert_allclose(model.predict(X[3:4]), curves[3:4], rtol=1e-5)
+
+
+def test_no_customers_have_no_curves(model: ResponseModel) -> None:
+    X, level, response = arrays()
+    assert model.fit(X, level, response).predict(np.zeros((0, 3))).shape == (0, 3)
+
+
+def test_fitting_again_forgets_what_was_learnt_before(model: ResponseModel) -> None:
+    X, level, response = arrays()
+    again = clone(model).fit(*arrays(seed=5, K=2)).fit(X, level, response)
+    assert np.array_equal(again.predict(X), clone(model).fit(X, level, response).predict(X))
+
+
+# ---------------------------------------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+def test_columns_are_found_by_name_in_any_frame(model: ResponseModel, frame: Any) -> None:
+    columns = table()
+    model.fit(read(columns))
+    expected = model.predict(pa.table({"age": columns["age"], "city": columns["city"]}))
+    turned = frame({"extra": np.zeros(240), "city": columns["city"], "age": columns["age"]})
+    assert np.array_equal(model.predict(turned), expected)
+    same = clone(model).fit(read(frame(columns)))
+    assert np.array_equal(same.predict(turned), expected)
+
+
+def test_categories_never_seen_and_missing_values_are_predicted(model: ResponseModel) -> None:
+    model.fit(read(table()))
+    curves = model.predict(pa.table({"age": [30.0, None, 1e9], "city": ["Lima", None, "Rome"]}))
+    assert np.isfinite(curves).all()
+    assert (np.diff(curves, axis=1) >= 0).all()
+
+
+def test_bad_tables_are_refused_in_words(model: ResponseModel) -> None:
+    model.fit(read(table()))
+    with pytest.raises(InputError, match="'city' is not in the table"):
+        model.predict(pa.table({"age": [30.0], "citi": ["Rome"]}))
+    with pytest.raises(InputError, match="'age' holds text"):
+        model.predict(pa.table({"age": ["old"], "city": ["Rome"]}))
+
+
+def test_bad_arrays_are_refused_in_words(model: ResponseModel) -> None:
+    X, level, response = arrays()
+    with pytest.raises(InputError, match="no level or response"):
+        model.fit(X)
+    with pytest.raises(InputError, match=r"level has shape \(239,\)"):
+        model.fit(X, level[1:], response)
+    with pytest.raises(InputError, match=r"features have shape \(240,\)"):
+        model.fit(X[:, 0], level, response)
+    model.fit(X, level, response)
+    with pytest.raises(InputError, match="the array has 2 columns; the model was fitted with 3"):
+        model.predict(X[:, :2])
+
+
+def test_an_unfitted_model_says_so(model: ResponseModel) -> None:
+    name = type(model).__name__
+    with pytest.raises(NotFittedError, match=rf"call {name}\(\)\.fit\(log\) first"):
+        model.predict(np.zeros((1, 3)))
+    with pytest.raises(NotFittedError, match="not been fitted"):
+        model.state()
+
+
+# ---------------------------------------------------------------------------------------------- odd logs
+
+
+def test_a_level_with_a_single_row_is_still_predicted(model: ResponseModel) -> None:
+    X, level, response = arrays()
+    level = np.minimum(level, 1)
+    level[7] = 2
+    curves = model.fit(X, level, response).predict(X)
+    assert curves.shape == (240, 3)
+    assert np.isfinite(curves).all()
+
+
+def test_one_feature_is_enough(model: ResponseModel) -> None:
+    X, level, response = arrays(p=1)
+    assert model.fit(X, level, response).predict(X).shape == (240, 3)
+
+
+def test_a_constant_feature_changes_nothing(model: ResponseModel) -> None:
+    X, level, response = arrays()
+    wide = np.column_stack([X, np.full(240, 7.0)])
+    one, other = clone(model).fit(X, level, response), clone(model).fit(wide, level, response)
+    assert np.array_equal(one.predict(X), other.predict(wide))
+
+
+def test_only_constant_features_leave_one_curve_for_all(model: ResponseModel) -> None:
+    _, level, response = arrays()
+    curves = model.fit(np.ones((240, 2)), level, response).predict(np.ones((5, 2)))
+    assert np.ptp(curves, axis=0).max() == 0
+
+
+@pytest.mark.parametrize("events", [1, 2, 12])
+def test_a_rare_response_can_be_learnt_from(model: ResponseModel, events: int) -> None:
+    X, level, _ = arrays(600)
+    response = np.zeros(600)
+    response[np.flatnonzero(level == 2)[:events]] = 1
+    curves = model.fit(X, level, response).predict(X)
+    assert curves.mean() < 0.1
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_the_unit_of_an_amount_does_not_matter(model: ResponseModel, factor: float) -> None:
+    X, level, response = arrays(amounts=True)
+    one, other = clone(model).fit(X, level, response), clone(model).fit(X, level, factor * response)
+    np.testing.assert_allclose(other.predict(X), factor * one.predict(X), rtol=2e-3)
+
+
+def test_weights_count_roughly_like_repeated_rows(model: ResponseModel) -> None:
+    X, level, response = arrays(600, seed=3)
+    times = np.where(X[:, 1] > 0, 3, 1)
+    weighted = clone(model).fit(X, level, response, weight=times.astype(float)).predict(X)
+    repeated = clone(model).fit(*(np.repeat(part, times, axis=0) for part in (X, level, response))).predict(X)
+    plain = clone(model).fit(X, level, response).predict(X)
+    assert np.abs(weighted - repeated).mean() < 0.06
+    assert np.abs(weighted - plain).max() > 1e-6
+
+
+# ---------------------------------------------------------------------------------------------- keeping
+
+
+@pytest.mark.parametrize("amounts", [False, True])
+def test_a_kept_policy_has_the_same_curves_bit_for_bit(model: ResponseModel, amounts: bool, tmp_path: Path) -> None:
+    X, level, response = arrays(amounts=amounts)
+    model.fit(X, level, response)
+    Policy(model, Levels(costs=[0, 1, 2]), price=0.1).save(tmp_path / "policy")
+    kept = Policy.load(tmp_path / "policy").model
+    assert kept.predict(X).tobytes() == model.predict(X).tobytes()
+    assert (kept.fingerprint_, kept.levels_, kept.binary_) == (model.fingerprint_, 3, not amounts)
+
+
+def test_a_kept_policy_encodes_tables_the_same(model: ResponseModel, tmp_path: Path) -> None:
+    columns = table()
+    log = read(columns)
+    model.fit(log)
+    Policy(model, log.levels, price=0.1).save(tmp_path / "policy")
+    odd = pa.table({"age": [30.0, None], "city": ["Lima", None]})
+    kept = Policy.load(tmp_path / "policy").model
+    assert kept.predict(log).tobytes() == model.predict(log).tobytes()
+    assert kept.predict(odd).tobytes() == model.predict(odd).tobytes()
+
+
+def test_arrays_of_another_width_and_a_log_with_extras_are_refused(model: ResponseModel) -> None:
+    X, level, response = arrays()
+    model.fit(X, level, response)
+    with pytest.raises(InputError, match="the array has 4 columns; the model was fitted with 3"):
+        model.predict(np.column_stack([X, X[:, 0]]))
+    with pytest.raises(InputError, match="a log already holds its levels"):
+        model.fit(log_from_arrays(X, level, response), weight=np.ones(len(X)))
+
+
+def test_choosing_among_no_models_is_refused() -> None:
+    with pytest.raises(InputError, match="no models to choose from"):
+        Choose(models=[]).fit(*arrays())
