@@ -47,6 +47,8 @@ def verdict(units: Units, judged: Part) -> str:
     gain, between = same["difference"], gain_text(units, same["difference"])
     low, high = finite(gain["low"]), finite(gain["high"])
     alike = f"giving everyone the same at the same cost ({same['detail']})"
+    if low == high == 0:
+        return f"At this budget there is nothing to choose: the plan is the same for everyone ({same['detail']})."
     if low is not None and low > 0:
         return f"Choosing who gets what pays: {between} over {alike}."
     if high is not None and high < 0:
