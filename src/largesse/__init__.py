@@ -12,8 +12,13 @@ from largesse.data import simulate as simulate
 from largesse.evaluate import evaluate as evaluate
 from largesse.policy import Policy as Policy
 from largesse.records import Levels as Levels
+from largesse.response import IRE as IRE
+from largesse.response import SIRE as SIRE
 from largesse.response import Boosting as Boosting
 from largesse.response import Choose as Choose
+from largesse.response import DoseSIRE as DoseSIRE
 from largesse.response import Linear as Linear
+from largesse.response import Shrunk as Shrunk
+from largesse.response import Stack as Stack
 
 __version__ = "0.1.0"

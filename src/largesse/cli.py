@@ -136,7 +136,7 @@ def fit(
     features: Annotated[
         str | None, typer.Option(help="Columns to learn from, comma-separated; default: all others.")
     ] = None,
-    model: Annotated[str, typer.Option(help="auto, linear or boosting.")] = "auto",
+    model: Annotated[str, typer.Option(help="auto, linear, boosting, sire, ire or stack.")] = "auto",
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -238,6 +238,25 @@ def report(
 
     shown = make_report(run_folder, out)
     _say(shown, as_json, f"wrote {out or run_folder / 'report.html'}")
+
+
+@app.command()
+def experiment(
+    name: Annotated[str, typer.Argument(help="simulation")],
+    simulations: Annotated[str, typer.Option(help="Which ones, comma-separated.")] = "averaged,confounded,unit",
+    models: Annotated[str, typer.Option(help="Which models, comma-separated.")] = "linear,boosting,sire",
+    seeds: Annotated[int, typer.Option(help="How many repeats.")] = 20,
+    out: Annotated[Path | None, typer.Option("--out", help="Keep results here, and go on where they end.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure models where the truth is known."""
+    from largesse.experiments.simulation import simulation, table
+
+    if name != "simulation":
+        raise InputError("experiment", [Problem(f"{name!r} is not known", "known: simulation")])
+    with _progress(as_json) as tell:
+        records = simulation(_split(simulations), _split(models), seeds=seeds, out=out, tell=tell)
+    typer.echo(json.dumps(records, ensure_ascii=False) if as_json else table(records))
 
 
 # -- helpers ------------------------------------------------------------------------------------------------------------

@@ -19,11 +19,12 @@ from largesse.data import read_customers
 from largesse.data.write import atomic_file
 from largesse.errors import NotFittedError, PolicyFileError, Problem, nearest, refuse
 from largesse.records import Array, Customers, Levels, Log
-from largesse.response import Boosting, Linear, ResponseModel
+from largesse.response import ResponseModel
+from largesse.response.kinds import kinds
 
 FORMAT, VERSION = "largesse-policy", 1
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
-KNOWN: dict[str, type[ResponseModel]] = {"Linear": Linear, "Boosting": Boosting}
+KNOWN = kinds()
 
 
 class Policy:

@@ -15,12 +15,16 @@ from largesse.data import log_from_arrays, read_log
 from largesse.errors import InputError, NotFittedError
 from largesse.policy import Policy
 from largesse.records import Array, Customers, Levels, Log
-from largesse.response import Boosting, Choose, Linear, ResponseModel
+from largesse.response import IRE, SIRE, Boosting, Choose, Linear, ResponseModel, Shrunk, Stack
 
 MODELS: list[ResponseModel] = [
     Linear(penalty=0.01),
     Boosting(rounds=20),
     Choose(models=[Linear(penalty=0.01), Boosting(rounds=10)], folds=2),
+    Shrunk(model=Boosting(rounds=10), folds=2),
+    Stack(models=[Linear(penalty=0.01), Boosting(rounds=10)], folds=2),
+    SIRE(kappa=0.0, shrinkage=0.1, width=8, rate=0.03, decay=0.1, batch=32, epochs=5, folds=2),
+    IRE(kappa=0.0, width=8, rate=0.03, decay=0.1, batch=32, epochs=5, folds=2),
 ]
 
 
@@ -118,6 +122,8 @@ def test_curves_never_fall_in_the_level(model: ResponseModel, amounts: bool) -> 
     X, level, response = arrays(amounts=amounts, K=4)
     falling = response - 0.8 * (level if amounts else 0)
     wild = np.random.default_rng(9).normal(size=(300, 3)) * 5
+    if isinstance(model, IRE):
+        pytest.skip("its heads are free")
     assert (np.diff(model.fit(X, level, falling).predict(wild), axis=1) >= 0).all()
 
 
@@ -172,7 +178,7 @@ def test_categories_never_seen_and_missing_values_are_predicted(model: ResponseM
     model.fit(read(table()))
     curves = model.predict(pa.table({"age": [30.0, None, 1e9], "city": ["Lima", None, "Rome"]}))
     assert np.isfinite(curves).all()
-    assert (np.diff(curves, axis=1) >= 0).all()
+    assert isinstance(model, IRE) or (np.diff(curves, axis=1) >= 0).all()
 
 
 def test_bad_tables_are_refused_in_words(model: ResponseModel) -> None:
@@ -246,8 +252,9 @@ def test_a_rare_response_can_be_learnt_from(model: ResponseModel, events: int) -
 @pytest.mark.parametrize("factor", [1e-3, 1e3])
 def test_the_unit_of_an_amount_does_not_matter(model: ResponseModel, factor: float) -> None:
     X, level, response = arrays(amounts=True)
+    response -= 40  # some below zero: in no unit do they look like shares in [0, 1]
     one, other = clone(model).fit(X, level, response), clone(model).fit(X, level, factor * response)
-    np.testing.assert_allclose(other.predict(X), factor * one.predict(X), rtol=2e-3)
+    np.testing.assert_allclose(other.predict(X) / factor, one.predict(X), rtol=2e-3, atol=2e-3 * response.std())
 
 
 def test_weights_count_roughly_like_repeated_rows(model: ResponseModel) -> None:

@@ -118,7 +118,7 @@ def _text(source: Path, table: pa.Table, columns: dict[str, Column], roles: dict
         *_budget_lines(columns, roles),
         "",
         "[model]",
-        'name = "auto"              # auto, linear or boosting',
+        'name = "auto"              # auto, linear, boosting, sire, ire or stack',
         "seed = 0",
     ]
     return "\n".join(lines) + "\n"

@@ -15,10 +15,12 @@ SMALL = 5_000_000  # cells
 @contextmanager
 def one_thread(cells: int = 0) -> Iterator[None]:
     """Hold the numerical libraries that are loaded to one thread, unless the work is on `SMALL` cells or more."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:  # comes with scikit-learn, which networks alone do not need
+        cells = SMALL
     if cells >= SMALL:
         yield
         return
-    from threadpoolctl import threadpool_limits
-
     with threadpool_limits(1):
         yield

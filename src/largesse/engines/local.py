@@ -23,11 +23,11 @@ from largesse.errors import InputError, Problem, nearest, refuse
 from largesse.evaluate import crossfit, evaluate_scores, frontier_band, learnt_levels, overlap, uniform_values
 from largesse.evaluate.band import usual_budgets
 from largesse.policy import Policy
-from largesse.records import Array, Customers, Log, Plan
+from largesse.records import Array, Choice, Customers, Log, Plan
 from largesse.report import render
 from largesse.report.numbers import evaluation_part, fit_part, numbers, plan_part
 from largesse.report.who import who_gets_what
-from largesse.response import Boosting, Choose, Linear, ResponseModel
+from largesse.response import IRE, SIRE, Boosting, Choose, Linear, ResponseModel, Stack
 
 Tell = Callable[[str, float], None]  # what is being done, and how much of it is done (0 to 1)
 
@@ -38,7 +38,14 @@ def _silent(_what: str, _done: float) -> None:
 
 CAMPAIGN, POLICY, PLAN, FRONTIER = "campaign.toml", "policy.largesse", "plan.parquet", "frontier.parquet"
 FIT_JSON, PLAN_JSON, EVALUATION_JSON, REPORT = "fit.json", "plan.json", "evaluation.json", "report.html"
-MODELS = ("auto", "linear", "boosting")
+MODELS: dict[str, Callable[[int], ResponseModel]] = {
+    "auto": lambda seed: Choose(seed=seed),
+    "linear": lambda seed: Linear(seed=seed),
+    "boosting": lambda seed: Boosting(seed=seed),
+    "sire": lambda seed: SIRE(seed=seed),
+    "ire": lambda seed: IRE(seed=seed),
+    "stack": lambda seed: Stack(models=[Linear(seed=seed), Boosting(seed=seed), SIRE(seed=seed)], seed=seed),
+}
 TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
 
 
@@ -247,13 +254,14 @@ def _check_model(name: str) -> None:
 def model_named(name: str, seed: int) -> ResponseModel:
     """Return an unfitted model by its name in a campaign file."""
     _check_model(name)
-    return {"auto": Choose(seed=seed), "linear": Linear(seed=seed), "boosting": Boosting(seed=seed)}[name]
+    return MODELS[name](seed)
 
 
 def _fit_into(folder: Path, campaign: Campaign, log: Log, tell: Tell) -> ResponseModel:
     tell("learning the response", 0.0)
     model = model_named(campaign.model, campaign.seed).fit(log)
-    kept, choices = (model.model_, model.choices_) if isinstance(model, Choose) else (model, ())
+    kept = model.model_ if isinstance(model, Choose) else model
+    choices: tuple[Choice, ...] = getattr(model, "choices_", ())
     _write_text(folder / CAMPAIGN, campaign.text)
     Policy(model, log.levels).save(folder / POLICY)
     _write_json(folder / FIT_JSON, fit_part(type(kept).__name__, choices, log))

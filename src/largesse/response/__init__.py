@@ -3,10 +3,19 @@
 All share one contract: a constructor that only stores, `fit(log)` or `fit(X, level, response)`, `predict(customers)` →
 curves (n, K), learnt names that end in an underscore. `Linear`: features shift the whole curve, levels add common
 steps; hard to beat with little data. `Boosting`: trees, monotone in the level; for interactions and many rows.
+`SIRE` and `IRE`: networks balanced by HSIC; for curves that differ between customers.
+`DoseSIRE`: the same for amounts on a continuous scale, asked at any dose.
+`Shrunk` holds any model's increments to common ones as strongly as held-out rows advise; `Stack` weights several
+models together and shrinks in the same way.
 `Choose`, the default, takes the simplest candidate that the best one does not clearly beat on held-out rows.
 """
 
 from largesse.response.base import ResponseModel as ResponseModel
 from largesse.response.boosting import Boosting as Boosting
 from largesse.response.choose import Choose as Choose
+from largesse.response.dose import DoseSIRE as DoseSIRE
 from largesse.response.linear import Linear as Linear
+from largesse.response.shrunk import Shrunk as Shrunk
+from largesse.response.sire import IRE as IRE
+from largesse.response.sire import SIRE as SIRE
+from largesse.response.stack import Stack as Stack

@@ -130,7 +130,7 @@ class ResponseModel(ABC):
         }
         return {
             "kind": type(self).__name__,
-            "params": self.get_params(deep=False),
+            "params": {name: value for name, value in self.get_params(deep=False).items() if not _holds_models(value)},
             "common": common,
             "learnt": facts,
         }, arrays
@@ -144,6 +144,12 @@ class ResponseModel(ABC):
         model.encoder_ = Encoder.from_state(common["encoder"])
         model._recall(state["learnt"], arrays)
         return model
+
+
+def _holds_models(value: Any) -> bool:
+    """Whether a parameter is a model or several: they are kept fitted, among what was learnt, and `_recall` puts them back."""
+    inside = value if isinstance(value, list | tuple) else [value]
+    return any(isinstance(one, ResponseModel) for one in inside)
 
 
 def row_losses(curves: Array, log: Log) -> Array:

@@ -1,0 +1,553 @@
+"""SIRE and IRE: response curves by a network whose representation is balanced by HSIC (Lopez et al. 2020).
+
+SIRE never falls in the level; IRE has free heads. Beyond the paper: increments are held to common ones as strongly as
+held-out rows advise (decisions live on increments), and the models of all folds are averaged. κ = 0 is always tried.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+
+from largesse.data.threads import one_thread
+from largesse.errors import Problem, nearest, refuse
+from largesse.evaluate import crossfit
+from largesse.evaluate import folds as cut
+from largesse.evaluate.outcome import sigmoid
+from largesse.evaluate.propensity import propensities
+from largesse.records import Array, Choice, Log
+from largesse.response.base import ResponseModel
+from largesse.response.choose import one_standard_error
+from largesse.response.orthogonal import Correction, keep_correction, recall_correction
+from largesse.response.steps import isotonic
+
+PENALTIES = (np.inf, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)  # on a customer's own increments; the most shrunk first
+KAPPAS = (0.0, 0.3, 3.0, 30.0)  # on HSIC of z scaled to unit mean square
+HOLD_OUT = 5  # with folds=1, one row in this many is held out
+SHRINKABLE = ("shrunk", "elastic")
+ROWS_AT_ONCE = 65_536  # for which the scores of all fold models are held
+KAPPA_RULES = ("cv", "dr", "loggers")
+OPTIMISERS = ("adam", "sgd")
+ACTIVATIONS = ("elu", "relu")
+KERNELS = ("linear", "rbf", "rff")
+ESTIMATORS = ("biased", "unbiased", "variance")
+
+
+class _Balanced(ResponseModel):
+    """What SIRE and IRE share: the network's settings, the grid they are chosen from, and the ensemble they become."""
+
+    width: int
+    depth: int
+    activation: str
+    skip: bool
+    optimiser: str
+    rate: float
+    decay: float
+    batch: int
+    epochs: int
+    patience: int
+    kernel: str
+    estimator: str
+    kappa: Any
+    folds: int
+    seed: int
+    orthogonal: bool = False
+
+    def _head(self) -> str:
+        return "free"
+
+    def _penalties(self) -> tuple[float, ...]:
+        return (0.0,)
+
+    # -- learning ---------------------------------------------------------------------------------------------------
+
+    def _learn(self, X: Array, log: Log) -> None:
+        fold = cut(log, self.folds if self.folds > 1 else HOLD_OUT, self.seed)
+        parts = np.unique(fold) if self.folds > 1 else np.array([0])
+        self._learn_parts(X, log, fold, parts)
+
+    def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
+        """Return one fitted model per fold of encoded features (n, p), each trained without it; settings chosen for all."""
+        self._learn_parts(X, log, fold, np.unique(fold))
+        return [self._single(j) for j in range(len(self.gate_))]
+
+    def _single(self, j: int) -> ResponseModel:
+        """Return a copy of this fitted model that is its j-th fold's alone."""
+        one = copy.copy(self)
+        one.params_ = {name: value[j : j + 1] for name, value in self.params_.items()}
+        one.gate_ = self.gate_[j : j + 1]
+        one.correction_ = None  # it was learnt from the very rows that this model is to be honest about
+        return one
+
+    def _learn_parts(self, X: Array, log: Log, fold: Array, parts: Array, place: Array | None = None) -> None:
+        from largesse.response.network import Shape
+
+        self._check_settings(log)
+        self.bounded_ = bool(log.response.min() >= 0 and log.response.max() <= 1)
+        self.scale_ = (0.0, 1.0) if self.bounded_ else (float(log.response.mean()), float(log.response.std()) or 1.0)
+        self.network_ = Shape(
+            X.shape[1], len(log.levels), self._head(), self.width, self.depth, self.activation, self.skip, self.bounded_
+        )
+        penalty, kappas = self._penalties(), self._kappas()
+        models = _Models(self, X, log, fold, parts, place)
+        with one_thread(X.size * len(parts) * len(penalty)):
+            models.add([(p, kappas[0]) for p in penalty])
+            best, self.shrinkage_choices_ = self._chosen_penalty(models, penalty, kappas[0])
+            models.add([(best, kappa) for kappa in kappas[1:]])
+            self.kappa_choices_ = self._chosen_kappa(models, best, kappas)
+        self.penalty_ = best
+        self.kappa_ = next(k for k, choice in zip(kappas, self.kappa_choices_, strict=True) if choice.chosen)
+        self.params_, self.gate_ = models.ensemble(best, self.kappa_)
+        self.spread_ = models.spread_factor(best, self.kappa_)
+        self.correction_, self.correction_choices_ = (
+            models.correction(best, self.kappa_) if self.orthogonal else (None, ())
+        )
+
+    def _kappas(self) -> tuple[float, ...]:
+        if isinstance(self.kappa, str):
+            return KAPPAS
+        if isinstance(self.kappa, Sequence | np.ndarray):
+            return (0.0, *(float(k) for k in self.kappa if k > 0))
+        return (float(self.kappa),)
+
+    def _chosen_penalty(
+        self, models: _Models, penalties: tuple[float, ...], kappa: float
+    ) -> tuple[float, tuple[Choice, ...]]:
+        names = [f"{p:g}" for p in penalties]
+        losses = np.array([models.losses[p, kappa] for p in penalties])
+        choices = one_standard_error(names, losses, models.held)
+        return next(p for p, choice in zip(penalties, choices, strict=True) if choice.chosen), choices
+
+    def _chosen_kappa(self, models: _Models, penalty: float, kappas: tuple[float, ...]) -> tuple[Choice, ...]:
+        """Return what was tried; the least held-out loss is chosen, as in the paper (or the least risk of increments)."""
+        if self.kappa == "dr":
+            risks = np.array([models.increment_risk(penalty, k) for k in kappas])
+        elif self.kappa == "loggers" and models.log.logger is not None:
+            risks = models.loggers_risk(penalty, kappas)
+        else:
+            risks = np.array([models.losses[penalty, k] for k in kappas])
+        means = np.average(risks, axis=1, weights=models.held.weight) if risks.ndim == 2 else risks
+        best = int(np.argmin(means))
+        return tuple(
+            Choice(f"{k:g}", float(m), float(m - means[best]), 0.0, i == best)
+            for i, (k, m) in enumerate(zip(kappas, means, strict=True))
+        )
+
+    def _check_settings(self, log: Log) -> None:
+        refuse(type(self).__name__, self._problems(log))
+
+    def _problems(self, log: Log) -> list[Problem]:
+        """Return everything that is wrong with the settings, for this log."""
+        named = {
+            "activation": ACTIVATIONS,
+            "optimiser": OPTIMISERS,
+            "kernel": KERNELS,
+            "estimator": ESTIMATORS,
+        } | ({"kappa": KAPPA_RULES} if isinstance(self.kappa, str) else {})
+        problems = [
+            Problem(f"{name}={value!r}", nearest(str(value), known))
+            for name, known in named.items()
+            if (value := getattr(self, name)) not in known
+        ]
+        problems += [
+            Problem(f"{name}={getattr(self, name)!r}", "a whole number, 1 or more")
+            for name in ("width", "depth", "batch", "epochs", "patience", "folds")
+            if getattr(self, name) < 1
+        ]
+        if not isinstance(self.kappa, str) and not np.all(np.asarray(self.kappa, dtype=float) >= 0):
+            problems.append(Problem(f"kappa={self.kappa!r}", "a number, zero or more; several; or how to choose"))
+        if self.kappa == "loggers" and (log.logger is None or np.ptp(log.logger) == 0):
+            hint = "read_log(…, logger=…), or kappa='cv'"
+            problems.append(Problem("kappa='loggers' needs a log that names two logging policies or more", hint))
+        return problems
+
+    # -- predicting and keeping -------------------------------------------------------------------------------------
+
+    def scores(self, X: Array) -> Array:
+        """Return the ensemble's mean scores (n, K) of encoded features: logits for bounded responses."""
+        from largesse.response.train import mean_scores
+
+        return mean_scores(self.params_, X, self.network_, self.gate_)
+
+    def _curves(self, X: Array) -> Array:
+        return self._second_stage(self._responses(self.scores(X)), X)
+
+    def _second_stage(self, curves: Array, X: Array) -> Array:
+        """Return curves (n, K) with the doubly robust correction, never falling and inside [0, 1] where responses are."""
+        if self.correction_ is None:
+            return curves
+        from largesse.response.orthogonal import corrected
+
+        moved = corrected(self.correction_, curves, self.params_, X, self.network_)
+        return isotonic(np.clip(moved, 0.0, 1.0) if self.bounded_ else moved)
+
+    def _responses(self, score: Array) -> Array:
+        return sigmoid(score) if self.bounded_ else self.scale_[0] + self.scale_[1] * score
+
+    def predict_interval(self, customers: Any, level: float = 0.9) -> tuple[Array, Array]:
+        """Return the ends (n, K), (n, K) of intervals around `predict` that hold the true response with a probability.
+
+        They are the spread of the fold models × `spread_`, a factor learnt from held-out rows; see `response.interval`.
+        """
+        from largesse.response.interval import bounds
+        from largesse.response.train import predict
+
+        X = self.encode(customers)
+        self._check_interval(level)
+        rising = self._head() != "free"
+        low, high = np.empty((2, len(X), self.levels_))
+        for first in range(0, len(X), ROWS_AT_ONCE):
+            part = slice(first, first + ROWS_AT_ONCE)
+            scores = predict(self.params_, X[part], self.network_, self.gate_)
+            low[part], high[part] = bounds(scores, self.spread_, level, rising=rising)
+        low, high = self._second_stage(self._responses(low), X), self._second_stage(self._responses(high), X)
+        if self.correction_ is None:
+            return low, high
+        point = self._curves(X)  # rounding inside the isotonic step may put an end on its wrong side
+        return np.minimum(low, point), np.maximum(high, point)
+
+    def _check_interval(self, level: float) -> None:
+        problems = []
+        if not 0 < level < 1:
+            problems.append(Problem(f"level={level!r}", "the probability of an interval lies between 0 and 1, as 0.9"))
+        if len(self.gate_) < 2:
+            problems.append(Problem("a single model has no spread", "fit with folds=2 or more"))
+        refuse("predict_interval", problems)
+
+    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        facts = {
+            "bounded": self.bounded_,
+            "scale": list(self.scale_),
+            "kappa": self.kappa_,
+            "penalty": _plain(self.penalty_),
+            "gate": self.gate_.tolist(),
+            "spread": self.spread_,
+            "correction": None if self.correction_ is None else self.correction_.terms,
+        }
+        params = {name: np.asarray(value, dtype=np.float32) for name, value in self.params_.items()}
+        return facts, params | keep_correction(self.correction_)
+
+    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        from largesse.response.network import Shape, shapes
+
+        self.bounded_, self.scale_, self.kappa_ = bool(facts["bounded"]), tuple(facts["scale"]), float(facts["kappa"])
+        self.penalty_, self.gate_ = float(facts["penalty"]), np.asarray(facts["gate"], dtype=np.float32)
+        self.correction_, self.params_ = recall_correction(facts.get("correction"), arrays)
+        self.spread_ = float(facts.get("spread", 1.0))
+        self.network_ = Shape(
+            len(self.encoder_.names),
+            self.levels_,
+            self._head(),
+            self.width,
+            self.depth,
+            self.activation,
+            self.skip,
+            self.bounded_,
+        )
+        _check_arrays(self.params_, shapes(self.network_), len(self.gate_))
+
+
+def _check_arrays(arrays: dict[str, Array], wanted: dict[str, tuple[int, ...]], models: int) -> None:
+    """Refuse parameters that the network does not have: some of other shapes would pass by broadcasting."""
+    found = {name: array.shape for name, array in arrays.items()}
+    if found != {name: (models, *shape) for name, shape in wanted.items()}:
+        raise ValueError(f"parameters of shapes {found}")
+
+
+def _plain(number: float) -> float | str:
+    return "inf" if np.isinf(number) else number
+
+
+class _Models:
+    """The fold models of every setting tried so far, and their held-out losses."""
+
+    def __init__(
+        self, settings: _Balanced, X: Array, log: Log, fold: Array, parts: Array, place: Array | None = None
+    ) -> None:
+        self.settings, self.X, self.log, self.fold, self.parts = settings, X, log, fold, parts
+        # (n, K) where on the ladder each row stood: on its own level, or, with doses, between two knots.
+        self.place = np.eye(len(log.levels), dtype=np.float32)[log.level] if place is None else place
+        self.rows = np.flatnonzero(np.isin(fold, parts))  # rows that are held out by some model
+        self.held = log.take(self.rows)
+        self.params: dict[tuple[float, float], dict[str, Array]] = {}
+        self.losses: dict[tuple[float, float], Array] = {}  # (held rows,)
+        self.curves: dict[tuple[float, float], Array] = {}  # (held rows, K) scores
+
+    def add(self, tried: list[tuple[float, float]]) -> None:
+        """Train the fold models of some (penalty, κ) in one program."""
+        if not tried:
+            return
+        found, grid = self._train(tried, self.fold, self.parts)
+        size = len(self.parts)
+        for i, setting in enumerate(tried):
+            mine = slice(i * size, (i + 1) * size)
+            self.params[setting] = {name: value[mine] for name, value in found.params.items()}
+            self.curves[setting] = self._held_scores(self.params[setting], grid.gate[mine], self.fold, self.parts)
+            self.losses[setting] = self._loss(self.curves[setting])
+
+    def _train(self, tried: list[tuple[float, float]], fold: Array, parts: Array) -> Any:
+        from largesse.response.train import Recipe, train
+
+        s = self.settings
+        grid = _grid(tried, fold, parts, self.log.weight, s.seed)
+        balance = any(kappa > 0 for _, kappa in tried)
+        recipe = Recipe(s.optimiser, s.rate, s.decay, s.batch, s.epochs, s.patience, s.kernel, s.estimator, balance)
+        response = (self.log.response - s.scale_[0]) / s.scale_[1]
+        return train(self.X, self.place, response, grid, s.network_, recipe), grid
+
+    def _held_scores(self, params: dict[str, Array], gate: Array, fold: Array, parts: Array) -> Array:
+        from largesse.response.train import predict
+
+        out = np.empty((len(self.log), self.settings.network_.levels))
+        for j, part in enumerate(parts):
+            one = {name: value[j : j + 1] for name, value in params.items()}
+            out[fold == part] = predict(one, self.X[fold == part], self.settings.network_, gate[j : j + 1])[0]
+        return out[np.isin(fold, parts)]
+
+    def _loss(self, scores: Array) -> Array:
+        place = self.place if self.held is self.log else self.place[self.rows]
+        own = (scores * place).sum(axis=1)
+        if self.settings.bounded_:
+            return np.logaddexp(0.0, own) - self.held.response * own
+        return 0.5 * (own - (self.held.response - self.settings.scale_[0]) / self.settings.scale_[1]) ** 2
+
+    def increment_risk(self, penalty: float, kappa: float) -> Array:
+        """Return each held row's squared distance (rows,) from doubly robust increments between adjacent levels."""
+        if not hasattr(self, "_gamma"):
+            self._gamma = np.diff(crossfit(self.log, seed=self.settings.seed).gamma, axis=1)[self.rows]
+        scores = self.curves[penalty, kappa]
+        curves = sigmoid(scores) if self.settings.bounded_ else scores * self.settings.scale_[1]
+        return ((self._gamma - np.diff(curves, axis=1)) ** 2).sum(axis=1)
+
+    def loggers_risk(self, penalty: float, kappas: tuple[float, ...]) -> Array:
+        """Return the loss (κ,) on each logging policy's rows of models that never saw that policy."""
+        assert self.log.logger is not None
+        parts = np.unique(self.log.logger)
+        found, grid = self._train([(penalty, k) for k in kappas], self.log.logger, parts)
+        losses = []
+        whole, self.held = self.held, self.log
+        for i in range(len(kappas)):
+            mine = slice(i * len(parts), (i + 1) * len(parts))
+            params = {name: value[mine] for name, value in found.params.items()}
+            losses.append(
+                np.average(
+                    self._loss(self._held_scores(params, grid.gate[mine], self.log.logger, parts)),
+                    weights=self.log.weight,
+                )
+            )
+        self.held = whole
+        return np.array(losses)
+
+    def spread_factor(self, penalty: float, kappa: float) -> float:
+        """Return by how much the spread of a setting's fold models falls short of their error on held-out rows."""
+        from largesse.response.interval import spread_factor
+        from largesse.response.train import predict
+
+        if len(self.parts) < 2:
+            return 1.0
+        params, gate = self.ensemble(penalty, kappa)
+        s, place = self.settings, self.place[self.rows]
+        members = predict(params, self.X[self.rows], s.network_, gate)
+        expected = s._responses((members * place).sum(axis=2))
+        residual = self.held.response - s._responses((self.curves[penalty, kappa] * place).sum(axis=1))
+        both = np.concatenate([self.X[self.rows], place], axis=1)
+        return spread_factor(both, residual, expected, self.fold[self.rows], self.held.weight)
+
+    def correction(self, penalty: float, kappa: float) -> tuple[Correction | None, tuple[Choice, ...]]:
+        """Return the second stage of a setting: each fold model's, from the rows that it was not trained on."""
+        from largesse.response.orthogonal import correction, representations
+
+        s, params = self.settings, self.params[penalty, kappa]
+        rho, _, _ = propensities(self.log, self.fold, s.seed)
+        curves = np.empty((len(self.log), len(self.log.levels)))
+        curves[self.rows] = s._responses(self.curves[penalty, kappa])
+        held = [self.fold == part for part in self.parts]
+        z = [
+            representations({name: value[j : j + 1] for name, value in params.items()}, self.X[rows], s.network_)[0]
+            for j, rows in enumerate(held)
+        ]
+        return correction(z, [curves[r] for r in held], [self.log.take(r) for r in held], [rho[r] for r in held])
+
+    def ensemble(self, penalty: float, kappa: float) -> tuple[dict[str, Array], Array]:
+        """Return the fold models of a setting: their mean score is the prediction."""
+        gate = np.full(len(self.parts), 0.0 if np.isinf(penalty) else 1.0, dtype=np.float32)
+        return self.params[penalty, kappa], gate
+
+
+def _grid(tried: list[tuple[float, float]], fold: Array, parts: Array, weight: Array | None, seed: int) -> Any:
+    """Return the models of every setting and fold; each trains on the other folds and stops by its own."""
+    from largesse.response.train import Grid
+
+    weight = np.ones(len(fold)) if weight is None else weight / weight.mean()
+    train = [_padded(np.flatnonzero(fold != part), weight) for part in parts]
+    stop = [_padded(np.flatnonzero(fold == part), weight) for part in parts]
+    longest, widest = max(len(rows) for rows, _ in train), max(len(rows) for rows, _ in stop)
+    train, stop = (
+        [_padded(rows, weight, longest) for rows, _ in train],
+        [_padded(rows, weight, widest) for rows, _ in stop],
+    )
+    many = len(tried)
+    return Grid(
+        train=np.tile(np.array([rows for rows, _ in train], np.int32), (many, 1)),
+        train_weight=np.tile(np.array([w for _, w in train], np.float32), (many, 1)),
+        stop=np.tile(np.array([rows for rows, _ in stop], np.int32), (many, 1)),
+        stop_weight=np.tile(np.array([w for _, w in stop], np.float32), (many, 1)),
+        kappa=np.repeat([k for _, k in tried], len(parts)),
+        penalty=np.repeat([0.0 if np.isinf(p) else p for p, _ in tried], len(parts)),
+        gate=np.repeat([0.0 if np.isinf(p) else 1.0 for p, _ in tried], len(parts)).astype(np.float32),
+        # The same start for every setting: they then differ by the setting alone.
+        seed=np.tile(seed * 1009 + np.arange(len(parts)), many),
+    )
+
+
+def _padded(rows: Array, weight: Array, length: int = 0) -> tuple[Array, Array]:
+    """Return rows and weights, filled up to a length with rows that weigh nothing."""
+    more = max(length - len(rows), 0)
+    return np.concatenate([rows, np.resize(rows, more)]), np.concatenate([weight[rows], np.zeros(more)])
+
+
+@final
+class SIRE(_Balanced):
+    """Structured incentive response estimation: a network that never falls in the level, balanced by HSIC.
+
+    Parameters
+    ----------
+    kappa
+        Strength of the HSIC penalty: a number, several to choose from, or how to choose from 0, .3, 3 and 30: "cv" (held-out
+        loss, as the paper), "dr" (doubly robust risk of increments), "loggers" (leave one logging policy out).
+    shrinkage
+        Penalty on a customer's own increments: a number (infinite: common increments for all), or "cv": the most shrunk
+        within one paired standard error of the best held-out loss.
+    head
+        "elastic" (common steps × one sensitivity per customer), "shrunk", "increments", "cdf" or "minmax" (the paper's).
+    shape
+        "monotone", or "concave": increments never grow.
+    orthogonal
+        Whether a doubly robust second stage corrects the curves where held-out rows and propensities say that they are
+        wrong (see `response.orthogonal`); it keeps them rising, not concave. Not part of `fold_models`.
+    width, depth, activation, skip
+        The network: hidden layers, and whether a straight line runs past them.
+    optimiser, rate, decay, batch, epochs, patience
+        How it is trained; each fold's model stops by the rows it does not train on.
+    kernel, estimator
+        Of HSIC: "linear", "rbf" or "rff"; "biased" (as the paper), "unbiased" or "variance".
+    folds, seed
+        The prediction is the mean over the folds' models; 1 is a single model with one hold-out.
+
+    Attributes
+    ----------
+    shrinkage_choices_, kappa_choices_, correction_choices_
+        What was tried and chosen.
+    spread_
+        What the spread of the fold models is multiplied by in `predict_interval`.
+    """
+
+    def __init__(
+        self,
+        *,
+        kappa: Any = "cv",
+        shrinkage: Any = "cv",
+        head: str = "elastic",
+        shape: str = "monotone",
+        orthogonal: bool = False,
+        width: int = 128,
+        depth: int = 2,
+        activation: str = "elu",
+        skip: bool = True,
+        optimiser: str = "adam",
+        rate: float = 3e-4,
+        decay: float = 10.0,
+        batch: int = 128,
+        epochs: int = 150,
+        patience: int = 20,
+        kernel: str = "linear",
+        estimator: str = "biased",
+        folds: int = 5,
+        seed: int = 0,
+    ) -> None:
+        self.kappa = kappa
+        self.shrinkage = shrinkage
+        self.head = head
+        self.shape = shape
+        self.orthogonal = orthogonal
+        self.width = width
+        self.depth = depth
+        self.activation = activation
+        self.skip = skip
+        self.optimiser = optimiser
+        self.rate = rate
+        self.decay = decay
+        self.batch = batch
+        self.epochs = epochs
+        self.patience = patience
+        self.kernel = kernel
+        self.estimator = estimator
+        self.folds = folds
+        self.seed = seed
+
+    def _head(self) -> str:
+        return "concave" if self.shape == "concave" else self.head
+
+    def _penalties(self) -> tuple[float, ...]:
+        if self._head() not in SHRINKABLE:
+            return (0.0,)
+        return PENALTIES if isinstance(self.shrinkage, str) else (float(self.shrinkage),)
+
+    def _problems(self, log: Log) -> list[Problem]:
+        from largesse.response.heads import MONOTONE
+
+        problems = super()._problems(log)
+        if self.head not in MONOTONE:
+            problems.append(Problem(f"head={self.head!r}", nearest(str(self.head), MONOTONE)))
+        if self.shape not in ("monotone", "concave"):
+            problems.append(Problem(f"shape={self.shape!r}", "'monotone' or 'concave'; IRE has no shape"))
+        if self.shrinkage != "cv" and (isinstance(self.shrinkage, str) or not self.shrinkage >= 0):
+            problems.append(Problem(f"shrinkage={self.shrinkage!r}", "a number, zero or more, or 'cv'"))
+        if self.head == "cdf" and not (log.response.min() >= 0 and log.response.max() <= 1):
+            problems.append(
+                Problem("head='cdf' is for responses in [0, 1]", "use 'elastic' or 'increments' for amounts")
+            )
+        return problems
+
+
+@final
+class IRE(_Balanced):
+    """Incentive response estimation: SIRE without the monotone head. Parameters as there."""
+
+    def __init__(
+        self,
+        *,
+        kappa: Any = "cv",
+        width: int = 128,
+        depth: int = 2,
+        activation: str = "elu",
+        skip: bool = True,
+        optimiser: str = "adam",
+        rate: float = 3e-4,
+        decay: float = 10.0,
+        batch: int = 128,
+        epochs: int = 150,
+        patience: int = 20,
+        kernel: str = "linear",
+        estimator: str = "biased",
+        folds: int = 5,
+        seed: int = 0,
+    ) -> None:
+        self.kappa = kappa
+        self.width = width
+        self.depth = depth
+        self.activation = activation
+        self.skip = skip
+        self.optimiser = optimiser
+        self.rate = rate
+        self.decay = decay
+        self.batch = batch
+        self.epochs = epochs
+        self.patience = patience
+        self.kernel = kernel
+        self.estimator = estimator
+        self.folds = folds
+        self.seed = seed

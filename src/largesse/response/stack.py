@@ -1,0 +1,92 @@
+"""Several models made one: bases weighted together, increments as much the customers' own as held-out rows advise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+
+from largesse.errors import Problem, refuse
+from largesse.evaluate import folds as cut
+from largesse.evaluate.scores import fresh
+from largesse.records import Array, Log
+from largesse.response.base import ResponseModel
+from largesse.response.boosting import Boosting
+from largesse.response.folded import fit_folds, held_out_scores, mean_scores
+from largesse.response.kinds import keep_models, recall_models
+from largesse.response.linear import Linear
+from largesse.response.shrunk import keep_blend, recall_blend
+from largesse.response.steps import blend, unlinked
+
+SHARES = (0.0, 0.25, 0.5, 1.0)  # of one member's deviations
+
+
+@final
+class Stack(ResponseModel):
+    """What members are good at is taken from each: where a customer's curve lies, and how it rises, are chosen apart.
+
+    Every member is fitted once per fold and predicts the rows it has not seen. On the logit scale for 0/1 responses, the
+    members' bases (means over levels) are weighted to the least held-out loss, and common steps are fitted to the result.
+    Then a share of one member's deviations from common steps is added: the smallest that is worse than the best by no
+    more than one standard error of the rows' paired losses. New customers get the mean of the fold models.
+
+    Parameters
+    ----------
+    models
+        Members, the simplest first; None is ``[Linear(), Boosting()]``.
+    folds, seed
+        How the log is cut.
+
+    Attributes
+    ----------
+    members_
+        The fold models of each member.
+    weights_
+        Weights (M,) of the members' bases.
+    choices_
+        What was tried for increments, with its held-out loss and its difference from the best.
+    blend_
+        The weights, the common steps, and the share of whose deviations was chosen.
+
+    >>> from largesse.data import simulate
+    >>> sim = simulate("averaged", n=500)
+    >>> model = Stack(models=[Linear(), Boosting(rounds=20)]).fit(sim.log)
+    >>> float(model.weights_.sum().round(6)), next(c.name for c in model.choices_ if c.chosen)
+    (1.0, 'common steps')
+    """
+
+    def __init__(self, *, models: Sequence[ResponseModel] | None = None, folds: int = 5, seed: int = 0) -> None:
+        self.models = models
+        self.folds = folds
+        self.seed = seed
+
+    def _learn(self, X: Array, log: Log) -> None:
+        models = list(self.models) if self.models is not None else [Linear(seed=self.seed), Boosting(seed=self.seed)]
+        if not models:
+            refuse("Stack", [Problem("there are no models to stack", "give at least one, the simplest first")])
+        fold = cut(log, self.folds, self.seed)
+        self.members_ = [fit_folds(model, X, log, fold, self) for model in models]
+        held = np.array([held_out_scores(member, X, fold, self.binary_) for member in self.members_])
+        names = [type(model).__name__ for model in models]
+        self.blend_, self.choices_ = blend(held, names, log, fold, SHARES, self.seed)
+        self.weights_ = self.blend_.weights
+
+    def _curves(self, X: Array) -> Array:
+        scores = np.array([mean_scores(member, X, self.binary_) for member in self.members_])
+        return unlinked(self.blend_.scores(scores), self.binary_)
+
+    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        states, arrays = keep_models([model for member in self.members_ for model in member])
+        facts, own = keep_blend(self.blend_, self.choices_)
+        return {"members": len(self.members_), "models": states, **facts}, arrays | own
+
+    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        models, M = recall_models(facts["models"], arrays, self), int(facts["members"])
+        if not 1 <= M <= len(models) or len(models) % M:
+            raise ValueError(f"{len(models)} fold models of {M} members")
+        each = len(models) // M
+        self.members_ = [models[i * each : (i + 1) * each] for i in range(M)]
+        self.blend_, self.choices_ = recall_blend(facts, arrays, M, self.levels_)
+        self.weights_ = self.blend_.weights
+        self.models = [fresh(member[0]) for member in self.members_]

@@ -1,0 +1,138 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from largesse.allocate import allocate
+from largesse.data import log_from_arrays, simulate
+from largesse.errors import InputError
+from largesse.policy import Policy
+from largesse.records import Array, Levels
+from largesse.response import Boosting, Linear, ResponseModel, Stack
+from largesse.response.kinds import model_from_state
+
+
+def data(n: int, own: float, curved: float = 0.0, *, seed: int = 0, K: int = 4) -> tuple[Array, Array, Array]:
+    """A log whose steps are .4 for all, or (own = 1) .8 for half of the customers; `curved` bends the base."""
+    rng = np.random.default_rng(seed)
+    X, level = rng.normal(size=(n, 3)), rng.integers(0, K, n)
+    score = 0.5 * X[:, 0] + curved * X[:, 0] * X[:, 1] - 0.6 + 0.4 * level * (1 + own * np.sign(X[:, 2]))
+    return X, level, (rng.random(n) < 1 / (1 + np.exp(-score))).astype(float)
+
+
+def small() -> list[ResponseModel]:
+    return [Linear(penalty=0.01), Boosting(rounds=60)]
+
+
+def chosen(model: Stack) -> str:
+    (name,) = [choice.name for choice in model.choices_ if choice.chosen]
+    return name
+
+
+def test_weights_are_shares() -> None:
+    model = Stack(models=small()).fit(*data(500, own=0))
+    assert model.weights_.shape == (2,)
+    assert (model.weights_ >= 0).all()
+    assert model.weights_.sum() == pytest.approx(1)
+    assert [len(member) for member in model.members_] == [5, 5]
+
+
+def test_the_member_that_fits_the_base_is_weighted_up() -> None:
+    straight = Stack(models=small()).fit(*data(2000, own=0))
+    bent = Stack(models=small()).fit(*data(2000, own=0, curved=1.5))
+    assert straight.weights_[0] > 0.7
+    assert bent.weights_[1] > 0.7
+
+
+def test_common_steps_are_kept_for_a_log_without_differences() -> None:
+    model = Stack(models=small()).fit(*data(2000, own=0, curved=1.0))
+    assert chosen(model) == "common steps"
+    assert model.blend_.share == 0
+
+
+def test_strong_differences_are_taken_from_the_member_that_sees_them() -> None:
+    model = Stack(models=small()).fit(*data(5000, own=1))
+    assert chosen(model) in ("Boosting × 0.5", "Boosting × 1")
+
+
+def test_candidates_run_from_the_most_to_the_least_shrunk_and_from_simple_to_complex() -> None:
+    model = Stack(models=[Boosting(rounds=5), Linear(penalty=0.01), Boosting(rounds=20)]).fit(*data(500, own=1))
+    names = [choice.name for choice in model.choices_]
+    assert names == ["common steps", *(f"Boosting × {w}" for w in ("0.25", "0.25", "0.5", "0.5", "1", "1"))]
+
+
+def test_a_member_given_twice_changes_next_to_nothing() -> None:
+    X, level, response = data(800, own=0)
+    once = Stack(models=[Linear(penalty=0.01)]).fit(X, level, response).predict(X)
+    twice = Stack(models=[Linear(penalty=0.01)] * 2).fit(X, level, response).predict(X)
+    np.testing.assert_allclose(twice, once, atol=1e-6)
+
+
+def test_no_member_is_fitted_more_often_than_there_are_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits = []
+    learn = Linear._learn
+    monkeypatch.setattr(Linear, "_learn", lambda self, X, log: (fits.append(len(log)), learn(self, X, log))[1])
+    Stack(models=[Linear(penalty=0.01)], folds=4).fit(*data(400, own=0))
+    assert fits == [300] * 4
+
+
+@pytest.mark.parametrize("name", ["averaged", "unit"])
+def test_it_is_hardly_worse_than_its_best_member(name: str) -> None:
+    sim = simulate(name, 2000, seed=3)
+    new = sim.draw(4000, 7)
+    errors, skills = [], []
+    for model in (*small(), Stack(models=small())):
+        curves = model.fit(sim.log).predict(new.features)
+        errors.append(np.sqrt(((curves - new.truth) ** 2).mean()))
+        skills.append(new.skill(allocate(curves, new.costs, budget=1.5).levels, 1.5))
+    assert errors[2] < 1.03 * min(errors[:2])
+    assert skills[2] > max(skills[:2]) - 0.1
+
+
+# ---------------------------------------------------------------------------------------------- odd logs and keeping
+
+
+def test_two_levels_few_rows_of_one_and_heavy_tails_are_learnt_from() -> None:
+    rng = np.random.default_rng(5)
+    X, level = rng.normal(size=(600, 3)), np.zeros(600, dtype=int)
+    level[:12] = 1
+    amounts = 20 + 5 * X[:, 0] + rng.pareto(1.5, 600) * rng.choice([0, 10], 600)
+    curves = Stack(models=small()).fit(X, level, amounts).predict(X)
+    assert np.isfinite(curves).all()
+    assert (np.diff(curves, axis=1) >= 0).all()
+    assert curves.min() > amounts.min() - amounts.std()
+    assert curves.max() < amounts.max()
+
+
+def test_clusters_and_weights_are_respected() -> None:
+    X, level, response = data(600, own=0)
+    log = log_from_arrays(X, level, response, cluster=np.arange(600) // 6, weight=np.linspace(0.2, 3, 600))
+    model = Stack(models=small()).fit(log)
+    plain = Stack(models=small()).fit(X, level, response)
+    assert np.abs(model.predict(X) - plain.predict(X)).max() > 1e-4
+    three = log_from_arrays(X, level, response, cluster=np.arange(600) // 200)
+    assert [len(member) for member in Stack(models=small()).fit(three).members_] == [3, 3]
+
+
+def test_stacking_no_models_is_refused() -> None:
+    with pytest.raises(InputError, match="no models to stack"):
+        Stack(models=[]).fit(*data(100, own=0))
+
+
+def test_a_kept_stack_is_the_same_and_can_be_fitted_again(tmp_path: Path) -> None:
+    X, level, response = data(500, own=1)
+    model = Stack(models=small(), folds=3, seed=2).fit(X, level, response)
+    Policy(model, Levels(costs=[0, 1, 2, 3]), 0.1).save(tmp_path / "policy")
+    kept = Policy.load(tmp_path / "policy").model
+    assert isinstance(kept, Stack)
+    assert kept.predict(X).tobytes() == model.predict(X).tobytes()
+    assert kept.weights_.tobytes() == model.weights_.tobytes()
+    assert kept.choices_ == model.choices_
+    assert kept.fit(X, level, response).predict(X).tobytes() == model.predict(X).tobytes()
+
+
+def test_a_state_with_fold_models_missing_is_refused() -> None:
+    state, arrays = Stack(models=small(), folds=2).fit(*data(200, own=0)).state()
+    state["learnt"]["models"].pop()
+    with pytest.raises(ValueError, match="3 fold models of 2 members"):
+        model_from_state(state, arrays)
