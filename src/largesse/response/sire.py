@@ -14,15 +14,14 @@ import numpy as np
 
 from largesse.data.threads import one_thread
 from largesse.errors import Problem, nearest, refuse
-from largesse.evaluate import crossfit
 from largesse.evaluate import folds as cut
 from largesse.evaluate.outcome import sigmoid
-from largesse.evaluate.propensity import propensities
 from largesse.records import Array, Choice, Log
 from largesse.response.base import ResponseModel
 from largesse.response.choose import one_standard_error
-from largesse.response.orthogonal import Correction, keep_correction, recall_correction
+from largesse.response.orthogonal import keep_correction, recall_correction
 from largesse.response.steps import isotonic
+from largesse.response.tried import Tried
 
 PENALTIES = (np.inf, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)  # on a customer's own increments; the most shrunk first
 KAPPAS = (0.0, 0.3, 3.0, 30.0)  # on HSIC of z scaled to unit mean square
@@ -92,7 +91,7 @@ class _Balanced(ResponseModel):
             X.shape[1], len(log.levels), self._head(), self.width, self.depth, self.activation, self.skip, self.bounded_
         )
         penalty, kappas = self._penalties(), self._kappas()
-        models = _Models(self, X, log, fold, parts, place)
+        models = Tried(self, X, log, fold, parts, place)
         with one_thread(X.size * len(parts) * len(penalty)):
             models.add([(p, kappas[0]) for p in penalty])
             best, self.shrinkage_choices_ = self._chosen_penalty(models, penalty, kappas[0])
@@ -114,14 +113,14 @@ class _Balanced(ResponseModel):
         return (float(self.kappa),)
 
     def _chosen_penalty(
-        self, models: _Models, penalties: tuple[float, ...], kappa: float
+        self, models: Tried, penalties: tuple[float, ...], kappa: float
     ) -> tuple[float, tuple[Choice, ...]]:
         names = [f"{p:g}" for p in penalties]
         losses = np.array([models.losses[p, kappa] for p in penalties])
         choices = one_standard_error(names, losses, models.held)
         return next(p for p, choice in zip(penalties, choices, strict=True) if choice.chosen), choices
 
-    def _chosen_kappa(self, models: _Models, penalty: float, kappas: tuple[float, ...]) -> tuple[Choice, ...]:
+    def _chosen_kappa(self, models: Tried, penalty: float, kappas: tuple[float, ...]) -> tuple[Choice, ...]:
         """Return what was tried; the least held-out loss is chosen, as in the paper (or the least risk of increments)."""
         if self.kappa == "dr":
             risks = np.array([models.increment_risk(penalty, k) for k in kappas])
@@ -259,154 +258,6 @@ def _check_arrays(arrays: dict[str, Array], wanted: dict[str, tuple[int, ...]], 
 
 def _plain(number: float) -> float | str:
     return "inf" if np.isinf(number) else number
-
-
-class _Models:
-    """The fold models of every setting tried so far, and their held-out losses."""
-
-    def __init__(
-        self, settings: _Balanced, X: Array, log: Log, fold: Array, parts: Array, place: Array | None = None
-    ) -> None:
-        self.settings, self.X, self.log, self.fold, self.parts = settings, X, log, fold, parts
-        # (n, K) where on the ladder each row stood: on its own level, or, with doses, between two knots.
-        self.place = np.eye(len(log.levels), dtype=np.float32)[log.level] if place is None else place
-        self.rows = np.flatnonzero(np.isin(fold, parts))  # rows that are held out by some model
-        self.held = log.take(self.rows)
-        self.params: dict[tuple[float, float], dict[str, Array]] = {}
-        self.losses: dict[tuple[float, float], Array] = {}  # (held rows,)
-        self.curves: dict[tuple[float, float], Array] = {}  # (held rows, K) scores
-
-    def add(self, tried: list[tuple[float, float]]) -> None:
-        """Train the fold models of some (penalty, κ) in one program."""
-        if not tried:
-            return
-        found, grid = self._train(tried, self.fold, self.parts)
-        size = len(self.parts)
-        for i, setting in enumerate(tried):
-            mine = slice(i * size, (i + 1) * size)
-            self.params[setting] = {name: value[mine] for name, value in found.params.items()}
-            self.curves[setting] = self._held_scores(self.params[setting], grid.gate[mine], self.fold, self.parts)
-            self.losses[setting] = self._loss(self.curves[setting])
-
-    def _train(self, tried: list[tuple[float, float]], fold: Array, parts: Array) -> Any:
-        from largesse.response.train import Recipe, train
-
-        s = self.settings
-        grid = _grid(tried, fold, parts, self.log.weight, s.seed)
-        balance = any(kappa > 0 for _, kappa in tried)
-        recipe = Recipe(s.optimiser, s.rate, s.decay, s.batch, s.epochs, s.patience, s.kernel, s.estimator, balance)
-        response = (self.log.response - s.scale_[0]) / s.scale_[1]
-        return train(self.X, self.place, response, grid, s.network_, recipe), grid
-
-    def _held_scores(self, params: dict[str, Array], gate: Array, fold: Array, parts: Array) -> Array:
-        from largesse.response.train import predict
-
-        out = np.empty((len(self.log), self.settings.network_.levels))
-        for j, part in enumerate(parts):
-            one = {name: value[j : j + 1] for name, value in params.items()}
-            out[fold == part] = predict(one, self.X[fold == part], self.settings.network_, gate[j : j + 1])[0]
-        return out[np.isin(fold, parts)]
-
-    def _loss(self, scores: Array) -> Array:
-        place = self.place if self.held is self.log else self.place[self.rows]
-        own = (scores * place).sum(axis=1)
-        if self.settings.bounded_:
-            return np.logaddexp(0.0, own) - self.held.response * own
-        return 0.5 * (own - (self.held.response - self.settings.scale_[0]) / self.settings.scale_[1]) ** 2
-
-    def increment_risk(self, penalty: float, kappa: float) -> Array:
-        """Return each held row's squared distance (rows,) from doubly robust increments between adjacent levels."""
-        if not hasattr(self, "_gamma"):
-            self._gamma = np.diff(crossfit(self.log, seed=self.settings.seed).gamma, axis=1)[self.rows]
-        scores = self.curves[penalty, kappa]
-        curves = sigmoid(scores) if self.settings.bounded_ else scores * self.settings.scale_[1]
-        return ((self._gamma - np.diff(curves, axis=1)) ** 2).sum(axis=1)
-
-    def loggers_risk(self, penalty: float, kappas: tuple[float, ...]) -> Array:
-        """Return the loss (κ,) on each logging policy's rows of models that never saw that policy."""
-        assert self.log.logger is not None
-        parts = np.unique(self.log.logger)
-        found, grid = self._train([(penalty, k) for k in kappas], self.log.logger, parts)
-        losses = []
-        whole, self.held = self.held, self.log
-        for i in range(len(kappas)):
-            mine = slice(i * len(parts), (i + 1) * len(parts))
-            params = {name: value[mine] for name, value in found.params.items()}
-            losses.append(
-                np.average(
-                    self._loss(self._held_scores(params, grid.gate[mine], self.log.logger, parts)),
-                    weights=self.log.weight,
-                )
-            )
-        self.held = whole
-        return np.array(losses)
-
-    def spread_factor(self, penalty: float, kappa: float) -> float:
-        """Return by how much the spread of a setting's fold models falls short of their error on held-out rows."""
-        from largesse.response.interval import spread_factor
-        from largesse.response.train import predict
-
-        if len(self.parts) < 2:
-            return 1.0
-        params, gate = self.ensemble(penalty, kappa)
-        s, place = self.settings, self.place[self.rows]
-        members = predict(params, self.X[self.rows], s.network_, gate)
-        expected = s._responses((members * place).sum(axis=2))
-        residual = self.held.response - s._responses((self.curves[penalty, kappa] * place).sum(axis=1))
-        both = np.concatenate([self.X[self.rows], place], axis=1)
-        return spread_factor(both, residual, expected, self.fold[self.rows], self.held.weight)
-
-    def correction(self, penalty: float, kappa: float) -> tuple[Correction | None, tuple[Choice, ...]]:
-        """Return the second stage of a setting: each fold model's, from the rows that it was not trained on."""
-        from largesse.response.orthogonal import correction, representations
-
-        s, params = self.settings, self.params[penalty, kappa]
-        rho, _, _ = propensities(self.log, self.fold, s.seed)
-        curves = np.empty((len(self.log), len(self.log.levels)))
-        curves[self.rows] = s._responses(self.curves[penalty, kappa])
-        held = [self.fold == part for part in self.parts]
-        z = [
-            representations({name: value[j : j + 1] for name, value in params.items()}, self.X[rows], s.network_)[0]
-            for j, rows in enumerate(held)
-        ]
-        return correction(z, [curves[r] for r in held], [self.log.take(r) for r in held], [rho[r] for r in held])
-
-    def ensemble(self, penalty: float, kappa: float) -> tuple[dict[str, Array], Array]:
-        """Return the fold models of a setting: their mean score is the prediction."""
-        gate = np.full(len(self.parts), 0.0 if np.isinf(penalty) else 1.0, dtype=np.float32)
-        return self.params[penalty, kappa], gate
-
-
-def _grid(tried: list[tuple[float, float]], fold: Array, parts: Array, weight: Array | None, seed: int) -> Any:
-    """Return the models of every setting and fold; each trains on the other folds and stops by its own."""
-    from largesse.response.train import Grid
-
-    weight = np.ones(len(fold)) if weight is None else weight / weight.mean()
-    train = [_padded(np.flatnonzero(fold != part), weight) for part in parts]
-    stop = [_padded(np.flatnonzero(fold == part), weight) for part in parts]
-    longest, widest = max(len(rows) for rows, _ in train), max(len(rows) for rows, _ in stop)
-    train, stop = (
-        [_padded(rows, weight, longest) for rows, _ in train],
-        [_padded(rows, weight, widest) for rows, _ in stop],
-    )
-    many = len(tried)
-    return Grid(
-        train=np.tile(np.array([rows for rows, _ in train], np.int32), (many, 1)),
-        train_weight=np.tile(np.array([w for _, w in train], np.float32), (many, 1)),
-        stop=np.tile(np.array([rows for rows, _ in stop], np.int32), (many, 1)),
-        stop_weight=np.tile(np.array([w for _, w in stop], np.float32), (many, 1)),
-        kappa=np.repeat([k for _, k in tried], len(parts)),
-        penalty=np.repeat([0.0 if np.isinf(p) else p for p, _ in tried], len(parts)),
-        gate=np.repeat([0.0 if np.isinf(p) else 1.0 for p, _ in tried], len(parts)).astype(np.float32),
-        # The same start for every setting: they then differ by the setting alone.
-        seed=np.tile(seed * 1009 + np.arange(len(parts)), many),
-    )
-
-
-def _padded(rows: Array, weight: Array, length: int = 0) -> tuple[Array, Array]:
-    """Return rows and weights, filled up to a length with rows that weigh nothing."""
-    more = max(length - len(rows), 0)
-    return np.concatenate([rows, np.resize(rows, more)]), np.concatenate([weight[rows], np.zeros(more)])
 
 
 @final
