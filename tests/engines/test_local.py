@@ -130,3 +130,13 @@ def test_each_customers_own_costs_come_from_the_table(shop: Path) -> None:
     own = pq.read_table(shop / "customers.parquet").select(["cost0", "cost1", "cost2"]).to_pandas().to_numpy()
     assert np.allclose(plan["expected_cost"].to_numpy(), own[np.arange(200), plan["level_number"].to_numpy()])
     assert plan["expected_cost"].to_numpy().mean() <= 0.8
+
+
+def test_what_a_network_chose_among_is_named_for_the_report() -> None:
+    sim = lg.simulate("averaged", n=200, seed=0)
+    model = lg.SIRE(kappa=[0.3], width=8, epochs=5, folds=2).fit(sim.log)
+    names = [choice.name for choice in local.tried(model)]
+    assert names[:2] == ["own increments held by inf", "own increments held by 1"]
+    assert names[-2:] == ["balance κ = 0", "balance κ = 0.3"]
+    assert sum(choice.chosen for choice in local.tried(model)) == 2
+    assert local.tried(lg.Linear().fit(sim.log)) == ()

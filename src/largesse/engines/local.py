@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -261,11 +262,19 @@ def _fit_into(folder: Path, campaign: Campaign, log: Log, tell: Tell) -> Respons
     tell("learning the response", 0.0)
     model = model_named(campaign.model, campaign.seed).fit(log)
     kept = model.model_ if isinstance(model, Choose) else model
-    choices: tuple[Choice, ...] = getattr(model, "choices_", ())
     _write_text(folder / CAMPAIGN, campaign.text)
     Policy(model, log.levels).save(folder / POLICY)
-    _write_json(folder / FIT_JSON, fit_part(type(kept).__name__, choices, log))
+    _write_json(folder / FIT_JSON, fit_part(type(kept).__name__, tried(model), log))
     return kept
+
+
+def tried(model: ResponseModel) -> tuple[Choice, ...]:
+    """Return what a fitted model chose among, each named so that a reader of the report knows what it is."""
+    if not isinstance(model, SIRE | IRE):
+        return getattr(model, "choices_", ())
+    held = [replace(c, name=f"own increments held by {c.name}") for c in model.shrinkage_choices_]
+    balance = [replace(c, name=f"balance κ = {c.name}") for c in model.kappa_choices_]
+    return (*(held if len(held) > 1 else ()), *(balance if len(balance) > 1 else ()))
 
 
 def _plan_into(
