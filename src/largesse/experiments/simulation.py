@@ -114,7 +114,6 @@ def _curves(model: str, log: Simulation, fresh: Simulation) -> tuple[Array, dict
     if model in SIMPLE:
         K = log.truth.shape[1]
         means = np.bincount(log.level, log.response, K) / np.maximum(np.bincount(log.level, minlength=K), 1)
-        # Levels of equal chances would tie at every price: the means as they are, for everybody.
         return np.tile(means, (len(fresh.level), 1)), {}
     fitted = MODELS[model]().fit(log.log)
     chosen = {word: getattr(fitted, f"{word}_") for word in ("kappa", "penalty") if hasattr(fitted, f"{word}_")}
@@ -128,7 +127,11 @@ class _Kept:
         self.path = None if path is None else Path(path)
         self.found: dict[tuple[str, int, str], dict[str, Any]] = {}
         if self.path is not None and self.path.exists():
-            for line in self.path.read_text(encoding="utf-8").splitlines():
+            whole = self.path.read_text(encoding="utf-8").rpartition("\n")[
+                0
+            ]  # a run killed while writing leaves half a line
+            self.path.write_text(whole + "\n" if whole else "", encoding="utf-8")
+            for line in whole.splitlines():
                 record = json.loads(line)
                 self.found[record["simulation"], record["seed"], record["model"]] = record
 
