@@ -15,10 +15,11 @@ from largesse.data import log_from_arrays, read_log
 from largesse.errors import InputError, NotFittedError
 from largesse.policy import Policy
 from largesse.records import Array, Customers, Levels, Log
-from largesse.response import IRE, SIRE, Boosting, Choose, Linear, ResponseModel, Shrunk, Stack
+from largesse.response import IRE, SIRE, Additive, Boosting, Choose, Linear, ResponseModel, Shrunk, Stack
 
 MODELS: list[ResponseModel] = [
     Linear(penalty=0.01),
+    Additive(),
     Boosting(rounds=20),
     Choose(models=[Linear(penalty=0.01), Boosting(rounds=10)], folds=2),
     Shrunk(model=Boosting(rounds=10), folds=2),

@@ -28,7 +28,7 @@ from largesse.records import Array, Choice, Customers, Log, Plan
 from largesse.report import render
 from largesse.report.numbers import evaluation_part, fit_part, numbers, plan_part
 from largesse.report.who import who_gets_what
-from largesse.response import IRE, SIRE, Boosting, Choose, Linear, ResponseModel, Stack
+from largesse.response import IRE, SIRE, Additive, Boosting, Choose, Linear, ResponseModel, Stack
 
 Tell = Callable[[str, float], None]  # what is being done, and how much of it is done (0 to 1)
 
@@ -40,12 +40,14 @@ def _silent(_what: str, _done: float) -> None:
 CAMPAIGN, POLICY, PLAN, FRONTIER = "campaign.toml", "policy.largesse", "plan.parquet", "frontier.parquet"
 FIT_JSON, PLAN_JSON, EVALUATION_JSON, REPORT = "fit.json", "plan.json", "evaluation.json", "report.html"
 MODELS: dict[str, Callable[[int], ResponseModel]] = {
-    "auto": lambda seed: Choose(seed=seed),
+    "auto": lambda seed: Stack(seed=seed),
     "linear": lambda seed: Linear(seed=seed),
     "boosting": lambda seed: Boosting(seed=seed),
     "sire": lambda seed: SIRE(seed=seed),
     "ire": lambda seed: IRE(seed=seed),
-    "stack": lambda seed: Stack(models=[Linear(seed=seed), Boosting(seed=seed), SIRE(seed=seed)], seed=seed),
+    "stack": lambda seed: Stack(seed=seed),
+    "additive": lambda seed: Additive(seed=seed),
+    "choose": lambda seed: Choose(seed=seed),
 }
 TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
 

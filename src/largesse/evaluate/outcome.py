@@ -8,6 +8,7 @@ It is what `response.Linear` fits, and the outcome model of a doubly robust scor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,17 +72,54 @@ def fit_steps(
     binary: bool,
     weight: Array | None = None,
     penalty: float | None = None,
+    stiffness: float | None = None,
     seed: int = 0,
 ) -> StepFit:
-    """Fit the regression to features (n, p), levels and responses (n,); `penalty` None chooses it by cross-validation."""
+    """Fit the regression to features (n, p), levels and responses (n,).
+
+    A `penalty` of None is chosen by cross-validation, and so is the stiffness, unless both are given.
+    """
     scale = 1.0 if binary else float(np.std(response)) or 1.0
     weight = np.ones(len(level)) if weight is None else weight
     rows = _Rows(X, level, response / scale, weight, K, binary)
     with one_thread():
-        penalty, stiffness = _chosen(rows, penalty, seed)
+        if penalty is None or stiffness is None:
+            penalty, stiffness = _chosen(rows, penalty, seed)
         found = _minimum(rows, penalty, stiffness)
+    return _fit_of(found, X.shape[1], scale, binary, penalty)
+
+
+def fold_fits(
+    X: Array,
+    level: Array,
+    response: Array,
+    fold: Array,
+    settings: Sequence[tuple[float, float]],
+    *,
+    K: int,
+    binary: bool,
+    weight: Array | None = None,
+) -> tuple[list[list[StepFit]], Array]:
+    """Fit every (penalty, stiffness) without each fold in turn.
+
+    Return the fits, settings × folds, and every row's loss (settings, n) under the fit that did not see it: amounts in
+    units of their spread.
+    """
+    scale = 1.0 if binary else float(np.std(response)) or 1.0
+    weight = np.ones(len(level)) if weight is None else weight
+    rows = _Rows(X, level, response / scale, weight, K, binary)
+    with one_thread():
+        found, losses = _without_folds(rows, fold, settings)
     p = X.shape[1]
-    return StepFit(found[:p] * scale, float(found[-1]) * scale, found[p : p + K - 1] * scale, binary, penalty)
+    fits = [
+        [_fit_of(one, p, scale, binary, penalty) for one in each]
+        for each, (penalty, _) in zip(found, settings, strict=True)
+    ]
+    return fits, losses
+
+
+def _fit_of(found: Array, p: int, scale: float, binary: bool, penalty: float) -> StepFit:
+    return StepFit(found[:p] * scale, float(found[-1]) * scale, found[p:-1] * scale, binary, penalty)
 
 
 def _chosen(rows: _Rows, penalty: float | None, seed: int) -> tuple[float, float]:
@@ -103,14 +141,23 @@ def _chosen(rows: _Rows, penalty: float | None, seed: int) -> tuple[float, float
 
 def _held_out(rows: _Rows, fold: Array, settings: list[tuple[float, float]]) -> Array:
     """Return the loss of every row (settings, n) under fits that did not see it."""
+    return _without_folds(rows, fold, settings)[1]
+
+
+def _without_folds(
+    rows: _Rows, fold: Array, settings: Sequence[tuple[float, float]]
+) -> tuple[list[list[Array]], Array]:
+    """Return the parameters, settings × folds, of fits without each fold, and rows' losses (settings, n) under them."""
+    found: list[list[Array]] = [[] for _ in settings]
     losses = np.empty((len(settings), len(fold)))
-    for f in range(CHOOSING_FOLDS):
+    for f in np.unique(fold):
         train, test = rows.take(fold != f), rows.take(fold == f)
         start = None  # each fit starts where the one before it ended
         for j, (penalty, stiffness) in reversed(list(enumerate(settings))):
             start = _minimum(train, penalty, stiffness, start)
             losses[j, fold == f] = _losses(_scores(start, test), test.response, test.binary)[0]
-    return losses
+            found[j].append(start)
+    return found, losses
 
 
 def _scores(parameters: Array, rows: _Rows) -> Array:

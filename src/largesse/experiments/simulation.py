@@ -19,7 +19,7 @@ from largesse.allocate import allocate
 from largesse.data import SIMULATIONS, Simulation, simulate
 from largesse.errors import Problem, nearest, refuse
 from largesse.records import Array
-from largesse.response import IRE, SIRE, Boosting, Choose, Linear, ResponseModel, Stack
+from largesse.response import IRE, SIRE, Additive, Boosting, Choose, Linear, ResponseModel, Stack
 
 TRAIN, FRESH, FRESH_SEED = 2000, 10_000, 99
 BUDGETS = (1.5, 3.0)
@@ -30,13 +30,16 @@ PAPER: dict[str, Any] = {  # as far as the paper says how: 3 × 512, plain gradi
     "skip": False,
     "optimiser": "sgd",
     "rate": 0.01,
+    "schedule": "constant",
     "decay": 0.0,
     "epochs": 400,
     "patience": 60,
     "folds": 1,
+    "members": 1,
 }
 MODELS: dict[str, Callable[[], ResponseModel]] = {
     "linear": Linear,
+    "additive": Additive,
     "boosting": Boosting,
     "choose": Choose,
     "sire": SIRE,
@@ -46,7 +49,7 @@ MODELS: dict[str, Callable[[], ResponseModel]] = {
     "ire κ=0": lambda: IRE(kappa=0.0),
     "ire unbiased": lambda: IRE(estimator="unbiased"),
     "ire variance": lambda: IRE(estimator="variance"),
-    "stack": lambda: Stack(models=[Linear(), Boosting(), SIRE()]),
+    "stack": Stack,
     "paper sire": lambda: SIRE(head="minmax", **PAPER),
     "paper sire κ=0": lambda: SIRE(head="minmax", kappa=0.0, **PAPER),
     "paper ire": lambda: IRE(**PAPER),

@@ -10,6 +10,7 @@ models together and shrinks in the same way.
 `Choose`, the default, takes the simplest candidate that the best one does not clearly beat on held-out rows.
 """
 
+from largesse.response.additive import Additive as Additive
 from largesse.response.base import ResponseModel as ResponseModel
 from largesse.response.boosting import Boosting as Boosting
 from largesse.response.choose import Choose as Choose

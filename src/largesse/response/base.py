@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,6 +24,7 @@ class ResponseModel(ABC):
     levels_: int  # K
     binary_: bool
     fingerprint_: str  # of the log it learnt from
+    shrinks: ClassVar[bool] = False  # whether it holds customers' own increments to common ones as held-out rows advise
 
     # -- parameters (scikit-learn's contract) ---------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ def initial(head: str, key: jax.Array, width: int, K: int, *, bounded: bool) -> 
     start = jnp.log(jnp.expm1(START))
     params = {"head_w": weight, "head_b": jnp.zeros(size)}
     if head in ("shrunk", "elastic"):
-        params["steps"] = jnp.full(K - 1, start)
+        params["steps"] = jnp.full(K - 1, start, jnp.float32)  # a weak type would be compiled for again
     elif head == "increments" or (head == "concave" and not bounded):
         params["head_b"] = params["head_b"].at[1:].set(start)
     return params

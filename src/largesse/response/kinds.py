@@ -15,13 +15,14 @@ def kinds() -> dict[str, type[ResponseModel]]:
     from largesse.response import (
         IRE,
         SIRE,
+        Additive,
         Boosting,
         Linear,
         Shrunk,
         Stack,
     )  # here: some of them hold models themselves
 
-    return {kind.__name__: kind for kind in (Linear, Boosting, SIRE, IRE, Shrunk, Stack)}
+    return {kind.__name__: kind for kind in (Linear, Additive, Boosting, SIRE, IRE, Shrunk, Stack)}
 
 
 def model_from_state(state: dict[str, Any], arrays: dict[str, Array]) -> ResponseModel:

@@ -1,7 +1,7 @@
 """Weights of several bases and a ladder of levels, fitted to rows whose scores are given: a small convex problem.
 
-Minimise the mean loss of s = offset + Σ_m v_m base_m + a + θ_1 + … + θ_level over v ≥ 0 with Σ v = 1, a, and θ ≥ 0: log loss
-for 0/1 responses, half the squared error for amounts.
+Minimise the mean loss of s = offset + Σ_m v_m base_m + a + θ_1 + … + θ_level over v ≥ 0, a, and θ ≥ 0: log loss for 0/1
+responses, half the squared error for amounts.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Rows:
 def fit_ladder(rows: Rows, stiffness: float) -> Array:
     """Return weights (M,), intercept and steps (K−1,) with the least mean loss; `stiffness` holds steps to their mean.
 
-    Weights are not negative and sum to one, steps are not negative. Newton's method with an active set: a move ends at
-    the first bound it meets, which is then held until the slope pulls away from it. A handful of passes over the rows.
+    Neither weights nor steps are negative. Newton's method with an active set: a move ends at the first bound it meets,
+    which is then held until the slope pulls away from it. A handful of passes over the rows.
     """
     M, K = rows.bases.shape[1], rows.K
     design, ridge = rows.design(), np.zeros((M + K, M + K))
@@ -68,11 +68,11 @@ def fit_ladder(rows: Rows, stiffness: float) -> Array:
     value = _objective(here, design, rows, ridge)
     for _ in range(NEWTON_STEPS):
         slope, curvature = _derivatives(here, design, rows, ridge)
-        move, pull = _newton_move(slope, curvature, held, M)
+        move, pull = _newton_move(slope, curvature, held)
         released = held & (pull < -TOLERANCE)
         if released.any():  # one at a time, the most eager first: two together may block each other
             held[np.argmin(np.where(released, pull, 0.0))] = False
-            move, _ = _newton_move(slope, curvature, held, M)
+            move, _ = _newton_move(slope, curvature, held)
         reach, blocker = _reach(here, move, bounded & ~held)
         here, after, whole = _downhill(here, reach * move, value, lambda z: _objective(z, design, rows, ridge))
         if whole and blocker is not None:
@@ -102,21 +102,12 @@ def _derivatives(here: Array, design: Array, rows: Rows, ridge: Array) -> tuple[
     return slope, design.T @ (bend[:, None] * design) + ridge + 1e-9 * np.eye(len(here))
 
 
-def _newton_move(slope: Array, curvature: Array, held: Array, M: int) -> tuple[Array, Array]:
-    """Return Newton's move of what is not held, the weights' sum kept, and the slopes left beside that constraint."""
-    q = len(slope)
-    total = (np.arange(q) < M).astype(np.float64)  # its product with the parameters is the sum of the weights
+def _newton_move(slope: Array, curvature: Array, held: Array) -> tuple[Array, Array]:
+    """Return Newton's move of what is not held, and the slopes it leaves."""
     free = np.flatnonzero(~held)
-    size = len(free) + (M > 0)
-    system, aim = np.zeros((size, size)), np.zeros(size)
-    system[: len(free), : len(free)] = curvature[np.ix_(free, free)]
-    aim[: len(free)] = -slope[free]
-    if M > 0:  # some weight is always free, so the system has a solution
-        system[-1, : len(free)] = system[: len(free), -1] = total[free]
-    found = np.linalg.solve(system, aim)
-    move = np.zeros(q)
-    move[free] = found[: len(free)]
-    return move, slope + curvature @ move + (found[-1] if M > 0 else 0.0) * total
+    move = np.zeros(len(slope))
+    move[free] = np.linalg.solve(curvature[np.ix_(free, free)], -slope[free])
+    return move, slope + curvature @ move
 
 
 def _reach(here: Array, move: Array, bounded: Array) -> tuple[float, int | None]:

@@ -71,7 +71,8 @@ class Shrunk(ResponseModel):
         fold = cut(log, self.folds, self.seed)
         self.models_ = fit_folds(model, X, log, fold, self)
         held = held_out_scores(self.models_, X, fold, self.binary_)[None]
-        self.blend_, self.choices_ = blend(held, [type(model).__name__], log, fold, self.weights, self.seed)
+        together = mean_scores(self.models_, X, self.binary_).mean(axis=1)[None]
+        self.blend_, self.choices_ = blend(held, together, [type(model).__name__], log, fold, [self.weights], self.seed)
 
     def _curves(self, X: Array) -> Array:
         scores = mean_scores(self.models_, X, self.binary_)[None]

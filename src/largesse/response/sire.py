@@ -21,15 +21,17 @@ from largesse.response.base import ResponseModel
 from largesse.response.choose import one_standard_error
 from largesse.response.orthogonal import keep_correction, recall_correction
 from largesse.response.steps import isotonic
-from largesse.response.tried import Tried
+from largesse.response.tilt import Tilt
+from largesse.response.tried import Tried, by_fold
 
-PENALTIES = (np.inf, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)  # on a customer's own increments; the most shrunk first
-KAPPAS = (0.0, 0.3, 3.0, 30.0)  # on HSIC of z scaled to unit mean square
+PENALTIES = (np.inf, 0.3, 0.03, 0.003)  # on a customer's own increments; the most shrunk first
+KAPPAS = (0.0, 3.0, 30.0, 100.0)  # on HSIC of z scaled to unit mean square
 HOLD_OUT = 5  # with folds=1, one row in this many is held out
 SHRINKABLE = ("shrunk", "elastic")
 ROWS_AT_ONCE = 65_536  # for which the scores of all fold models are held
 KAPPA_RULES = ("cv", "dr", "loggers")
 OPTIMISERS = ("adam", "sgd")
+SCHEDULES = ("constant", "cosine")
 ACTIVATIONS = ("elu", "relu")
 KERNELS = ("linear", "rbf", "rff")
 ESTIMATORS = ("biased", "unbiased", "variance")
@@ -44,6 +46,7 @@ class _Balanced(ResponseModel):
     skip: bool
     optimiser: str
     rate: float
+    schedule: str
     decay: float
     batch: int
     epochs: int
@@ -51,6 +54,7 @@ class _Balanced(ResponseModel):
     kernel: str
     estimator: str
     kappa: Any
+    members: int
     folds: int
     seed: int
     orthogonal: bool = False
@@ -71,13 +75,14 @@ class _Balanced(ResponseModel):
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
         """Return one fitted model per fold of encoded features (n, p), each trained without it; settings chosen for all."""
         self._learn_parts(X, log, fold, np.unique(fold))
-        return [self._single(j) for j in range(len(self.gate_))]
+        return [self._single(j) for j in range(self.parts_)]
 
     def _single(self, j: int) -> ResponseModel:
         """Return a copy of this fitted model that is its j-th fold's alone."""
         one = copy.copy(self)
-        one.params_ = {name: value[j : j + 1] for name, value in self.params_.items()}
-        one.gate_ = self.gate_[j : j + 1]
+        one.params_ = {name: value[j :: self.parts_] for name, value in self.params_.items()}
+        one.gate_, one.parts_ = self.gate_[j :: self.parts_], 1
+        one.tilt_ = Tilt()  # what is true of the mean is not of one
         one.correction_ = None  # it was learnt from the very rows that this model is to be honest about
         return one
 
@@ -97,9 +102,14 @@ class _Balanced(ResponseModel):
             best, self.shrinkage_choices_ = self._chosen_penalty(models, penalty, kappas[0])
             models.add([(best, kappa) for kappa in kappas[1:]])
             self.kappa_choices_ = self._chosen_kappa(models, best, kappas)
-        self.penalty_ = best
-        self.kappa_ = next(k for k, choice in zip(kappas, self.kappa_choices_, strict=True) if choice.chosen)
+            self.penalty_ = best
+            self.kappa_ = next(k for k, choice in zip(kappas, self.kappa_choices_, strict=True) if choice.chosen)
+            models.add_members(best, self.kappa_, 1 if self.orthogonal else self.members)
         self.params_, self.gate_ = models.ensemble(best, self.kappa_)
+        self.parts_ = len(parts)
+        # A second stage corrects on its own, and a stretched logit need not be concave as a share.
+        whole = self.orthogonal or (self._head() == "concave" and self.bounded_)
+        self.tilt_ = Tilt() if whole else models.tilt(best, self.kappa_)
         self.spread_ = models.spread_factor(best, self.kappa_)
         self.correction_, self.correction_choices_ = (
             models.correction(best, self.kappa_) if self.orthogonal else (None, ())
@@ -143,6 +153,7 @@ class _Balanced(ResponseModel):
         named = {
             "activation": ACTIVATIONS,
             "optimiser": OPTIMISERS,
+            "schedule": SCHEDULES,
             "kernel": KERNELS,
             "estimator": ESTIMATORS,
         } | ({"kappa": KAPPA_RULES} if isinstance(self.kappa, str) else {})
@@ -153,7 +164,7 @@ class _Balanced(ResponseModel):
         ]
         problems += [
             Problem(f"{name}={getattr(self, name)!r}", "a whole number, 1 or more")
-            for name in ("width", "depth", "batch", "epochs", "patience", "folds")
+            for name in ("width", "depth", "batch", "epochs", "patience", "members", "folds")
             if getattr(self, name) < 1
         ]
         if not isinstance(self.kappa, str) and not np.all(np.asarray(self.kappa, dtype=float) >= 0):
@@ -169,7 +180,7 @@ class _Balanced(ResponseModel):
         """Return the ensemble's mean scores (n, K) of encoded features: logits for bounded responses."""
         from largesse.response.train import mean_scores
 
-        return mean_scores(self.params_, X, self.network_, self.gate_)
+        return self.tilt_(mean_scores(self.params_, X, self.network_, self.gate_))
 
     def _curves(self, X: Array) -> Array:
         return self._second_stage(self._responses(self.scores(X)), X)
@@ -200,8 +211,8 @@ class _Balanced(ResponseModel):
         low, high = np.empty((2, len(X), self.levels_))
         for first in range(0, len(X), ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)
-            scores = predict(self.params_, X[part], self.network_, self.gate_)
-            low[part], high[part] = bounds(scores, self.spread_, level, rising=rising)
+            scores = self.tilt_(predict(self.params_, X[part], self.network_, self.gate_))
+            low[part], high[part] = bounds(by_fold(scores, self.parts_), self.spread_, level, rising=rising)
         low, high = self._second_stage(self._responses(low), X), self._second_stage(self._responses(high), X)
         if self.correction_ is None:
             return low, high
@@ -212,7 +223,7 @@ class _Balanced(ResponseModel):
         problems = []
         if not 0 < level < 1:
             problems.append(Problem(f"level={level!r}", "the probability of an interval lies between 0 and 1, as 0.9"))
-        if len(self.gate_) < 2:
+        if self.parts_ < 2:
             problems.append(Problem("a single model has no spread", "fit with folds=2 or more"))
         refuse("predict_interval", problems)
 
@@ -223,7 +234,9 @@ class _Balanced(ResponseModel):
             "kappa": self.kappa_,
             "penalty": _plain(self.penalty_),
             "gate": self.gate_.tolist(),
+            "parts": self.parts_,
             "spread": self.spread_,
+            "tilt": [self.tilt_.slope, self.tilt_.middle],
             "correction": None if self.correction_ is None else self.correction_.terms,
         }
         params = {name: np.asarray(value, dtype=np.float32) for name, value in self.params_.items()}
@@ -234,8 +247,11 @@ class _Balanced(ResponseModel):
 
         self.bounded_, self.scale_, self.kappa_ = bool(facts["bounded"]), tuple(facts["scale"]), float(facts["kappa"])
         self.penalty_, self.gate_ = float(facts["penalty"]), np.asarray(facts["gate"], dtype=np.float32)
+        self.parts_ = int(facts["parts"])
+        if self.parts_ < 1 or len(self.gate_) % self.parts_:
+            raise ValueError(f"{len(self.gate_)} models of {self.parts_} folds")
         self.correction_, self.params_ = recall_correction(facts.get("correction"), arrays)
-        self.spread_ = float(facts.get("spread", 1.0))
+        self.spread_, self.tilt_ = float(facts["spread"]), Tilt(*(float(number) for number in facts["tilt"]))
         self.network_ = Shape(
             len(self.encoder_.names),
             self.levels_,
@@ -267,7 +283,7 @@ class SIRE(_Balanced):
     Parameters
     ----------
     kappa
-        Strength of the HSIC penalty: a number, several to choose from, or how to choose from 0, .3, 3 and 30: "cv" (held-out
+        Strength of the HSIC penalty: a number, several to choose from, or how to choose from 0, 3, 30 and 100: "cv" (held-out
         loss, as the paper), "dr" (doubly robust risk of increments), "loggers" (leave one logging policy out).
     shrinkage
         Penalty on a customer's own increments: a number (infinite: common increments for all), or "cv": the most shrunk
@@ -281,20 +297,25 @@ class SIRE(_Balanced):
         wrong (see `response.orthogonal`); it keeps them rising, not concave. Not part of `fold_models`.
     width, depth, activation, skip
         The network: hidden layers, and whether a straight line runs past them.
-    optimiser, rate, decay, batch, epochs, patience
+    optimiser, rate, schedule, decay, batch, epochs, patience
         How it is trained; each fold's model stops by the rows it does not train on.
     kernel, estimator
         Of HSIC: "linear", "rbf" or "rff"; "biased" (as the paper), "unbiased" or "variance".
-    folds, seed
-        The prediction is the mean over the folds' models; 1 is a single model with one hold-out.
+    members, folds, seed
+        The prediction is the mean over the folds' models, each of them the mean of several that start elsewhere;
+        one fold is one hold-out.
 
     Attributes
     ----------
     shrinkage_choices_, kappa_choices_, correction_choices_
         What was tried and chosen.
+    tilt_
+        How the mean of the fold models is stretched (see `response.tilt`).
     spread_
         What the spread of the fold models is multiplied by in `predict_interval`.
     """
+
+    shrinks = True
 
     def __init__(
         self,
@@ -304,18 +325,20 @@ class SIRE(_Balanced):
         head: str = "elastic",
         shape: str = "monotone",
         orthogonal: bool = False,
-        width: int = 128,
+        width: int = 64,
         depth: int = 2,
         activation: str = "elu",
         skip: bool = True,
         optimiser: str = "adam",
-        rate: float = 3e-4,
+        rate: float = 3e-3,
+        schedule: str = "cosine",
         decay: float = 10.0,
-        batch: int = 128,
-        epochs: int = 150,
-        patience: int = 20,
+        batch: int = 512,
+        epochs: int = 50,
+        patience: int = 50,
         kernel: str = "linear",
         estimator: str = "biased",
+        members: int = 3,
         folds: int = 5,
         seed: int = 0,
     ) -> None:
@@ -330,12 +353,14 @@ class SIRE(_Balanced):
         self.skip = skip
         self.optimiser = optimiser
         self.rate = rate
+        self.schedule = schedule
         self.decay = decay
         self.batch = batch
         self.epochs = epochs
         self.patience = patience
         self.kernel = kernel
         self.estimator = estimator
+        self.members = members
         self.folds = folds
         self.seed = seed
 
@@ -372,18 +397,20 @@ class IRE(_Balanced):
         self,
         *,
         kappa: Any = "cv",
-        width: int = 128,
+        width: int = 64,
         depth: int = 2,
         activation: str = "elu",
         skip: bool = True,
         optimiser: str = "adam",
-        rate: float = 3e-4,
+        rate: float = 3e-3,
+        schedule: str = "cosine",
         decay: float = 10.0,
-        batch: int = 128,
-        epochs: int = 150,
-        patience: int = 20,
+        batch: int = 512,
+        epochs: int = 50,
+        patience: int = 50,
         kernel: str = "linear",
         estimator: str = "biased",
+        members: int = 3,
         folds: int = 5,
         seed: int = 0,
     ) -> None:
@@ -394,11 +421,13 @@ class IRE(_Balanced):
         self.skip = skip
         self.optimiser = optimiser
         self.rate = rate
+        self.schedule = schedule
         self.decay = decay
         self.batch = batch
         self.epochs = epochs
         self.patience = patience
         self.kernel = kernel
         self.estimator = estimator
+        self.members = members
         self.folds = folds
         self.seed = seed

@@ -11,11 +11,11 @@ from largesse.errors import Problem, refuse
 from largesse.evaluate import folds as cut
 from largesse.evaluate.scores import fresh
 from largesse.records import Array, Log
+from largesse.response.additive import Additive
 from largesse.response.base import ResponseModel
 from largesse.response.boosting import Boosting
 from largesse.response.folded import fit_folds, held_out_scores, mean_scores
 from largesse.response.kinds import keep_models, recall_models
-from largesse.response.linear import Linear
 from largesse.response.shrunk import keep_blend, recall_blend
 from largesse.response.steps import blend, unlinked
 
@@ -27,14 +27,15 @@ class Stack(ResponseModel):
     """What members are good at is taken from each: where a customer's curve lies, and how it rises, are chosen apart.
 
     Every member is fitted once per fold and predicts the rows it has not seen. On the logit scale for 0/1 responses, the
-    members' bases (means over levels) are weighted to the least held-out loss, and common steps are fitted to the result.
-    Then a share of one member's deviations from common steps is added: the smallest that is worse than the best by no
-    more than one standard error of the rows' paired losses. New customers get the mean of the fold models.
+    base (a curve's mean over levels) is the best member's, or that of all weighted together where held-out rows say that
+    it is clearly better; common steps are fitted to it. Then a share of one member's deviations from common steps is
+    added: the smallest that is worse than the best by no more than one standard error of the rows' paired losses. New
+    customers get the mean of the fold models.
 
     Parameters
     ----------
     models
-        Members, the simplest first; None is ``[Linear(), Boosting()]``.
+        Members, the simplest first; None is ``[Additive(), Boosting(), SIRE()]``.
     folds, seed
         How the log is cut.
 
@@ -51,9 +52,9 @@ class Stack(ResponseModel):
 
     >>> from largesse.data import simulate
     >>> sim = simulate("averaged", n=500)
-    >>> model = Stack(models=[Linear(), Boosting(rounds=20)]).fit(sim.log)
-    >>> float(model.weights_.sum().round(6)), next(c.name for c in model.choices_ if c.chosen)
-    (1.0, 'common steps')
+    >>> model = Stack(models=[Additive(), Boosting(rounds=20)]).fit(sim.log)
+    >>> next(c.name for c in model.choices_ if c.chosen)
+    'common steps'
     """
 
     def __init__(self, *, models: Sequence[ResponseModel] | None = None, folds: int = 5, seed: int = 0) -> None:
@@ -62,15 +63,23 @@ class Stack(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        models = list(self.models) if self.models is not None else [Linear(seed=self.seed), Boosting(seed=self.seed)]
+        models = list(self.models) if self.models is not None else self._usual()
         if not models:
             refuse("Stack", [Problem("there are no models to stack", "give at least one, the simplest first")])
         fold = cut(log, self.folds, self.seed)
         self.members_ = [fit_folds(model, X, log, fold, self) for model in models]
         held = np.array([held_out_scores(member, X, fold, self.binary_) for member in self.members_])
+        together = np.array([mean_scores(member, X, self.binary_).mean(axis=1) for member in self.members_])
         names = [type(model).__name__ for model in models]
-        self.blend_, self.choices_ = blend(held, names, log, fold, SHARES, self.seed)
+        # A member that has shrunk its own increments is taken at its word, or not at all.
+        shares = [(1.0,) if model.shrinks else SHARES for model in models]
+        self.blend_, self.choices_ = blend(held, together, names, log, fold, shares, self.seed)
         self.weights_ = self.blend_.weights
+
+    def _usual(self) -> list[ResponseModel]:
+        from largesse.response.sire import SIRE
+
+        return [Additive(seed=self.seed), Boosting(seed=self.seed), SIRE(seed=self.seed)]
 
     def _curves(self, X: Array) -> Array:
         scores = np.array([mean_scores(member, X, self.binary_) for member in self.members_])

@@ -1,9 +1,10 @@
 """Curves taken apart and put together again: a base, steps common to all customers, and deviations from them.
 
 On the logit scale for 0/1 responses, on their own scale for amounts: s(x, k) = base(x) + θ_k + deviation(x, k). Plans are
-made of the increments between levels, and of these the deviations are the least sure part. So the base is weighted
-together from all members, θ is fitted anew to held-out rows, and the deviations of one member are multiplied by a share
-between 0 and 1: the smallest that is not clearly worse on held-out rows than the best.
+made of the increments between levels, and of these the deviations are the least sure part. So the base is that of the
+best member, or of all weighted together where that is clearly better; θ is fitted anew to held-out rows; and the
+deviations of one member are multiplied by a share between 0 and 1: the smallest that is not clearly worse on held-out
+rows than the best. In the end the base is stretched, since a mean of fold models is tamer than each (see `tilt`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from largesse.evaluate.outcome import sigmoid
 from largesse.records import Array, Choice, Log
 from largesse.response.choose import ROWS, one_standard_error
 from largesse.response.ladder import Rows, fit_ladder
+from largesse.response.tilt import MOST
 
 STIFFNESSES = (10.0, 0.1, 0.0)  # equal steps, in between, free: as in `Linear`
 INSIDE = 1e-6  # probabilities are held this far from 0 and 1, so that their logits stay finite
@@ -68,7 +70,7 @@ def isotonic(scores: Array) -> Array:
 class Blend:
     """How members' scores become one: all on the linked scale; M members."""
 
-    weights: Array  # (M,) of the members' bases: none negative, sum one
+    weights: Array  # (M,) of the members' bases: none negative
     ladder: Array  # (K,) common to all customers, never falling
     leader: int  # the member whose deviations are used
     share: float  # what they are multiplied by; 0 leaves the ladder alone
@@ -86,11 +88,29 @@ class Blend:
 
 
 def blend(
-    members: Array, names: Sequence[str], log: Log, fold: Array, shares: Sequence[float], seed: int = 0
+    members: Array,
+    together: Array,
+    names: Sequence[str],
+    log: Log,
+    fold: Array,
+    shares: Sequence[Sequence[float]],
+    seed: int = 0,
 ) -> tuple[Blend, tuple[Choice, ...]]:
-    """Choose the blend from held-out scores (M, n, K) of members, the simplest first; return it and what was tried."""
+    """Choose how members become one; return it and what was tried.
+
+    Parameters
+    ----------
+    members
+        Held-out scores (M, n, K), the simplest member first.
+    together
+        Bases (M, n) of the same rows from the mean of each member's fold models.
+    names, log, fold
+        Of members and rows.
+    shares
+        For each member, the shares of its deviations that are tried.
+    """
     scale = 1.0 if log.binary else float(np.std(log.response)) or 1.0
-    members = members / scale
+    members, together = members / scale, together / scale
     whole = np.ones(len(log)) if log.weight is None else log.weight
     rows = Rows(
         bases=members.mean(axis=2).T,
@@ -102,11 +122,38 @@ def blend(
         binary=log.binary,
     )
     stiffness = _stiffness(rows, fold, log.cluster, seed)
-    tried, scores = zip(*_candidates(members, rows, fold, stiffness, shares), strict=True)
+    base = _base(rows, stiffness, log)
+    tried, scores = zip(*_candidates(members, rows, fold, stiffness, shares, base), strict=True)
     losses = np.array([rows.losses(score) for score in scores])
     choices = one_standard_error([_label(c, names) for c in tried], losses * scale**2, log)
     kept = next(c for c, choice in zip(tried, choices, strict=True) if choice.chosen)
+    kept = _stretched(kept, rows.bases, together)
     return replace(kept, ladder=kept.ladder * scale, centre=kept.centre * scale), choices
+
+
+def _base(rows: Rows, stiffness: float, log: Log) -> Array:
+    """Return weights (M,) of the members' bases: of the best one alone, or of all where that is clearly better."""
+    M = rows.bases.shape[1]
+    found, losses = [], []
+    for some in [*([m] for m in range(M)), list(range(M))][: M + (M > 1)]:
+        part = replace(rows, bases=rows.bases[:, some])
+        fitted = fit_ladder(part, stiffness)
+        weights = np.zeros(M)
+        weights[some] = fitted[: len(some)]
+        found.append(weights)
+        losses.append(rows.losses(part.design() @ fitted))
+    best = int(np.argmin([rows.weight @ loss for loss in losses[:M]]))
+    gain = mean_estimate(losses[best] - losses[-1], log.weight, log.cluster)
+    return found[-1] if gain.estimate > gain.se else found[best]
+
+
+def _stretched(made: Blend, held: Array, together: Array) -> Blend:
+    """Return the blend for means of fold models: their bases (M, n) vary less than the held-out ones (n, M)."""
+    one, mean = held @ made.weights, made.weights @ together
+    if one.std() < SAME or mean.std() < SAME:
+        return made
+    factor = float(np.clip(one.var() / mean.var(), 1.0, MOST))
+    return replace(made, weights=factor * made.weights, ladder=made.ladder + (1.0 - factor) * mean.mean())
 
 
 def _label(candidate: Blend, names: Sequence[str]) -> str:
@@ -114,21 +161,23 @@ def _label(candidate: Blend, names: Sequence[str]) -> str:
 
 
 def _candidates(
-    members: Array, rows: Rows, fold: Array, stiffness: float, shares: Sequence[float]
+    members: Array, rows: Rows, fold: Array, stiffness: float, shares: Sequence[Sequence[float]], weights: Array
 ) -> Iterator[tuple[Blend, Array]]:
     """Yield what is tried and its held-out scores (n,), the most shrunk first; among equals, the simplest member first."""
-    M = len(members)
-    found = fit_ladder(rows, stiffness)
-    weights, ladder = found[:M], np.cumsum(found[M:])
     base = rows.bases @ weights
     centres, own = _deviations(members, rows.level, fold)
-    yield Blend(weights, ladder, 0, 0.0, centres[0]), base + ladder[rows.level]
-    for share in sorted(set(shares) - {0.0}):
-        for m in np.flatnonzero(np.sqrt((own**2).mean(axis=1)) > SAME):
-            # The ladder is fitted again: what deviations explain must not be in it twice.
-            offset = base + share * own[m]
-            ladder = np.cumsum(fit_ladder(replace(rows, bases=rows.bases[:, :0], offset=offset), stiffness))
-            yield Blend(weights, ladder, int(m), float(share), centres[m]), offset + ladder[rows.level]
+
+    def ladder(offset: Array) -> Array:
+        # Fitted again for each: what deviations explain must not be in it twice.
+        return np.cumsum(fit_ladder(replace(rows, bases=rows.bases[:, :0], offset=offset), stiffness))
+
+    common = ladder(base)
+    yield Blend(weights, common, 0, 0.0, centres[0]), base + common[rows.level]
+    differ = np.sqrt((own**2).mean(axis=1)) > SAME
+    for share, m in sorted({(float(s), m) for m, mine in enumerate(shares) for s in mine if s > 0 and differ[m]}):
+        offset = base + share * own[m]
+        steps = ladder(offset)
+        yield Blend(weights, steps, m, share, centres[m]), offset + steps[rows.level]
 
 
 def _deviations(members: Array, level: Array, fold: Array) -> tuple[Array, Array]:

@@ -9,7 +9,9 @@ and tell how far it is) and, when a grid is too big for memory, into groups of m
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +26,8 @@ from largesse.response.hsic import hsic_penalty
 from largesse.response.network import Params, Shape
 
 Tell = Callable[[float], None]
+TOGETHER = 5  # models at a time on a CPU
+MOST_STEPS = 100  # in one epoch: with more rows, each epoch takes others
 STRETCH = 10  # epochs between two looks at whether all models have stopped
 MEMORY = {"cpu": 1 << 30, "gpu": 1 << 34}  # bytes for what one group of models needs beside the data
 
@@ -34,6 +38,7 @@ class Recipe:
 
     optimiser: str = "adam"  # or "sgd"
     rate: float = 3e-4
+    schedule: str = "constant"  # or "cosine": down to nothing at the last epoch
     decay: float = 10.0  # decoupled: each step takes rate × decay off the weights
     batch: int = 128
     epochs: int = 150
@@ -81,32 +86,52 @@ def train(
     A row's place says where on the ladder of levels it stood: all on its own level, or, for a dose between two knots,
     shared between them.
     """
-    data = (jnp.asarray(X, jnp.float32), jnp.asarray(place, jnp.float32), jnp.asarray(response, jnp.float32))
+    more = rounded(len(X)) - len(X)  # rows that nobody trains on: tables of about the same size share their program
+    data = tuple(
+        jnp.pad(jnp.asarray(part, jnp.float32), [(0, more)] + [(0, 0)] * (np.ndim(part) - 1))
+        for part in (X, place, response)
+    )
     size = _models_at_once(shape, grid)
     groups = [grid.part(slice(first, first + size)) for first in range(0, len(grid), size)]
-    found = []
-    for done, group in enumerate(groups):
+    done = np.zeros(len(groups))
 
-        def share(part: float, done: int = done) -> None:
+    def trained(i: int) -> tuple[Any, Array, Array]:
+        def share(part: float) -> None:
+            done[i] = part
             if tell:
-                tell((done + part) / len(groups))
+                tell(float(done.mean()))
 
-        found.append(_train_group(data, group, shape, recipe, share))
+        return _train_group(data, groups[i], shape, recipe, share)
+
+    # A small network keeps one core busy: on a CPU several groups run side by side.
+    with ThreadPoolExecutor(_cores() if jax.default_backend() == "cpu" else 1) as pool:
+        found = [trained(0), *pool.map(trained, range(1, len(groups)))]  # the first one compiles for all
     params = {name: np.concatenate([np.asarray(f[0][name]) for f in found]) for name in found[0][0]}
     return Trained(params, np.concatenate([f[1] for f in found]), np.concatenate([f[2] for f in found]))
 
 
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def rounded(rows: int) -> int:
+    """Return a number of rows a little larger: tables of about the same size then share one compiled program.
+
+    >>> rounded(100), rounded(2000), rounded(2010), rounded(1_000_000)
+    (100, 2048, 2048, 1048576)
+    """
+    step = max(1, 1 << (rows.bit_length() - 4))
+    return -(-rows // step) * step if rows >= 256 else rows
+
+
 def predict(params: dict[str, Array], X: Array, shape: Shape, gate: Array, rows: int = 65_536) -> Array:
     """Return scores (M, n, K) of every model for features (n, p), some rows at a time."""
-    parts = [
-        _predict(shape)(params, jnp.asarray(X[first : first + rows], jnp.float32), gate)
-        for first in range(0, len(X), rows)
-    ]
-    return (
-        np.concatenate([np.asarray(part) for part in parts], axis=1)
-        if parts
-        else np.zeros((len(gate), 0, shape.levels))
-    )
+    out = np.empty((len(gate), len(X), shape.levels), np.float32)
+    for first in range(0, len(X), rows):
+        part = np.asarray(X[first : first + rows], np.float32)
+        filled = np.concatenate([part, np.zeros((rounded(len(part)) - len(part), part.shape[1]), np.float32)])
+        out[:, first : first + rows] = np.asarray(_predict(shape)(params, filled, gate))[:, : len(part)]
+    return out
 
 
 def mean_scores(params: dict[str, Array], X: Array, shape: Shape, gate: Array, rows: int = 65_536) -> Array:
@@ -133,7 +158,9 @@ def _models_at_once(shape: Shape, grid: Grid) -> int:
     row = shape.features + shape.depth * shape.width + 3 * shape.levels  # of the rows to stop by, all at once
     # Weights, two moments, the best so far and gradients; rows, weights and their shuffling.
     numbers = 5 * weights + row * grid.stop.shape[1] + 4 * grid.train.shape[1]
-    return max(1, MEMORY.get(jax.default_backend(), MEMORY["cpu"]) // (4 * numbers))
+    most = max(1, MEMORY.get(jax.default_backend(), MEMORY["cpu"]) // (4 * numbers))
+    # A CPU gains nothing from more models at a time, and small groups of one size share their program and end sooner.
+    return min(most, TOGETHER) if jax.default_backend() == "cpu" else most
 
 
 @functools.cache
@@ -151,10 +178,14 @@ def row_loss(score: jax.Array, response: jax.Array, bounded: bool) -> jax.Array:
     return 0.5 * (score - response) ** 2
 
 
-def _optimiser(recipe: Recipe, params: Params) -> optax.GradientTransformation:
+def _optimiser(recipe: Recipe, params: Params, steps: int = 1) -> optax.GradientTransformation:
+    """Return how weights move; `steps` an epoch say how fast a schedule runs."""
+    rate: Any = recipe.rate
+    if recipe.schedule == "cosine":
+        rate = optax.cosine_decay_schedule(recipe.rate, recipe.epochs * steps)
     if recipe.optimiser == "sgd":
-        return optax.sgd(recipe.rate)
-    return optax.adamw(recipe.rate, weight_decay=recipe.decay, mask=network.decayed(params))
+        return optax.sgd(rate)
+    return optax.adamw(rate, weight_decay=recipe.decay, mask=network.decayed(params))
 
 
 @functools.cache
@@ -185,15 +216,12 @@ def _program(shape: Shape, recipe: Recipe) -> tuple[Callable[..., Any], Callable
     def start(seed: jax.Array) -> Any:
         params = network.initial(shape, jax.random.key(seed))
         state = _optimiser(recipe, params).init(params)
-        return params, state, params, jnp.inf, jnp.int32(0), jnp.int32(0)
+        return params, state, params, jnp.full((), jnp.inf, jnp.float32), jnp.int32(0), jnp.int32(0)
 
-    def epoch(carry: Any, number: jax.Array, data: Any, rows: Any, hyper: Any, seed: jax.Array) -> Any:
+    def epoch(carry: Any, number: jax.Array, batches: jax.Array, data: Any, rows: Any, hyper: Any) -> Any:
         params, state, best, best_loss, best_epoch, seen = carry
         index, weight, stop, stop_weight = rows
-        order = jax.random.permutation(jax.random.fold_in(jax.random.key(seed), number), len(index))
-        steps = max(len(index) // recipe.batch, 1)
-        batches = order[: steps * min(recipe.batch, len(index))].reshape(steps, -1)
-        optimiser = _optimiser(recipe, params)
+        optimiser = _optimiser(recipe, params, len(batches))
 
         def step(inner: Any, batch: jax.Array) -> Any:
             params, state = inner
@@ -218,10 +246,12 @@ def _program(shape: Shape, recipe: Recipe) -> tuple[Callable[..., Any], Callable
             seen + going,
         )
 
-    def stretch(carry: Any, numbers: jax.Array, data: Any, rows: Any, hyper: Any, seed: jax.Array) -> Any:
-        return jax.lax.scan(lambda c, number: (epoch(c, number, data, rows, hyper, seed), None), carry, numbers)[0]
+    def stretch(carry: Any, numbers: jax.Array, batches: jax.Array, data: Any, rows: Any, hyper: Any) -> Any:
+        return jax.lax.scan(
+            lambda c, now: (epoch(c, now[0], now[1], data, rows, hyper), None), carry, (numbers, batches)
+        )[0]
 
-    many = jax.jit(jax.vmap(stretch, in_axes=(0, None, None, 0, 0, 0)), donate_argnums=0)
+    many = jax.jit(jax.vmap(stretch, in_axes=(0, None, 0, None, 0, 0)), donate_argnums=0)
     return jax.jit(jax.vmap(start)), many
 
 
@@ -232,9 +262,27 @@ def _train_group(data: Any, grid: Grid, shape: Shape, recipe: Recipe, tell: Tell
     hyper = tuple(jnp.asarray(part, jnp.float32) for part in (grid.kappa, grid.penalty, grid.gate))
     carry = start(seed)
     for first in range(0, recipe.epochs, STRETCH):
-        tell(first / recipe.epochs)
-        numbers = jnp.arange(first + 1, min(first + STRETCH, recipe.epochs) + 1)
-        carry = stretch(carry, numbers, data, rows, hyper, seed)
+        numbers = np.arange(first + 1, min(first + STRETCH, recipe.epochs) + 1, dtype=np.int32)
+        carry = stretch(carry, numbers, _batches(grid, numbers, recipe.batch), data, rows, hyper)
+        tell(float(numbers[-1]) / recipe.epochs)
         if bool((int(numbers[-1]) - carry[4] > recipe.patience).all()):
             break
     return carry[2], np.asarray(carry[3]), np.asarray(carry[4])
+
+
+def _batches(grid: Grid, numbers: Array, batch: int) -> Array:
+    """Return which rows each model takes in each step of some epochs (M, epochs, steps, batch); models of one seed alike.
+
+    They are drawn here, not in the program: sorting is what a compiled program does worst on a CPU.
+    """
+    n = grid.train.shape[1]
+    steps, size = min(max(n // batch, 1), MOST_STEPS), min(batch, n)
+
+    def drawn(seed: int, number: int) -> Array:
+        rng = np.random.default_rng((seed, number))
+        take = steps * size
+        rows = rng.permutation(n)[:take] if n < 4 * take else rng.integers(n, size=take)
+        return rows.astype(np.int32).reshape(steps, size)
+
+    made = {seed: np.stack([drawn(seed, int(number)) for number in numbers]) for seed in np.unique(grid.seed).tolist()}
+    return np.stack([made[seed] for seed in grid.seed.tolist()])

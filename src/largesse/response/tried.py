@@ -11,6 +11,10 @@ from largesse.evaluate.outcome import sigmoid
 from largesse.evaluate.propensity import propensities
 from largesse.records import Array, Choice, Log
 from largesse.response.orthogonal import Correction
+from largesse.response.tilt import Tilt, tilt
+
+LEAST_STEPS = 3  # in one of the epochs that are asked for
+ROWS = 50_000  # tell how far apart customers lie
 
 
 class Tried:
@@ -43,13 +47,39 @@ class Tried:
             self.curves[setting] = self._held_scores(self.params[setting], grid.gate[mine], self.fold, self.parts)
             self.losses[setting] = self._loss(self.curves[setting])
 
-    def _train(self, tried: list[tuple[float, float]], fold: Array, parts: Array) -> Any:
+    def add_members(self, penalty: float, kappa: float, members: int) -> None:
+        """Train a setting's fold models again from other starts: each fold's model is then the mean of its members."""
+        if members < 2:
+            return
+        more, size = members - 1, len(self.parts)
+        found, grid = self._train([(penalty, kappa)] * more, self.fold, self.parts, np.arange(1, members))
+        mine, curves = self.params[penalty, kappa], self.curves[penalty, kappa]
+        for i in range(more):
+            one = slice(i * size, (i + 1) * size)
+            params = {name: value[one] for name, value in found.params.items()}
+            curves = curves + self._held_scores(params, grid.gate[one], self.fold, self.parts)
+        self.curves[penalty, kappa] = curves / members
+        self.params[penalty, kappa] = {name: np.concatenate([mine[name], found.params[name]]) for name in mine}
+
+    def _train(self, tried: list[tuple[float, float]], fold: Array, parts: Array, member: Array | None = None) -> Any:
         from largesse.response.train import Recipe, train
 
         s = self.settings
-        grid = _grid(tried, fold, parts, self.log.weight, s.seed)
-        balance = any(kappa > 0 for _, kappa in tried)
-        recipe = Recipe(s.optimiser, s.rate, s.decay, s.batch, s.epochs, s.patience, s.kernel, s.estimator, balance)
+        grid = _grid(tried, fold, parts, self.log.weight, s.seed, member)
+        balance = any(kappa > 0 for kappa in s._kappas())  # of all that is ever tried: then one program does it all
+        more = max(1, LEAST_STEPS // max(1, grid.train.shape[1] // s.batch))  # small logs are seen more often
+        recipe = Recipe(
+            optimiser=s.optimiser,
+            rate=s.rate,
+            schedule=s.schedule,
+            decay=s.decay,
+            batch=s.batch,
+            epochs=s.epochs * more,
+            patience=s.patience * more,
+            kernel=s.kernel,
+            estimator=s.estimator,
+            balance=balance,
+        )
         response = (self.log.response - s.scale_[0]) / s.scale_[1]
         return train(self.X, self.place, response, grid, s.network_, recipe), grid
 
@@ -105,11 +135,30 @@ class Tried:
             return 1.0
         params, gate = self.ensemble(penalty, kappa)
         s, place = self.settings, self.place[self.rows]
-        members = predict(params, self.X[self.rows], s.network_, gate)
-        expected = s._responses((members * place).sum(axis=2))
+        models = by_fold(predict(params, self.X[self.rows], s.network_, gate), len(self.parts))
+        expected = s._responses((models * place).sum(axis=2))
         residual = self.held.response - s._responses((self.curves[penalty, kappa] * place).sum(axis=1))
         both = np.concatenate([self.X[self.rows], place], axis=1)
         return spread_factor(both, residual, expected, self.fold[self.rows], self.held.weight)
+
+    def tilt(self, penalty: float, kappa: float) -> Tilt:
+        """Return how the mean of a setting's fold models is to be stretched; a single model is left as it is."""
+        from largesse.response.train import mean_scores
+
+        if len(self.parts) < 2:
+            return Tilt()
+        some = np.arange(len(self.rows))[:: -(-len(self.rows) // ROWS)]
+        rows, s = self.rows[some], self.settings
+        params, gate = self.ensemble(penalty, kappa)
+        response = (self.log.response[rows] - s.scale_[0]) / s.scale_[1]
+        return tilt(
+            self.curves[penalty, kappa][some],
+            mean_scores(params, self.X[rows], s.network_, gate),
+            self.place[rows],
+            response,
+            bounded=s.bounded_,
+            weight=None if self.log.weight is None else self.log.weight[rows],
+        )
 
     def correction(self, penalty: float, kappa: float) -> tuple[Correction | None, tuple[Choice, ...]]:
         """Return the second stage of a setting: each fold model's, from the rows that it was not trained on."""
@@ -128,18 +177,31 @@ class Tried:
 
     def ensemble(self, penalty: float, kappa: float) -> tuple[dict[str, Array], Array]:
         """Return the fold models of a setting: their mean score is the prediction."""
-        gate = np.full(len(self.parts), 0.0 if np.isinf(penalty) else 1.0, dtype=np.float32)
-        return self.params[penalty, kappa], gate
+        params = self.params[penalty, kappa]
+        many = len(next(iter(params.values())))
+        return params, np.full(many, 0.0 if np.isinf(penalty) else 1.0, dtype=np.float32)
 
 
-def _grid(tried: list[tuple[float, float]], fold: Array, parts: Array, weight: Array | None, seed: int) -> Any:
+def by_fold(scores: Array, folds: int) -> Array:
+    """Return each fold's scores (folds, n, K), the mean over its members, from those of all models (members·folds, n, K)."""
+    return scores.reshape(-1, folds, *scores.shape[1:]).mean(axis=0)
+
+
+def _grid(
+    tried: list[tuple[float, float]],
+    fold: Array,
+    parts: Array,
+    weight: Array | None,
+    seed: int,
+    member: Array | None = None,
+) -> Any:
     """Return the models of every setting and fold; each trains on the other folds and stops by its own."""
-    from largesse.response.train import Grid
+    from largesse.response.train import Grid, rounded
 
     weight = np.ones(len(fold)) if weight is None else weight / weight.mean()
     train = [_padded(np.flatnonzero(fold != part), weight) for part in parts]
     stop = [_padded(np.flatnonzero(fold == part), weight) for part in parts]
-    longest, widest = max(len(rows) for rows, _ in train), max(len(rows) for rows, _ in stop)
+    longest, widest = (rounded(max(len(rows) for rows, _ in part)) for part in (train, stop))
     train, stop = (
         [_padded(rows, weight, longest) for rows, _ in train],
         [_padded(rows, weight, widest) for rows, _ in stop],
@@ -153,8 +215,9 @@ def _grid(tried: list[tuple[float, float]], fold: Array, parts: Array, weight: A
         kappa=np.repeat([k for _, k in tried], len(parts)),
         penalty=np.repeat([0.0 if np.isinf(p) else p for p, _ in tried], len(parts)),
         gate=np.repeat([0.0 if np.isinf(p) else 1.0 for p, _ in tried], len(parts)).astype(np.float32),
-        # The same start for every setting: they then differ by the setting alone.
-        seed=np.tile(seed * 1009 + np.arange(len(parts)), many),
+        # The same start for every setting: they then differ by the setting alone. Members differ by the start alone.
+        seed=np.tile(seed * 1009 + np.arange(len(parts)), many)
+        + np.repeat(np.zeros(many, np.int64) if member is None else member, len(parts)) * 7919,
     )
 
 
