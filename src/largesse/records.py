@@ -387,6 +387,7 @@ class Choice:
     difference: float
     se: float
     chosen: bool = False
+    of: str = ""  # what is chosen
 
 
 @dataclass(frozen=True, eq=False)

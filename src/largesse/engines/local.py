@@ -266,16 +266,22 @@ def _fit_into(folder: Path, campaign: Campaign, log: Log, tell: Tell) -> Respons
     kept = model.model_ if isinstance(model, Choose) else model
     _write_text(folder / CAMPAIGN, campaign.text)
     Policy(model, log.levels).save(folder / POLICY)
-    _write_json(folder / FIT_JSON, fit_part(type(kept).__name__, tried(model), log))
+    _write_json(folder / FIT_JSON, fit_part(type(kept).__name__, tried(model), log, kept.mean_interval(log)))
     return kept
 
 
 def tried(model: ResponseModel) -> tuple[Choice, ...]:
     """Return what a fitted model chose among, each named so that a reader of the report knows what it is."""
+    if isinstance(model, Stack):
+        inside = [choice for member in model.members_ for choice in tried(member[0])]
+        return (*(replace(c, of="increments of the stack") for c in model.choices_), *inside)
+    if isinstance(model, Additive):
+        return tuple(replace(c, of="Additive: shapes of features") for c in model.choices_)
     if not isinstance(model, SIRE | IRE):
         return getattr(model, "choices_", ())
-    held = [replace(c, name=f"own increments held by {c.name}") for c in model.shrinkage_choices_]
-    balance = [replace(c, name=f"balance κ = {c.name}") for c in model.kappa_choices_]
+    kind = type(model).__name__
+    held = [replace(c, of=f"{kind}: own increments held by") for c in model.shrinkage_choices_]
+    balance = [replace(c, name=f"κ = {c.name}", of=f"{kind}: balance") for c in model.kappa_choices_]
     return (*(held if len(held) > 1 else ()), *(balance if len(balance) > 1 else ()))
 
 

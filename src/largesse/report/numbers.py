@@ -20,13 +20,17 @@ from largesse.report.formats import Units
 from largesse.report.words import headline, spending, verdict
 
 
-def fit_part(name: str, choices: Sequence[Choice], log: Log) -> dict[str, Any]:
-    """Return what was learnt: the model, what else was tried, and from how many rows."""
+def fit_part(
+    name: str, choices: Sequence[Choice], log: Log, spread: tuple[Array, Array] | None = None
+) -> dict[str, Any]:
+    """Return what was learnt: the model, what else was tried, and between what ends (K,) its mean curve lies."""
     tried = [
-        {"name": c.name, "loss": c.loss, "difference": c.difference, "se": c.se, "chosen": c.chosen} for c in choices
+        {"of": c.of, "name": c.name, "loss": c.loss, "difference": c.difference, "se": c.se, "chosen": c.chosen}
+        for c in choices
     ]
+    low, high = ([None] * len(log.levels),) * 2 if spread is None else (end.tolist() for end in spread)
     return {
-        "model": {"name": name, "tried": tried},
+        "model": {"name": name, "tried": tried, "low": low, "high": high},
         "response": {"name": log.response_name, "kind": "binary" if log.binary else "amount"},
         "levels": [
             {"name": label, "cost": cost}
@@ -185,10 +189,11 @@ def numbers(
         "budget": plan["budget"],
         "money": plan["money"],
         "who": plan["who"],
-        **{
-            key: evaluation[key]
-            for key in ("log", "frontier", "uniform", "curve", "overlap", "propensities", "balance")
-        },
+        **{key: evaluation[key] for key in ("log", "frontier", "uniform", "overlap", "propensities", "balance")},
+        "curve": [
+            {**row, "model_low": low, "model_high": high}
+            for row, low, high in zip(evaluation["curve"], fit["model"]["low"], fit["model"]["high"], strict=True)
+        ],
         "answer": {
             "headline": headline(units, fit["response"]["name"], plan, evaluation),
             "verdict": verdict(units, evaluation),

@@ -192,10 +192,13 @@ def _chosen_words(numbers: Numbers, units: Units) -> str:
     return f"This plan. {_readout(_frontier_row(row, units), units)}"
 
 
+CURVE_KEYS = ("value", "low", "high", "model", "model_low", "model_high", "raw")
+
+
 def curve_section(numbers: Numbers, units: Units) -> dict[str, Any]:
     """Return one row per level: the honest mean response with its interval, the model's mean and the raw one."""
     rows = numbers["curve"]
-    across = axis([row[key] for row in rows for key in ("value", "low", "high", "model", "raw")], 4, snug=True)
+    across = axis([row[key] for row in rows for key in CURVE_KEYS], 4, snug=True)
     shown = []
     for level, row in enumerate(rows):
         style = units.response([row["value"]], half_width(row))
@@ -300,20 +303,39 @@ def _balance_words(after: Any) -> str:
 
 
 def method_section(numbers: Numbers) -> dict[str, Any]:
-    """Return the candidates of the model choice, with losses written alike."""
+    """Return every choice that was made: its candidates, with losses written alike and drawn against the best."""
     tried = numbers["model"]["tried"]
+    groups = {
+        row.get("of", ""): [other for other in tried if other.get("of", "") == row.get("of", "")] for row in tried
+    }
+    return {"groups": [{"title": title or "model", "rows": _candidates(rows)} for title, rows in groups.items()]}
+
+
+def _candidates(tried: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     losses = style_for([row["loss"] for row in tried], _smallest_step(tried), digits=1)
-    rows = [
+    rows = [{"estimate": row["difference"], **_one_error(row)} for row in tried]
+    across = axis([0.0, *(row[key] for row in rows for key in ("estimate", "low", "high"))], 3)
+    return [
         {
             "name": row["name"],
             "loss": losses.text(row["loss"]),
             "difference": losses.text(row["difference"], signed=True),
             "se": losses.text(row["se"]),
+            "strip": gain_strip(
+                across, drawn, f"{row['name']}: worse than the best by {losses.text(row['difference'])}"
+            ),
             "chosen": row["chosen"],
         }
-        for row in tried
+        for row, drawn in zip(tried, rows, strict=True)
     ]
-    return {"tried": rows}
+
+
+def _one_error(row: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the ends of one standard error around a difference; none for the best, which is exact by definition."""
+    middle, se = finite(row["difference"]), finite(row["se"])
+    if middle is None or not se:
+        return {"low": None, "high": None}
+    return {"low": middle - se, "high": middle + se}
 
 
 def legend(numbers: Numbers, units: Units) -> list[dict[str, str]]:

@@ -32,6 +32,7 @@ def curve_strip(axis: Axis, row: Mapping[str, Any], label: str) -> str:
     return _strip(
         label,
         _grid(axis),
+        _reach(axis, row.get("model_low"), row.get("model_high")),
         _marker(axis, row.get("raw"), "M-4,-4 L4,4 M-4,4 L4,-4", "raw"),
         _marker(axis, row.get("model"), "M0,-6 L6,0 L0,6 L-6,0 Z", "model"),
         _whisker(axis, row, "value", "honest"),
@@ -125,6 +126,14 @@ def _line(axis: Axis, value: Any, kind: str, height: float = HEIGHT) -> str:
     if finite(value) is None:
         return ""
     return element("line", x1=_at(axis, value), x2=_at(axis, value), y1=0, y2=height, class_=kind)
+
+
+def _reach(axis: Axis, low: Any, high: Any) -> str:
+    """Draw how far the model's own mean may be off, as a pale bar."""
+    if finite(low) is None or finite(high) is None:
+        return ""
+    wide = _percent(axis.place(high) - axis.place(low), offset=False)
+    return element("rect", x=_at(axis, low), width=wide, y=HEIGHT / 2 - 7, height=14, rx=3, class_="reach")
 
 
 def _whisker(axis: Axis, row: Mapping[str, Any], middle: str, kind: str) -> str:

@@ -87,6 +87,10 @@ class ResponseModel(ABC):
         """Return the expected response (n, K) of customers: `Customers`, a `Log`, a table or an array (n, p)."""
         return self._curves(self.encode(customers))
 
+    def mean_interval(self, customers: Any, level: float = 0.9) -> tuple[Array, Array] | None:  # noqa: ARG002
+        """Return the ends (K,), (K,) of intervals around the mean curve of customers; None if the model has no spread."""
+        return None
+
     def encode(self, customers: Any) -> Array:
         """Return the customers' features as the matrix the model was trained on."""
         self._check_fitted()

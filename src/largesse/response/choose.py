@@ -11,7 +11,7 @@ from largesse.errors import Problem, refuse
 from largesse.evaluate import folds as cut
 from largesse.evaluate import mean_estimate
 from largesse.evaluate.scores import fresh
-from largesse.records import Array, Choice, Log
+from largesse.records import Array, Choice, Estimate, Log
 from largesse.response.base import ResponseModel, row_losses
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
@@ -105,11 +105,26 @@ def _losses(curves: Array, held: Log, binary: bool) -> Array:
 
 def one_standard_error(names: Sequence[str], losses: Array, log: Log) -> tuple[Choice, ...]:
     """Choose among candidates by losses (candidates, n), the simplest first: best mean, minus one paired standard error."""
+    best, against = _against_best(losses, log)
+    kept = next(i for i, e in enumerate(against) if e.estimate <= e.se or i == best)
+    return _choices(names, losses, log, against, kept)
+
+
+def least_loss(names: Sequence[str], losses: Array, log: Log) -> tuple[Choice, ...]:
+    """Choose among candidates by losses (candidates, n): the best mean."""
+    best, against = _against_best(losses, log)
+    return _choices(names, losses, log, against, best)
+
+
+def _against_best(losses: Array, log: Log) -> tuple[int, list[Estimate]]:
+    best = int(np.argmin(np.average(losses, axis=1, weights=log.weight)))
+    return best, [mean_estimate(row - losses[best], log.weight, log.cluster) for row in losses]
+
+
+def _choices(
+    names: Sequence[str], losses: Array, log: Log, against: Sequence[Estimate], kept: int
+) -> tuple[Choice, ...]:
     means = np.average(losses, axis=1, weights=log.weight)
-    best = int(np.argmin(means))
-    against = [mean_estimate(row - losses[best], log.weight, log.cluster) for row in losses]
-    within = [i for i, e in enumerate(against) if e.estimate <= e.se or i == best]
-    kept = within[0]
     return tuple(
         Choice(name, float(mean), e.estimate, e.se, i == kept)
         for i, (name, mean, e) in enumerate(zip(names, means, against, strict=True))

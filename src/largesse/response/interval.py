@@ -84,6 +84,15 @@ def _moments(residual: Array, apart: Array, weight: Array) -> tuple[float, float
     return float((mean**2 - noise).sum()), float(spread.sum())
 
 
+def mean_bounds(curves: Array, factor: float, level: float) -> tuple[Array, Array]:
+    """Return the ends (K,), (K,) of intervals around the mean of the mean curves (M, K) of M fold models."""
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(len(curves) - 1, 0.5 + level / 2)) * factor * curves.std(axis=0, ddof=1)
+    centre = curves.mean(axis=0)
+    return centre - half, centre + half
+
+
 def bounds(scores: Array, factor: float, level: float, *, rising: bool) -> tuple[Array, Array]:
     """Return lower and upper scores (n, K) that hold the truth with a probability, from the scores (M, n, K) of M models.
 

@@ -18,7 +18,7 @@ from largesse.evaluate import folds as cut
 from largesse.evaluate.outcome import sigmoid
 from largesse.records import Array, Choice, Log
 from largesse.response.base import ResponseModel
-from largesse.response.choose import one_standard_error
+from largesse.response.choose import least_loss, one_standard_error
 from largesse.response.orthogonal import keep_correction, recall_correction
 from largesse.response.steps import isotonic
 from largesse.response.tilt import Tilt
@@ -138,11 +138,13 @@ class _Balanced(ResponseModel):
             risks = models.loggers_risk(penalty, kappas)
         else:
             risks = np.array([models.losses[penalty, k] for k in kappas])
-        means = np.average(risks, axis=1, weights=models.held.weight) if risks.ndim == 2 else risks
-        best = int(np.argmin(means))
+        names = [f"{k:g}" for k in kappas]
+        if risks.ndim == 2:
+            return least_loss(names, risks, models.held)
+        best = int(np.argmin(risks))  # one number per κ: its standard error is not known
         return tuple(
-            Choice(f"{k:g}", float(m), float(m - means[best]), 0.0, i == best)
-            for i, (k, m) in enumerate(zip(kappas, means, strict=True))
+            Choice(name, float(risk), float(risk - risks[best]), 0.0, i == best)
+            for i, (name, risk) in enumerate(zip(names, risks, strict=True))
         )
 
     def _check_settings(self, log: Log) -> None:
@@ -218,6 +220,18 @@ class _Balanced(ResponseModel):
             return low, high
         point = self._curves(X)  # rounding inside the isotonic step may put an end on its wrong side
         return np.minimum(low, point), np.maximum(high, point)
+
+    def mean_interval(self, customers: Any, level: float = 0.9) -> tuple[Array, Array] | None:
+        """Return the ends (K,), (K,) of intervals around the mean curve of customers; None for a single fold."""
+        from largesse.response.interval import mean_bounds
+        from largesse.response.train import predict
+
+        X = self.encode(customers)
+        if self.parts_ < 2 or not len(X):
+            return None
+        X = X[:: -(-len(X) // ROWS_AT_ONCE)]
+        scores = by_fold(self.tilt_(predict(self.params_, X, self.network_, self.gate_)), self.parts_)
+        return mean_bounds(self._responses(scores).mean(axis=1), self.spread_, level)
 
     def _check_interval(self, level: float) -> None:
         problems = []

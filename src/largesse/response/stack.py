@@ -15,10 +15,12 @@ from largesse.response.additive import Additive
 from largesse.response.base import ResponseModel
 from largesse.response.boosting import Boosting
 from largesse.response.folded import fit_folds, held_out_scores, mean_scores
+from largesse.response.interval import jackknife_factor, mean_bounds
 from largesse.response.kinds import keep_models, recall_models
 from largesse.response.shrunk import keep_blend, recall_blend
-from largesse.response.steps import blend, unlinked
+from largesse.response.steps import blend, linked, unlinked
 
+ROWS = 50_000  # show the mean curve
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of one member's deviations
 
 
@@ -84,6 +86,18 @@ class Stack(ResponseModel):
     def _curves(self, X: Array) -> Array:
         scores = np.array([mean_scores(member, X, self.binary_) for member in self.members_])
         return unlinked(self.blend_.scores(scores), self.binary_)
+
+    def mean_interval(self, customers: Any, level: float = 0.9) -> tuple[Array, Array] | None:
+        """Return the ends (K,), (K,) of intervals around the mean curve of customers, from the spread of the folds."""
+        X = self.encode(customers)
+        if not len(X) or len(self.members_[0]) < 2:
+            return None
+        X = X[:: -(-len(X) // ROWS)]
+        means = []
+        for fold in zip(*self.members_, strict=True):
+            scores = np.array([linked(model._curves(X), self.binary_) for model in fold])
+            means.append(unlinked(self.blend_.scores(scores), self.binary_).mean(axis=0))
+        return mean_bounds(np.array(means), jackknife_factor(len(means)), level)
 
     def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
         states, arrays = keep_models([model for member in self.members_ for model in member])

@@ -117,11 +117,12 @@ def _cores() -> int:
 def rounded(rows: int) -> int:
     """Return a number of rows a little larger: tables of about the same size then share one compiled program.
 
-    >>> rounded(100), rounded(2000), rounded(2010), rounded(1_000_000)
-    (100, 2048, 2048, 1048576)
+    >>> rounded(3), rounded(100), rounded(2000), rounded(2010), rounded(1_000_000)
+    (16, 104, 2048, 2048, 1048576)
     """
-    step = max(1, 1 << (rows.bit_length() - 4))
-    return -(-rows // step) * step if rows >= 256 else rows
+    rows = max(rows, 16)
+    step = 1 << (rows.bit_length() - 4)
+    return -(-rows // step) * step
 
 
 def predict(params: dict[str, Array], X: Array, shape: Shape, gate: Array, rows: int = 65_536) -> Array:
