@@ -88,6 +88,7 @@ def binary_campaign():
         ],
         "curve": [
             {"name": n, "value": v, "low": v - 0.035, "high": v + 0.035, "model": v + 0.012, "raw": v - 0.018}
+            | {"model_low": v - 0.02, "model_high": v + 0.04}
             for n, v in zip(names, values, strict=True)
         ],
         "who": [
@@ -180,7 +181,16 @@ def amount_campaign():
             for n, c, v in zip(names, costs, values, strict=True)
         ],
         "curve": [
-            {"name": n, "value": v, "low": v - 0.3, "high": v + 0.3, "model": v + 0.1, "raw": v - 1.4}
+            {
+                "name": n,
+                "value": v,
+                "low": v - 0.3,
+                "high": v + 0.3,
+                "model": v + 0.1,
+                "raw": v - 1.4,
+                "model_low": None,
+                "model_high": None,
+            }
             for n, v in zip(names, values, strict=True)
         ],
         "frontier": [
@@ -271,6 +281,7 @@ def ugly_campaign():
         ],
         "curve": [
             {"name": n, "value": v, "low": v - 0.0001, "high": v + 0.0001, "model": None if k % 2 else v, "raw": NAN}
+            | {"model_low": None if k % 2 else v, "model_high": NAN}
             for k, (n, v) in enumerate(zip(names, values, strict=True))
         ],
         "who": [

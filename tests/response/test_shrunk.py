@@ -80,7 +80,7 @@ def test_known_steps_are_recovered_given_the_base(binary: bool) -> None:
     response = rng.random(len(score)) < 1 / (1 + np.exp(-score)) if binary else score + rng.normal(size=len(score))
     found = fit_ladder(rows_of(level, response.astype(float), base[:, None], K=4, binary=binary), 0.0)
     np.testing.assert_allclose(np.cumsum(found[1:]), ladder, atol=0.03)
-    assert found[0] == pytest.approx(1)
+    assert found[0] == pytest.approx(1, abs=0.02)
 
 
 def test_the_fit_is_that_of_a_general_solver() -> None:
@@ -100,11 +100,9 @@ def test_the_fit_is_that_of_a_general_solver() -> None:
 
         found = fit_ladder(rows, stiffness)
         assert (np.delete(found, 3) >= 0).all()
-        assert found[:3].sum() == pytest.approx(1)
-        bounds = [(0, 1)] * 3 + [(-9, 9)] + [(0, 9)] * 3
-        one = {"type": "eq", "fun": lambda z: z[:3].sum() - 1}
+        bounds = [(0, 9)] * 3 + [(-9, 9)] + [(0, 9)] * 3
         start = np.array([1 / 3] * 3 + [0, 0.1, 0.1, 0.1])
-        slow = minimize(mean_loss, start, method="SLSQP", bounds=bounds, constraints=[one], options={"ftol": 1e-12})
+        slow = minimize(mean_loss, start, method="SLSQP", bounds=bounds, options={"ftol": 1e-12})
         assert mean_loss(found) <= slow.fun + 1e-8
 
 
@@ -176,9 +174,10 @@ def test_clusters_and_weights_count_in_the_choice() -> None:
 
     def chosen(**more: Any) -> float:
         log = log_from_arrays(*copies, levels=levels, **more)
-        member = logit(np.clip(copies[2][:, None] * 0.2 + 0.4 + 0.01 * np.arange(4), 0.05, 0.95))
+        member = logit(np.clip(0.2 * copies[0][:, :1] + 0.4 + 0.01 * np.arange(4), 0.05, 0.95))
         member = member + 0.3 * np.repeat(rng.normal(size=(60, 4)), 20, axis=0)
-        return blend(member[None], ["m"], log, cut(log, 5), (0.0, 1.0))[1][1].se
+        choices = blend(member[None], member.mean(axis=1)[None], ["m"], log, cut(log, 5), [(0.0, 1.0)])[1]
+        return max(choice.se for choice in choices)  # the best one's is zero
 
     alone, together = chosen(), chosen(cluster=np.arange(1200) // 20)
     assert together > 2 * alone

@@ -17,7 +17,16 @@ from largesse.response.heads import MONOTONE
 from largesse.response.sire import KAPPAS, PENALTIES
 
 # The same small network everywhere: it is compiled once.
-TINY: dict[str, Any] = {"kappa": 0.0, "width": 8, "rate": 0.03, "decay": 0.1, "batch": 32, "epochs": 5, "folds": 2}
+TINY: dict[str, Any] = {
+    "kappa": 0.0,
+    "width": 8,
+    "rate": 0.03,
+    "decay": 0.1,
+    "batch": 32,
+    "epochs": 5,
+    "members": 1,
+    "folds": 2,
+}
 
 
 def sire(**other: Any) -> SIRE:
@@ -199,7 +208,42 @@ def test_fold_models_average_to_the_model() -> None:
     from largesse.evaluate import folds
 
     parts = models.fold_models(encoded, log, folds(log, 2, model.seed))
-    np.testing.assert_allclose(np.mean([part.scores(encoded) for part in parts], axis=0), whole, atol=1e-5)
+    mean = np.mean([part.scores(encoded) for part in parts], axis=0)
+    np.testing.assert_allclose(model.tilt_(mean), whole, atol=1e-5)
+
+
+def test_each_fold_is_the_mean_of_its_members() -> None:
+    X, level, response = arrays()
+    log = log_from_arrays(X, level, response)
+    one, three = sire().fit(log), sire(members=3).fit(log)
+    assert len(three.gate_) == 6
+    assert three.parts_ == 2
+    for name, value in one.params_.items():  # the first member starts where a single one does
+        np.testing.assert_allclose(three.params_[name][:2], value, atol=1e-5)
+        if value.ndim == 3:
+            assert np.abs(three.params_[name][2:4] - value).max() > 1e-3
+    assert [len(part.gate_) for part in (three._single(0), three._single(1))] == [3, 3]
+    encoded = three.encode(X)
+    mean = np.mean([three._single(j).scores(encoded) for j in range(2)], axis=0)
+    np.testing.assert_allclose(three.tilt_(mean), three.scores(encoded), atol=1e-5)
+
+
+def test_a_falling_rate_trains_another_model_than_a_constant_one() -> None:
+    X, level, response = arrays()
+    falling, constant = (sire(schedule=kind).fit(X, level, response).predict(X) for kind in ("cosine", "constant"))
+    assert np.abs(falling - constant).max() > 1e-3
+    with pytest.raises(InputError, match="did you mean 'cosine'"):
+        sire(schedule="cosin").fit(X, level, response)
+
+
+def test_a_small_log_is_seen_as_often_as_it_needs() -> None:
+    from largesse.response.tried import LEAST_STEPS
+
+    X, level, response = arrays(n=60)
+    few = sire(batch=512, epochs=4).fit(X, level, response).predict(X)
+    many = sire(batch=512, epochs=4 * LEAST_STEPS).fit(X, level, response).predict(X)
+    assert np.abs(few - response.mean()).max() > 0.02
+    assert np.abs(few - many).max() > 1e-4
 
 
 # ---------------------------------------------------------------------------------------------- curves
@@ -238,7 +282,7 @@ def test_predicting_in_parts_gives_the_same() -> None:
     X = model.encode(CUSTOMERS[:1000])
     whole = model.scores(X)
     parts = training.mean_scores(model.params_, X, model.network_, model.gate_, rows=300)
-    np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model.tilt_(parts), whole, rtol=1e-5, atol=1e-6)
 
 
 # ---------------------------------------------------------------------------------------------- keeping

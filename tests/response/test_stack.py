@@ -8,7 +8,7 @@ from largesse.data import log_from_arrays, simulate
 from largesse.errors import InputError
 from largesse.policy import Policy
 from largesse.records import Array, Levels
-from largesse.response import Boosting, Linear, ResponseModel, Stack
+from largesse.response import SIRE, Boosting, Linear, ResponseModel, Stack
 from largesse.response.kinds import model_from_state
 
 
@@ -29,11 +29,11 @@ def chosen(model: Stack) -> str:
     return name
 
 
-def test_weights_are_shares() -> None:
+def test_weights_are_not_negative_and_near_one_together() -> None:
     model = Stack(models=small()).fit(*data(500, own=0))
     assert model.weights_.shape == (2,)
     assert (model.weights_ >= 0).all()
-    assert model.weights_.sum() == pytest.approx(1)
+    assert 0.5 < model.weights_.sum() < 2.0
     assert [len(member) for member in model.members_] == [5, 5]
 
 
@@ -42,6 +42,46 @@ def test_the_member_that_fits_the_base_is_weighted_up() -> None:
     bent = Stack(models=small()).fit(*data(2000, own=0, curved=1.5))
     assert straight.weights_[0] > 0.7
     assert bent.weights_[1] > 0.7
+
+
+def test_one_member_is_enough_unless_all_together_are_clearly_better() -> None:
+    straight = Stack(models=small()).fit(*data(1000, own=0))
+    assert (straight.weights_ > 0).sum() == 1
+    rng = np.random.default_rng(0)
+    X, level = rng.normal(size=(4000, 12)), rng.integers(0, 4, 4000)
+    lines, product = (
+        X[:, :10].sum(axis=1),
+        X[:, 10] * X[:, 11],
+    )  # the ones are what trees miss, the other what lines miss
+    score = 0.5 * lines + 2.0 * product - 0.6 + 0.4 * level
+    response = (rng.random(4000) < 1 / (1 + np.exp(-score))).astype(float)
+    both = Stack(models=[Linear(penalty=0.01), Boosting(rounds=30)]).fit(X, level, response)
+    assert (both.weights_ > 0.05).all()
+
+
+def test_a_member_that_shrinks_itself_is_taken_whole_or_not_at_all() -> None:
+    X, level, response = data(600, own=1)
+    tiny = SIRE(kappa=0.0, shrinkage=0.01, width=8, rate=0.03, batch=64, epochs=10, members=1)
+    model = Stack(models=[Linear(penalty=0.01), tiny]).fit(X, level, response)
+    assert [choice.name for choice in model.choices_] == ["common steps", "SIRE × 1"]
+
+
+def test_the_usual_members_are_found_without_asking() -> None:
+    assert [type(member).__name__ for member in Stack()._usual()] == ["Additive", "Boosting", "SIRE"]
+
+
+def test_the_mean_curve_lies_between_its_ends() -> None:
+    X, level, response = data(800, own=0)
+    model = Stack(models=small()).fit(X, level, response)
+    ends = model.mean_interval(X)
+    assert ends is not None
+    mean = model.predict(X).mean(axis=0)
+    assert (ends[0] < mean + 1e-3).all()
+    assert (mean - 1e-3 < ends[1]).all()
+    wide = model.mean_interval(X, level=0.99)
+    assert wide is not None
+    assert (wide[1] - wide[0] > ends[1] - ends[0]).all()
+    assert model.mean_interval(X[:0]) is None
 
 
 def test_common_steps_are_kept_for_a_log_without_differences() -> None:

@@ -86,12 +86,13 @@ def test_groups_give_the_same_as_all_at_once(monkeypatch: pytest.MonkeyPatch) ->
     apart = train(*data(), grid(), SHAPE, SMALL, told.append)
     assert_close(together, apart)
     assert told == sorted(told)
-    assert {0.0, 1 / 3, 2 / 3} <= set(told)  # three groups
+    assert len(told) >= 3  # three groups
+    assert told[-1] == 1.0
 
 
 def test_a_grid_with_many_rows_is_cut_into_groups() -> None:
     many = grid(2, stop=np.zeros((2, 10_000_000), np.int8), stop_weight=np.zeros((2, 0)))
-    assert training._models_at_once(SHAPE, grid()) > 1000
+    assert training._models_at_once(SHAPE, grid()) == training.TOGETHER  # on a CPU
     assert training._models_at_once(SHAPE, many) == 1
 
 
@@ -172,7 +173,9 @@ def test_training_lowers_the_loss(optimiser: str) -> None:
 
 def test_balance_makes_the_representation_forget_the_level() -> None:
     X, place, _ = data()
-    found = train(*data(), grid(kappa=np.array([0.0, 3.0, 30.0]), penalty=np.zeros(3), seed=np.zeros(3)), SHAPE, WHOLE)
+    found = train(
+        *data(), grid(kappa=np.array([0.0, 3.0, 30.0]), penalty=np.zeros(3), seed=np.zeros(3, int)), SHAPE, WHOLE
+    )
     hsic = []
     for m in range(3):
         params = {name: jnp.asarray(value[m]) for name, value in found.params.items()}
@@ -183,13 +186,13 @@ def test_balance_makes_the_representation_forget_the_level() -> None:
 
 
 def test_a_penalty_holds_increments_together() -> None:
-    found = train(*data(), grid(penalty=np.array([0.0, 1.0, 100.0]), seed=np.zeros(3)), SHAPE, SMALL)
+    found = train(*data(), grid(penalty=np.array([0.0, 1.0, 100.0]), seed=np.zeros(3, int)), SHAPE, SMALL)
     spread = np.diff(scores(found), axis=2).std(axis=1).mean(axis=1)
     assert spread[0] > spread[1] > spread[2]
 
 
 def test_a_penalty_behind_a_closed_gate_does_nothing() -> None:
-    shut = grid(gate=np.zeros(3, np.float32), seed=np.zeros(3), penalty=np.array([0.0, 1.0, 100.0]))
+    shut = grid(gate=np.zeros(3, np.float32), seed=np.zeros(3, int), penalty=np.array([0.0, 1.0, 100.0]))
     found = train(*data(), shut, SHAPE, SMALL)
     for value in found.params.values():
         np.testing.assert_allclose(value, np.broadcast_to(value[:1], value.shape), atol=1e-5)

@@ -208,7 +208,12 @@ def curve_section(numbers: Numbers, units: Units) -> dict[str, Any]:
         )
         words = {"detail": _level_cost(numbers, units, level), "sub": style.interval(row)}
         shown.append(Row(row["name"], curve_strip(across, row, label), style.text(row["value"]), **words))
-    return {"rows": shown, "ticks": tick_strip(across, units.response(across.ticks, across.step, digits=1, short=True))}
+    reach = any(finite(row["model_low"]) is not None for row in rows)
+    return {
+        "rows": shown,
+        "reach": reach,
+        "ticks": tick_strip(across, units.response(across.ticks, across.step, digits=1, short=True)),
+    }
 
 
 def who_section(numbers: Numbers, units: Units) -> dict[str, Any]:

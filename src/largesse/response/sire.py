@@ -261,11 +261,12 @@ class _Balanced(ResponseModel):
 
         self.bounded_, self.scale_, self.kappa_ = bool(facts["bounded"]), tuple(facts["scale"]), float(facts["kappa"])
         self.penalty_, self.gate_ = float(facts["penalty"]), np.asarray(facts["gate"], dtype=np.float32)
-        self.parts_ = int(facts["parts"])
+        self.parts_ = int(facts.get("parts", len(self.gate_)))
         if self.parts_ < 1 or len(self.gate_) % self.parts_:
             raise ValueError(f"{len(self.gate_)} models of {self.parts_} folds")
         self.correction_, self.params_ = recall_correction(facts.get("correction"), arrays)
-        self.spread_, self.tilt_ = float(facts["spread"]), Tilt(*(float(number) for number in facts["tilt"]))
+        self.spread_ = float(facts.get("spread", 1.0))
+        self.tilt_ = Tilt(*(float(number) for number in facts.get("tilt", (1.0, 0.0))))
         self.network_ = Shape(
             len(self.encoder_.names),
             self.levels_,

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import jax
@@ -93,15 +94,18 @@ def train(
     )
     size = _models_at_once(shape, grid)
     groups = [grid.part(slice(first, first + size)) for first in range(0, len(grid), size)]
-    done = np.zeros(len(groups))
+    done, turn = np.zeros(len(groups)), Lock()
 
     def trained(i: int) -> tuple[Any, Array, Array]:
         def share(part: float) -> None:
-            done[i] = part
-            if tell:
-                tell(float(done.mean()))
+            with turn:
+                done[i] = part
+                if tell:
+                    tell(float(done.mean()))
 
-        return _train_group(data, groups[i], shape, recipe, share)
+        found = _train_group(data, groups[i], shape, recipe, share)
+        share(1.0)  # models may have stopped before the last epoch
+        return found
 
     # A small network keeps one core busy: on a CPU several groups run side by side.
     with ThreadPoolExecutor(_cores() if jax.default_backend() == "cpu" else 1) as pool:
