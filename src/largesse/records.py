@@ -295,6 +295,17 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
+class Propensities:
+    """With which probability each row's own level was chosen, and how that is known."""
+
+    own: Array  # (n,) as used: none below the floor
+    source: str  # "given" or "estimated"
+    model: str = ""  # what estimated them: "logistic", "boosting" or "shares"
+    clipped: int = 0  # rows that were raised to the floor
+    clipped_weight: float = 0.0  # share of all weight 1 / propensity that raising them took away
+
+
+@dataclass(frozen=True, eq=False)
 class Scores:
     """What a log says about every row and level, made without letting a row judge itself (cross-fitting).
 
@@ -315,6 +326,7 @@ class Scores:
     cluster: Array | None
     propensity_source: str  # "given" or "estimated"
     clipped: int = 0  # rows whose estimated propensity was raised to the floor
+    clipped_weight: float = 0.0  # share of all weight that raising them took away
 
 
 @dataclass(frozen=True)
@@ -358,6 +370,11 @@ class Evaluation:
     promise: float | None = None  # the model's own prediction for the same policy: usually too good
     references: tuple[Reference, ...] = ()
     warnings: tuple[Finding, ...] = ()
+    uniform: tuple[Reference, ...] = ()  # every level given to everybody, and by how much the policy is better
+    per_spend: Estimate | None = None  # value per unit spent
+    gain_per_spend: Estimate | None = None  # gain over the cheapest level for all, per unit spent more
+    clipped_weight: float = 0.0  # share of all weight that raising propensities to the floor took away
+    interval: str = "influence"  # where the intervals of value and spend come from: "influence" or "bootstrap"
 
     def __repr__(self) -> str:
         low, high = self.value_interval
