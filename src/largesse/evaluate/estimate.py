@@ -26,11 +26,12 @@ def mean_estimate(values: Array, weight: Array | None = None, cluster: Array | N
     if units < 2:
         return Estimate(mean, float("nan"), float("nan"), float("nan"))
     se = float(np.sqrt(units / (units - 1) * (parts @ parts)) / whole)
-    reach = _t_quantile(units - 1) * se
+    reach = t_quantile(units - 1) * se
     return Estimate(mean, se, mean - reach, mean + reach)
 
 
-def _t_quantile(freedom: int) -> float:
+def t_quantile(freedom: float, coverage: float = COVERAGE) -> float:
+    """Return how many standard errors an interval reaches with so many degrees of freedom."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, 0.5 + COVERAGE / 2))
+    return float(stdtrit(freedom, 0.5 + coverage / 2))

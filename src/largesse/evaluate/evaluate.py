@@ -142,9 +142,7 @@ def _scored(
     return crossfit(log, None, folds=folds, seed=seed, tell=tell), chances, {}
 
 
-def _of_policy(
-    log: Log, policy: Any, folds: int, seed: int, tell: Tell | None
-) -> tuple[Scores, Array, dict[str, Any]]:
+def _of_policy(log: Log, policy: Any, folds: int, seed: int, tell: Tell | None) -> tuple[Scores, Array, dict[str, Any]]:
     if len(policy.levels) != len(log.levels):
         got = f"the policy chooses among {len(policy.levels)} levels, the log has {len(log.levels)}"
         refuse("evaluate", [Problem(got, "a policy can be judged only by a log of the same levels")])

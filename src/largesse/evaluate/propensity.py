@@ -25,7 +25,7 @@ STRENGTHS = (0.01, 0.03, 0.1, 1.0)  # of the features: inverses of the ridge pen
 CHOOSING_ROWS = 10_000  # more rows do not make the choice of a strength better, only slower
 CHOOSING_FOLDS = 3
 FITTING_ROWS = 200_000  # a propensity model learns nothing from further rows that its folds do not already show
-TREE_ROWS = 1_000  # below this, trees on several levels only learn noise
+TREE_ROWS = 500  # per level; with fewer, trees only learn noise
 LOGGER_ROWS = 200  # a logging policy with fewer rows is learnt together with the others
 
 Fit: TypeAlias = Callable[[Array, Array, Array, Array, int], Array]  # X, level, weight, asked, K → chances (m, K)
@@ -111,7 +111,7 @@ def _chosen(log: Log, target: Array, weight: Array, K: int, rows: Array, seed: i
     best = int(np.argmin(losses @ weight))
     worse = [mean_estimate(row - losses[best], weight) for row in losses]
     strength = max(s for s, e in zip(STRENGTHS, worse, strict=True) if e.estimate <= e.se or s == STRENGTHS[best])
-    if len(rows) >= TREE_ROWS and _trees_win(X, target, weight, K, fold, losses[best]):
+    if len(rows) >= TREE_ROWS * K and _trees_win(X, target, weight, K, fold, losses[best]):
         return "boosting", _trees
     return "logistic", _logistic(strength)
 
@@ -155,7 +155,10 @@ def _logistic(strength: float) -> Fit:
 def _trees(X: Array, target: Array, weight: Array, asked: Array, K: int) -> Array:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    model = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.1, max_leaf_nodes=8, random_state=0)
+    # Bins of weighted rows are slow to find, and propensities need no fine ones.
+    model = HistGradientBoostingClassifier(
+        max_iter=60, learning_rate=0.1, max_leaf_nodes=8, max_bins=32, early_stopping=False, random_state=0
+    )
     return _fitted(model, X, target, weight, asked, K)
 
 
@@ -167,7 +170,7 @@ def _fitted(model: Any, X: Array, target: Array, weight: Array, asked: Array, K:
         return _shares(X, target, weight, asked, K)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X, target, sample_weight=weight)
+        model.fit(X, target, sample_weight=None if np.ptp(weight) == 0 else weight)
     chances = np.zeros((len(asked), K))
     chances[:, model.classes_] = model.predict_proba(asked)
     return chances

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.allocate import allocate, steps
+from largesse.allocate import allocate
 from largesse.errors import BudgetError
 from largesse.evaluate.bootstrap import bootstrap
 from largesse.evaluate.estimate import mean_estimate
@@ -94,20 +94,35 @@ def everyone(scores: Scores, level: int) -> Array:
 
 
 def learnt_levels(scores: Scores, budget: float) -> Array:
-    """Return the levels (n,) that policies learnt on the other folds give each row at an average budget.
+    """Return the levels (n,) that policies learnt on the other folds give each row at an average budget."""
+    return learnt_plan(scores, budget)[0]
+
+
+def learnt_plan(scores: Scores, budget: float) -> tuple[Array, Array]:
+    """Return the levels (n,) that policies learnt on the other folds give each row, and the price of each fold.
 
     Each fold is planned for like a fresh set of customers: curves from models that never saw it, price from those
     curves. A row of weight two is planned for like two customers.
     """
-    levels = np.empty(len(scores.level), dtype=np.int64)
+    levels, prices = np.empty(len(scores.level), dtype=np.int64), []
     for f in np.unique(scores.fold):
         rows = scores.fold == f
+        curves, costs = weighted(scores, rows)
         try:
-            levels[rows] = allocate(*weighted(scores, rows), budget).levels
+            plan = allocate(curves, costs, budget)
+            levels[rows] = plan.levels
+            prices.append(plan.price)
         except BudgetError:
             allocate(*weighted(scores, np.arange(len(levels))), budget)  # refuses a budget too small for the whole log
-            levels[rows] = steps(*weighted(scores, rows)).start  # this part alone is dear: its cheapest plan
-    return levels
+            levels[rows] = _cheapest(curves, costs)  # this part alone is dear: its cheapest plan
+            prices.append(np.inf)
+    return levels, np.array(prices)
+
+
+def _cheapest(curves: Array, costs: Array) -> Array:
+    """Return the level (n,) with the least cost, the best of those that tie."""
+    least = costs <= costs.min(axis=1, keepdims=True)
+    return np.argmax(np.where(least, curves, -np.inf), axis=1)
 
 
 def weighted(scores: Scores, rows: Array) -> tuple[Array, Array]:
@@ -153,19 +168,21 @@ def uniform_references(scores: Scores, policy: Array, levels: Levels, estimator:
 
 
 def best_mix(scores: Scores, spend: float) -> Array:
-    """Return the chances (K,), the same for everybody, with the largest value at an average spend."""
+    """Return the chances (K,), the same for everybody, with the largest value at an average spend.
+
+    Two levels are enough: one that costs no more, and one that costs no less.
+    """
     weight = scores.weight / scores.weight.sum()
     value, cost = weight @ scores.gamma, np.maximum(weight @ scores.costs, 0.0)
-    path = steps(value[None, :], cost[None, :])
-    mix = np.zeros(len(value))
-    at, left = int(path.start[0]), spend - path.base_cost
-    for level, extra in zip(path.level, path.cost, strict=True):
-        if extra > left:
-            share = max(left, 0.0) / extra
-            mix[at], mix[level] = 1.0 - share, share
-            return mix
-        at, left = int(level), left - extra
-    mix[at] = 1.0
+    within = np.flatnonzero(cost <= spend * (1 + 1e-12))
+    best = int(within[np.argmax(value[within])]) if len(within) else int(np.argmin(cost))
+    most, mix = float(value[best]) if len(within) else np.inf, np.eye(len(value))[best]
+    for a in within:
+        for b in np.flatnonzero(cost > spend * (1 + 1e-12)):
+            share = (spend - cost[a]) / (cost[b] - cost[a])
+            worth = (1 - share) * value[a] + share * value[b]
+            if worth > most + 1e-12 * abs(most):
+                most, mix = float(worth), (1 - share) * np.eye(len(value))[a] + share * np.eye(len(value))[b]
     return mix
 
 
