@@ -21,8 +21,19 @@ from largesse.data import Campaign, read_campaign, read_customers, read_log
 from largesse.data.campaign import BUDGET_RULE
 from largesse.data.write import atomic_file, atomic_folder
 from largesse.errors import InputError, Problem, nearest, refuse
-from largesse.evaluate import crossfit, evaluate_scores, frontier_band, learnt_levels, overlap, uniform_values
+from largesse.evaluate import (
+    crossfit,
+    doctor,
+    estimates,
+    evaluate_scores,
+    frontier_band,
+    learnt_levels,
+    qini,
+    uniform_values,
+)
 from largesse.evaluate.band import usual_budgets
+from largesse.evaluate.estimators import judged_value
+from largesse.evaluate.scores import used_propensities
 from largesse.policy import Policy
 from largesse.records import Array, Choice, Customers, Log, Plan
 from largesse.report import render
@@ -329,9 +340,10 @@ def _judge_into(folder: Path, campaign: Campaign, log: Log, budget: float, tell:
     result = evaluate_scores(log, scores, levels, budget=budget, promise=promise)
     band = frontier_band(scores, usual_budgets(scores, budget))
     means = scores.weight @ scores.curves / scores.weight.sum()
-    part = evaluation_part(
-        log, result, band, uniform_values(scores), means, overlap(log, scores.propensity, campaign.seed)
-    )
+    ways = estimates(judged_value(scores, levels), log.cluster)
+    tell("examining the log", 0.0)
+    found = doctor(log, seed=campaign.seed, chances=used_propensities(scores))
+    part = evaluation_part(log, result, band, uniform_values(scores), means, found, qini(scores), ways)
     _write_json(folder / EVALUATION_JSON, part)
     _write_table(folder / FRONTIER, _frontier_table(part["frontier"]))
 

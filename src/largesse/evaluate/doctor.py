@@ -34,15 +34,17 @@ SHOWN_ROWS = 5
 ONE_ROW = 0.02  # share of all weight on a single row that makes it worth looking at
 
 
-def doctor(log: Log, *, folds: int = 5, seed: int = 0) -> Checkup:
+def doctor(log: Log, *, folds: int = 5, seed: int = 0, chances: Propensities | None = None) -> Checkup:
     """Examine a log: overlap, balance, whether levels were drawn by lot, the raw curve, leaks and heavy rows.
+
+    `chances` spares estimating propensities that are there already.
 
     >>> from largesse.data import simulate
     >>> found = doctor(simulate("averaged", n=1000, seed=1, mix=1.0).log)
     >>> found.randomised, found.answer
     (True, 'fine')
     """
-    chances = propensities(log, cut(log, folds, seed), seed)
+    chances = propensities(log, cut(log, folds, seed), seed) if chances is None else chances
     seen = overlap(log, chances.own, seed)
     X = Encoder().fit_transform(log.features, log.level, discrete=True, seed=seed)
     lots = dependence(X, log.level, log.cluster, seed=seed)

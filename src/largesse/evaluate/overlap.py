@@ -48,6 +48,8 @@ def _balance(log: Log, weight: Array, inverse: Array, seed: int) -> tuple[tuple[
     encoder = Encoder()
     X = encoder.fit_transform(log.features, log.level, discrete=True, seed=seed).astype(np.float64)
     columns = np.stack([_differences(X, log.level, len(log.levels), w, weight) for w in (weight, inverse)])
+    if not encoder.features:
+        return (), np.zeros((2, 0, len(log.levels)))
     sources = np.array(encoder.sources)
     # A feature of several columns is shown by the one that differs most at each level.
     both = np.stack([_worst(columns[:, sources == name]) for name in encoder.features], axis=1)

@@ -76,6 +76,11 @@ def scores(log: Log, curves: Array, fold: Array, chances: Propensities) -> Score
     )
 
 
+def used_propensities(made: Scores) -> Propensities:
+    """Return the propensities that scores were made with."""
+    return Propensities(made.propensity, made.propensity_source, "", made.clipped, made.clipped_weight)
+
+
 def fresh(model: Any) -> Any:
     """Return an unfitted copy of a model, its nested models copied too (what scikit-learn's `clone` does)."""
     parameters = {
