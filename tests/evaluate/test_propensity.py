@@ -5,7 +5,7 @@ import pytest
 
 from largesse.data import log_from_arrays, simulate
 from largesse.evaluate import crossfit, folds, propensities
-from largesse.evaluate.propensity import FLOOR
+from largesse.evaluate.propensity import FLOOR, estimated_chances
 
 
 def test_given_propensities_are_used_as_they_are() -> None:
@@ -105,10 +105,21 @@ def test_held_out_log_odds_are_stretched_back() -> None:
     slopes = []
     for seed in range(4):
         sim = simulate("confounded", n=2000, seed=seed, mix=0.2)
-        found = propensities(replace(sim.log, propensity=None), folds(sim.log, 5)).own
-        own, true = np.log(found), np.log(sim.propensity)
+        chances, _ = estimated_chances(replace(sim.log, propensity=None), folds(sim.log, 5))
+        own, true = np.log(chances[np.arange(2000), sim.level]), np.log(sim.propensity)
         slopes.append(np.polyfit(own, true, 1)[0])
-    assert 0.8 < np.mean(slopes) < 1.15
+    assert 0.85 < np.mean(slopes) < 1.15
+
+
+def test_weighted_rows_of_every_level_look_like_all_rows() -> None:
+    sim = simulate("confounded", n=2000, seed=1, mix=0.2)
+    log = replace(sim.log, propensity=None)
+    found = propensities(log, folds(log, 5)).own
+    scaled = (sim.features - sim.features.mean(axis=0)) / sim.features.std(axis=0)
+    for k in range(5):
+        own = sim.level == k
+        assert (1 / found[own]).sum() / 2000 == pytest.approx(1, abs=0.01)
+        assert np.abs(np.average(scaled[own], axis=0, weights=1 / found[own])).max() < 0.03
 
 
 def test_several_logging_policies_are_mixed() -> None:

@@ -2,9 +2,10 @@
 
 The estimate is cross-fitted: a multinomial logistic regression, or boosted trees where held-out rows clearly prefer
 them. It is then calibrated: held-out log-odds are shrunk ones, and what shrinking takes from a propensity stays in the
-comparison as confounding, so a second regression on the log-odds of all rows gives it back. Several logging policies are
-learnt apart and mixed: a row's propensity is then that of its level under whichever policy might have met it. Nothing is
-clipped silently: how many rows were raised to the floor, and how much weight that took, comes back with the numbers.
+comparison as confounding, so a second regression on the log-odds of all rows gives it back, and `balance` removes what
+features still differ by. Several logging policies are learnt apart and mixed: a row's propensity is then that of its
+level under whichever policy might have met it. Nothing is clipped silently: how many rows were raised to the floor, and
+how much weight that took, comes back with the numbers.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from largesse.data import Encoder
 from largesse.data.threads import one_thread
+from largesse.evaluate.balance import balanced
 from largesse.evaluate.estimate import mean_estimate
 from largesse.records import Array, Log, Propensities
 
@@ -35,10 +37,12 @@ def propensities(log: Log, fold: Array, seed: int = 0) -> Propensities:
     """Return the propensities of the logged levels; `fold` (n,) says which rows are predicted together."""
     if log.propensity is not None:
         return Propensities(log.propensity, "given")
+    weight = np.ones(len(log)) if log.weight is None else log.weight
     with one_thread():
         chances, model = estimated_chances(log, fold, seed)
-    found = chances[np.arange(len(log)), log.level]
-    return _raised(found, np.ones(len(log)) if log.weight is None else log.weight, model)
+        X = Encoder().fit_transform(log.features, log.level, discrete=True, seed=seed).astype(np.float64)
+        found = balanced(chances[np.arange(len(log)), log.level], X, log.level, weight, seed)
+    return _raised(found, weight, model)
 
 
 def estimated_chances(log: Log, fold: Array, seed: int = 0) -> tuple[Array, str]:
@@ -180,10 +184,10 @@ def _fitted(model: Any, X: Array, target: Array, weight: Array, asked: Array, K:
 
 
 def _calibrated(chances: Array, target: Array, weight: Array | None, taught: Array | None = None) -> Array:
-    """Return chances (n, K) after a regression of the target on their own log-odds: few parameters, all rows.
+    """Return chances (n, K) after a regression of the target on their own log-odds and these squared: all rows.
 
-    Rows teach their own calibration. It learns K numbers per level, from levels and not from responses, so no row
-    judges itself by it.
+    Rows teach their own calibration. It learns few numbers, from levels and not from responses, so no row judges itself
+    by it.
     """
     taught = np.ones(len(target), dtype=bool) if taught is None else taught
     present, rows = np.unique(target[taught], return_inverse=True)
@@ -191,6 +195,7 @@ def _calibrated(chances: Array, target: Array, weight: Array | None, taught: Arr
     odds -= odds.mean(axis=1, keepdims=True)
     spread = odds[taught].std(axis=0)
     odds = (odds - odds[taught].mean(axis=0))[:, spread > 1e-6] / spread[spread > 1e-6]
+    odds = np.column_stack([odds, odds**2])
     if odds.shape[1] == 0 or len(present) < 2 or taught.sum() < 50 * len(present):
         return chances
     own = np.ones(int(taught.sum())) if weight is None else weight[taught] / weight[taught].mean()
