@@ -12,6 +12,7 @@ from largesse.data import simulate as simulate
 from largesse.evaluate import compare as compare
 from largesse.evaluate import doctor as doctor
 from largesse.evaluate import evaluate as evaluate
+from largesse.evaluate import evaluate_doses as evaluate_doses
 from largesse.policy import Policy as Policy
 from largesse.records import Levels as Levels
 from largesse.response import IRE as IRE

@@ -387,6 +387,19 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class DoseEvaluation:
+    """What a policy of continuous doses will bring and cost, judged from a log of doses."""
+
+    value: Estimate
+    spend: Estimate
+    bandwidth: float  # half-width of the kernel, in units of the dose
+    effective: float  # rows near enough to the policy's doses, in effect
+    density: str  # "given" or "estimated"
+    rows: int
+    warnings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
 class FrontierPoint:
     """What a policy learnt for one budget really brings and costs (cross-fitted), beside what its model promises."""
 

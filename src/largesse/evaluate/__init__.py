@@ -22,6 +22,7 @@ from largesse.evaluate.evaluate import evaluate as evaluate
 from largesse.evaluate.evaluate import evaluate_scores as evaluate_scores
 from largesse.evaluate.findings import findings as findings
 from largesse.evaluate.folds import folds as folds
+from largesse.evaluate.kernel import evaluate_doses as evaluate_doses
 from largesse.evaluate.leaks import leaks as leaks
 from largesse.evaluate.outcome import StepFit as StepFit
 from largesse.evaluate.outcome import fit_steps as fit_steps
