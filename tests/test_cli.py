@@ -25,7 +25,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 def test_help_names_every_verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "--help") == 0
     shown = capsys.readouterr().out
-    for verb in ("demo", "init", "run", "fit", "plan", "evaluate", "report"):
+    for verb in ("demo", "init", "run", "fit", "plan", "evaluate", "report", "doctor"):
         assert verb in shown
 
 
@@ -109,3 +109,33 @@ def test_the_demo_says_what_it_found_within_a_minute(tmp_path: Path) -> None:
     shown = json.loads(done.stdout)
     assert shown["customers"] == 2825
     assert 0.7 < shown["answer"]["value"]["estimate"] < 0.95
+
+
+def test_doctor_examines_a_campaign_a_named_table_and_a_bare_one(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = shop / "checkup.html"
+    assert call(monkeypatch, "doctor", str(shop / "campaign.toml"), "--out", str(page)) == 0
+    shown = capsys.readouterr().out
+    assert "drawn by lot" in shown
+    assert "leaks" in shown
+    assert "<h1>" in page.read_text(encoding="utf-8")
+    log = str(shop / "log.parquet")
+    assert call(monkeypatch, "doctor", log, "--level", "coupon", "--response", "bought", "--costs", "0,5,10") == 0
+    assert "drawn by lot" in capsys.readouterr().out
+    assert call(monkeypatch, "doctor", log, "--json") == 0
+    guessed = json.loads(capsys.readouterr().out)
+    assert guessed["answer"] in ("fine", "careful", "no")
+    assert "Columns were guessed" in guessed["notes"][0]
+
+
+def test_doctor_asks_for_the_levels_it_needs(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "doctor", "log.parquet", "--level", "a", "--response", "b") == 2
+    assert "--costs" in capsys.readouterr().err
+
+
+def test_unknown_experiments_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(monkeypatch, "experiment", "covrage") == 2
+    assert "did you mean 'coverage'" in capsys.readouterr().err

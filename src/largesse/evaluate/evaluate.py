@@ -86,7 +86,10 @@ def compare(
     """
     _check(estimator, INTERVALS[0])
     scores, chances, _ = _scored(log, policy, budget, folds, seed, None)
-    others, against, _ = _scored(log, other, budget, folds, seed, None)
+    if hasattr(policy, "predict") or hasattr(policy, "decide") or hasattr(other, "predict") or hasattr(other, "decide"):
+        others, against, _ = _scored(log, other, budget, folds, seed, None)
+    else:  # neither brings a model: the same curves serve both
+        others, against = scores, _checked_policy(other, log)
     return difference(scores, chances, against, estimator, others)
 
 
