@@ -438,8 +438,8 @@ def _checkup(shown: dict[str, Any], out: Path | None) -> None:
         table.add_row(mark, Text(verdict["about"]), Text(verdict["text"]))
     console.print(table)
     levels = Table(box=None, pad_edge=False, padding=(0, 3, 0, 2))
-    for name in ("level", "rows", "effective", "smallest propensity", "mean (weighted)", "95 % interval"):
-        levels.add_column(name, justify="left" if name in ("level", "95 % interval") else "right")
+    for name in ("level", "rows", "effective", "least ρ", "mean", "95 % interval"):
+        levels.add_column(name, justify="left" if name in ("level", "95 % interval") else "right", no_wrap=True)
     for row, seen in zip(shown["curve"], shown["overlap"], strict=True):
         style = units.response([row["value"], row["low"], row["high"]], (row["high"] - row["low"]) / 2 or None)
         levels.add_row(

@@ -89,7 +89,7 @@ def test_influence_predicts_what_leaving_a_row_out_does(name: str) -> None:
     scores = policy_influence(rows, name)
     for i in (3, 77, 500):
         rest = np.arange(2000) != i
-        part = Judged(*(values[rest] for values in (rows.direct, rows.ratio, rows.residual, rows.outcome, rows.weight)))
+        part = Judged(*(values[rest] for values in (rows.direct, rows.ratio, rows.residual, rows.outcome)))
         assert estimates(part)[name].estimate - whole == pytest.approx(-(scores[i] - whole) / 1999, rel=0.02, abs=1e-7)
 
 

@@ -19,9 +19,17 @@ PARTS = (94, 95, 46, 16, 4, 1)  # of 256: how often 0, 1, … 5
 
 
 def bootstrap(
-    terms: Terms, weight: Array, cluster: Array | None = None, *, replicates: int = REPLICATES, seed: int = 0
+    terms: Terms,
+    weight: Array | None = None,
+    cluster: Array | None = None,
+    *,
+    replicates: int = REPLICATES,
+    seed: int = 0,
 ) -> Estimate:
     """Return an estimate with the standard deviation of its replicates and their middle 95 %."""
+    first = terms.plain if terms.plain is not None else terms.top
+    assert first is not None
+    weight = np.ones(len(first)) if weight is None else weight
     sums = cluster_sums([terms.plain, terms.top, terms.bottom], weight, cluster)
     found = _combined(sums.sum(axis=0)[None])[0]
     replicated = _combined(resampled(sums, replicates, seed))

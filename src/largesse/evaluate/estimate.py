@@ -15,10 +15,11 @@ def mean_estimate(values: Array, weight: Array | None = None, cluster: Array | N
     >>> mean_estimate(np.array([1.0, 2.0, 3.0, 4.0])).estimate
     2.5
     """
-    weight = np.ones(len(values)) if weight is None else weight
-    whole = weight.sum()
-    mean = float(weight @ values / whole)
-    parts: Array = weight * (values - mean)  # influence of every row on the mean, times its weight
+    whole = float(len(values)) if weight is None else float(weight.sum())
+    mean = float(values.sum() if weight is None else weight @ values) / whole
+    parts: Array = values - mean  # influence of every row on the mean, times its weight
+    if weight is not None:
+        parts *= weight
     if cluster is not None:
         _, own = np.unique(cluster, return_inverse=True)  # part of a log need not have every cluster
         parts = np.bincount(own, weights=parts)

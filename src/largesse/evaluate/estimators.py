@@ -28,8 +28,8 @@ import numpy as np
 from largesse.evaluate.estimate import mean_estimate
 from largesse.records import Array, Estimate, Scores
 
-CHOOSING_ROWS = 50_000  # a constant needs no more rows to be chosen well
-CONSTANTS = 12
+CHOOSING_ROWS = 20_000  # a constant needs no more rows to be chosen well
+CONSTANTS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Judged:
     ratio: Array  # (n,) the policy's chance of the logged level / the log's
     residual: Array  # (n,) outcome − curve at the logged level
     outcome: Array  # (n,)
-    weight: Array  # (n,)
+    weight: Array | None = None  # (n,); None: all alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ def judged(
     else:
         direct, ratio = np.einsum("nk,nk->n", policy, curves), policy[rows, level] / propensity
     np.subtract(outcome, own, out=own)
-    return Judged(direct, ratio, own, outcome, np.ones(len(level)) if weight is None else weight)
+    return Judged(direct, ratio, own, outcome, weight)
 
 
 def judged_value(scores: Scores, policy: Array) -> Judged:
@@ -129,15 +129,14 @@ ESTIMATORS: dict[str, Callable[[Judged], Terms]] = {
 }
 
 
-def influence(terms: Terms, weight: Array) -> Array:
+def influence(terms: Terms, weight: Array | None = None) -> Array:
     """Return scores (n,) whose weighted mean is the estimate and whose spread is that of its influence function."""
     if terms.top is None or terms.bottom is None:
         assert terms.plain is not None
         return terms.plain
-    whole = weight.sum()
-    top, bottom = float(weight @ terms.top / whole), float(weight @ terms.bottom / whole)
+    top, bottom = (mean(column, weight) for column in (terms.top, terms.bottom))
     if bottom == 0:  # no row of the log got what the policy would give
-        return np.full(len(weight), np.nan)
+        return np.full(len(terms.top), np.nan)
     ratio = top / bottom
     out: Array = terms.bottom * (-ratio / bottom)
     out += terms.top / bottom
@@ -145,6 +144,11 @@ def influence(terms: Terms, weight: Array) -> Array:
     if terms.plain is not None:
         out += terms.plain
     return out
+
+
+def mean(values: Array, weight: Array | None) -> float:
+    """Return the weighted mean of values (n,)."""
+    return float(values.mean()) if weight is None else float(weight @ values / weight.sum())
 
 
 def policy_influence(rows: Judged, estimator: str) -> Array:
@@ -192,7 +196,8 @@ def chosen_constant(rows: Judged, held: Callable[[Array, float], Array]) -> floa
     n = len(rows.ratio)
     some = slice(None, None, max(n // CHOOSING_ROWS, 1))
     ratio, residual, direct = rows.ratio[some], rows.residual[some], rows.direct[some]
-    weight = rows.weight[some] / rows.weight[some].sum()
+    weight = np.ones(len(ratio)) if rows.weight is None else rows.weight[some]
+    weight = weight / weight.sum()
     best, least = np.inf, _variance(direct + ratio * residual, weight) / n
     for constant in _candidates(ratio, squared=held is _shrunk):
         kept = held(ratio, constant)
@@ -216,5 +221,6 @@ def _candidates(ratio: Array, *, squared: bool) -> Array:
 
 def _variance(values: Array, weight: Array) -> float:
     """Return the weighted variance; weights sum to one."""
-    mean = weight @ values
-    return float(weight @ (values - mean) ** 2)
+    centred = values - weight @ values
+    centred *= centred
+    return float(weight @ centred)

@@ -16,6 +16,7 @@ from largesse.records import Checkup, Log
 
 ROWS = 2000
 LOGS_PER_WORLD = 20
+PLANTED = ("leaky", "thin")
 CASES = {
     "randomised": ("averaged", 1.0),
     "confounded": ("confounded", 0.2),
@@ -32,7 +33,8 @@ def lots(
 ) -> list[dict[str, Any]]:
     """Return one record per case and log: whether the doctor calls it randomised, and its verdicts."""
     kept = Kept(out, ("case", "log"))
-    todo = [(case, log) for log in range(logs) for case in CASES]
+    # What is planted is found or not: every fifth log is enough to see it.
+    todo = [(case, log) for log in range(logs) for case in CASES if case not in PLANTED or log % 5 == 0]
     for done, (case, log) in enumerate(todo):
         tell(f"{case}, log {log}", done / len(todo))
         if (case, log) not in kept.found:
@@ -73,7 +75,7 @@ def table(records: Sequence[dict[str, Any]]) -> str:
     return (
         "\n".join(
             [
-                f"{len(by['randomised'])} logs of {ROWS:,} rows each",
+                f"Logs of {ROWS:,} rows: {', '.join(f'{len(found)} {case}' for case, found in by.items())}.",
                 "",
                 "| log | the doctor says | share of logs |",
                 "|---|---|---:|",
