@@ -55,20 +55,20 @@ def cluster_sums(columns: list[Array | None], weight: Array, cluster: Array | No
 def resampled(sums: Array, replicates: int, seed: int = 0) -> Array:
     """Return the sums (replicates, m) over clusters drawn anew, from sums (clusters, m)."""
     rng = np.random.default_rng(seed)
-    out = np.empty((replicates, sums.shape[1]))
     used = np.flatnonzero(sums.any(axis=0))
-    kept = np.ascontiguousarray(sums[:, used].T)  # a replicate reads each column once, from one end to the other
-    out[:] = 0.0
+    # Only what a draw changes is summed anew: that is small beside the sums themselves, so single precision is enough.
+    kept = np.ascontiguousarray(sums[:, used].T, dtype=np.float32)
+    out = np.tile(sums.sum(axis=0), (replicates, 1))
     for j in range(replicates):
-        out[j, used] = kept @ _draws(len(sums), rng)
+        out[j, used] += kept @ _changes(len(sums), rng)
     return out
 
 
-def _draws(clusters: int, rng: np.random.Generator) -> Array:
-    """Return how often each cluster is drawn, (clusters,)."""
+def _changes(clusters: int, rng: np.random.Generator) -> Array:
+    """Return how often each cluster is drawn, less one, (clusters,)."""
     if clusters <= MANY:
-        return np.bincount(rng.integers(clusters, size=clusters), minlength=clusters).astype(np.float64)
-    return _TIMES[np.frombuffer(rng.bytes(clusters), dtype=np.uint8)]
+        return (np.bincount(rng.integers(clusters, size=clusters), minlength=clusters) - 1).astype(np.float32)
+    return _CHANGES[np.frombuffer(rng.bytes(clusters), dtype=np.uint8)]
 
 
 def _combined(sums: Array) -> Array:
@@ -78,4 +78,4 @@ def _combined(sums: Array) -> Array:
         return plain / whole + np.where(bottom == 0, 0.0, top / bottom)
 
 
-_TIMES = np.repeat(np.arange(len(PARTS), dtype=np.float64), PARTS)
+_CHANGES = np.repeat(np.arange(len(PARTS), dtype=np.float32), PARTS) - 1
