@@ -9,7 +9,10 @@ from largesse.allocate import frontier as frontier
 from largesse.data import read_customers as read_customers
 from largesse.data import read_log as read_log
 from largesse.data import simulate as simulate
+from largesse.evaluate import compare as compare
+from largesse.evaluate import doctor as doctor
 from largesse.evaluate import evaluate as evaluate
+from largesse.evaluate import evaluate_doses as evaluate_doses
 from largesse.policy import Policy as Policy
 from largesse.records import Levels as Levels
 from largesse.response import IRE as IRE

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
+NOT_BY_CHANCE = 0.01  # a p-value below this is not put down to chance
+
 
 @dataclass(frozen=True)
 class Levels:
@@ -295,6 +297,17 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
+class Propensities:
+    """With which probability each row's own level was chosen, and how that is known."""
+
+    own: Array  # (n,) as used: none below the floor
+    source: str  # "given" or "estimated"
+    model: str = ""  # what estimated them: "logistic", "boosting" or "shares"
+    clipped: int = 0  # rows that were raised to the floor
+    clipped_weight: float = 0.0  # share of all weight 1 / propensity that raising them took away
+
+
+@dataclass(frozen=True, eq=False)
 class Scores:
     """What a log says about every row and level, made without letting a row judge itself (cross-fitting).
 
@@ -315,6 +328,7 @@ class Scores:
     cluster: Array | None
     propensity_source: str  # "given" or "estimated"
     clipped: int = 0  # rows whose estimated propensity was raised to the floor
+    clipped_weight: float = 0.0  # share of all weight that raising them took away
 
 
 @dataclass(frozen=True)
@@ -358,6 +372,11 @@ class Evaluation:
     promise: float | None = None  # the model's own prediction for the same policy: usually too good
     references: tuple[Reference, ...] = ()
     warnings: tuple[Finding, ...] = ()
+    uniform: tuple[Reference, ...] = ()  # every level given to everybody, and by how much the policy is better
+    per_spend: Estimate | None = None  # value per unit spent
+    gain_per_spend: Estimate | None = None  # gain over the cheapest level for all, per unit spent more
+    clipped_weight: float = 0.0  # share of all weight that raising propensities to the floor took away
+    interval: str = "influence"  # where the intervals of value and spend come from: "influence" or "bootstrap"
 
     def __repr__(self) -> str:
         low, high = self.value_interval
@@ -365,6 +384,19 @@ class Evaluation:
             f"Evaluation(value={self.value:.4g} [{low:.4g}, {high:.4g}], "
             f"spend={self.spend:.4g} [{self.spend_interval[0]:.4g}, {self.spend_interval[1]:.4g}], {self.rows:,} rows)"
         )
+
+
+@dataclass(frozen=True)
+class DoseEvaluation:
+    """What a policy of continuous doses will bring and cost, judged from a log of doses."""
+
+    value: Estimate
+    spend: Estimate
+    bandwidth: float  # half-width of the kernel, in units of the dose
+    effective: float  # rows near enough to the policy's doses, in effect
+    density: str  # "given" or "estimated"
+    rows: int
+    warnings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -376,6 +408,26 @@ class FrontierPoint:
     spend: Estimate
     promise: float
     price: float
+    band: tuple[float, float] = (float("nan"), float("nan"))  # holds for all budgets together
+
+
+@dataclass(frozen=True)
+class QiniPoint:
+    """What a learnt policy gains over the cheapest plan at one spend, and what the best uniform mix would."""
+
+    budget: float
+    spend: float
+    gain: Estimate
+    uniform: float
+    difference: Estimate  # learnt − uniform at the same spend, paired
+
+
+@dataclass(frozen=True)
+class Qini:
+    """The cost curve: gains at every spend, and the mean difference between learnt and uniform over all spends."""
+
+    points: tuple[QiniPoint, ...]
+    area: Estimate
 
 
 @dataclass(frozen=True)
@@ -404,3 +456,72 @@ class Overlap:
     after: Array = field(default_factory=lambda: np.zeros(0))  # the same after weighting
     edges: Array = field(default_factory=lambda: np.zeros(0))  # histogram of propensities of the logged levels
     counts: Array = field(default_factory=lambda: np.zeros((0, 0)))  # (K, bins)
+    by_level: Array = field(default_factory=lambda: np.zeros((2, 0, 0)))  # (before and after, features, K) signed
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """How clearly levels follow the features: the p-value of their independence, from permutations."""
+
+    p: float
+    times: float  # the linear statistic, in units of what permuted levels show
+    units: int  # rows or clusters that were permuted
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A feature that alone explains most of the response, or of the level."""
+
+    feature: str
+    of: str  # "response" or "level"
+    explained: float  # share of the variance, on held-out rows
+
+
+@dataclass(frozen=True)
+class HeavyRow:
+    """A row that speaks for many others."""
+
+    row: int
+    level: str
+    propensity: float
+    share: float  # of all weight
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One question put to a log, and the answer: fine, careful or no."""
+
+    about: str
+    answer: str
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Checkup:
+    """Can this log answer the question? Verdicts, the most serious first, and the numbers behind them."""
+
+    verdicts: tuple[Verdict, ...]
+    rows: int
+    clusters: int | None
+    labels: tuple[str, ...]
+    propensity: Propensities
+    overlap: Overlap
+    dependence: Dependence
+    raw: tuple[Estimate, ...]  # mean response at each level, as logged
+    weighted: tuple[Estimate, ...]  # the same, rows weighted by 1 / propensity
+    leaks: tuple[Leak, ...]
+    heavy: tuple[HeavyRow, ...]
+
+    @property
+    def answer(self) -> str:
+        """The most serious of the verdicts."""
+        return self.verdicts[0].answer
+
+    @property
+    def randomised(self) -> bool:
+        """Whether levels look as if they were given without regard to the features."""
+        return self.dependence.p >= NOT_BY_CHANCE
+
+    def __repr__(self) -> str:
+        told = "; ".join(f"{v.about}: {v.answer}" for v in self.verdicts)
+        return f"Checkup({self.rows:,} rows, {self.answer}: {told})"

@@ -21,8 +21,20 @@ from largesse.data import Campaign, read_campaign, read_customers, read_log
 from largesse.data.campaign import BUDGET_RULE
 from largesse.data.write import atomic_file, atomic_folder
 from largesse.errors import InputError, Problem, nearest, refuse
-from largesse.evaluate import crossfit, evaluate_scores, frontier_band, learnt_levels, overlap, uniform_values
+from largesse.evaluate import (
+    ESTIMATORS,
+    crossfit,
+    doctor,
+    estimates,
+    evaluate_scores,
+    frontier_band,
+    learnt_levels,
+    qini,
+    uniform_values,
+)
 from largesse.evaluate.band import usual_budgets
+from largesse.evaluate.estimators import judged_value
+from largesse.evaluate.scores import used_propensities
 from largesse.policy import Policy
 from largesse.records import Array, Choice, Customers, Log, Plan
 from largesse.report import render
@@ -33,7 +45,7 @@ from largesse.response import IRE, SIRE, Additive, Boosting, Choose, Linear, Res
 Tell = Callable[[str, float], None]  # what is being done, and how much of it is done (0 to 1)
 
 
-def _silent(_what: str, _done: float) -> None:
+def silent(_what: str, _done: float) -> None:
     """Tell nobody."""
 
 
@@ -52,7 +64,7 @@ MODELS: dict[str, Callable[[int], ResponseModel]] = {
 TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
 
 
-def run(campaign: Campaign, out: str | Path, tell: Tell = _silent, *, table: Any = None) -> dict[str, Any]:
+def run(campaign: Campaign, out: str | Path, tell: Tell = silent, *, table: Any = None) -> dict[str, Any]:
     """Do the whole way and leave a run folder; return the numbers of the report.
 
     With `table`, the log is that table and is kept in the folder too, under the name the campaign gives it.
@@ -73,7 +85,7 @@ def run(campaign: Campaign, out: str | Path, tell: Tell = _silent, *, table: Any
         return _report_into(folder, folder)
 
 
-def fit(campaign: Campaign, out: str | Path, tell: Tell = _silent) -> dict[str, Any]:
+def fit(campaign: Campaign, out: str | Path, tell: Tell = silent) -> dict[str, Any]:
     """Learn from the log and leave a run folder with the policy, still without a price."""
     _check_model(campaign.model)
     tell("reading", 0.0)
@@ -91,7 +103,7 @@ def plan(
     budget: float | None = None,
     total: float | None = None,
     out: str | Path | None = None,
-    tell: Tell = _silent,
+    tell: Tell = silent,
 ) -> dict[str, Any]:
     """Plan for a table of customers with the model of a run folder, at a budget."""
     folder = _run_folder(folder)
@@ -106,17 +118,24 @@ def plan(
 
 
 def judge(
-    folder: str | Path, log: str | None = None, *, budget: float | None = None, tell: Tell = _silent
+    folder: str | Path,
+    log: str | None = None,
+    *,
+    budget: float | None = None,
+    estimator: str = "dr",
+    tell: Tell = silent,
 ) -> dict[str, Any]:
     """Evaluate the campaign's model at a budget on a log, by default the campaign's own."""
     folder = _run_folder(folder)
+    if estimator not in ESTIMATORS:
+        refuse("evaluate", [Problem(f"estimator {estimator!r} is not known", nearest(estimator, ESTIMATORS))])
     campaign = read_campaign(folder)
     if budget is None:
         budget = campaign.budget if campaign.total is None else _planned_average(folder)
     campaign = _with_budget(campaign, budget, None)
     assert campaign.budget is not None
     tell("reading", 0.0)
-    _judge_into(folder, campaign, read(campaign, log), campaign.budget, tell)
+    _judge_into(folder, campaign, read(campaign, log), campaign.budget, tell, estimator)
     return _read_json(folder, EVALUATION_JSON)
 
 
@@ -325,7 +344,7 @@ def _plan_table(made: Plan, customers: Customers, curves: Array, spent: Array, l
     )
 
 
-def _judge_into(folder: Path, campaign: Campaign, log: Log, budget: float, tell: Tell) -> None:
+def _judge_into(folder: Path, campaign: Campaign, log: Log, budget: float, tell: Tell, estimator: str = "dr") -> None:
     model = model_named(campaign.model, campaign.seed)
     scores = crossfit(
         log, model, seed=campaign.seed, tell=lambda done, total: tell("judging it on held-out rows", done / total)
@@ -334,12 +353,14 @@ def _judge_into(folder: Path, campaign: Campaign, log: Log, budget: float, tell:
     levels = learnt_levels(scores, budget)
     own = scores.curves[np.arange(len(log)), levels]
     promise = float(scores.weight @ own / scores.weight.sum())
-    result = evaluate_scores(log, scores, levels, budget=budget, promise=promise)
-    band = frontier_band(scores, usual_budgets(scores, budget))
+    result = evaluate_scores(log, scores, levels, budget=budget, promise=promise, estimator=estimator)
+    band = frontier_band(scores, usual_budgets(scores, budget), estimator)
     means = scores.weight @ scores.curves / scores.weight.sum()
-    part = evaluation_part(
-        log, result, band, uniform_values(scores), means, overlap(log, scores.propensity, campaign.seed)
-    )
+    ways = estimates(judged_value(scores, levels), log.cluster)
+    tell("examining the log", 0.0)
+    found = doctor(log, seed=campaign.seed, chances=used_propensities(scores))
+    gains = qini(scores, estimator=estimator)
+    part = evaluation_part(log, result, band, uniform_values(scores, estimator), means, found, gains, ways)
     _write_json(folder / EVALUATION_JSON, part)
     _write_table(folder / FRONTIER, _frontier_table(part["frontier"]))
 

@@ -16,7 +16,7 @@ from largesse.data import Encoder
 from largesse.evaluate.folds import folds as cut
 from largesse.evaluate.outcome import fit_steps
 from largesse.evaluate.propensity import propensities
-from largesse.records import Array, Log, Scores
+from largesse.records import Array, Log, Propensities, Scores
 
 Tell = Callable[[int, int], None]
 
@@ -39,12 +39,12 @@ def crossfit(log: Log, model: Any = None, *, folds: int = 5, seed: int = 0, tell
         )
     if tell:
         tell(len(parts), len(parts) + 1)
-    return scores(log, curves, fold, *propensities(log, fold, seed))
+    return scores(log, curves, fold, propensities(log, fold, seed))
 
 
-def scores(log: Log, curves: Array, fold: Array, propensity: Array, source: str, clipped: int) -> Scores:
+def scores(log: Log, curves: Array, fold: Array, chances: Propensities) -> Scores:
     """Return the scores of out-of-fold curves (n, K)."""
-    rows = np.arange(len(log))
+    rows, propensity = np.arange(len(log)), chances.own
     gamma = curves.copy()
     gamma[rows, log.level] += (log.response - curves[rows, log.level]) / propensity
     face = log.costs if log.costs is not None else log.levels.common_costs
@@ -70,9 +70,15 @@ def scores(log: Log, curves: Array, fold: Array, propensity: Array, source: str,
         paid=paid,
         weight=weight,
         cluster=log.cluster,
-        propensity_source=source,
-        clipped=clipped,
+        propensity_source=chances.source,
+        clipped=chances.clipped,
+        clipped_weight=chances.clipped_weight,
     )
+
+
+def used_propensities(made: Scores) -> Propensities:
+    """Return the propensities that scores were made with."""
+    return Propensities(made.propensity, made.propensity_source, "", made.clipped, made.clipped_weight)
 
 
 def fresh(model: Any) -> Any:
