@@ -45,11 +45,11 @@ def _fit_predict(train: Log, test: Log, seed: int) -> Array:
     # A strength is weighed against the rows, so weights of another unit must not change it.
     weight = np.ones(len(rows)) if train.weight is None else train.weight[rows] / train.weight.mean()
     with one_thread():
-        strength = _chosen_strength(X[rows], level, weight, len(train.levels))
+        strength = chosen_strength(X[rows], level, weight, len(train.levels))
         return _shares(X[rows], level, weight, strength, encoder.transform(test.features), len(train.levels))
 
 
-def _chosen_strength(X: Array, level: Array, weight: Array, K: int) -> float:
+def chosen_strength(X: Array, level: Array, weight: Array, K: int) -> float:
     """Return the largest strength whose held-out log loss is within one paired standard error of the least.
 
     Where rows cannot tell, the features are trusted more rather than less: what is shrunk away is no longer adjusted for.

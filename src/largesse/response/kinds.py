@@ -45,16 +45,17 @@ def keep_models(models: Sequence[ResponseModel]) -> tuple[list[dict[str, Any]], 
 
 
 def recall_models(
-    states: Sequence[dict[str, Any]], arrays: dict[str, Array], owner: ResponseModel
+    states: Sequence[dict[str, Any]], arrays: dict[str, Array], owner: ResponseModel, levels: int | None = None
 ) -> list[ResponseModel]:
-    """Return the models that `keep_models` kept; their encoder is the owner's."""
+    """Return the models that `keep_models` kept; their encoder is the owner's, and their levels unless a number is given."""
+    levels = owner.levels_ if levels is None else levels
     models = []
     for i, state in enumerate(states):
         own = {name.removeprefix(f"{i}/"): array for name, array in arrays.items() if name.startswith(f"{i}/")}
         whole = {**state, "common": {**state["common"], "encoder": owner.encoder_.state}}
         model = model_from_state(whole, own)
-        if model.levels_ != owner.levels_:
-            raise ValueError(f"a model of {model.levels_} levels within one of {owner.levels_}")
+        if model.levels_ != levels:
+            raise ValueError(f"a model of {model.levels_} levels within one of {levels}")
         model.encoder_ = owner.encoder_
         models.append(model)
     return models
