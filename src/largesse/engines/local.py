@@ -28,7 +28,7 @@ from largesse.records import Array, Choice, Customers, Log, Plan
 from largesse.report import render
 from largesse.report.numbers import evaluation_part, fit_part, numbers, plan_part
 from largesse.report.who import who_gets_what
-from largesse.response import IRE, SIRE, Boosting, Choose, Linear, ResponseModel, Stack
+from largesse.response import BART, GANITE, IRE, SIRE, Boosting, CFRNet, Choose, Linear, ResponseModel, Shrunk, Stack
 
 Tell = Callable[[str, float], None]  # what is being done, and how much of it is done (0 to 1)
 
@@ -45,6 +45,9 @@ MODELS: dict[str, Callable[[int], ResponseModel]] = {
     "boosting": lambda seed: Boosting(seed=seed),
     "sire": lambda seed: SIRE(seed=seed),
     "ire": lambda seed: IRE(seed=seed),
+    "bart": lambda seed: Shrunk(model=BART(seed=seed), seed=seed),
+    "cfrnet": lambda seed: CFRNet(way="shared", seed=seed),
+    "ganite": lambda seed: GANITE(seed=seed),
     "stack": lambda seed: Stack(models=[Linear(seed=seed), Boosting(seed=seed), SIRE(seed=seed)], seed=seed),
 }
 TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")

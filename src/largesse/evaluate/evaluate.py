@@ -33,7 +33,7 @@ def evaluate(
     log
         What was done and what happened.
     policy
-        A `Policy`; levels (n,) or probabilities (n, K) for the log's rows; or, with `budget`, a response model: then
+        A `Policy` or a `BanditNet`; levels (n,) or probabilities (n, K) for the log's rows; or, with `budget`, a response model: then
         the policy is learnt on this log and judged only on rows that did not train it.
     budget
         Average cost per customer, with a model.
@@ -50,6 +50,8 @@ def evaluate(
     (2.0, True)
     """
     _check(estimator)
+    if hasattr(policy, "chances"):  # a policy that has no response model, such as BanditNet
+        policy = policy.chances(log)
     if hasattr(policy, "decide"):
         return _of_policy(log, policy, folds, seed, tell)
     if hasattr(policy, "predict"):

@@ -123,7 +123,9 @@ class BART(ResponseModel):
 
     def _columns(self, X: Array) -> Array:
         """Return the features (n, p), with the estimated propensities beside them if they are asked for."""
-        return X if self.logging_ is None else np.column_stack([X, _softmax(X @ self.logging_[:-1] + self.logging_[-1])])
+        return (
+            X if self.logging_ is None else np.column_stack([X, _softmax(X @ self.logging_[:-1] + self.logging_[-1])])
+        )
 
     def _problems(self, log: Log) -> list[Problem]:
         wrong = [

@@ -109,8 +109,10 @@ def objective(net: Net, recipe: Recipe, params: Params, batch: tuple[jax.Array, 
 
 @functools.lru_cache(maxsize=32)
 def parts(net: Net, recipe: Recipe) -> Parts:
-    """Return what a model does. `data`: features, level, response. `mine`: rows, their weights, held-out rows and theirs,
-    the levels (K,) that the heads stand for, sample weights (K,), α.
+    """Return what a model does.
+
+    `data`: features, level, response. `mine`: rows and their weights, held-out rows and theirs, the levels (K,) that the
+    heads stand for, sample weights (K,), α.
     """
     rate = optax.exponential_decay(recipe.rate, 100, recipe.rate_decay, staircase=True)
     optimiser = optax.adam(rate)

@@ -10,8 +10,8 @@ Other than the published code:
   for level 0 are averaged; one α for all of them. "shared" is one Φ with K heads and the distance of each level
   from all others, weighted by its share; with two levels the two are the same.
 - 0/1 responses (and shares) have the published log loss, amounts the published squared error, on standardised amounts.
-- The best weights on held-out rows are kept as training goes, looked at every 100 steps; the published code writes
-  predictions down and chooses among them afterwards, which is the same. A model that has not gained for `patience` looks
+- The best weights on held-out rows are kept as training goes, looked at every 25 steps; the published code writes
+  predictions down, less often, and chooses among them afterwards. A model that has not gained for `patience` looks
   stops; the published one runs on.
 - α is chosen, if asked, by the same held-out loss, from the incentive paper's grid. TARNet is not in that grid.
 - No dropout and no batch norm: the published settings for IHDP have neither.
@@ -36,6 +36,7 @@ WAYS = ("pairwise", "shared")
 IPMS = ("linear", "rbf", "wasserstein")
 LOSSES = ("auto", "log", "square")
 ACTIVATIONS = ("elu", "relu")
+LOOK = 25  # steps between two looks at held-out rows: with few rows a net overfits within a hundred
 PARTS = 10  # into which the log is cut to hold some out
 
 
@@ -62,7 +63,7 @@ class CFRNet(ResponseModel):
         The network: hidden layers of the representation and of each head; first weights are `spread`/√fan-in.
     rate, rate_decay, decay, batch, steps, patience
         Adam's rate, what it is multiplied by every 100 steps, L2 penalty on heads, rows per step, most steps, looks
-        (100 steps each) without gain after which a model stops.
+        (25 steps each) without gain after which a model stops.
     hold_out
         Share of rows that are held out to choose α and when to stop.
     seed
@@ -103,7 +104,7 @@ class CFRNet(ResponseModel):
         decay: float = 1e-4,
         batch: int = 100,
         steps: int = 3000,
-        patience: int = 10,
+        patience: int = 40,
         hold_out: float = 0.3,
         seed: int = 0,
     ) -> None:
@@ -157,7 +158,7 @@ class CFRNet(ResponseModel):
         mine, seeds = self._models(log, alphas)
         with one_thread(X.size * len(seeds)):
             params, losses = iterate(
-                program.parts(net, recipe), Loop(self.steps, patience=self.patience), data, mine, seeds
+                program.parts(net, recipe), Loop(self.steps, LOOK, self.patience), data, mine, seeds
             )
         self._choose(alphas, params, losses)
 
@@ -247,11 +248,9 @@ class CFRNet(ResponseModel):
         from largesse.response.cfr_program import predict
 
         found = self.scale_[0] + self.scale_[1] * predict(self._net(X.shape[1]), self.params_, X)  # (P, n, heads)
-        if len(found) > 1:
-            found = np.concatenate([found[:, :, :1].mean(axis=0), *found[:, :, 1:]], axis=1)
-        else:
-            found = found[0]
-        return np.clip(found, 0.0, 1.0) if self.bounded_ else found
+        # Every net of a pair has a head for level 0: they are averaged. A single net is its own average.
+        curves = np.concatenate([found[:, :, 0].mean(axis=0)[:, None], *found[:, :, 1:]], axis=1)
+        return np.clip(curves, 0.0, 1.0) if self.bounded_ else curves
 
     def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
         facts = {"alpha": self.alpha_, "bounded": self.bounded_, "scale": list(self.scale_)}

@@ -104,7 +104,7 @@ def losses(gan: Gan, score: jax.Array, target: jax.Array) -> jax.Array:
 # -- block one ------------------------------------------------------------------------------------------------------
 
 
-def filled_in(gan: Gan, fill: Params, x: jax.Array, place: jax.Array, r: jax.Array, noise: jax.Array) -> jax.Array:
+def filled_in(fill: Params, x: jax.Array, place: jax.Array, r: jax.Array, noise: jax.Array) -> jax.Array:
     """Return the scores (n, K) that the first generator gives a row: features, level as one-hot, response, noise."""
     return generate(fill, jnp.concatenate([x, place, r[:, None], noise], axis=1))
 
@@ -114,7 +114,7 @@ def completed(generated: jax.Array, place: jax.Array, r: jax.Array) -> jax.Array
     return jnp.where(place > 0, r[:, None], generated)
 
 
-def telling_loss(gan: Gan, tell: Params, x: jax.Array, rows: jax.Array, place: jax.Array, w: jax.Array) -> jax.Array:
+def telling_loss(tell: Params, x: jax.Array, rows: jax.Array, place: jax.Array, w: jax.Array) -> jax.Array:
     """Return the cross-entropy with which the discriminator tells the slot that happened."""
     chances = jax.nn.log_softmax(discriminate(tell, x, rows), axis=1)
     return -_mean((chances * place).sum(axis=1), w)
@@ -123,9 +123,9 @@ def telling_loss(gan: Gan, tell: Params, x: jax.Array, rows: jax.Array, place: j
 def filling_loss(gan: Gan, fill: Params, tell: Params, batch: tuple, noise: jax.Array, alpha: jax.Array) -> jax.Array:
     """Return the generator's: loss of its own slot − α × the discriminator's cross-entropy, which it wants large."""
     x, place, r, w = batch
-    score = filled_in(gan, fill, x, place, r, noise)
+    score = filled_in(fill, x, place, r, noise)
     own = _mean((losses(gan, score, r[:, None]) * place).sum(axis=1), w)
-    return own - alpha * telling_loss(gan, tell, x, completed(responses(gan, score), place, r), place, w)
+    return own - alpha * telling_loss(tell, x, completed(responses(gan, score), place, r), place, w)
 
 
 # -- block two ------------------------------------------------------------------------------------------------------
@@ -192,9 +192,9 @@ def block_one(gan: Gan) -> Parts:
         places, noise = chance
         for turn in range(gan.turns):
             x, place, r, w = _taken(data, mine, places[turn])
-            rows = completed(responses(gan, filled_in(gan, fill, x, place, r, noise[turn])), place, r)
+            rows = completed(responses(gan, filled_in(fill, x, place, r, noise[turn])), place, r)
             tell, tell_inner = _adam_step(
-                optimiser, lambda q, b=(x, rows, place, w): telling_loss(gan, q, *b), tell, tell_inner
+                optimiser, lambda q, b=(x, rows, place, w): telling_loss(q, *b), tell, tell_inner
             )
         batch = _taken(data, mine, places[-1])
         fill, fill_inner = _adam_step(
@@ -219,7 +219,7 @@ def block_two(gan: Gan, judged: bool) -> Parts:
 
     def completed_rows(mine: Any, batch: tuple, noise: jax.Array) -> jax.Array:
         x, place, r, _ = batch
-        score = filled_in(gan, mine[5], x, place, r, noise[:, gan.levels :])
+        score = filled_in(mine[5], x, place, r, noise[:, gan.levels :])
         return completed(responses(gan, score), place, r)
 
     def step(state: Any, data: Any, mine: Any, chance: Any) -> Any:
@@ -230,9 +230,7 @@ def block_two(gan: Gan, judged: bool) -> Parts:
             real = completed_rows(mine, batch, noise[turn])
             made = generate(infer, jnp.concatenate([batch[0], noise[turn][:, : gan.levels]], axis=1))
             shown = (batch[0], real, responses(gan, made), batch[3])
-            judge, judge_inner = _adam_step(
-                optimiser, lambda q, b=shown: judging_loss(q, *b), judge, judge_inner
-            )
+            judge, judge_inner = _adam_step(optimiser, lambda q, b=shown: judging_loss(q, *b), judge, judge_inner)
         batch = _taken(data, mine, places[-1])
         rows = completed_rows(mine, batch, noise[-1])
         beta = mine[4] if judged else 0.0

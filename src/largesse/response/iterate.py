@@ -78,7 +78,8 @@ def _stacked(trees: Sequence[Any], place: Array) -> Any:
 
 @functools.lru_cache(maxsize=32)
 def _program(parts: Parts, loop: Loop) -> Callable[..., Any]:
-    def look(carry: Any, number: jax.Array, luck: Any, data: Any, mine: Any) -> Any:
+    def look(carry: Any, now: tuple[jax.Array, Any], data: Any, mine: Any) -> Any:
+        number, luck = now
         state, best, best_loss, best_step = carry
         state, _ = jax.lax.scan(lambda now, chance: (parts.step(now, data, mine, chance), None), state, luck)
         loss = parts.loss(state, data, mine)
@@ -89,7 +90,7 @@ def _program(parts: Parts, loop: Loop) -> Callable[..., Any]:
         return state, best, jnp.where(better, loss, best_loss), jnp.where(better, number, best_step)
 
     def stretch(carry: Any, numbers: jax.Array, luck: Any, data: Any, mine: Any) -> Any:
-        return jax.lax.scan(lambda c, now: (look(c, *now, data, mine), None), carry, (numbers, luck))[0]
+        return jax.lax.scan(lambda c, now: (look(c, now, data, mine), None), carry, (numbers, luck))[0]
 
     return jax.jit(jax.vmap(stretch, in_axes=(0, None, 0, None, 0)), donate_argnums=0)
 

@@ -12,16 +12,10 @@ from largesse.response.base import ResponseModel
 
 def kinds() -> dict[str, type[ResponseModel]]:
     """Return the models that can be read back, by name: a file that names any other is refused."""
-    from largesse.response import (
-        IRE,
-        SIRE,
-        Boosting,
-        Linear,
-        Shrunk,
-        Stack,
-    )  # here: some of them hold models themselves
+    from largesse import response  # here: some of them hold models themselves
 
-    return {kind.__name__: kind for kind in (Linear, Boosting, SIRE, IRE, Shrunk, Stack)}
+    names = ("Linear", "Boosting", "SIRE", "IRE", "CFRNet", "GANITE", "BART", "TLearner", "Pava", "Shrunk", "Stack")
+    return {name: getattr(response, name) for name in names}
 
 
 def model_from_state(state: dict[str, Any], arrays: dict[str, Array]) -> ResponseModel:
