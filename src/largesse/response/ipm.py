@@ -25,9 +25,11 @@ def distance(
 def one_against_all(kind: str, z: jax.Array, place: jax.Array, weight: jax.Array, *settings: float) -> jax.Array:
     """Return Σ_k p_k · distance(level k, all others), p_k the share of level k; `place` (n, K) is one-hot.
 
-    With two levels this is the distance between them.
+    With two levels this is the distance between them, from level 1 to level 0.
     """
     mass = place * weight[:, None]
+    if place.shape[1] == 2:
+        return distance(kind, z, mass[:, 1], mass[:, 0], *settings)  # type: ignore[arg-type]
     each = jax.vmap(lambda k: distance(kind, z, mass[:, k], weight - mass[:, k], *settings))  # type: ignore[arg-type]
     return each(jnp.arange(place.shape[1])) @ mass.sum(axis=0) / jnp.maximum(weight.sum(), 1e-9)
 

@@ -30,7 +30,7 @@ class Parts:
     luck: Callable[..., Any]  # generator, mine, steps → what each step is given by chance, as NumPy arrays (steps, …)
     step: Callable[..., Any]  # state, data, mine, luck of the step → state
     loss: Callable[..., Any]  # state, data, mine → held-out loss
-    kept: Callable[..., Any]  # state → the weights to keep
+    kept: Callable[..., Any]  # state → the part of it to keep, of one model or of all
 
 
 @dataclass(frozen=True)
