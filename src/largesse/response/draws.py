@@ -51,44 +51,56 @@ def one_number(value: float) -> Draws:
 def draws_of(model: Any) -> Draws:
     """Take the trees out of a sampled stochtree model with numeric features only."""
     forests = json.loads(model.forest_container_mean.dump_json_string())
-    grown = [
-        _tree(forests[f"forest_{s}"][f"tree_{t}"])
-        for s in range(forests["num_samples"])
-        for t in range(forests["num_trees"])
-    ]
-    sizes = np.array([len(tree[0]) for tree in grown], dtype=np.int64)
-    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    feature, threshold, left, right, value = (np.concatenate(part) for part in zip(*grown, strict=True))
-    shift = np.repeat(roots, sizes)
+    fields: tuple[list[float], ...] = ([], [], [], [], [])
+    roots = []
+    for s in range(forests["num_samples"]):
+        forest = forests[f"forest_{s}"]
+        for t in range(forests["num_trees"]):
+            roots.append(len(fields[0]))
+            _add(forest[f"tree_{t}"], len(fields[0]), *fields)
+    feature, threshold, left, right, value = fields
     trees = Trees(
         baseline=0.0,
-        roots=roots.astype(np.int32),
-        feature=feature.astype(np.int32),
-        threshold=threshold,
-        left=np.where(left < 0, -1, left + shift).astype(np.int32),
-        right=np.where(left < 0, -1, right + shift).astype(np.int32),
-        value=value,
+        roots=np.array(roots, np.int32),
+        feature=np.array(feature, np.int32),
+        threshold=np.array(threshold, np.float64),
+        left=np.array(left, np.int32),
+        right=np.array(right, np.int32),
+        value=np.array(value, np.float64),
     )
     return Draws(int(forests["num_samples"]), float(model.y_bar), float(model.y_std), trees)
 
 
-def _tree(grown: dict[str, Any]) -> tuple[Array, ...]:
-    """Return the fields of one tree, its nodes numbered from the root downwards: pruned ones leave holes and are reused."""
-    order, left = [0], grown["left"]
+def _add(
+    grown: dict[str, Any],
+    first: int,
+    feature: list[float],
+    threshold: list[float],
+    left: list[float],
+    right: list[float],
+    value: list[float],
+) -> None:
+    """Append the nodes of one tree, numbered from its root downwards: what was pruned leaves holes that are used again.
+
+    Plain lists: a tree has a handful of nodes, and there are tens of thousands of trees.
+    """
+    to_left, to_right = grown["left"], grown["right"]
+    order = [0]
     for node in order:
-        if left[node] >= 0:
-            order += [left[node], grown["right"][node]]
-    place = np.full(len(left), -1, dtype=np.int64)
-    place[order] = np.arange(len(order))
-    to_left, to_right = np.array(left)[order], np.array(grown["right"])[order]
-    inner = to_left >= 0
-    return (
-        np.where(inner, np.array(grown["split_index"])[order], 0),
-        np.where(inner, np.array(grown["threshold"], dtype=np.float64)[order], 0.0),
-        np.where(inner, place[to_left], -1),
-        np.where(inner, place[to_right], -1),
-        np.where(inner, 0.0, np.array(grown["leaf_value"], dtype=np.float64)[order]),
-    )
+        here = first + len(order)
+        if to_left[node] >= 0:
+            order += [to_left[node], to_right[node]]
+            feature.append(grown["split_index"][node])
+            threshold.append(grown["threshold"][node])
+            left.append(here)
+            right.append(here + 1)
+            value.append(0.0)
+        else:
+            feature.append(0)
+            threshold.append(0.0)
+            left.append(-1)
+            right.append(-1)
+            value.append(grown["leaf_value"][node])
 
 
 def keep_draws(draws: Draws) -> tuple[dict[str, Any], dict[str, Array]]:
