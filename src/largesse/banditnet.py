@@ -285,7 +285,7 @@ class _Trial:
     """The log, made ready for training at any λ and η."""
 
     def __init__(self, settings: BanditNet, X: Array, log: Log, costs: Array) -> None:
-        from largesse.response.iterate import filled, row_sets
+        from largesse.response.iterate import STOP_ROWS, filled, row_sets
 
         self.settings, self.X, self.costs = settings, X, costs
         self.level = log.level
@@ -299,7 +299,8 @@ class _Trial:
         parts = (X, log.level, self.reward, self.inverse, costs)
         self.data = tuple(filled(np.asarray(p, np.int32 if p is log.level else np.float32)) for p in parts)
         sets = (np.flatnonzero(~self.held), np.flatnonzero(self.held))
-        self.rows = (*row_sets([sets[0]], self.weight, settings.batch), *row_sets([sets[1]], self.weight))
+        stop = row_sets([sets[1]], self.weight, most=STOP_ROWS)
+        self.rows = (*row_sets([sets[0]], self.weight, settings.batch), *stop)
 
     def fitted(self, shifts: Array) -> tuple[list[Translation], dict[str, Array]]:
         """Return the policies of every λ, each with the η that lets it spend what the budget allows."""

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from largesse.data import simulate
+from largesse.data import log_from_arrays, simulate
 from largesse.errors import InputError
 from largesse.records import Array
 from largesse.response import CFRNet
@@ -184,6 +184,16 @@ def test_held_out_rows_are_a_share_of_every_level() -> None:
     assert held.mean() == pytest.approx(0.3, abs=0.01)
     shares = [held[sim.level == k].mean() for k in range(5)]
     assert shares == pytest.approx(np.full(5, 0.3), abs=0.03)
+
+
+@pytest.mark.parametrize("clusters", [2, 5, 40])
+def test_clusters_are_held_out_whole_and_some_rows_are_always_left(clusters: int) -> None:
+    X, level, response = arrays()
+    cluster = np.arange(240) % clusters
+    log = log_from_arrays(X, level, response, cluster=cluster)
+    held = held_out(log, 0.3, seed=0)
+    assert 0 < held.mean() <= 0.5
+    assert all(len(np.unique(held[cluster == c])) == 1 for c in range(clusters))
 
 
 # ---------------------------------------------------------------------------------------------- what is refused

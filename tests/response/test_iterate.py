@@ -91,6 +91,9 @@ def test_rows_are_filled_up_with_what_weighs_nothing() -> None:
     assert mass.sum(axis=1).tolist() == [8.0, 7.0]
     assert index[1, :3].tolist() == [1, 3, 0]
     assert filled(np.ones(300)).sum() == 300
+    index, mass = row_sets([np.arange(10), np.arange(3)], np.ones(10), most=4)
+    assert index[0][mass[0] > 0].tolist() == [0, 2, 5, 7]
+    assert index[1][mass[1] > 0].tolist() == [0, 1, 2]
 
 
 def test_steps_fewer_than_a_look_are_still_taken() -> None:

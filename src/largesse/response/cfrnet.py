@@ -164,14 +164,14 @@ class CFRNet(ResponseModel):
 
     def _models(self, log: Log, alphas: tuple[float, ...]) -> tuple[tuple[Array, ...], Array]:
         """Return what each of α × problems models is given (see `cfr_program.parts`), and its seed."""
-        from largesse.response.iterate import row_sets
+        from largesse.response.iterate import STOP_ROWS, row_sets
 
         weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
         held = held_out(log, self.hold_out, self.seed)
         heads = self._heads(len(log.levels))
         inside = [np.isin(log.level, levels) for levels in heads]
         train = row_sets([np.flatnonzero(mine & ~held) for mine in inside], weight, self.batch)
-        stop = row_sets([np.flatnonzero(mine & held) for mine in inside], weight)
+        stop = row_sets([np.flatnonzero(mine & held) for mine in inside], weight, most=STOP_ROWS)
         sample = np.array([self._sample_weights(log.level[~held], weight[~held], levels) for levels in heads])
         many, P = len(alphas), len(heads)
         parts = (*train, *stop, np.array(heads, np.int32), sample.astype(np.float32))
@@ -268,8 +268,8 @@ class CFRNet(ResponseModel):
 
 def held_out(log: Log, share: float, seed: int) -> Array:
     """Return which rows (n,) are held out: about a share of every level, whole clusters together."""
-    parts = max(2, min(PARTS, len(log)))
-    fold = cut(log, parts, seed)
+    fold = cut(log, max(2, min(PARTS, len(log))), seed)
+    parts = int(fold.max()) + 1  # fewer clusters make fewer parts
     return fold < min(max(1, round(share * parts)), parts - 1)
 
 

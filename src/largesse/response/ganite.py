@@ -130,11 +130,12 @@ class GANITE(ResponseModel):
 
     def _rows(self, log: Log) -> list[Array]:
         """Return rows to train on with their weights, and rows to stop by with theirs, each (1, …)."""
-        from largesse.response.iterate import row_sets
+        from largesse.response.iterate import STOP_ROWS, row_sets
 
         weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
         held = held_out(log, self.hold_out, self.seed)
-        return [*row_sets([np.flatnonzero(~held)], weight), *row_sets([np.flatnonzero(held)], weight)]
+        stop = row_sets([np.flatnonzero(held)], weight, most=STOP_ROWS)
+        return [*row_sets([np.flatnonzero(~held)], weight), *stop]
 
     def _choose(self, tried: list[tuple[float, float]], infer: dict[str, Array], losses: Array) -> None:
         best = int(np.nanargmin(losses)) if np.isfinite(losses).any() else 0

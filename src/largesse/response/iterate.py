@@ -19,6 +19,7 @@ from largesse.records import Array
 
 TOGETHER = 5  # looks between two of the host's own at whether all models have stopped
 BLOCK = 256  # rows are filled up to a multiple of this: logs of like size then share a compiled program
+STOP_ROWS = 10_000  # to stop by: all of a model's are looked at together, and more would not say more
 DRAWN_APART = 20_000  # with more rows than this a batch may hold one twice: to prevent it would cost more than the step
 
 
@@ -134,8 +135,13 @@ def filled(array: Array, block: int = BLOCK) -> Array:
     return np.concatenate([array, np.zeros((more, *array.shape[1:]), array.dtype)])
 
 
-def row_sets(sets: Sequence[Array], weight: Array, least: int = 0) -> tuple[Array, Array]:
-    """Return rows (M, length) and their weights, each set filled up with rows that weigh nothing."""
+def row_sets(sets: Sequence[Array], weight: Array, least: int = 0, most: int | None = None) -> tuple[Array, Array]:
+    """Return rows (M, length) and their weights, each set filled up with rows that weigh nothing.
+
+    Of a set with more than `most` rows, that many are taken, evenly spaced.
+    """
+    if most is not None:
+        sets = [rows if len(rows) <= most else rows[np.arange(most) * len(rows) // most] for rows in sets]
     longest = max(least, 1, *(len(rows) for rows in sets))
     length = longest + -longest % BLOCK
     index, mass = np.zeros((len(sets), length), np.int32), np.zeros((len(sets), length), np.float32)
