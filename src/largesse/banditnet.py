@@ -96,13 +96,6 @@ class BanditNet(Learner):
         η that is taken off the scores; 0 after "retrain", whose scores have it in them.
     levels_known_
         The `Levels` of the log.
-
-    >>> from largesse.data import simulate
-    >>> sim = simulate("averaged", n=300)
-    >>> net = BanditNet(budget=1.5, width=8, steps=20).fit(sim.log)
-    >>> levels = net.decide(sim.features)
-    >>> float(sim.costs[levels].mean()) <= 1.5
-    True
     """
 
     def __init__(

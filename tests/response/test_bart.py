@@ -184,7 +184,7 @@ def test_wrong_settings_are_named_together() -> None:
 
 
 @pytest.mark.slow
-def test_on_a_rough_surface_it_beats_the_levels_means_and_shrinking_makes_better_plans() -> None:
+def test_on_a_rough_surface_it_clearly_beats_the_levels_means_when_shrunk() -> None:
     sim = simulate("unit", n=2000, seed=1)
     fresh = sim.draw(4000, seed=99)
     curves = Shrunk(model=BART(draws=100), folds=3).fit(sim.log).predict(fresh.features)

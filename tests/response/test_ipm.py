@@ -9,9 +9,14 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from largesse.records import Array
-from largesse.response.ipm import IPMS, distance, linear, one_against_all, rbf, wasserstein
+from largesse.response import ipm
+from largesse.response.ipm import IPMS
 
 SETTINGS = (0.7, 10.0, 10)
+distance = jax.jit(ipm.distance, static_argnums=(0, 4, 5, 6))
+one_against_all = jax.jit(ipm.one_against_all, static_argnums=(0, 4, 5, 6))
+linear, rbf = jax.jit(ipm.linear), jax.jit(ipm.rbf)
+wasserstein = jax.jit(ipm.wasserstein, static_argnums=(3, 4, 5))
 
 
 def groups(seed: int = 0, n: int = 14, width: int = 3) -> tuple[Array, Array, Array]:
@@ -119,9 +124,9 @@ def test_rows_without_mass_do_not_count(kind: str) -> None:
 @pytest.mark.parametrize("kind", IPMS)
 def test_a_group_without_rows_is_at_no_distance_and_has_no_slope(kind: str) -> None:
     z, one, _ = groups()
-    value, slope = jax.value_and_grad(lambda q: distance(kind, q, jnp.asarray(one), jnp.zeros(len(z)), *SETTINGS))(
-        jnp.asarray(z)
-    )
+    value, slope = jax.jit(
+        jax.value_and_grad(lambda q: distance(kind, q, jnp.asarray(one), jnp.zeros(len(z)), *SETTINGS))
+    )(jnp.asarray(z))
     assert float(value) == 0.0
     assert np.isfinite(np.asarray(slope)).all()
     assert not np.asarray(slope).any()
@@ -157,7 +162,7 @@ def test_with_two_levels_one_against_all_is_the_distance_between_them(kind: str)
 def test_following_the_slope_brings_groups_together(kind: str) -> None:
     z, one, other = (jnp.asarray(part) for part in groups())
     far = distance(kind, z, one, other, *SETTINGS)
-    slope = jax.grad(lambda q: distance(kind, q, one, other, *SETTINGS))(z)
+    slope = jax.jit(jax.grad(lambda q: distance(kind, q, one, other, *SETTINGS)))(z)
     assert np.isfinite(np.asarray(slope)).all()
     assert float(distance(kind, z - 0.1 * slope, one, other, *SETTINGS)) < float(far)
 

@@ -75,11 +75,6 @@ class CFRNet(ResponseModel):
         The balance used.
     choices_
         What was tried, with its held-out loss.
-
-    >>> from largesse.data import simulate
-    >>> sim = simulate("averaged", n=300)
-    >>> CFRNet(alpha=0.01, width=8, head_width=8, steps=10).fit(sim.log).predict(sim.features[:2]).shape
-    (2, 5)
     """
 
     def __init__(
@@ -195,7 +190,7 @@ class CFRNet(ResponseModel):
         best = int(np.nanargmin(means)) if np.isfinite(means).any() else 0
         self.alpha_ = alphas[best]
         self.choices_ = tuple(
-            Choice(f"{alpha:g}", float(mean), float(mean - means[best]), 0.0, i == best)
+            Choice(f"α {alpha:g}", float(mean), float(mean - means[best]), 0.0, i == best)
             for i, (alpha, mean) in enumerate(zip(alphas, means, strict=True))
         )
         P = each.shape[1]

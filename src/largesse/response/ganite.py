@@ -56,11 +56,6 @@ class GANITE(ResponseModel):
         The strengths used.
     choices_
         What was tried, with its held-out loss.
-
-    >>> from largesse.data import simulate
-    >>> sim = simulate("averaged", n=300)
-    >>> GANITE(width=8, steps=10).fit(sim.log).predict(sim.features[:2]).shape
-    (2, 5)
     """
 
     def __init__(
