@@ -244,6 +244,7 @@ def test_save_and_load_give_the_same_bits_and_damage_is_refused(tmp_path: Path) 
         lg.Policy.load(path)
 
 
+@pytest.mark.slow
 def test_categories_never_seen_and_costs_of_each_customer() -> None:
     rng = np.random.default_rng(0)
     n = 240

@@ -115,6 +115,7 @@ def test_a_pair_learns_nothing_from_the_other_levels() -> None:
     assert not np.array_equal(one.predict(X)[:, 2], other.predict(X)[:, 2])
 
 
+@pytest.mark.slow
 def test_with_two_levels_both_ways_are_the_same() -> None:
     X, level, response = arrays()
     pairwise, shared = (cfrnet(way=way).fit(X, level, response).predict(X) for way in ("pairwise", "shared"))
