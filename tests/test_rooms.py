@@ -19,14 +19,37 @@ ROOMS = (
     "evaluate",
     "response",
     "policy",
+    "banditnet",
     "report",
     "engines",
     "experiments",
     "cli",
 )
 UNSAFE = {"pickle", "cPickle", "_pickle", "joblib", "cloudpickle", "dill", "shelve", "marshal"}
-HEAVY = {"sklearn", "scipy", "numba", "pandas", "polars", "pyarrow", "jinja2", "rich", "jax", "optax", "causaldata"}
-NETWORK = ("heads", "network", "train", "hsic")  # response/…: themselves imported only when a network is used
+HEAVY = {
+    "sklearn",
+    "scipy",
+    "numba",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "jinja2",
+    "rich",
+    "jax",
+    "optax",
+    "causaldata",
+    "stochtree",
+}
+NETWORK = (
+    "heads",
+    "network",
+    "train",
+    "hsic",
+    "ipm",
+    "iterate",
+    "cfr_program",
+    "gan_program",
+)  # response/…: themselves imported only when a network is used
 
 
 # ---------------------------------------------------------------------------------------------- the checker

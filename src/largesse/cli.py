@@ -136,7 +136,9 @@ def fit(
     features: Annotated[
         str | None, typer.Option(help="Columns to learn from, comma-separated; default: all others.")
     ] = None,
-    model: Annotated[str, typer.Option(help="auto, linear, boosting, sire, ire or stack.")] = "auto",
+    model: Annotated[
+        str, typer.Option(help="auto, linear, additive, boosting, sire, ire, stack, choose, bart, cfrnet or ganite.")
+    ] = "auto",
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
     as_json: AsJson = False,
 ) -> None:

@@ -86,33 +86,42 @@ class Policy:
         return _read(Path(path))
 
     def _bytes(self) -> bytes:
-        from safetensors.numpy import save
-
         state, arrays = self.model.state()
-        blob = save({name: array.copy() for name, array in sorted(arrays.items())})
         manifest = {
             "format": FORMAT,
             "version": VERSION,
-            "levels": {
-                "costs": self.levels.costs,
-                "names": self.levels.names,
-                "doses": self.levels.doses,
-                "on_redemption": self.levels.on_redemption,
-            },
+            "levels": _kept_levels(self.levels),
             "price": self.price,
             "model": state,
-            "arrays": hashlib.sha256(blob).hexdigest(),
         }
-        manifest["digest"] = _digest(manifest)
-        out = io.BytesIO()
-        with zipfile.ZipFile(out, "w") as archive:
-            for name, content in (
-                (MANIFEST, json.dumps(manifest, sort_keys=True, ensure_ascii=False).encode()),
-                (ARRAYS, blob),
-            ):
-                # A fixed date: the same policy is the same file.
-                archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
-        return out.getvalue()
+        return sealed(manifest, arrays)
+
+
+def _kept_levels(levels: Levels) -> dict[str, Any]:
+    return {
+        "costs": levels.costs,
+        "names": levels.names,
+        "doses": levels.doses,
+        "on_redemption": levels.on_redemption,
+    }
+
+
+def sealed(manifest: dict[str, Any], arrays: dict[str, Array]) -> bytes:
+    """Return a manifest and arrays as one file's bytes, with their digests; the same content is the same bytes."""
+    from safetensors.numpy import save
+
+    blob = save({name: array.copy() for name, array in sorted(arrays.items())})
+    manifest = {**manifest, "arrays": hashlib.sha256(blob).hexdigest()}
+    manifest["digest"] = _digest(manifest)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in (
+            (MANIFEST, json.dumps(manifest, sort_keys=True, ensure_ascii=False).encode()),
+            (ARRAYS, blob),
+        ):
+            # A fixed date: the same policy is the same file.
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
 
 
 def _digest(manifest: dict[str, Any]) -> str:
@@ -120,11 +129,14 @@ def _digest(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def _read(path: Path) -> Policy:
-    from safetensors.numpy import load
+def refused(path: Path, what: str, hint: str) -> PolicyFileError:
+    """Return the error that says what is wrong with a file."""
+    return PolicyFileError("policy", [Problem(f"{path} {what}", hint)])
 
-    def refused(what: str, hint: str) -> PolicyFileError:
-        return PolicyFileError("policy", [Problem(f"{path} {what}", hint)])
+
+def opened(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the manifest and arrays of a file of the given format, refused unless it is whole."""
+    from safetensors.numpy import load
 
     damaged = "it was changed or cut off after it was written: fit again, or fetch the file anew"
     try:
@@ -132,25 +144,34 @@ def _read(path: Path) -> Policy:
             manifest = json.loads(archive.read(MANIFEST))
             blob = archive.read(ARRAYS)
     except FileNotFoundError as error:
-        raise refused("does not exist", "largesse fit writes one into its run folder") from error
+        raise refused(path, "does not exist", "largesse fit writes one into its run folder") from error
     except Exception as error:  # damaged bytes make zipfile and its decompressors raise almost anything
-        raise refused("is not a policy file, or is damaged", damaged) from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise refused("is not a policy file", "largesse fit writes one into its run folder")
+        raise refused(path, "is not a policy file, or is damaged", damaged) from error
+    if not isinstance(manifest, dict) or manifest.get("format") != kind:
+        raise refused(path, "is not a policy file", "largesse fit writes one into its run folder")
     if manifest.get("version") != VERSION:
         raise refused(
+            path,
             f"has version {manifest.get('version')}; this largesse reads version {VERSION}",
             "fit again with this version, or use the one that wrote it",
         )
     if manifest.get("digest") != _digest(manifest) or manifest.get("arrays") != hashlib.sha256(blob).hexdigest():
-        raise refused("does not match its own digest", damaged)
+        raise refused(path, "does not match its own digest", damaged)
+    try:
+        return manifest, load(blob)
+    except Exception as error:
+        raise refused(path, f"holds something that is not expected ({error})", "fit again with this version") from error
+
+
+def _read(path: Path) -> Policy:
+    manifest, arrays = opened(path, FORMAT)
     try:
         kind = manifest["model"]["kind"]
         if kind not in KNOWN:
-            raise refused(f"holds a model of kind {kind!r}", nearest(str(kind), KNOWN))
-        model = KNOWN[kind].from_state(manifest["model"], load(blob))
+            raise refused(path, f"holds a model of kind {kind!r}", nearest(str(kind), KNOWN))
+        model = KNOWN[kind].from_state(manifest["model"], arrays)
         return Policy(model, Levels(**manifest["levels"]), manifest["price"])
     except PolicyFileError:
         raise
     except Exception as error:  # a digest shows damage, not ill will: what is written may still be anything
-        raise refused(f"holds something that is not expected ({error})", "fit again with this version") from error
+        raise refused(path, f"holds something that is not expected ({error})", "fit again with this version") from error

@@ -40,7 +40,20 @@ from largesse.records import Array, Choice, Customers, Log, Plan
 from largesse.report import render
 from largesse.report.numbers import evaluation_part, fit_part, numbers, plan_part
 from largesse.report.who import who_gets_what
-from largesse.response import IRE, SIRE, Additive, Boosting, Choose, Linear, ResponseModel, Stack
+from largesse.response import (
+    BART,
+    GANITE,
+    IRE,
+    SIRE,
+    Additive,
+    Boosting,
+    CFRNet,
+    Choose,
+    Linear,
+    ResponseModel,
+    Shrunk,
+    Stack,
+)
 
 Tell = Callable[[str, float], None]  # what is being done, and how much of it is done (0 to 1)
 
@@ -60,6 +73,9 @@ MODELS: dict[str, Callable[[int], ResponseModel]] = {
     "stack": lambda seed: Stack(seed=seed),
     "additive": lambda seed: Additive(seed=seed),
     "choose": lambda seed: Choose(seed=seed),
+    "bart": lambda seed: Shrunk(model=BART(seed=seed), seed=seed),
+    "cfrnet": lambda seed: CFRNet(way="shared", seed=seed),
+    "ganite": lambda seed: GANITE(seed=seed),
 }
 TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
 
@@ -296,6 +312,8 @@ def tried(model: ResponseModel) -> tuple[Choice, ...]:
         return (*(replace(c, of="increments of the stack") for c in model.choices_), *inside)
     if isinstance(model, Additive):
         return tuple(replace(c, of="Additive: shapes of features") for c in model.choices_)
+    if isinstance(model, CFRNet | GANITE):
+        return tuple(replace(c, of=f"{type(model).__name__}: settings") for c in getattr(model, "choices_", ()))
     if not isinstance(model, SIRE | IRE):
         return getattr(model, "choices_", ())
     kind = type(model).__name__

@@ -41,8 +41,8 @@ def evaluate(
     log
         What was done and what happened.
     policy
-        A `Policy`; levels (n,) or probabilities (n, K) for the log's rows; or, with `budget`, a response model: then
-        the policy is learnt on this log and judged only on rows that did not train it.
+        A `Policy` or a `BanditNet`; levels (n,) or probabilities (n, K) for the log's rows; or, with `budget`, a
+        response model: then the policy is learnt on this log and judged only on rows that did not train it.
     budget
         Average cost per customer, with a model.
     estimator
@@ -137,6 +137,8 @@ def _scored(
     log: Log, policy: Any, budget: float | None, folds: int, seed: int, tell: Tell | None
 ) -> tuple[Scores, Array, dict[str, Any]]:
     """Return the scores to judge a policy by, the policy on the log's rows, and what else there is to say of it."""
+    if hasattr(policy, "chances") and not hasattr(policy, "model"):  # it has no response model, such as BanditNet
+        policy = policy.chances(log)
     if hasattr(policy, "decide"):
         return _of_policy(log, policy, folds, seed, tell)
     if hasattr(policy, "predict"):

@@ -102,22 +102,35 @@ def _crossfitted(
 def _chosen(log: Log, target: Array, weight: Array, K: int, rows: Array, seed: int) -> tuple[str, Fit]:
     """Return what predicts held-out rows best: a strength of the logistic regression, or trees.
 
-    Of the strengths, the largest within one paired standard error of the least log loss: where rows cannot tell, the
-    features are trusted more rather than less, since what is shrunk away is no longer adjusted for. Trees must be better
-    by more than one standard error.
+    Trees must be better than the best strength by more than one standard error.
     """
     target, weight = target[rows], weight[rows]
     X = Encoder().fit_transform(log.features.take(rows), target, discrete=True, seed=seed)
     if X.shape[1] == 0 or len(np.unique(target)) < 2:
         return "shares", _shares
     fold = np.arange(len(rows)) % CHOOSING_FOLDS
+    strength, least = _strength(X, target, weight, K, fold)
+    if len(rows) >= TREE_ROWS * K and _trees_win(X, target, weight, K, fold, least):
+        return "boosting", _trees
+    return "logistic", _logistic(strength)
+
+
+def chosen_strength(X: Array, target: Array, weight: Array, K: int) -> float:
+    """Return the strength of a logistic regression of a target (n,) of K kinds on X (n, p) that held-out rows advise."""
+    X, target, weight = X[:CHOOSING_ROWS], target[:CHOOSING_ROWS], weight[:CHOOSING_ROWS]
+    return _strength(X, target, weight, K, np.arange(len(target)) % CHOOSING_FOLDS)[0]
+
+
+def _strength(X: Array, target: Array, weight: Array, K: int, fold: Array) -> tuple[float, Array]:
+    """Return the largest strength within one paired standard error of the least log loss, and the least's losses (n,).
+
+    Where rows cannot tell, the features are trusted more rather than less: what is shrunk away is no longer adjusted for.
+    """
     losses = np.stack([_held_out(_logistic(C), X, target, weight, K, fold) for C in STRENGTHS])
     best = int(np.argmin(losses @ weight))
     worse = [mean_estimate(row - losses[best], weight) for row in losses]
     strength = max(s for s, e in zip(STRENGTHS, worse, strict=True) if e.estimate <= e.se or s == STRENGTHS[best])
-    if len(rows) >= TREE_ROWS * K and _trees_win(X, target, weight, K, fold, losses[best]):
-        return "boosting", _trees
-    return "logistic", _logistic(strength)
+    return strength, losses[best]
 
 
 def _trees_win(X: Array, target: Array, weight: Array, K: int, fold: Array, others: Array) -> bool:
