@@ -230,6 +230,16 @@ class Customers:
         return int(self.features.num_rows)
 
 
+@dataclass(frozen=True)
+class Mix:
+    """The one customer whom chance gives the higher of two levels, so that the budget is spent in expectation."""
+
+    customer: int  # row
+    low: int
+    high: int
+    chance: float  # of the higher level
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """One level for each customer, what it costs, and how far from the best plan it can be at most."""
@@ -240,6 +250,7 @@ class Plan:
     price: float  # response gained per further unit of budget (λ)
     bound: float  # no plan within the budget can be worth more than this
     budget: float  # average per customer
+    mix: Mix | None = None  # when one customer is mixed; value and spend are then expected ones
 
     @property
     def gap(self) -> float:
@@ -274,6 +285,14 @@ class Frontier:
         """Return what one more unit of budget buys at this budget; 0 where nothing is left to buy."""
         place = int(np.searchsorted(self.spend, budget, side="right"))
         return float(self.price[place]) if place < len(self.price) else 0.0
+
+    def budget_at(self, price: float) -> float:
+        """Return the budget up to which every further unit still brings at least `price`.
+
+        >>> Frontier(np.array([0.0, 1.0, 3.0]), np.array([0.0, 5.0, 7.0]), np.array([np.inf, 5.0, 1.0])).budget_at(2)
+        1.0
+        """
+        return float(self.spend[np.count_nonzero(self.price >= price) - 1])
 
     def __len__(self) -> int:
         return len(self.spend)

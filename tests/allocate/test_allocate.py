@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from largesse.allocate import allocate, at_price, expected_costs, frontier, steps
-from largesse.allocate.path import hull
+from largesse.allocate.path import as_rows, cheapest, climb
 from largesse.errors import BudgetError, InputError
 from largesse.records import Array, Levels
 
@@ -273,9 +273,10 @@ def test_no_budget_buys_only_what_is_free() -> None:
 def test_hull_agrees_with_a_slow_plain_one(kind: Any) -> None:
     for curves, costs, _ in instances(kind, 20):
         wide = np.broadcast_to(costs, curves.shape)
-        stack, size = hull(curves, wide)
+        start, _ = cheapest(*as_rows(curves, np.asarray(costs)))
+        who, to, _, _ = climb(*as_rows(curves, np.asarray(costs)), np.arange(len(curves)), start, 0.0)
         for i in range(len(curves)):
-            kept = stack[i, : size[i]]
+            kept = [start[i], *to[who == i]]
             cost, value = wide[i, kept], curves[i, kept]
             assert cost[0] == wide[i].min()
             assert (np.diff(cost) > 0).all()
