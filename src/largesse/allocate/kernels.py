@@ -15,30 +15,7 @@ from largesse.records import Array
 
 compiled = njit(cache=True, nogil=True, error_model="numpy")
 inlined = njit(cache=True, nogil=True, error_model="numpy", inline="always")
-
-
-@inlined
-def _cheapest(curves: Array, costs: Array, i: int, j: int) -> int:
-    """Return the cheapest level of row i, the best of them if several cost the same, then the lowest."""
-    level, cost, worth = 0, np.float64(costs[j, 0]), np.float64(curves[i, 0])
-    for k in range(1, curves.shape[1]):
-        c, f = np.float64(costs[j, k]), np.float64(curves[i, k])
-        if c < cost or (c == cost and f > worth):
-            level, cost, worth = k, c, f
-    return level
-
-
-@inlined
-def _best(curves: Array, costs: Array, i: int, j: int, price: float) -> int:
-    """Return the best level of row i at a price, the cheapest if they tie, then the lowest."""
-    level, cost = 0, np.float64(costs[j, 0])
-    best = np.float64(curves[i, 0]) - price * cost
-    for k in range(1, curves.shape[1]):
-        c = np.float64(costs[j, k])
-        worth = np.float64(curves[i, k]) - price * c
-        if worth > best or (worth == best and c < cost):
-            level, cost, best = k, c, worth
-    return level
+BLOCK = 512  # customers that are looked at abreast: their curves stay in the fastest memory
 
 
 @inlined
@@ -58,44 +35,135 @@ def _next(curves: Array, costs: Array, i: int, j: int, at: int) -> tuple[int, fl
     return level, slope
 
 
+@inlined
+def _fill(table: Array, first: int, rows: Array, whole: bool, out: Array, m: int) -> None:
+    """Write m rows of a table into `out` (K, m), level by level, so that the loops over them run several abreast."""
+    for k in range(table.shape[1]):
+        line = out[k]
+        if whole:
+            block = table[first : first + m]
+            for b in range(m):
+                line[b] = block[b, k]
+        else:
+            for b in range(m):
+                line[b] = table[rows[first + b], k]
+
+
+@inlined
+def _best_levels(f: Array, c: Array, price: float, best: Array, at: Array, m: int) -> None:
+    """Write each customer's best level at a price, any one of them if they tie."""
+    for b in range(m):
+        best[b] = f[0, b] - price * c[0, b]
+    for b in range(m):
+        at[b] = 0
+    for k in range(1, len(f)):
+        fk, ck = f[k], c[k]
+        for b in range(m):
+            x = fk[b] - price * ck[b]
+            better = x > best[b]
+            best[b] = x if better else best[b]
+            at[b] = k if better else at[b]
+
+
+@inlined
+def _best_worth(f: Array, c: Array, price: float, best: Array, m: int) -> None:
+    """Write what each customer's best level is worth at a price."""
+    for b in range(m):
+        best[b] = f[0, b] - price * c[0, b]
+    for k in range(1, len(f)):
+        fk, ck = f[k], c[k]
+        for b in range(m):
+            x = fk[b] - price * ck[b]
+            best[b] = x if x > best[b] else best[b]
+
+
+@inlined
+def _end_levels(f: Array, c: Array, cheap: bool, at: Array, m: int) -> None:
+    """Write each customer's cheapest level, the best of them if they tie; or the best, the cheapest if they tie."""
+    for b in range(m):
+        here = 0
+        for k in range(1, len(f)):
+            more, dearer = f[k, b] - f[here, b], c[k, b] - c[here, b]
+            if (dearer < 0.0 or (dearer == 0.0 and more > 0.0)) if cheap else (more > 0.0 or (more == 0.0 and dearer < 0.0)):
+                here = k
+        at[b] = here
+
+
+@inlined
+def _add(x: Array, total: Array, carry: Array, m: int) -> None:
+    """Add to running sums, and what rounding lost to their carries (Knuth's two-sum)."""
+    for b in range(m):
+        s = total[b]
+        t = s + x[b]
+        d = t - s
+        carry[b] += (s - (t - d)) + (x[b] - d)
+        total[b] = t
+
+
+@inlined
+def _sum(total: Array, carry: Array) -> tuple[float, float]:
+    """Return the sum of running sums, and its carry."""
+    whole, lost = 0.0, 0.0
+    for b in range(len(total)):
+        t = whole + total[b]
+        d = t - whole
+        lost += (whole - (t - d)) + (total[b] - d) + carry[b]
+        whole = t
+    return whole, lost
+
+
 @compiled
 def classify(
-    curves: Array, costs: Array, rows: Array, whole: bool, high: float, low: float, levels: Array, open_rows: Array
+    curves: Array, costs: Array, rows: Array, whole: bool, high: float, low: float, levels: Array, unsure: Array
 ) -> tuple[int, Array]:
     """Decide the rows whose level is the same at a high and a low price; list the others.
 
     `rows` are the rows to look at; all when `whole`. Writes the level at the high price into `levels`, and undecided
-    rows into `open_rows` (which may be `rows` itself). Returns how many are undecided, and sums: value and its
-    carry, cost and its carry of the decided; cost of the undecided at the high and at the low price.
+    rows into `unsure`. Returns how many are undecided, and sums: value and its carry, cost and its carry of the
+    decided; cost of the undecided at the high and at the low price.
     """
-    m = len(levels) if whole else len(rows)
-    own = len(costs) > 1
-    one_price = high == low
-    found = 0
-    value = value_carry = cost = cost_carry = dear = cheap = 0.0
-    for r in range(m):
-        i = r if whole else rows[r]
-        j = i if own else 0
-        up = _cheapest(curves, costs, i, j) if high == math.inf else _best(curves, costs, i, j, high)
-        down = up if one_price else _best(curves, costs, i, j, low)
-        levels[i] = up
-        if up == down:
-            x = np.float64(curves[i, up])
-            t = value + x
-            b = t - value
-            value_carry += (value - (t - b)) + (x - b)
-            value = t
-            x = np.float64(costs[j, up])
-            t = cost + x
-            b = t - cost
-            cost_carry += (cost - (t - b)) + (x - b)
-            cost = t
+    n, K = len(levels) if whole else len(rows), curves.shape[1]
+    f, c = np.empty((K, BLOCK)), np.empty((K, BLOCK))
+    at, best, most = np.empty(BLOCK, np.int64), np.empty(BLOCK), np.empty(BLOCK)
+    value, values, value_carry = np.empty(BLOCK), np.zeros(BLOCK), np.zeros(BLOCK)
+    cost, paid, cost_carry = np.empty(BLOCK), np.zeros(BLOCK), np.zeros(BLOCK)
+    found, cheap, dear = 0, 0.0, 0.0
+    for k in range(K):
+        c[k, :] = costs[0, k]
+    for first in range(0, n, BLOCK):
+        m = min(BLOCK, n - first)
+        _fill(curves, first, rows, whole, f, m)
+        if len(costs) > 1:
+            _fill(costs, first, rows, whole, c, m)
+        if 0.0 < high < math.inf:
+            _best_levels(f, c, high, best, at, m)
         else:
-            cheap += costs[j, up]
-            dear += costs[j, down]
-            open_rows[found] = i
-            found += 1
-    return found, np.array([value, value_carry, cost, cost_carry, cheap, dear])
+            _end_levels(f, c, high > 0.0, at, m)
+        if low < high:
+            _best_worth(f, c, low, most, m)
+        else:
+            most[:m] = -math.inf
+        for b in range(m):
+            i = first + b if whole else rows[first + b]
+            level = at[b]
+            levels[i] = level
+            x, y = f[level, b], c[level, b]
+            if x - low * y < most[b]:
+                unsure[found] = i
+                found += 1
+                cheap += y
+                down = math.inf
+                for k in range(K):
+                    if f[k, b] - low * c[k, b] >= most[b] and c[k, b] < down:
+                        down = c[k, b]
+                dear += down
+                x, y = 0.0, 0.0
+            value[b], cost[b] = x, y
+        _add(value, values, value_carry, m)
+        _add(cost, paid, cost_carry, m)
+    v, vc = _sum(values, value_carry)
+    p, pc = _sum(paid, cost_carry)
+    return found, np.array([v, vc, p, pc, cheap, dear])
 
 
 @compiled
