@@ -66,18 +66,6 @@ def _best_levels(f: Array, c: Array, price: float, best: Array, at: Array, m: in
 
 
 @inlined
-def _best_worth(f: Array, c: Array, price: float, best: Array, m: int) -> None:
-    """Write what each customer's best level is worth at a price."""
-    for b in range(m):
-        best[b] = f[0, b] - price * c[0, b]
-    for k in range(1, len(f)):
-        fk, ck = f[k], c[k]
-        for b in range(m):
-            x = fk[b] - price * ck[b]
-            best[b] = x if x > best[b] else best[b]
-
-
-@inlined
 def _end_levels(f: Array, c: Array, cheap: bool, at: Array, m: int) -> None:
     """Write each customer's cheapest level, the best of them if they tie; or the best, the cheapest if they tie."""
     for b in range(m):
@@ -124,7 +112,7 @@ def classify(
     """
     n, K = len(levels) if whole else len(rows), curves.shape[1]
     f, c = np.empty((K, BLOCK)), np.empty((K, BLOCK))
-    at, best, most = np.empty(BLOCK, np.int64), np.empty(BLOCK), np.empty(BLOCK)
+    at, down, best, most = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK), np.empty(BLOCK)
     value, values, value_carry = np.empty(BLOCK), np.zeros(BLOCK), np.zeros(BLOCK)
     cost, paid, cost_carry = np.empty(BLOCK), np.zeros(BLOCK), np.zeros(BLOCK)
     found, cheap, dear = 0, 0.0, 0.0
@@ -140,7 +128,7 @@ def classify(
         else:
             _end_levels(f, c, high > 0.0, at, m)
         if low < high:
-            _best_worth(f, c, low, most, m)
+            _best_levels(f, c, low, most, down, m)
         else:
             most[:m] = -math.inf
         for b in range(m):
@@ -152,11 +140,7 @@ def classify(
                 unsure[found] = i
                 found += 1
                 cheap += y
-                down = math.inf
-                for k in range(K):
-                    if f[k, b] - low * c[k, b] >= most[b] and c[k, b] < down:
-                        down = c[k, b]
-                dear += down
+                dear += c[down[b], b]
                 x, y = 0.0, 0.0
             value[b], cost[b] = x, y
         _add(value, values, value_carry, m)
