@@ -307,3 +307,60 @@ def decide(curves: Array, costs: Array, price: float, tie: float, levels: Array)
             if c < cost and np.float64(curves[i, k]) - price * c >= enough:
                 level, cost = k, c
         levels[i] = level
+
+
+@compiled
+def near(curves: Array, costs: Array, levels: Array, price: float, gap: float, rows: Array) -> int:
+    """List the rows with a level of another cost that is worth less than `gap` less than their own, at a price."""
+    own = len(costs) > 1
+    m = 0
+    for i in range(len(levels)):
+        j = i if own else 0
+        cost = np.float64(costs[j, levels[i]])
+        enough = np.float64(curves[i, levels[i]]) - price * cost - gap
+        close = 0
+        for k in range(curves.shape[1]):
+            c = np.float64(costs[j, k])
+            close += (np.float64(curves[i, k]) - price * c > enough) & (c != cost)
+        rows[m] = i
+        m += close > 0
+    return m
+
+
+@compiled
+def extend(
+    extra: Array, loss: Array, more: Array, worse: Array, price: float, room: float, up: float, down: float, gap: float, whole: float
+) -> tuple[Array, Array, Array, Array, float]:
+    """Extend partial plans, cheapest first, by each level of one more customer; keep those that none beats.
+
+    Levels cost `more` and lose `worse`; the first changes nothing. A partial plan is dropped when another one costs
+    no more and brings as much, or when its loss, and what it takes at the least to spend the room (`up` per unit, or
+    leaving it) or to get back into it (`down` per unit), is not below the gap. Returns extra costs, losses, the
+    plan each extends, the level; and how much of the `whole` gap could have been closed by those within rounding.
+    """
+    S, L = len(extra), len(more)
+    x, l = np.empty(S * L), np.empty(S * L)
+    parent, option = np.empty(S * L, np.int32), np.empty(S * L, np.int16)
+    next_up = np.zeros(L, np.int64)
+    m, top, missed = 0, -math.inf, 0.0
+    for _ in range(S * L):
+        pick, cost, lost = -1, math.inf, math.inf
+        for o in range(L):
+            at = next_up[o]
+            if at < S:
+                e, w = extra[at] + more[o], loss[at] + worse[o]
+                if e < cost or (e == cost and w < lost):
+                    pick, cost, lost = o, e, w
+        at = next_up[pick]
+        next_up[pick] += 1
+        worth = price * cost - lost
+        if worth <= top:
+            continue
+        least = lost + (min(price, up) * (room - cost) if cost <= room else down * (cost - room))
+        if least >= gap:
+            missed = max(missed, whole - least)
+            continue
+        x[m], l[m], parent[m], option[m] = cost, lost, at, pick
+        m += 1
+        top = worth
+    return x[:m].copy(), l[:m].copy(), parent[:m].copy(), option[:m].copy(), missed
