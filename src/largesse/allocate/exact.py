@@ -32,6 +32,7 @@ class Core:
     level: Array  # (levels,)
     extra: Array  # (levels,) cost above the customer's best level at the price
     loss: Array  # (levels,)
+    least: Array  # (m,) the smallest loss of a change
     rate_up: Array  # (m + 1,) the smallest loss per unit of further cost among the customers from here on
     rate_down: Array  # (m + 1,) the same per unit saved
 
@@ -42,23 +43,31 @@ def prove(plan: Draft, price: float, bound: float) -> float:
     if price <= 0 or bound - float(plan.value) <= tolerance:
         return bound
     base = _at_price(plan, price)
-    room, gap = base.room, bound - float(plan.value)
-    core = _core(base, price, gap)
-    reach = room + SLACK * plan.limit
+    near = (bound - float(plan.value)) / 16  # few customers are that near, and they close most of the gap
+    rest = _improve(plan, base, price, bound, near, tolerance)
+    gap = bound - float(plan.value)
+    if gap > near:
+        rest = _improve(plan, base, price, bound, gap, tolerance)
+    return float(plan.value) + rest
+
+
+def _improve(plan: Draft, base: Draft, price: float, bound: float, near: float, tolerance: float) -> float:
+    """Look for a better plan among levels that lose less than `near`; return how much may still be open."""
+    gap, reach = bound - float(plan.value), base.room + SLACK * plan.limit
+    core = _core(base, price, near)
     while True:
-        changes, spent, rest = _search(core, price, room, reach, gap, tolerance)
-        if changes:
-            old = [int(base.levels[row]) for row, _ in changes]
-            for row, level in changes:
-                base.change(row, level)
-            if base.room < 0:  # it only fitted by rounding
-                for (row, _), level in zip(changes, old, strict=True):
-                    base.change(row, level)
-                reach = float(np.nextafter(spent, -math.inf))
-                continue
-            if base.value > plan.value:
-                plan.levels[:], plan.value, plan.spend = base.levels, base.value, base.spend
-        return float(plan.value) + rest
+        changes, spent, rest = _search(core, price, base.room, reach, gap, tolerance)
+        old = [(row, int(base.levels[row])) for row, _ in changes]
+        for row, level in changes:
+            base.change(row, level)
+        fits = base.room >= 0 or not changes
+        if changes and fits and base.value > plan.value:
+            plan.levels[:], plan.value, plan.spend = base.levels, base.value, base.spend
+        for row, level in old:
+            base.change(row, level)
+        if fits:
+            return rest
+        reach = float(np.nextafter(spent, -math.inf))  # it only fitted by rounding
 
 
 def _at_price(plan: Draft, price: float) -> Draft:
@@ -89,6 +98,7 @@ def _core(base: Draft, price: float, gap: float) -> Core:
         rate = np.where(np.isfinite(loss), loss / np.abs(extra), math.inf)
     up, down = (np.where(side, rate, math.inf).min(axis=1, initial=math.inf) for side in (extra > 0, extra < 0))
     order = np.argsort(np.minimum(up, down), kind="stable")
+    least = loss.min(axis=1, initial=math.inf)  # the best level itself is still infinite here
     loss[here], extra[here] = 0.0, 0.0
     rank = np.argsort(loss[order], axis=1, kind="stable")  # the best level has no loss and comes first, before ties
     stays = np.isfinite(np.take_along_axis(loss[order], rank, axis=1))
@@ -97,7 +107,13 @@ def _core(base: Draft, price: float, gap: float) -> Core:
     pick = (np.repeat(order, K).reshape(m, K)[stays], rank[stays])
     first = np.concatenate([[0], np.cumsum(stays.sum(axis=1))])
     return Core(
-        row[order], first, pick[1], extra[pick], loss[pick], *(_from_here(side[order]) for side in (up, down))
+        row[order],
+        first,
+        pick[1],
+        extra[pick],
+        loss[pick],
+        least[order],
+        *(_from_here(side[order]) for side in (up, down)),
     )
 
 
@@ -115,13 +131,14 @@ def _search(
     extra, loss = np.zeros(1), np.zeros(1)
     trail: list[tuple[int, Array, Array]] = []  # customer, and for each partial plan the one it extends and the level
     best, spent, rest = (0, -1), 0.0, 0.0
-    for at in range(len(core.row)):
-        options = slice(core.first[at], core.first[at + 1])
-        if not (core.loss[options][1:] < gap).any():
+    same = SLACK * float(np.abs(core.extra).max(initial=0.0))
+    for at, least in enumerate(core.least.tolist()):
+        if least >= gap:
             continue
+        options = slice(core.first[at], core.first[at + 1])
         extra, loss, parent, option, missed = extend(
             extra, loss, core.extra[options], core.loss[options], price, room, core.rate_up[at + 1],
-            core.rate_down[at + 1], gap - tolerance, gap,
+            core.rate_down[at + 1], gap - tolerance, gap, same,
         )  # fmt: skip
         rest = max(rest, missed)
         if not len(extra):

@@ -329,7 +329,7 @@ def near(curves: Array, costs: Array, levels: Array, price: float, gap: float, r
 
 @compiled
 def extend(
-    extra: Array, loss: Array, more: Array, worse: Array, price: float, room: float, up: float, down: float, gap: float, whole: float
+    extra: Array, loss: Array, more: Array, worse: Array, price: float, room: float, up: float, down: float, gap: float, whole: float, same: float
 ) -> tuple[Array, Array, Array, Array, float]:
     """Extend partial plans, cheapest first, by each level of one more customer; keep those that none beats.
 
@@ -337,6 +337,7 @@ def extend(
     no more and brings as much, or when its loss, and what it takes at the least to spend the room (`up` per unit, or
     leaving it) or to get back into it (`down` per unit), is not below the gap. Returns extra costs, losses, the
     plan each extends, the level; and how much of the `whole` gap could have been closed by those within rounding.
+    Costs that differ by less than `same` count as equal: the same sum in another order is rounded differently.
     """
     S, L = len(extra), len(more)
     x, l = np.empty(S * L), np.empty(S * L)
@@ -360,6 +361,8 @@ def extend(
         if least >= gap:
             missed = max(missed, whole - least)
             continue
+        if m > 0 and cost - x[m - 1] <= same:
+            m -= 1
         x[m], l[m], parent[m], option[m] = cost, lost, at, pick
         m += 1
         top = worth
