@@ -72,7 +72,11 @@ def _end_levels(f: Array, c: Array, cheap: bool, at: Array, m: int) -> None:
         here = 0
         for k in range(1, len(f)):
             more, dearer = f[k, b] - f[here, b], c[k, b] - c[here, b]
-            if (dearer < 0.0 or (dearer == 0.0 and more > 0.0)) if cheap else (more > 0.0 or (more == 0.0 and dearer < 0.0)):
+            if (
+                (dearer < 0.0 or (dearer == 0.0 and more > 0.0))
+                if cheap
+                else (more > 0.0 or (more == 0.0 and dearer < 0.0))
+            ):
                 here = k
         at[b] = here
 
@@ -152,7 +156,15 @@ def classify(
 
 @compiled
 def walk(
-    curves: Array, costs: Array, rows: Array, levels: Array, low: float, who: Array, to: Array, slope: Array, cost: Array
+    curves: Array,
+    costs: Array,
+    rows: Array,
+    levels: Array,
+    low: float,
+    who: Array,
+    to: Array,
+    slope: Array,
+    cost: Array,
 ) -> int:
     """List the steps up the hull of some rows from `levels`, as long as they bring more than `low` per unit of cost.
 
@@ -290,8 +302,8 @@ def best_change(curves: Array, costs: Array, rows: Array, levels: Array, room: f
 
 
 @compiled
-def decide(curves: Array, costs: Array, price: float, tie: float, levels: Array) -> None:
-    """Write each row's best level at a price; of levels worth the same up to `tie` (relative), the cheapest."""
+def decide(curves: Array, costs: Array, price: float, tie: float, dearest: bool, levels: Array) -> None:
+    """Write each row's best level at a price; of levels worth the same up to `tie` (relative), the cheapest or dearest."""
     own = len(costs) > 1
     K = curves.shape[1]
     for i in range(len(curves)):
@@ -303,8 +315,8 @@ def decide(curves: Array, costs: Array, price: float, tie: float, levels: Array)
         enough = best - tie * (size + price * dear)
         level, cost = 0, math.inf
         for k in range(K):
-            c = np.float64(costs[j, k])
-            if c < cost and np.float64(curves[i, k]) - price * c >= enough:
+            c = -np.float64(costs[j, k]) if dearest else np.float64(costs[j, k])
+            if c < cost and np.float64(curves[i, k]) - price * np.float64(costs[j, k]) >= enough:
                 level, cost = k, c
         levels[i] = level
 
@@ -329,8 +341,9 @@ def near(curves: Array, costs: Array, levels: Array, price: float, gap: float, r
 
 @compiled
 def extend(
-    extra: Array, loss: Array, more: Array, worse: Array, price: float, room: float, up: float, down: float, gap: float, whole: float, same: float
-) -> tuple[Array, Array, Array, Array, float]:
+    extra: Array, loss: Array, more: Array, worse: Array, price: float, room: float,
+    up: float, down: float, gap: float, whole: float, same: float
+) -> tuple[Array, Array, Array, Array, float]:  # fmt: skip
     """Extend partial plans, cheapest first, by each level of one more customer; keep those that none beats.
 
     Levels cost `more` and lose `worse`; the first changes nothing. A partial plan is dropped when another one costs
@@ -340,7 +353,7 @@ def extend(
     Costs that differ by less than `same` count as equal: the same sum in another order is rounded differently.
     """
     S, L = len(extra), len(more)
-    x, l = np.empty(S * L), np.empty(S * L)
+    x, y = np.empty(S * L), np.empty(S * L)
     parent, option = np.empty(S * L, np.int32), np.empty(S * L, np.int16)
     next_up = np.zeros(L, np.int64)
     m, top, missed = 0, -math.inf, 0.0
@@ -363,7 +376,145 @@ def extend(
             continue
         if m > 0 and cost - x[m - 1] <= same:
             m -= 1
-        x[m], l[m], parent[m], option[m] = cost, lost, at, pick
+        x[m], y[m], parent[m], option[m] = cost, lost, at, pick
         m += 1
         top = worth
-    return x[:m].copy(), l[:m].copy(), parent[:m].copy(), option[:m].copy(), missed
+    return x[:m].copy(), y[:m].copy(), parent[:m].copy(), option[:m].copy(), missed
+
+
+@compiled
+def respond(
+    curves: Array, costs: Array, eligible: Array, segment: Array, price: Array, toll: Array, levels: Array
+) -> tuple[Array, Array, Array]:
+    """Write the best level of every row when each segment has a price and each level a toll; only eligible ones count.
+
+    `eligible` is (n, K), or (0, K) when everybody may have everything. Returns per segment: the worth (S,), the
+    spend (S,), and how many get each level (S, K).
+    """
+    n, K, S = len(levels), curves.shape[1], len(price)
+    f, c = np.empty((K, BLOCK)), np.empty((K, BLOCK))
+    at, best, due = np.empty(BLOCK, np.int64), np.empty(BLOCK), np.empty(BLOCK)
+    worth, spend, count = np.zeros(S), np.zeros(S), np.zeros((S, K), np.int64)
+    for k in range(K):
+        c[k, :] = costs[0, k]
+    for first in range(0, n, BLOCK):
+        m = min(BLOCK, n - first)
+        _fill(curves, first, levels, True, f, m)
+        if len(costs) > 1:
+            _fill(costs, first, levels, True, c, m)
+        if len(eligible):
+            for k in range(K):
+                for b in range(m):
+                    f[k, b] = f[k, b] if eligible[first + b, k] else -math.inf
+        for b in range(m):
+            due[b] = price[segment[first + b]]
+        for b in range(m):
+            best[b] = -math.inf
+        for b in range(m):
+            at[b] = 0
+        for k in range(K):
+            fk, ck, t = f[k], c[k], toll[k]
+            for b in range(m):
+                x = fk[b] - due[b] * ck[b] - t
+                better = x > best[b]
+                best[b] = x if better else best[b]
+                at[b] = k if better else at[b]
+        for b in range(m):
+            i = first + b
+            s = segment[i]
+            levels[i] = at[b]
+            worth[s] += best[b]
+            spend[s] += c[at[b], b]
+            count[s, at[b]] += 1
+    return worth, spend, count
+
+
+SAVE, SPEND, LEAVE, ENTER = range(4)
+
+
+@compiled
+def offers(
+    curves: Array, costs: Array, eligible: Array, segment: Array, price: Array, toll: Array, levels: Array,
+    way: int, wanted: Array, open_level: Array, which: int, row: Array, to: Array, key: Array
+) -> int:  # fmt: skip
+    """List the best change of each row in one direction, and what it loses at the prices and tolls, as a key to sort by.
+
+    SAVE and SPEND look at rows of wanted segments for a cheaper or dearer level (loss per unit of cost); LEAVE moves rows
+    off level `which`, ENTER onto it. Changes lead only to open levels, and for SPEND only to a higher response.
+    """
+    own = len(costs) > 1
+    m = 0
+    for i in range(len(levels)):
+        j, s, now = i if own else 0, segment[i], levels[i]
+        if (way == LEAVE and now != which) or (way == ENTER and now == which):
+            continue
+        if way <= SPEND and not wanted[s]:
+            continue
+        cost, value = np.float64(costs[j, now]), np.float64(curves[i, now])
+        here = value - price[s] * cost - toll[now]
+        best, level = math.inf, -1
+        for k in range(curves.shape[1]):
+            if k == now or not open_level[k] or (len(eligible) and not eligible[i, k]) or (way == ENTER and k != which):
+                continue
+            extra = np.float64(costs[j, k]) - cost
+            lost = here - (np.float64(curves[i, k]) - price[s] * np.float64(costs[j, k]) - toll[k])
+            if way <= SPEND:
+                if (extra >= 0.0) if way == SAVE else (extra <= 0.0 or curves[i, k] <= value):
+                    continue
+                lost = lost / abs(extra)
+            if lost < best:
+                best, level = lost, k
+        if level >= 0:
+            row[m], to[m], key[m] = i, level, best
+            m += 1
+    return m
+
+
+@compiled
+def accept(
+    costs: Array, segment: Array, row: Array, to: Array, levels: Array,
+    room: Array, count: Array, least: Array, most: Array, way: int, which: int
+) -> int:  # fmt: skip
+    """Take changes in their order as far as they are needed and break no further rule; return how many were taken.
+
+    `room` (S + 1,) is what is left of each segment's budget and, last, of the whole; `count` (K,) how many customers have
+    each level; both are kept up to date. SAVE takes changes where a budget is overdrawn, SPEND what fits; LEAVE and
+    ENTER go on until the level keeps its rule.
+    """
+    own = len(costs) > 1
+    S, taken = len(room) - 1, 0
+    for r in range(len(row)):
+        i, k = row[r], to[r]
+        s, now = segment[i], levels[i]
+        if way == LEAVE and count[which] <= most[which]:
+            break
+        if way == ENTER and count[which] >= least[which]:
+            break
+        extra = np.float64(costs[i if own else 0, k]) - np.float64(costs[i if own else 0, now])
+        if way == SAVE and room[s] >= 0.0 and room[S] >= 0.0:
+            continue
+        if way == SPEND and (extra > room[s] or extra > room[S]):
+            continue
+        if count[k] + 1 > most[k] or (count[now] - 1 < least[now] and way != LEAVE):
+            continue
+        levels[i] = k
+        count[k] += 1
+        count[now] -= 1
+        room[s] -= extra
+        room[S] -= extra
+        taken += 1
+    return taken
+
+
+@compiled
+def spent(costs: Array, segment: Array, levels: Array, segments: int) -> tuple[Array, Array]:
+    """Return each segment's cost (S,), and what rounding lost of it (S,)."""
+    own = len(costs) > 1
+    total, carry = np.zeros(segments), np.zeros(segments)
+    for i in range(len(levels)):
+        x, s = np.float64(costs[i if own else 0, levels[i]]), segment[i]
+        t = total[s] + x
+        d = t - total[s]
+        carry[s] += (total[s] - (t - d)) + (x - d)
+        total[s] = t
+    return total, carry

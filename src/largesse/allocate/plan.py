@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from largesse.allocate.check import checked, too_small, total_limit
+from largesse.allocate.constrained import plan_under
+from largesse.allocate.constraints import Constraints, rules
 from largesse.allocate.path import as_rows, cheapest, climb
 from largesse.allocate.search import Found, Short, price_search
 from largesse.allocate.whole import Draft, draft, fill, within
@@ -23,6 +25,7 @@ def allocate(
     budget: float | None = None,
     *,
     total: float | None = None,
+    constraints: Constraints | None = None,
     exact: bool = False,
     randomise: bool = False,
     seed: int = 0,
@@ -39,6 +42,9 @@ def allocate(
         Average cost per customer that may not be exceeded.
     total
         Or the cost of all customers together.
+    constraints
+        Further rules: who may get what, caps and shares of levels, budgets of segments, a least return. `plan.shadow`
+        says what one more unit of each would bring.
     exact
         Prove the best whole plan, instead of one within `plan.gap` of it.
     randomise
@@ -63,6 +69,11 @@ def allocate(
     n = len(curves)
     limit = total_limit(n, budget, total)
     average = limit / n if budget is None else float(budget)
+    if constraints is not None:
+        if exact or randomise:
+            hint = "without constraints; under them, plan.gap says how far the plan is from the best at most"
+            refuse("allocate", [Problem("exact and randomise work with one budget only", hint)])
+        return plan_under(curves, costs, rules(constraints, n, curves.shape[1], limit), average)
     found = price_search(curves, costs, limit)
     if isinstance(found, Short):
         raise too_small(found.cheapest, limit, n, total is not None)
@@ -88,8 +99,8 @@ def _plan(plan: Draft, price: float, bound: float, average: float) -> Plan:
 def _mixed(plan: Draft, found: Found, average: float, seed: int) -> Plan:
     """Return the plan with the customer on whom the budget ran out between two levels."""
     who, to, slope, cost = climb(plan.curves, plan.costs, found.rows, plan.levels, found.price)
-    dear = np.flatnonzero(cost > plan.room) if plan.room > 0 else []
-    if found.price <= 0 or not len(dear):
+    dear = np.flatnonzero(cost > plan.room)
+    if found.price <= 0 or plan.room <= 0 or not len(dear):
         return _plan(plan, found.price, float(plan.value), average)
     step = dear[np.argmax(slope[dear])]
     row, level, n = int(found.rows[who[step]]), int(to[step]), len(plan.levels)
@@ -118,8 +129,10 @@ def frontier(curves: Any, costs: Any) -> Frontier:
     return _merged(spend, value, np.concatenate([[math.inf], slope]))
 
 
-def at_price(curves: Array, costs: Array, price: float) -> Array:
+def at_price(curves: Array, costs: Array, price: float, *, dearest: bool = False) -> Array:
     """Return the levels (n,) that a price stands for: the best of response − price × cost, the cheapest if they tie.
+
+    With `dearest`, the dearest if they tie.
 
     Many customers may share one curve: if rounding broke their tie upwards, all of them would overspend together.
 
@@ -129,7 +142,7 @@ def at_price(curves: Array, costs: Array, price: float) -> Array:
     from largesse.allocate.kernels import decide
 
     levels = np.empty(len(curves), dtype=np.int64)
-    decide(*as_rows(curves, costs), float(price), TIE, levels)
+    decide(*as_rows(curves, costs), float(price), TIE, dearest, levels)
     return levels
 
 
