@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocate import allocate, at_price, expected_costs
+from largesse.allocate import allocate, at_price, expected_costs, exploring_budget
 from largesse.data import read_customers
 from largesse.data.write import atomic_file
-from largesse.errors import BudgetError, NotFittedError, PolicyFileError, Problem, nearest, refuse
+from largesse.errors import NotFittedError, PolicyFileError, Problem, nearest, refuse
 from largesse.records import Array, Customers, Decisions, Levels, Log
 from largesse.response import ResponseModel
 from largesse.response.kinds import kinds
@@ -94,18 +94,10 @@ class Policy:
             self.explore = Policy(self.model, self.levels, explore=explore).explore
         curves, costs = self._expected(customers)
         wide = np.broadcast_to(costs, curves.shape)
-        rest = budget - self.explore * float(wide.mean())
-        cheapest = (1 - self.explore) * float(wide.min(axis=1).mean())
-        if rest < cheapest * (1 - 1e-12) and self.explore > 0:
-            most = max(budget - float(wide.min(axis=1).mean()), 0.0) / float(
-                (wide.mean(axis=1) - wide.min(axis=1)).mean()
-            )
-            got = f"exploring with {self.explore:g} leaves less than the cheapest plan costs"
-            raise BudgetError("calibrate", [Problem(got, f"raise the budget, or explore with {most:.3g} at most")])
+        goal = exploring_budget(wide, budget, self.explore)
         if self.explore == 1:
             self.price, self.share = 0.0, 0.0
             return self
-        goal = rest / (1 - self.explore)
         self.price = allocate(curves, costs, goal).price
         rows = np.arange(len(curves))
         low, high = (

@@ -6,12 +6,14 @@ selected among the steps up the hulls of the others (`search`); the plan is made
 budget (`whole`), and with `exact=True` proven the best (`exact`). `Constraints` hold what else a campaign must keep:
 they get prices and tolls of their own (`constrained`), and an impossible set is named (`infeasible`). `expected_costs`
 says what a level is expected to cost a customer, whichever way it is paid; `best_doses` chooses amounts on a continuous
-scale. `textbook` has the plain methods of the paper, to check the fast ones against.
+scale; `explore_plan` leaves a share of customers to chance. `textbook` has the plain methods of the paper, to check the fast ones against.
 """
 
 from largesse.allocate.constraints import Constraints as Constraints
 from largesse.allocate.costs import expected_costs as expected_costs
 from largesse.allocate.dose import best_doses as best_doses
+from largesse.allocate.explore import explore_plan as explore_plan
+from largesse.allocate.explore import exploring_budget as exploring_budget
 from largesse.allocate.path import Path as Path
 from largesse.allocate.path import steps as steps
 from largesse.allocate.plan import allocate as allocate
