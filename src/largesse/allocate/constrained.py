@@ -23,6 +23,7 @@ SAMPLE = 65536  # customers on whom multipliers are found
 SWEEPS, HALVINGS = 8, 40
 SETTLED = 1e-4  # relative; multipliers that move less are done
 ROUNDS, FILL_ROUNDS = 12, 4  # of repair, and of spending what is left
+SWAPPERS, SWAPS = 1000, 200  # customers among whom pairs are looked for, and how many are swapped
 BATCH = 65536  # changes that are looked at in one round
 ROUNDING = 1e-12  # relative; the bound is a sum of many rounded numbers
 
@@ -37,17 +38,31 @@ def plan_under(curves: Array, costs: Array, rules: Rules, average: float) -> Pla
     bound = certify(problem, found)
     room, count = repair(problem, found)
     if broken(rules, room, count):
-        dear = as_rows(-np.ascontiguousarray(np.broadcast_to(costs, curves.shape)), costs)
-        free = replace(rules, limits=np.full(len(rules.limits), math.inf), limit=math.inf, least_return=0.0)
-        cheap = posed(*dear, free)
-        low = multipliers(sampled(cheap))
-        needed = -certify(cheap, low)  # no plan under the other rules costs less
-        repair(cheap, low)
-        problem.levels[:] = cheap.levels
-        room, count = repair(problem, found)
+        room, count, needed = _cheaply(problem, found)
         if broken(rules, room, count):
             raise not_found(rules, room, count, needed, len(curves))
     return _made(problem, found, bound, average)
+
+
+def _cheaply(problem: Problem, found: Multipliers) -> tuple[Array, Array, float]:
+    """Start again from cheap plans, first one with the budgets in mind, then one without; return what is left to mend.
+
+    Also a total cost below which no plan keeps the rules that are not budgets.
+    """
+    rules = problem.rules
+    saving = as_rows(-np.ascontiguousarray(np.broadcast_to(problem.costs, problem.curves.shape)), problem.costs)
+    free = replace(rules, limits=np.full(len(rules.limits), math.inf), limit=math.inf)
+    needed = math.inf
+    for kept in (rules, free):
+        cheap = posed(*saving, replace(kept, least_return=0.0))
+        low = multipliers(sampled(cheap))
+        needed = -certify(cheap, low)
+        repair(cheap, low)
+        problem.levels[:] = cheap.levels
+        room, count = repair(problem, found)
+        if not broken(rules, room, count):
+            break
+    return room, count, needed
 
 
 def broken(rules: Rules, room: Array, count: Array) -> bool:
@@ -260,7 +275,7 @@ def repair(problem: Problem, found: Multipliers) -> tuple[Array, Array]:
         taken += sum(_change(problem, found, room, count, LEAVE, int(k)) for k in high)
         if (room < 0).any():
             taken += _change(problem, found, room, count, SAVE, -1)
-        if not taken:
+        if not taken and not _swapped(problem, room, count):
             return room, count
     for _ in range(FILL_ROUNDS):
         room = rooms(problem)
@@ -270,6 +285,21 @@ def repair(problem: Problem, found: Multipliers) -> tuple[Array, Array]:
     while (room < 0).any() and _change(problem, found, room, count, SAVE, -1):
         room = rooms(problem)
     return room, count
+
+
+def _swapped(problem: Problem, room: Array, count: Array) -> bool:
+    """Swap levels between customers, a pair at a time, as long as it saves where saving is due."""
+    from largesse.allocate.kernels import swap
+
+    rules, some = problem.rules, False
+    rows = np.arange(min(len(problem.levels), SWAPPERS))
+    for _ in range(SWAPS):
+        if (room >= 0).all() or not swap(
+            problem.costs, rules.eligible, rules.segment, rows, problem.levels, room, count, rules.least, rules.most
+        ):
+            break
+        some = True
+    return some
 
 
 def _change(problem: Problem, found: Multipliers, room: Array, count: Array, way: int, which: int) -> int:

@@ -518,3 +518,57 @@ def spent(costs: Array, segment: Array, levels: Array, segments: int) -> tuple[A
         carry[s] += (total[s] - (t - d)) + (x - d)
         total[s] = t
     return total, carry
+
+
+@compiled
+def swap(
+    costs: Array, eligible: Array, segment: Array, rows: Array, levels: Array,
+    room: Array, count: Array, least: Array, most: Array
+) -> bool:  # fmt: skip
+    """Let one row of an overdrawn segment take a cheaper level that is full, and a row that has it leave for another.
+
+    Takes the pair that saves most where saving is due, and keeps `room` and `count` up to date; false when there is none.
+    """
+    own = len(costs) > 1
+    K, S = costs.shape[1], len(room) - 1
+    best, bi, bk, bj, bl = 0.0, -1, -1, -1, -1
+    for i in rows:
+        s, now = segment[i], levels[i]
+        if room[s] >= 0.0 and room[S] >= 0.0:
+            continue
+        ci = costs[i if own else 0]
+        for k in range(K):
+            first = np.float64(ci[k]) - np.float64(ci[now])
+            if k == now or first >= 0.0 or (len(eligible) and not eligible[i, k]):
+                continue
+            for j in rows:
+                if levels[j] != k or j == i:
+                    continue
+                cj, t = costs[j if own else 0], segment[j]
+                for l in range(K):  # noqa: E741
+                    if l == k or (len(eligible) and not eligible[j, l]):
+                        continue
+                    if l != now and (count[l] + 1 > most[l] or count[now] - 1 < least[now]):
+                        continue
+                    second = np.float64(cj[l]) - np.float64(cj[k])
+                    if t != s and second > max(room[t], 0.0) and second > 0.0:
+                        continue
+                    due = first + second if t == s else first
+                    if (
+                        room[s] >= 0.0
+                        or (room[S] < 0.0 and first + second >= 0.0)
+                        or (room[S] >= 0 and first + second > room[S])
+                    ):
+                        due = first + second if room[S] < 0.0 else 0.0
+                    if due < best:
+                        best, bi, bk, bj, bl = due, i, k, j, l
+    if bi < 0:
+        return False
+    for i, k in ((bi, bk), (bj, bl)):
+        extra = np.float64(costs[i if own else 0, k]) - np.float64(costs[i if own else 0, levels[i]])
+        room[segment[i]] -= extra
+        room[S] -= extra
+        count[levels[i]] -= 1
+        count[k] += 1
+        levels[i] = k
+    return True
