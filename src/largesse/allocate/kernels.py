@@ -531,7 +531,8 @@ def swap(
     """
     own = len(costs) > 1
     K, S = costs.shape[1], len(room) - 1
-    best, bi, bk, bj, bl = 0.0, -1, -1, -1, -1
+    best = np.float64(0.0)
+    bi, bk, bj, bl = -1, -1, -1, -1
     for i in rows:
         s, now = segment[i], levels[i]
         if room[s] >= 0.0 and room[S] >= 0.0:
@@ -553,13 +554,12 @@ def swap(
                     second = np.float64(cj[l]) - np.float64(cj[k])
                     if t != s and second > max(room[t], 0.0) and second > 0.0:
                         continue
-                    due = first + second if t == s else first
-                    if (
-                        room[s] >= 0.0
-                        or (room[S] < 0.0 and first + second >= 0.0)
-                        or (room[S] >= 0 and first + second > room[S])
-                    ):
-                        due = first + second if room[S] < 0.0 else 0.0
+                    both = first + second
+                    due = both if t == s else first
+                    if room[s] >= 0.0 or room[S] < 0.0:  # the whole budget is overdrawn: only what both save counts
+                        due = both
+                    elif both > room[S]:
+                        continue
                     if due < best:
                         best, bi, bk, bj, bl = due, i, k, j, l
     if bi < 0:

@@ -15,8 +15,8 @@ import numpy as np
 from largesse.allocate.path import climb
 from largesse.records import Array
 
-SAMPLE = 4096  # customers that bracket the price
-FEW = 16384  # customers whose steps are looked at one by one
+SAMPLE = 4096  # customers that bracket the price, and no more than an eighth of them
+FEW = 4096  # customers whose steps are looked at one by one
 WIDTH = 4.0  # standard errors of the sample's spend on either side
 WIDEST = 100.0  # then the bracket of the round before is taken instead
 NUDGE = 1e-9  # relative; many customers may share a slope, and must all lie inside the bracket
@@ -86,18 +86,19 @@ def _bracket(
     """
     room, known = purse
     m = len(curves) if rows is None else len(rows)
-    chosen = rng.integers(0, m, SAMPLE)
+    size = min(SAMPLE, m // 8)
+    chosen = rng.integers(0, m, size)
     sample = chosen if rows is None else rows[chosen]
     f, c = curves[sample], costs[sample] if len(costs) > 1 else costs
     start = levels_at(f, c, ends[0])
-    who, _, slope, cost = climb(f, c, np.arange(SAMPLE), start, ends[1])
+    who, _, slope, cost = climb(f, c, np.arange(size), start, ends[1])
     # Once the cost at the high end is known, chance plays only in what comes on top.
-    base = np.broadcast_to(c, f.shape)[np.arange(SAMPLE), start] if known is None else np.full(SAMPLE, known / m)
+    base = np.broadcast_to(c, f.shape)[np.arange(size), start] if known is None else np.full(size, known / m)
     order = np.argsort(-slope)
-    spent, goal = base.mean() + np.cumsum(cost[order]) / SAMPLE, room / m
+    spent, goal = base.mean() + np.cumsum(cost[order]) / size, room / m
     taken = order[: np.searchsorted(spent, goal, side="right")]
-    each = base + np.bincount(who[taken], cost[taken], minlength=SAMPLE)
-    margin = width * (float(each.std()) + NUDGE * goal) / math.sqrt(SAMPLE)
+    each = base + np.bincount(who[taken], cost[taken], minlength=size)
+    margin = width * (float(each.std()) + NUDGE * goal) / math.sqrt(size)
     above = int(np.searchsorted(spent, goal - margin, side="left"))
     below = int(np.searchsorted(spent, goal + margin, side="right"))
     high = slope[order[above]] * (1 + NUDGE) if above < len(slope) and goal - margin > base.mean() else ends[0]
