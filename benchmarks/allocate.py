@@ -156,7 +156,7 @@ def bars(repeats: int) -> None:
 
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        rough, paid = rng.random((n, K), dtype=np.float32), np.sort(rng.random(K) * 5)
+        rough, paid = rng.random((n, K), dtype=np.float32), np.append(0.0, np.sort(rng.random(K - 1) * 5))
         half = float(paid.mean()) / 2
         took = side_by_side(
             {

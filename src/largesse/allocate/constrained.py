@@ -313,7 +313,7 @@ def _change(problem: Problem, found: Multipliers, room: Array, count: Array, way
     row, to, key = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
     m = offers(
         problem.curves, problem.costs, rules.eligible, rules.segment, found.prices(rules), found.toll, problem.levels,
-        way, wanted, is_open, which, row, to, key,
+        way, wanted, is_open, which, rules.least_return, row, to, key,
     )  # fmt: skip
     first = np.argpartition(key[:m], BATCH)[:BATCH] if m > BATCH else np.arange(m)
     order = first[np.argsort(key[first], kind="stable")]

@@ -435,12 +435,12 @@ SAVE, SPEND, LEAVE, ENTER = range(4)
 @compiled
 def offers(
     curves: Array, costs: Array, eligible: Array, segment: Array, price: Array, toll: Array, levels: Array,
-    way: int, wanted: Array, open_level: Array, which: int, row: Array, to: Array, key: Array
+    way: int, wanted: Array, open_level: Array, which: int, floor: float, row: Array, to: Array, key: Array
 ) -> int:  # fmt: skip
     """List the best change of each row in one direction, and what it loses at the prices and tolls, as a key to sort by.
 
     SAVE and SPEND look at rows of wanted segments for a cheaper or dearer level (loss per unit of cost); LEAVE moves rows
-    off level `which`, ENTER onto it. Changes lead only to open levels, and for SPEND only to a higher response.
+    off level `which`, ENTER onto it. Changes lead only to open levels, and for SPEND only where each unit brings more than `floor`.
     """
     own = len(costs) > 1
     m = 0
@@ -459,7 +459,11 @@ def offers(
             extra = np.float64(costs[j, k]) - cost
             lost = here - (np.float64(curves[i, k]) - price[s] * np.float64(costs[j, k]) - toll[k])
             if way <= SPEND:
-                if (extra >= 0.0) if way == SAVE else (extra <= 0.0 or curves[i, k] <= value):
+                if (
+                    (extra >= 0.0)
+                    if way == SAVE
+                    else (extra <= 0.0 or np.float64(curves[i, k]) - value <= floor * extra)
+                ):
                     continue
                 lost = lost / abs(extra)
             if lost < best:
