@@ -374,3 +374,12 @@ def test_costs_that_are_always_paid_are_common_or_each_customers_own() -> None:
     assert expected_costs(levels, curves, own) is own
     with pytest.raises(InputError, match="read without them"):
         expected_costs(levels, curves)
+
+
+def test_reaching_a_customer_costs_the_same_at_every_level_above_the_first() -> None:
+    curves = np.array([[0.2, 0.5, 0.5]])
+    assert expected_costs(Levels(costs=[0, 5, 10], contact_cost=0.5), curves).tolist() == [0, 5.5, 10.5]
+    redeemed = Levels(costs=[0, 5, 10], on_redemption=True, contact_cost=0.5)
+    assert expected_costs(redeemed, curves).tolist() == [[0, 3.0, 5.5]]
+    with pytest.raises(InputError, match="contact cost is -1"):
+        Levels(costs=[0, 5], contact_cost=-1)

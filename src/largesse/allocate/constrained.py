@@ -19,10 +19,10 @@ from largesse.allocate.constraints import Rules
 from largesse.allocate.path import as_rows
 from largesse.records import Array, Plan
 
-SAMPLE = 65536  # customers on whom multipliers are found
-SWEEPS, HALVINGS = 8, 40
+SAMPLE = 32768  # customers on whom multipliers are found
+SWEEPS, HALVINGS, CORRECTIONS = 9, 40, 2
 SETTLED = 1e-4  # relative; multipliers that move less are done
-ROUNDS, FILL_ROUNDS = 12, 4  # of repair, and of spending what is left
+ROUNDS, FILL_ROUNDS = 12, 2  # of repair, and of spending what is left
 SWAPPERS, SWAPS = 1000, 200  # customers among whom pairs are looked for, and how many are swapped
 BATCH = 65536  # changes that are looked at in one round
 ROUNDING = 1e-12  # relative; the bound is a sum of many rounded numbers
@@ -34,7 +34,7 @@ def plan_under(curves: Array, costs: Array, rules: Rules, average: float) -> Pla
 
     impossible(costs, rules, curves.shape)
     problem = posed(curves, costs, rules)
-    found = multipliers(sampled(problem))
+    found = _found(problem)
     bound = certify(problem, found)
     room, count = repair(problem, found)
     if broken(rules, room, count):
@@ -55,7 +55,7 @@ def _cheaply(problem: Problem, found: Multipliers) -> tuple[Array, Array, float]
     needed = math.inf
     for kept in (rules, free):
         cheap = posed(*saving, replace(kept, least_return=0.0))
-        low = multipliers(sampled(cheap))
+        low = _found(cheap)
         needed = -certify(cheap, low)
         repair(cheap, low)
         problem.levels[:] = cheap.levels
@@ -153,14 +153,37 @@ def sampled(problem: Problem) -> Problem:
     return Problem(curves, costs, part, np.zeros(SAMPLE, dtype=np.int64), there / np.maximum(here, 1), 1e-5)
 
 
-def multipliers(problem: Problem) -> Multipliers:
-    """Return multipliers that the sample's plans keep the rules at, found one kind at a time."""
+def _found(problem: Problem) -> Multipliers:
+    """Return multipliers found on a sample, and mended twice by what it gets wrong about all customers."""
+    part = sampled(problem)
+    found = multipliers(part)
+    for _ in range(CORRECTIONS if part is not problem else 0):
+        prices = found.prices(problem.rules)
+        (_, spend, count), (_, all_spend, all_count) = (p.ask(prices, found.toll) for p in (part, problem))
+        held, off, miss = problem.rules, spend - all_spend, count - all_count
+        shifted = replace(
+            held,
+            limits=np.maximum(held.limits + off, 0.0),
+            limit=max(held.limit + float(off.sum()), 0.0),
+            most=held.most + miss,
+            least=np.where(held.least > 0, held.least + miss, 0.0),
+            eligible=part.rules.eligible,
+            segment=part.rules.segment,
+        )
+        found = multipliers(replace(part, rules=shifted), found)
+    return found
+
+
+def multipliers(problem: Problem, near: Multipliers | None = None) -> Multipliers:
+    """Return multipliers at which plans keep the rules, found one kind at a time; `near` is where to begin."""
     rules = problem.rules
     S, K = len(rules.names), problem.curves.shape[1]
     floor = rules.least_return
     unit = _unit(problem)
     own, whole, toll = np.full(S, floor), floor, np.zeros(K)
-    for _ in range(SWEEPS):
+    if near is not None:
+        own, whole, toll = np.where(near.segment > 0, near.prices(rules), floor), floor + near.whole, near.toll.copy()
+    for _ in range(SWEEPS if near is None else SWEEPS // 3):
         before = np.concatenate([np.maximum(own, whole), toll])
         if np.isfinite(rules.limits).any():
             own = _least(_segments_fit(problem, toll), np.full(S, floor), own, unit, problem.close)
@@ -209,6 +232,9 @@ def _least(fits: Callable[[Array], Array], low: Array, guess: Array, unit: float
         reach = np.where(good, reach, reach + step)
         step *= 4
     bottom = np.where(reach <= bottom, low, bottom)
+    if (guess > low).any():  # a guess is often close
+        nearly = reach - 0.03 * (reach - low)
+        bottom = np.where(fits(nearly), bottom, np.maximum(bottom, nearly))
     for _ in range(HALVINGS):
         middle = (bottom + reach) / 2
         good = fits(middle)

@@ -356,17 +356,21 @@ def extend(
     x, y = np.empty(S * L), np.empty(S * L)
     parent, option = np.empty(S * L, np.int32), np.empty(S * L, np.int16)
     next_up = np.zeros(L, np.int64)
+    coming, going = more.copy(), worse.copy()  # what each level's next plan costs and loses
+    coming += extra[0]
+    going += loss[0]
     m, top, missed = 0, -math.inf, 0.0
     for _ in range(S * L):
-        pick, cost, lost = -1, math.inf, math.inf
-        for o in range(L):
-            at = next_up[o]
-            if at < S:
-                e, w = extra[at] + more[o], loss[at] + worse[o]
-                if e < cost or (e == cost and w < lost):
-                    pick, cost, lost = o, e, w
+        pick, cost, lost = 0, coming[0], going[0]
+        for o in range(1, L):
+            if coming[o] < cost or (coming[o] == cost and going[o] < lost):
+                pick, cost, lost = o, coming[o], going[o]
         at = next_up[pick]
         next_up[pick] += 1
+        if at + 1 < S:
+            coming[pick], going[pick] = extra[at + 1] + more[pick], loss[at + 1] + worse[pick]
+        else:
+            coming[pick] = math.inf
         worth = price * cost - lost
         if worth <= top:
             continue

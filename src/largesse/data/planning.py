@@ -115,7 +115,22 @@ def _table(section: dict[str, Any], word: str, problems: list[Problem]) -> dict[
 def _by_number(table: dict[str, float], word: str, levels: Levels | None, problems: list[Problem]) -> dict[int, float]:
     if levels is None:
         return {}
-    labels = list(levels.labels)
-    unknown = [name for name in table if name not in labels]
-    problems += [Problem(f"plan.{word} names the level {name!r}", nearest(name, labels)) for name in unknown]
-    return {labels.index(name): value for name, value in table.items() if name in labels}
+    found: dict[int, float] = {}
+    for name, value in table.items():
+        meant = {k for names in _spellings(levels) for k, known in enumerate(names) if known == name}
+        if len(meant) == 1:
+            found[meant.pop()] = value
+        elif meant:
+            hint = "give the levels names under [levels], and use those"
+            problems.append(Problem(f"plan.{word}.{name} may be a level's number or its cost", hint))
+        else:
+            problems.append(Problem(f"plan.{word} names the level {name!r}", nearest(name, levels.labels)))
+    return found
+
+
+def _spellings(levels: Levels) -> list[tuple[str, ...]]:
+    """Return how people may write the levels: as they are called; else, as in a log, by number or by cost."""
+    costs = levels.common_costs
+    if levels.names is not None or levels.doses is not None or costs is None:
+        return [levels.labels]
+    return [levels.labels, tuple(f"{cost:g}" for cost in costs)]
