@@ -360,17 +360,27 @@ def extend(
     coming += extra[0]
     going += loss[0]
     m, top, missed = 0, -math.inf, 0.0
+    stay, go, step, drop = 0, 0, more[L - 1], worse[L - 1]
     for _ in range(S * L):
-        pick, cost, lost = 0, coming[0], going[0]
-        for o in range(1, L):
-            if coming[o] < cost or (coming[o] == cost and going[o] < lost):
-                pick, cost, lost = o, coming[o], going[o]
-        at = next_up[pick]
-        next_up[pick] += 1
-        if at + 1 < S:
-            coming[pick], going[pick] = extra[at + 1] + more[pick], loss[at + 1] + worse[pick]
+        if L == 2:  # nearly always: one other level
+            e, w = (extra[stay], loss[stay]) if stay < S else (math.inf, 0.0)
+            cost, lost = (extra[go] + step, loss[go] + drop) if go < S else (math.inf, 0.0)
+            pick = 1 if cost < e or (cost == e and lost < w) else 0
+            at = go if pick else stay
+            cost, lost = (cost, lost) if pick else (e, w)
+            go += pick
+            stay += 1 - pick
         else:
-            coming[pick] = math.inf
+            pick, cost, lost = 0, coming[0], going[0]
+            for o in range(1, L):
+                if coming[o] < cost or (coming[o] == cost and going[o] < lost):
+                    pick, cost, lost = o, coming[o], going[o]
+            at = next_up[pick]
+            next_up[pick] += 1
+            if at + 1 < S:
+                coming[pick], going[pick] = extra[at + 1] + more[pick], loss[at + 1] + worse[pick]
+            else:
+                coming[pick] = math.inf
         worth = price * cost - lost
         if worth <= top:
             continue
