@@ -108,10 +108,10 @@ class Policy:
 
     def chances(self, customers: Any) -> Array:
         """Return the probability (n, K) with which each customer gets each level."""
+        price = self._price()
         curves, costs = self._expected(customers)
         rows, K = np.arange(len(curves)), len(self.levels)
         chances = np.full(curves.shape, self.explore / K)
-        price = self._price()
         chances[rows, at_price(curves, costs, price)] += (1 - self.explore) * (1 - self.share)
         if self.share:
             chances[rows, at_price(curves, costs, price, dearest=True)] += (1 - self.explore) * self.share
@@ -131,7 +131,8 @@ class Policy:
 
         The best at the price, without chance: `offer` explores.
         """
-        return at_price(*self._expected(customers), self._price())
+        price = self._price()
+        return at_price(*self._expected(customers), price)
 
     def _price(self) -> float:
         if self.price is None:
