@@ -74,7 +74,7 @@ def instances(kind: Any, count: int) -> list[tuple[Array, Array, float]]:
     made = []
     for seed in range(count):
         rng = np.random.default_rng([KINDS.index(kind), seed])
-        curves, costs = kind(rng, int(rng.integers(1, 31)), int(rng.integers(1, 7)))
+        curves, costs = kind(rng, int(rng.integers(1, 61)), int(rng.integers(1, 7)))
         n = len(curves)
         wide = np.broadcast_to(costs, curves.shape)
         low, high = wide.min(axis=1).sum() / n * (1 + 1e-14), wide.max(axis=1).sum() / n
