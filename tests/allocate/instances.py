@@ -127,33 +127,45 @@ def paid_by(levels: Array, costs: Array, shape: tuple[int, ...]) -> float:
     return math.fsum(wide[np.arange(len(levels)), levels])
 
 
-def ruled_instance(seed: int) -> tuple[Array, Array, float, Constraints]:
-    """Curves, costs, a total budget and some of every kind of rule; not always possible to keep."""
+RULES = ["eligible", "caps", "shares", "segment_budgets", "least_return", "all"]
+
+
+def ruled_instance(seed: int, only: str = "all") -> tuple[Array, Array, float, Constraints]:
+    """Curves, costs, a total budget and rules of one kind, or some of every kind; not always possible to keep."""
     rng = np.random.default_rng([99, seed])
     kind = (whole_costs, real_costs, own_costs, concave, ties, falling_responses)[seed % 6]
     curves, costs = kind(rng, int(rng.integers(2, 61)), int(rng.integers(2, 7)))
     n, K = curves.shape
     wide, segment = np.broadcast_to(costs, curves.shape), rng.integers(0, 3, n)
-    eligible = rng.random((n, K)) < (0.8 if rng.random() < 0.5 else 2.0)
+    often = only != "all"  # a rule that stands alone should be there
+    eligible = rng.random((n, K)) < (0.8 if rng.random() < 0.5 or often else 2.0)
     eligible[:, 0] |= ~eligible.any(axis=1)
     low, high = np.where(eligible, wide, np.inf).min(axis=1), wide.max(axis=1)
 
     def between(rows: Array) -> float:
         return float(low[rows].sum() + rng.random() * (high[rows].sum() - low[rows].sum()))
 
-    rules = Constraints(
-        eligible=None if eligible.all() else eligible,
-        caps={k: int(rng.integers(0, n + 1)) for k in range(K) if rng.random() < 0.3},
-        shares={k: float(rng.random() / 4) for k in range(K) if rng.random() < 0.2},
-        segment=segment,
-        segment_budgets={int(s): between(segment == s) for s in np.unique(segment) if rng.random() < 0.6},
-        least_return=float(rng.random() / 20) if rng.random() < 0.3 else 0.0,
-    )
-    return curves, costs, between(np.ones(n, dtype=bool)), rules
+    rules = {
+        "eligible": None if eligible.all() else eligible,
+        "caps": {k: int(rng.integers(0, n + 1)) for k in range(K) if rng.random() < (0.6 if often else 0.3)},
+        "shares": {k: float(rng.random() / 4) for k in range(K) if rng.random() < (0.5 if often else 0.2)},
+        "segment": segment,
+        "segment_budgets": {
+            int(s): between(segment == s) for s in np.unique(segment) if rng.random() < (0.9 if often else 0.6)
+        },
+        "least_return": float(rng.random() / 20) * (4 if often else 1) if rng.random() < (1 if often else 0.3) else 0.0,
+    }
+    kept = {"all": list(rules), "segment_budgets": ["segment", "segment_budgets"]}.get(only, [only])
+    return curves, costs, between(np.ones(n, dtype=bool)), Constraints(**{name: rules[name] for name in kept})
 
 
-def ruled_optimum(curves: Array, costs: Array, total: float, rules: Constraints) -> float | None:
-    """Return the best average net value under the rules; None when none keeps them."""
+def ruled_optimum(
+    curves: Array, costs: Array, total: float, rules: Constraints, leeway: float = 0.0
+) -> tuple[float, Array] | None:
+    """Return the best average net value under the rules, and its levels; None when none keeps them.
+
+    `leeway` is added to every budget. HiGHS leaves a millionth open: the objective is made larger.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     n, K = curves.shape
@@ -163,18 +175,24 @@ def ruled_optimum(curves: Array, costs: Array, total: float, rules: Constraints)
     def at(k: int) -> Array:
         return np.tile(np.arange(K) == k, n).astype(float)
 
-    held = [(paid, -np.inf, total)]
+    held = [(paid, -np.inf, total + leeway)]
     held += [(at(k), -np.inf, cap) for k, cap in rules.caps.items()]
     held += [(at(k), math.ceil(share * n - 1e-9), np.inf) for k, share in rules.shares.items()]
     held += [
-        ((wide * (rules.segment == s)[:, None]).ravel(), -np.inf, limit) for s, limit in rules.segment_budgets.items()
+        ((wide * (rules.segment == s)[:, None]).ravel(), -np.inf, limit + leeway)
+        for s, limit in rules.segment_budgets.items()
     ]
     may = np.ones(n * K) if rules.eligible is None else rules.eligible.ravel().astype(float)
+    net = curves - rules.least_return * wide
     found = milp(
-        -(curves - rules.least_return * wide).ravel(),
+        -1e4 * net.ravel(),
         integrality=np.ones(n * K),
         bounds=Bounds(0, may),
         constraints=[LinearConstraint(one_each, 1, 1), *(LinearConstraint(a[None, :], lo, up) for a, lo, up in held)],
-        options={"mip_rel_gap": 0.0, "time_limit": 30},
+        options={"mip_rel_gap": 0.0, "time_limit": 60},
     )
-    return None if found.status == 2 else -float(found.fun) / n
+    if found.status == 2:
+        return None
+    assert found.status == 0, found.message
+    levels = found.x.reshape(n, K).argmax(axis=1)
+    return math.fsum(net[np.arange(n), levels]) / n, levels

@@ -4,7 +4,8 @@
 it for every budget at once. A sample brackets the price of budget, one pass decides nearly everybody, and the price is
 selected among the steps up the hulls of the others (`search`); the plan is made whole and never costs more than the
 budget (`whole`), and with `exact=True` proven the best (`exact`). `Constraints` hold what else a campaign must keep:
-they get prices and tolls of their own (`constrained`), and an impossible set is named (`infeasible`). `expected_costs`
+they get prices and tolls of their own (`constrained`), the best plan under them is proven by what is left after these (`proven`,
+`model`), and an impossible set is named with the smallest change that helps (`infeasible`). `expected_costs`
 says what a level is expected to cost a customer, whichever way it is paid; `best_doses` chooses amounts on a continuous
 scale; `explore_plan` leaves a share of customers to chance. `textbook` has the plain methods of the paper, to check the fast ones against.
 """

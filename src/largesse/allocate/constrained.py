@@ -28,19 +28,32 @@ BATCH = 65536  # changes that are looked at in one round
 ROUNDING = 1e-12  # relative; the bound is a sum of many rounded numbers
 
 
-def plan_under(curves: Array, costs: Array, rules: Rules, average: float) -> Plan:
-    """Return the plan for checked curves (n, K), cost rows and rules; refuse rules that no plan can keep."""
-    from largesse.allocate.infeasible import impossible, not_found
+def plan_under(curves: Array, costs: Array, rules: Rules, average: float, exact: bool = False) -> Plan:
+    """Return the plan for checked curves (n, K), cost rows and rules; refuse rules that no plan can keep.
+
+    With `exact`, the best whole plan, proven as far as a core of choices can be solved.
+    """
+    from largesse.allocate.infeasible import impossible, not_found, smallest_changes
+    from largesse.allocate.proven import any_plan, prove, small
 
     impossible(costs, rules, curves.shape)
     problem = posed(curves, costs, rules)
     found = _found(problem)
-    bound = certify(problem, found)
+    bound, needed = certify(problem, found), 0.0
     room, count = repair(problem, found)
     if broken(rules, room, count):
         room, count, needed = _cheaply(problem, found)
-        if broken(rules, room, count):
-            raise not_found(rules, room, count, needed, len(curves))
+    kept = not broken(rules, room, count)
+    if not kept and small(problem):
+        answer = any_plan(problem)
+        if answer.levels is not None:
+            kept, bound, problem.levels[:] = True, min(bound, answer.bound), answer.levels
+        elif answer.proven:
+            raise smallest_changes(problem)
+    if exact:
+        kept, found, bound = prove(problem, found, bound, kept)
+    if not kept:
+        raise not_found(rules, room, count, needed, len(curves))
     return _made(problem, found, bound, average)
 
 

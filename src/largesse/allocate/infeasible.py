@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import combinations
 
 import numpy as np
 
+from largesse.allocate import constrained
 from largesse.allocate.constraints import Rules
+from largesse.allocate.model import Rule, broken_by, modelled
 from largesse.errors import BudgetError, Problem
 from largesse.records import Array
 
@@ -36,7 +39,7 @@ def _too_few(rules: Rules, n: int) -> list[Problem]:
         able = min(able, int(min(rules.most[k], n)))
         if rules.least[k] > able:
             got = f"{rules.least[k]:,.0f} customers must get level {k}, but only {able:,} may"
-            problems.append(Problem(got, f"lower its share to {able / n:.4g}"))
+            problems.append(Problem(got, f"lower its share to {_rounded(able / n, down=True)}"))
     must = int(rules.least.sum())
     if must > n:
         problems.append(Problem(f"the shares add up to {must / n:.4g}", f"lower them by {(must - n) / n:.4g} together"))
@@ -74,22 +77,82 @@ def _too_dear(costs: Array, rules: Rules, shape: tuple[int, ...]) -> list[Proble
     problems = [
         Problem(
             f"the budget of segment {name!r} is {limit:g}, but its cheapest levels cost {cost:g}",
-            f"raise it to {cost:g}",
+            f"raise it to {_rounded(cost)}",
         )
         for name, limit, cost in zip(rules.names, rules.limits, per, strict=True)
         if cost > limit * (1 + SLACK)
     ]
     if per.sum() > rules.limit * (1 + SLACK):
         got = f"the budget is {rules.limit:g} in total, but the cheapest levels cost {per.sum():g}"
-        problems.append(Problem(got, f"raise it to {per.sum():g} ({per.sum() / shape[0]:g} per customer)"))
+        problems.append(
+            Problem(got, f"raise it to {_rounded(per.sum())} ({_rounded(per.sum() / shape[0])} per customer)")
+        )
     return problems
+
+
+def smallest_changes(problem: constrained.Problem) -> BudgetError:
+    """Return the error for a small problem that is proven to have no plan.
+
+    It names the smallest change of each rule that would help alone; if none would, the changes that would together.
+    """
+    from largesse.allocate.proven import allowed
+
+    model = modelled(problem, problem.levels, allowed(problem))
+    rules, n = model.rules, len(problem.levels)
+    hints, helping, names = [], [], [_named(rule, problem.rules) for rule in rules]
+    for r, rule in enumerate(rules):
+        over = broken_by(model, np.where(np.arange(len(rules)) == r, 1.0, math.inf))
+        if over is not None:
+            hints.append(_mended(rule, names[r], over[r], problem.rules, n))
+            helping.append(names[r])
+    if hints:
+        others = " together with the other rules" if len(helping) < len(rules) else " at once"
+        what = f"no plan keeps {_listed(helping, 'and')}{others}"
+        return BudgetError("constraints", [Problem(what, _listed(hints, "or"))])
+    what = f"no plan keeps {_listed(names, 'and')} at once"
+    size = [max(rule.high if rule.kind != "share" else rule.low, 1.0) for rule in rules]
+    over = broken_by(model, 1.0 / np.array(size)) or [0.0] * len(rules)
+    hints = [
+        _mended(rule, name, by, problem.rules, n) for rule, name, by in zip(rules, names, over, strict=True) if by > 0
+    ]
+    return BudgetError("constraints", [Problem(what, _listed(hints, "and"))])
+
+
+def _named(rule: Rule, rules: Rules) -> str:
+    if rule.kind in ("budget", "segment"):
+        return "the budget" if rule.kind == "budget" else f"the budget of segment {rules.names[rule.which]!r}"
+    return f"the {rule.kind} of level {rule.which}"
+
+
+def _mended(rule: Rule, name: str, by: float, rules: Rules, n: int) -> str:
+    """Say what a rule that is broken by so much must become."""
+    if rule.kind == "share":
+        return f"lower {name} to {_rounded((rules.least[rule.which] - by) / n, down=True)}"
+    if rule.kind == "cap":
+        return f"raise {name} to {rules.most[rule.which] + by:,.0f}"
+    limit = [*rules.limits.tolist(), rules.limit][rule.which] + by
+    each = f" ({_rounded(limit / n)} per customer)" if rule.kind == "budget" else ""
+    return f"raise {name} to {_rounded(limit)}{each}"
+
+
+def _rounded(value: float, down: bool = False) -> str:
+    """Write a number in six digits that is no less than the value, so that it is enough; or no more than it."""
+    written = Decimal(repr(float(value)))
+    digits = Context(prec=6, rounding=ROUND_FLOOR if down else ROUND_CEILING)
+    return f"{float(digits.create_decimal(written)):.10g}"
+
+
+def _listed(parts: list[str], last: str) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"
 
 
 def not_found(rules: Rules, room: Array, count: Array, needed: float, n: int) -> BudgetError:
     """Return the error for rules that no plan was found for: what is still broken, by how much; proven where it is."""
     if needed > rules.limit * (1 + SLACK):
         got = f"the budget is {rules.limit:g} in total, but under the other rules every plan costs {needed:g} or more"
-        return BudgetError("constraints", [Problem(got, f"raise it to {needed:g} ({needed / n:g} per customer)")])
+        return BudgetError(
+            "constraints", [Problem(got, f"raise it to {_rounded(needed)} ({_rounded(needed / n)} per customer)")]
+        )
     names = [f"the budget of segment {name!r}" for name in rules.names] + ["the budget"]
     problems = [
         Problem(f"no plan was found within {name}", f"raise it by {-left:g}")

@@ -46,7 +46,8 @@ def allocate(
         Further rules: who may get what, caps and shares of levels, budgets of segments, a least return. `plan.shadow`
         says what one more unit of each would bring.
     exact
-        Prove the best whole plan, instead of one within `plan.gap` of it.
+        Prove the best whole plan, instead of one within `plan.gap` of it. Under constraints the proof is looked for among
+        20,000 choices at once; should they not be enough, or take too long, `plan.gap` says what is still open.
     randomise
         Let chance give one customer the higher of two levels, so that the expected cost is the budget itself and the
         expected value the best that any mixed plan has: `plan.mix` says who, which levels, and the chance.
@@ -70,10 +71,10 @@ def allocate(
     limit = total_limit(n, budget, total)
     average = limit / n if budget is None else float(budget)
     if constraints is not None:
-        if exact or randomise:
-            hint = "without constraints; under them, plan.gap says how far the plan is from the best at most"
-            refuse("allocate", [Problem("exact and randomise work with one budget only", hint)])
-        return plan_under(curves, costs, rules(constraints, n, curves.shape[1], limit), average)
+        if randomise:
+            hint = "without constraints; under them, exact=True proves the best whole plan"
+            refuse("allocate", [Problem("randomise works with one budget only", hint)])
+        return plan_under(curves, costs, rules(constraints, n, curves.shape[1], limit), average, exact)
     found = price_search(curves, costs, limit)
     if isinstance(found, Short):
         raise too_small(found.cheapest, limit, n, total is not None)
