@@ -159,6 +159,17 @@ def net_shape() -> Shape:
     return Shape(4, 3, "free", 8, 1, "elu", True, False)
 
 
+def test_what_reaching_a_customer_costs_is_part_of_the_budget() -> None:
+    X, _, rho, level, response = drawn(300, 0)
+    levels = Levels(costs=COSTS, contact_cost=0.5)
+    one = log_from_arrays(X, level, response, levels=levels, propensity=rho[np.arange(300), level])
+    net = BanditNet(budget=0.8, **TINY).fit(one)
+    paid = np.array([0.0, 1.5, 2.5])
+    assert (net.chances(X) @ paid).mean() == pytest.approx(0.8, abs=1e-3)
+    assert paid[net.decide(X)].mean() <= 0.8
+    assert lg.evaluate(one, net).spend <= 0.8 + 1e-9
+
+
 def test_a_budget_below_the_cheapest_levels_is_refused() -> None:
     X, _, rho, level, response = drawn(300, 0)
     dear = log_from_arrays(X, level, response, levels=Levels(costs=[1, 2, 3]), propensity=rho[np.arange(300), level])

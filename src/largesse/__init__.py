@@ -4,7 +4,10 @@ The way through: `read_log` → `Linear().fit` → `predict` → `allocate` → 
 hands over plain arrays or a frozen record.
 """
 
+from largesse.allocate import Constraints as Constraints
 from largesse.allocate import allocate as allocate
+from largesse.allocate import best_doses as best_doses
+from largesse.allocate import explore_plan as explore_plan
 from largesse.allocate import frontier as frontier
 from largesse.banditnet import BanditNet as BanditNet
 from largesse.data import read_customers as read_customers

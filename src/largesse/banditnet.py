@@ -24,7 +24,7 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.allocate import allocate
+from largesse.allocate import allocate, expected_costs
 from largesse.data.threads import one_thread
 from largesse.data.write import atomic_file
 from largesse.errors import BudgetError, PolicyFileError, Problem, nearest, refuse
@@ -167,7 +167,9 @@ class BanditNet(Learner):
             hint = f"read the table with levels=…, so that {self.levels_known_.cost_columns} are found"
             refuse("BanditNet", [Problem("costs are per customer, but this table was read without them", hint)])
             raise AssertionError
-        return np.broadcast_to(face, (n, len(self.levels_known_)))
+        K = len(self.levels_known_)
+        # Nothing is paid on redemption here, so no curve is needed to know what is paid.
+        return np.broadcast_to(expected_costs(self.levels_known_, np.zeros((1, K)), face), (n, K))
 
     def _network(self, features: int) -> Any:
         from largesse.response.network import Shape

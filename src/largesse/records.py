@@ -39,6 +39,8 @@ class Levels:
         The amounts behind the levels, when the log writes amounts (``[0, 5, 10, 20]``).
     on_redemption
         The cost is a face value, paid only as far as the customer responds: cost × response.
+    contact_cost
+        What reaching a customer costs at every level but the first, whether or not they respond.
 
     With neither names nor doses, the log writes 0..K−1, or else the costs themselves.
 
@@ -55,6 +57,7 @@ class Levels:
     names: tuple[str, ...] | None = None
     doses: tuple[float, ...] | None = None
     on_redemption: bool = False
+    contact_cost: float = 0.0
 
     def __init__(
         self,
@@ -62,6 +65,7 @@ class Levels:
         names: Sequence[str] | None = None,
         doses: Sequence[float] | Array | None = None,
         on_redemption: bool = False,
+        contact_cost: float = 0.0,
     ) -> None:
         problems: list[Problem] = []
         checked = _checked_costs(costs, problems)
@@ -70,6 +74,7 @@ class Levels:
         object.__setattr__(self, "names", listed)
         object.__setattr__(self, "doses", None if doses is None else _checked_doses(doses, problems))
         object.__setattr__(self, "on_redemption", bool(on_redemption))
+        object.__setattr__(self, "contact_cost", _checked_contact(contact_cost, problems))
         for word, given in (("names", self.names), ("doses", self.doses)):
             if given and len(given) != len(checked):
                 problems.append(
@@ -126,6 +131,13 @@ def _checked_costs(costs: Sequence[float] | Sequence[str] | Array, problems: lis
                 )
             )
     return numbers
+
+
+def _checked_contact(cost: Any, problems: list[Problem]) -> float:
+    if isinstance(cost, bool) or not isinstance(cost, int | float | np.number) or not 0 <= cost < math.inf:
+        problems.append(Problem(f"the contact cost is {cost!r}", "a cost is a number, zero or more"))
+        return 0.0
+    return float(cost)
 
 
 def _checked_doses(doses: Sequence[float] | Array, problems: list[Problem]) -> tuple[float, ...]:
@@ -232,6 +244,16 @@ class Customers:
         return int(self.features.num_rows)
 
 
+@dataclass(frozen=True)
+class Mix:
+    """The one customer whom chance gives the higher of two levels, so that the budget is spent in expectation."""
+
+    customer: int  # row
+    low: int
+    high: int
+    chance: float  # of the higher level
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """One level for each customer, what it costs, and how far from the best plan it can be at most."""
@@ -242,6 +264,8 @@ class Plan:
     price: float  # response gained per further unit of budget (λ)
     bound: float  # no plan within the budget can be worth more than this
     budget: float  # average per customer
+    mix: Mix | None = None  # when one customer is mixed; value and spend are then expected ones
+    shadow: dict[str, float] = field(default_factory=dict)  # rule → what one more unit of it would bring
 
     @property
     def gap(self) -> float:
@@ -256,6 +280,17 @@ class Plan:
             f"Plan({len(self):,} customers, value={self.value:.6g}, spend={self.spend:.6g} of {self.budget:.6g}, "
             f"price={self.price:.4g}, gap={self.gap:.2g})"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """A level for each customer, and the probability with which it was chosen: what the next log should hold."""
+
+    levels: Array  # (n,) int64
+    propensity: Array  # (n,) float64
+
+    def __len__(self) -> int:
+        return len(self.levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,6 +311,14 @@ class Frontier:
         """Return what one more unit of budget buys at this budget; 0 where nothing is left to buy."""
         place = int(np.searchsorted(self.spend, budget, side="right"))
         return float(self.price[place]) if place < len(self.price) else 0.0
+
+    def budget_at(self, price: float) -> float:
+        """Return the budget up to which every further unit still brings at least `price`.
+
+        >>> Frontier(np.array([0.0, 1.0, 3.0]), np.array([0.0, 5.0, 7.0]), np.array([np.inf, 5.0, 1.0])).budget_at(2)
+        1.0
+        """
+        return float(self.spend[np.count_nonzero(self.price >= price) - 1])
 
     def __len__(self) -> int:
         return len(self.spend)

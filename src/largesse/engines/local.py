@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocate import allocate, expected_costs
+from largesse.allocate import Constraints, allocate, expected_costs, explore_plan
 from largesse.data import Campaign, read_campaign, read_customers, read_log
 from largesse.data.campaign import BUDGET_RULE
 from largesse.data.write import atomic_file, atomic_folder
@@ -335,15 +335,53 @@ def _plan_into(
     levels = log.levels if log is not None else Policy.load(folder / POLICY).levels
     curves = model.predict(customers)
     costs = expected_costs(levels, curves, customers.costs)
-    made = allocate(curves, costs, campaign.budget, total=campaign.total)
+    made, chance = planned(campaign, customers, curves, costs)
     costs = np.broadcast_to(costs, curves.shape)
     spent = costs[np.arange(len(made)), made.levels]
     who = who_gets_what(
         customers.features.select(list(model.encoder_.features)), made.levels, spent, len(levels), campaign.seed
     )
-    _write_table(Path(out) if out else folder / PLAN, _plan_table(made, customers, curves, spent, levels.labels))
-    Policy(model, levels, made.price).save(folder / POLICY)
-    _write_json(folder / PLAN_JSON, plan_part(made, curves, costs, levels.labels, who))
+    table = _plan_table(made, customers, curves, spent, levels.labels)
+    if chance is not None:
+        table = table.append_column("propensity", [chance])
+    _write_table(Path(out) if out else folder / PLAN, table)
+    Policy(model, levels, made.price, explore=campaign.planning.explore).save(folder / POLICY)
+    part = plan_part(made, curves, costs, levels.labels, who)
+    _write_json(folder / PLAN_JSON, {**part, "shadow": made.shadow} if made.shadow else part)
+
+
+def planned(campaign: Campaign, customers: Customers, curves: Array, costs: Array) -> tuple[Plan, Array | None]:
+    """Return the plan a campaign asks for, and each decision's probability (n,) where it explores."""
+    how = campaign.planning
+    if how.explore:
+        made, drawn = explore_plan(
+            curves, costs, campaign.budget, how.explore, total=campaign.total, seed=campaign.seed
+        )
+        return made, drawn.propensity
+    rules = _constraints(campaign, customers, curves.shape[1]) if how.ruled else None
+    return allocate(curves, costs, campaign.budget, total=campaign.total, constraints=rules, exact=how.exact), None
+
+
+def _constraints(campaign: Campaign, customers: Customers, K: int) -> Constraints:
+    """Return the campaign's rules for a table of customers."""
+    how = campaign.planning
+    table = customers.features
+    named = [*([how.segment] if how.segment else []), *(how.eligible or ())]
+    refuse(
+        "customers",
+        [
+            Problem(f"the column {name!r}, which [plan] names, is not in the table", nearest(name, table.column_names))
+            for name in named
+            if name not in table.column_names
+        ],
+    )
+    eligible = None
+    if how.eligible:
+        columns = [np.asarray(table.column(name).to_pylist(), dtype=object) for name in how.eligible]
+        eligible = np.column_stack([np.array([bool(v) for v in column]) for column in columns])
+        assert eligible.shape[1] == K  # the campaign names one column per level
+    segment = np.array([str(v) for v in table.column(how.segment).to_pylist()]) if how.segment else None
+    return Constraints(eligible, how.caps, how.shares, segment, how.segment_budgets, how.least_return)
 
 
 def _plan_table(made: Plan, customers: Customers, curves: Array, spent: Array, labels: tuple[str, ...]) -> Any:

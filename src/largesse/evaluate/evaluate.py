@@ -151,9 +151,15 @@ def _of_policy(log: Log, policy: Any, folds: int, seed: int, tell: Tell | None) 
     if len(policy.levels) != len(log.levels):
         got = f"the policy chooses among {len(policy.levels)} levels, the log has {len(log.levels)}"
         refuse("evaluate", [Problem(got, "a policy can be judged only by a log of the same levels")])
-    levels = policy.decide(Customers(log.features, None, log.costs))
+    customers = Customers(log.features, None, log.costs)
     curves = policy.model.predict(log.features)
-    promise = float(np.average(curves[np.arange(len(log)), levels], weights=log.weight))
+    if getattr(policy, "explore", 0.0) or getattr(policy, "share", 0.0):  # it leaves some to chance
+        done = policy.chances(customers)
+        own = (done * curves).sum(axis=1)
+    else:
+        done = policy.decide(customers)
+        own = curves[np.arange(len(log)), done]
+    promise = float(np.average(own, weights=log.weight))
     seen = getattr(policy.model, "fingerprint_", None) == log.fingerprint
     also: tuple[Finding, ...] = ()
     if seen:
@@ -163,7 +169,7 @@ def _of_policy(log: Log, policy: Any, folds: int, seed: int, tell: Tell | None) 
         )
         also = (Finding("careful", text),)
     scores = crossfit(log, policy.model, folds=folds, seed=seed, tell=tell)
-    return scores, levels, {"promise": promise, "also": also}
+    return scores, done, {"promise": promise, "also": also}
 
 
 def _of_model(

@@ -52,8 +52,9 @@ def scores(log: Log, curves: Array, fold: Array, chances: Propensities) -> Score
     face = np.broadcast_to(face, curves.shape)
     redeemed = log.levels.on_redemption
     paid = face[rows, log.level] * (np.maximum(log.response, 0.0) if redeemed else 1.0)
+    paid = paid + np.where(log.level > 0, log.levels.contact_cost, 0.0)
     expected = np.broadcast_to(expected_costs(log.levels, curves, log.costs), curves.shape)
-    costs = face
+    costs = expected
     if redeemed:  # what was paid is an outcome like the response, and scored like it
         costs = expected.copy()
         costs[rows, log.level] += (paid - expected[rows, log.level]) / propensity
