@@ -25,7 +25,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 def test_help_names_every_verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "--help") == 0
     shown = capsys.readouterr().out
-    for verb in ("demo", "init", "run", "fit", "plan", "evaluate", "report"):
+    for verb in ("demo", "init", "run", "fit", "plan", "evaluate", "report", "doctor"):
         assert verb in shown
 
 
@@ -59,6 +59,25 @@ def test_the_steps_run_as_the_readme_shows_them(shop: Path, monkeypatch: pytest.
     assert call(monkeypatch, "evaluate", "spring", "--budget", "1.7") == 0
     assert call(monkeypatch, "report", "spring") == 0
     assert Path("spring/report.html").exists()
+
+
+def test_the_estimator_can_be_named(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(shop)
+    fit = ["fit", "log.parquet", "--level", "coupon", "--response", "bought", "--costs", "0,5,10", "--out", "spring"]
+    assert call(monkeypatch, *fit, "--customer", "id", "--model", "linear") == 0
+    capsys.readouterr()
+    found = {}
+    for name in ("dr", "snips"):
+        assert call(monkeypatch, "evaluate", "spring", "--budget", "1.7", "--estimator", name, "--json") == 0
+        found[name] = json.loads(capsys.readouterr().out)
+        ways = {way["name"]: way["estimate"] for way in found[name]["ways"]}
+        assert found[name]["estimator"] == name
+        assert found[name]["value"]["estimate"] == pytest.approx(ways[name])
+    assert found["dr"]["value"]["estimate"] != found["snips"]["value"]["estimate"]
+    assert call(monkeypatch, "evaluate", "spring", "--estimator", "snip") == 2
+    assert "did you mean 'snips'?" in capsys.readouterr().err
 
 
 def test_init_writes_a_campaign_that_runs(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,3 +128,33 @@ def test_the_demo_says_what_it_found_within_a_minute(tmp_path: Path) -> None:
     shown = json.loads(done.stdout)
     assert shown["customers"] == 2825
     assert 0.7 < shown["answer"]["value"]["estimate"] < 0.95
+
+
+def test_doctor_examines_a_campaign_a_named_table_and_a_bare_one(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = shop / "checkup.html"
+    assert call(monkeypatch, "doctor", str(shop / "campaign.toml"), "--out", str(page)) == 0
+    shown = capsys.readouterr().out
+    assert "drawn by lot" in shown
+    assert "leaks" in shown
+    assert "<h1>" in page.read_text(encoding="utf-8")
+    log = str(shop / "log.parquet")
+    assert call(monkeypatch, "doctor", log, "--level", "coupon", "--response", "bought", "--costs", "0,5,10") == 0
+    assert "drawn by lot" in capsys.readouterr().out
+    assert call(monkeypatch, "doctor", log, "--json") == 0
+    guessed = json.loads(capsys.readouterr().out)
+    assert guessed["answer"] in ("fine", "careful", "no")
+    assert "Columns were guessed" in guessed["notes"][0]
+
+
+def test_doctor_asks_for_the_levels_it_needs(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "doctor", "log.parquet", "--level", "a", "--response", "b") == 2
+    assert "--costs" in capsys.readouterr().err
+
+
+def test_unknown_experiments_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(monkeypatch, "experiment", "covrage") == 2
+    assert "did you mean 'coverage'" in capsys.readouterr().err

@@ -19,7 +19,7 @@ from safetensors.numpy import save as save_arrays
 
 from largesse.allocate import at_price
 from largesse.data import log_from_arrays, read_log
-from largesse.errors import InputError, NotFittedError, PolicyFileError
+from largesse.errors import BudgetError, InputError, NotFittedError, PolicyFileError
 from largesse.policy import ARRAYS, MANIFEST, Policy, _digest
 from largesse.records import Array, Customers, Levels
 from largesse.response import Boosting, Choose, Linear, ResponseModel
@@ -305,3 +305,64 @@ def test_the_file_holds_text_and_numbers_only(kind: str) -> None:
     for part in parts.values():  # neither is a pickle: reading one ends before its STOP
         with pytest.raises((ValueError, UnicodeDecodeError)):
             list(pickletools.genops(part))
+
+
+# ---------------------------------------------------------------------------------------------- calibrating, exploring
+
+
+def fresh(seed: int, n: int = 4000) -> Array:
+    return np.random.default_rng([7, seed]).normal(size=(n, 2))
+
+
+@pytest.mark.parametrize("kind", ["Linear", "Boosting"])  # a few trees give many customers one curve
+@pytest.mark.parametrize("explore", [0.0, 0.1])
+def test_a_calibrated_policy_costs_the_budget_on_fresh_customers(kind: str, explore: float) -> None:
+    costs = np.array([0, 1.5, 2.5])
+    off = []
+    for seed in range(6):
+        policy = Policy(fitted(kind), LEVELS).calibrate(fresh(seed), 0.8, explore=explore)
+        spend = policy.chances(fresh(100 + seed)) @ costs
+        off.append((spend.mean() - 0.8) / (spend.std() * np.sqrt(2 / 4000)))
+    assert np.abs(off).max() < 4  # standard errors: both sets of customers are samples
+    assert np.abs(np.mean(off)) < 2
+
+
+def test_a_calibrated_policy_costs_just_the_budget_on_its_own_customers() -> None:
+    for kind in ("Linear", "Boosting"):
+        policy = Policy(fitted(kind), LEVELS).calibrate(fresh(0), 0.8, explore=0.05)
+        assert (policy.chances(fresh(0)) @ [0, 1.5, 2.5]).mean() == pytest.approx(0.8, abs=2.5 / 4000)
+
+
+def test_offers_are_drawn_with_the_propensity_that_is_told() -> None:
+    policy = Policy(fitted("Boosting"), LEVELS, explore=0.3).calibrate(fresh(0), 0.8)
+    chances, made = policy.chances(fresh(1)), policy.offer(fresh(1), seed=3)
+    assert chances.sum(axis=1) == pytest.approx(np.ones(4000))
+    assert chances.min() == pytest.approx(0.1)
+    assert np.array_equal(made.propensity, chances[np.arange(4000), made.levels])
+    assert len(made) == 4000
+    assert np.bincount(made.levels) / 4000 == pytest.approx(chances.mean(axis=0), abs=0.03)
+    assert (1 / made.propensity).mean() == pytest.approx(3, rel=0.1)  # weighted back, every level counts all customers
+    assert np.array_equal(policy.offer(fresh(1), seed=3).levels, made.levels)
+
+
+def test_without_chance_an_offer_is_the_decision() -> None:
+    policy = Policy(fitted("Linear"), LEVELS, price=0.07)
+    made = policy.offer(data()[0])
+    assert np.array_equal(made.levels, policy.decide(data()[0]))
+    assert (made.propensity == 1).all()
+
+
+def test_a_budget_that_exploring_alone_exceeds_is_refused() -> None:
+    with pytest.raises(BudgetError, match=r"explore with 0\.75 at most"):
+        Policy(fitted("Linear"), LEVELS).calibrate(fresh(0), 1.0, explore=0.9)
+    with pytest.raises(InputError, match="explore is 2"):
+        Policy(fitted("Linear"), LEVELS, explore=2)
+
+
+def test_chance_and_contact_cost_are_kept_with_the_policy(tmp_path: Path) -> None:
+    levels = Levels(costs=[0, 1, 2], on_redemption=True, contact_cost=0.25)
+    policy = Policy(fitted("Boosting"), levels, explore=0.1).calibrate(fresh(0), 0.6)
+    policy.save(tmp_path / "p.largesse")
+    again = Policy.load(tmp_path / "p.largesse")
+    assert (again.price, again.explore, again.share, again.levels) == (policy.price, 0.1, policy.share, levels)
+    assert np.array_equal(again.chances(fresh(1)), policy.chances(fresh(1)))

@@ -19,14 +19,38 @@ ROOMS = (
     "evaluate",
     "response",
     "policy",
+    "banditnet",
     "report",
     "engines",
     "experiments",
     "cli",
 )
 UNSAFE = {"pickle", "cPickle", "_pickle", "joblib", "cloudpickle", "dill", "shelve", "marshal"}
-HEAVY = {"sklearn", "scipy", "numba", "pandas", "polars", "pyarrow", "jinja2", "rich", "jax", "optax", "causaldata"}
-NETWORK = ("heads", "network", "train", "hsic")  # response/…: themselves imported only when a network is used
+HEAVY = {
+    "sklearn",
+    "scipy",
+    "numba",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "jinja2",
+    "rich",
+    "jax",
+    "optax",
+    "causaldata",
+    "stochtree",
+}
+NETWORK = (
+    "heads",
+    "network",
+    "train",
+    "hsic",
+    "ipm",
+    "iterate",
+    "cfr_program",
+    "gan_program",
+)  # response/…: themselves imported only when a network is used
+COMPILED = ("kernels",)  # allocate/…: likewise, when something is allocated
 
 
 # ---------------------------------------------------------------------------------------------- the checker
@@ -100,16 +124,21 @@ def unsafe(root: Path) -> list[str]:
 def heavy_at_the_top(root: Path) -> list[str]:
     """Every heavy package that is imported as soon as a module is; only for types is fine.
 
-    The modules of the network may import what it is made of, but nothing may import them at once except each other.
+    The modules of the network and the compiled loops may import what they are made of, but nothing may import them at
+    once except each other.
     """
     found = []
     network = {root / "response" / f"{name}.py" for name in NETWORK}
+    loops = {root / "allocate" / f"{name}.py" for name in COMPILED}
     for path in modules(root):
-        allowed = {"jax", "optax"} if path in network else set()
+        allowed = {"jax", "optax"} if path in network else {"numba"} if path in loops else set()
         for node in _at_once(ast.parse(path.read_text(encoding="utf-8")).body):
             for name, line in imports(ast.Module([node], []), path, root):
                 first, *rest = name.split(".")
-                late = first == root.name and rest[0] == "response" and rest[1] in NETWORK and path not in network
+                late = first == root.name and (
+                    (rest[0] == "response" and rest[1] in NETWORK and path not in network)
+                    or (rest[0] == "allocate" and rest[1] in COMPILED and path not in loops)
+                )
                 if first in HEAVY - allowed or late:
                     found.append(f"{path.relative_to(root)}:{line}: {name}")
     return found

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from largesse import __version__
-from largesse.errors import InputError, LargesseError, Problem
+from largesse.errors import InputError, LargesseError, Problem, nearest
 
 app = typer.Typer(
     add_completion=False,
@@ -136,7 +136,9 @@ def fit(
     features: Annotated[
         str | None, typer.Option(help="Columns to learn from, comma-separated; default: all others.")
     ] = None,
-    model: Annotated[str, typer.Option(help="auto, linear, boosting, sire, ire or stack.")] = "auto",
+    model: Annotated[
+        str, typer.Option(help="auto, linear, additive, boosting, sire, ire, stack, choose, bart, cfrnet or ganite.")
+    ] = "auto",
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -210,13 +212,14 @@ def evaluate(
     run_folder: Annotated[Path, typer.Argument(help="Run folder made by fit or run.")],
     log: Annotated[str | None, typer.Argument(help="The log to judge by; default: the campaign's.")] = None,
     budget: Budget = None,
+    estimator: Annotated[str, typer.Option(help="How to judge: direct, ips, snips, dr, sndr, switch or dros.")] = "dr",
     as_json: AsJson = False,
 ) -> None:
     """Say what the plan will bring and cost, from the log alone, each with a 95 % interval."""
     from largesse.engines.local import judge
 
     with _progress(as_json) as tell:
-        found = judge(run_folder, log, budget=budget, tell=tell)
+        found = judge(run_folder, log, budget=budget, estimator=estimator, tell=tell)
     value, spend = found["value"], found["spend"]
     text = (
         f"value {value['estimate']:.4g} ({value['low']:.4g} to {value['high']:.4g}), "
@@ -241,22 +244,72 @@ def report(
 
 
 @app.command()
+def doctor(
+    log: Annotated[str, typer.Argument(help="The log: a table, a campaign file or a run folder.")],
+    level: Annotated[str | None, typer.Option(help="Column with the level; without it, columns are guessed.")] = None,
+    response: Annotated[str | None, typer.Option(help="Column with what happened.")] = None,
+    costs: Annotated[str | None, typer.Option(help="Cost of each level, cheapest first; default: 0,1,2 …")] = None,
+    names: Annotated[str | None, typer.Option(help="How the log writes the levels, in order: none,small,big.")] = None,
+    propensity: Annotated[str | None, typer.Option(help="Column with the probability of the logged level.")] = None,
+    logger: Annotated[str | None, typer.Option(help="Column that names the logging policy.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="Column with the household or other group.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Column with row weights.")] = None,
+    features: Annotated[str | None, typer.Option(help="Columns to learn from, comma-separated.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write the checkup as an HTML page here.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether a log can answer the question: overlap, balance, lots, leaks; each fine, careful or no."""
+    from largesse.engines.doctor import campaign_of, examine
+
+    roles = {"level": level, "response": response, "propensity": propensity, "logger": logger}
+    roles |= {"cluster": cluster, "weight": weight}
+    given: dict[str, Any] = {role: column for role, column in roles.items() if column is not None}
+    if features is not None:
+        given["features"] = _split(features)
+    guessed = False
+    if given or costs is not None or names is not None:
+        found = _named_log(log, given, costs, names)
+    else:
+        found, guessed = campaign_of(log)
+    with _progress(as_json) as tell:
+        shown = examine(found, guessed=guessed, out=out, tell=tell)
+    if as_json:
+        typer.echo(json.dumps(shown, ensure_ascii=False))
+    else:
+        _checkup(shown, out)
+
+
+@app.command()
 def experiment(
-    name: Annotated[str, typer.Argument(help="simulation")],
+    name: Annotated[str, typer.Argument(help="simulation, coverage, lots or real")],
     simulations: Annotated[str, typer.Option(help="Which ones, comma-separated.")] = "averaged,confounded,unit",
     models: Annotated[str, typer.Option(help="Which models, comma-separated.")] = "linear,boosting,sire",
-    seeds: Annotated[int, typer.Option(help="How many repeats.")] = 20,
+    seeds: Annotated[int, typer.Option(help="How many repeats, or logs.")] = 20,
+    mix: Annotated[float, typer.Option(help="coverage: share of the log that drew lots.")] = 0.2,
     out: Annotated[Path | None, typer.Option("--out", help="Keep results here, and go on where they end.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure models where the truth is known."""
+    from largesse.experiments import coverage, lots, real
     from largesse.experiments.simulation import simulation, table
 
-    if name != "simulation":
-        raise InputError("experiment", [Problem(f"{name!r} is not known", "known: simulation")])
     with _progress(as_json) as tell:
-        records = simulation(_split(simulations), _split(models), seeds=seeds, out=out, tell=tell)
-    typer.echo(json.dumps(records, ensure_ascii=False) if as_json else table(records))
+        if name == "simulation":
+            records = simulation(_split(simulations), _split(models), seeds=seeds, out=out, tell=tell)
+            text = table(records)
+        elif name == "coverage":
+            records = coverage.coverage(_split(simulations), logs=seeds, mix=mix, out=out, tell=tell)
+            text = coverage.table(records)
+        elif name == "lots":
+            records = lots.lots(logs=seeds, out=out, tell=tell)
+            text = lots.table(records)
+        elif name == "real":
+            records = real.real(tell=tell)
+            text = real.table(records)
+        else:
+            known = ("simulation", "coverage", "lots", "real")
+            raise InputError("experiment", [Problem(f"{name!r} is not known", nearest(name, known))])
+    typer.echo(json.dumps(records, ensure_ascii=False) if as_json else text)
 
 
 # -- helpers ------------------------------------------------------------------------------------------------------------
@@ -352,6 +405,61 @@ def _summary(shown: dict[str, Any], folder: Path, as_json: bool) -> None:
             Padding(Text(mark + warning["text"], style="" if warning["severity"] == "note" else "yellow"), (0, 2))
         )
     console.print(Text(f"\nEverything is in {folder}/  —  open {folder / 'report.html'}\n"), soft_wrap=True)
+
+
+def _named_log(log: str, columns: dict[str, Any], costs: str | None, names: str | None) -> Any:
+    """Return the campaign of a table whose columns are named; without costs, they cost 0, 1, 2 and so on."""
+    from largesse.data.campaign import campaign_from
+
+    if costs is None:
+        if names is None:
+            raise InputError(
+                "doctor", [Problem("the levels are not given", "add --costs 0,5,10 or --names none,small,big")]
+            )
+        costs = ",".join(str(k) for k in range(len(_split(names))))
+    levels: dict[str, Any] = {"costs": _numbers_or_words(costs)}
+    levels |= {"names": _split(names)} if names is not None else {}
+    return campaign_from({"log": log, "title": Path(log).name, "columns": columns, "levels": levels})
+
+
+def _checkup(shown: dict[str, Any], out: Path | None) -> None:
+    """Print the verdicts, what each level brought, and where the page is."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    from largesse.report.formats import Units
+
+    units = Units(shown["response"]["kind"], shown["unit"])
+    console = Console()
+    console.print(Text(f"\n{shown['title']}: {shown['headline']}\n", style="bold"))
+    marks, colours = {"no": "✗", "careful": "!", "fine": "✓"}, {"no": "red", "careful": "yellow", "fine": "green"}
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), show_header=False)
+    for verdict in shown["doctor"]:
+        mark = Text(marks[verdict["answer"]], style=colours[verdict["answer"]])
+        table.add_row(mark, Text(verdict["about"]), Text(verdict["text"]))
+    console.print(table)
+    levels = Table(box=None, pad_edge=False, padding=(0, 3, 0, 2))
+    for name in ("level", "rows", "effective", "least ρ", "mean", "95 % interval"):
+        levels.add_column(name, justify="left" if name in ("level", "95 % interval") else "right", no_wrap=True)
+    for row, seen in zip(shown["curve"], shown["overlap"], strict=True):
+        style = units.response([row["value"], row["low"], row["high"]], (row["high"] - row["low"]) / 2 or None)
+        levels.add_row(
+            row["name"],
+            f"{row['rows']:,}",
+            f"{seen['effective']:,.0f}",
+            f"{seen['smallest']:.3g}",
+            style.text(row["value"]),
+            style.interval(row),
+        )
+    console.print()
+    console.print(levels)
+    for note in shown["notes"]:
+        console.print(Padding(Text("· " + note), (1, 2, 0, 2)))
+    console.print(
+        Text(f"\nWrote {out}\n" if out is not None else "\n--out page.html writes this as a page.\n"), soft_wrap=True
+    )
 
 
 def _cells(units: Any, row: dict[str, Any]) -> tuple[str, str, str]:

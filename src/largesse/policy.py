@@ -14,11 +14,13 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from largesse.allocate import at_price, expected_costs
+import numpy as np
+
+from largesse.allocate import allocate, at_price, expected_costs, exploring_budget
 from largesse.data import read_customers
 from largesse.data.write import atomic_file
 from largesse.errors import NotFittedError, PolicyFileError, Problem, nearest, refuse
-from largesse.records import Array, Customers, Levels, Log
+from largesse.records import Array, Customers, Decisions, Levels, Log
 from largesse.response import ResponseModel
 from largesse.response.kinds import kinds
 
@@ -37,7 +39,11 @@ class Policy:
     levels
         The levels and their costs.
     price
-        Response given up per unit of cost; `plan.price` of a plan for a like set of customers.
+        Response given up per unit of cost; `plan.price` of a plan for a like set of customers, or set by `calibrate`.
+    explore
+        The share of customers who get a level by chance, all levels alike, so that the next log can be learnt from.
+    share
+        Where two levels are worth the same at the price, the chance of the dearer one; set by `calibrate`.
 
     >>> from largesse.data import simulate
     >>> from largesse.response import Linear
@@ -47,23 +53,95 @@ class Policy:
     (500,)
     """
 
-    def __init__(self, model: ResponseModel, levels: Levels, price: float | None = None) -> None:
+    def __init__(
+        self,
+        model: ResponseModel,
+        levels: Levels,
+        price: float | None = None,
+        *,
+        explore: float = 0.0,
+        share: float = 0.0,
+    ) -> None:
         learnt = getattr(model, "levels_", len(levels))
         if learnt != len(levels):
             got = f"the model was fitted with {learnt} levels, but {len(levels)} are given"
             refuse("policy", [Problem(got, "give the levels of the log it was fitted on: log.levels")])
         self.model = model
         self.levels = levels
+        chances = {"explore": explore, "share": share}
+        refuse(
+            "policy",
+            [
+                Problem(f"{word} is {p!r}", "give a chance, from 0 to 1")
+                for word, p in chances.items()
+                if not 0 <= p <= 1
+            ],
+        )
         self.price = price
+        self.explore = float(explore)
+        self.share = float(share)
 
     def __repr__(self) -> str:
-        return f"Policy({self.model!r}, {len(self.levels)} levels, price={self.price})"
+        mixed = f", explore={self.explore:g}" if self.explore else ""
+        return f"Policy({self.model!r}, {len(self.levels)} levels, price={self.price}{mixed})"
+
+    def calibrate(self, customers: Any, budget: float, *, explore: float | None = None) -> Policy:
+        """Set the price at which customers like these cost `budget` on average, and return the policy.
+
+        What exploring costs is part of the budget.
+        """
+        if explore is not None:
+            self.explore = Policy(self.model, self.levels, explore=explore).explore
+        curves, costs = self._expected(customers)
+        wide = np.broadcast_to(costs, curves.shape)
+        goal = exploring_budget(wide, budget, self.explore)
+        if self.explore == 1:
+            self.price, self.share = 0.0, 0.0
+            return self
+        self.price = allocate(curves, costs, goal).price
+        rows = np.arange(len(curves))
+        low, high = (
+            float(wide[rows, at_price(curves, costs, self.price, dearest=dearest)].mean()) for dearest in (False, True)
+        )
+        self.share = min(max((goal - low) / (high - low), 0.0), 1.0) if high > low and self.price > 0 else 0.0
+        return self
+
+    def chances(self, customers: Any) -> Array:
+        """Return the probability (n, K) with which each customer gets each level."""
+        price = self._price()
+        curves, costs = self._expected(customers)
+        rows, K = np.arange(len(curves)), len(self.levels)
+        chances = np.full(curves.shape, self.explore / K)
+        chances[rows, at_price(curves, costs, price)] += (1 - self.explore) * (1 - self.share)
+        if self.share:
+            chances[rows, at_price(curves, costs, price, dearest=True)] += (1 - self.explore) * self.share
+        elif not self.explore:
+            return np.rint(chances)
+        return chances
+
+    def offer(self, customers: Any, *, seed: int = 0) -> Decisions:
+        """Draw a level for each customer, and say with which probability: write both into the next log."""
+        chances = self.chances(customers)
+        draw = np.random.default_rng(seed).random(len(chances))
+        levels = (chances.cumsum(axis=1) <= draw[:, None]).sum(axis=1).clip(max=len(self.levels) - 1)
+        return Decisions(levels, chances[np.arange(len(chances)), levels])
 
     def decide(self, customers: Any) -> Array:
-        """Return a level (n,) for each of the customers: `Customers`, a `Log`, a table, a path or an array (n, p)."""
+        """Return the level (n,) of each of the customers: `Customers`, a `Log`, a table, a path or an array (n, p).
+
+        The best at the price, without chance: `offer` explores.
+        """
+        price = self._price()
+        return at_price(*self._expected(customers), price)
+
+    def _price(self) -> float:
         if self.price is None:
-            hint = "plan first: Policy(model, levels, price=plan.price)"
+            hint = "calibrate it, or plan first: Policy(model, levels, price=plan.price)"
             raise NotFittedError("policy", [Problem("it has no price yet", hint)])
+        return self.price
+
+    def _expected(self, customers: Any) -> tuple[Array, Array]:
+        """Return the expected responses (n, K) and costs (K,) or (n, K) of customers in any form."""
         if isinstance(customers, Log):
             customers = Customers(customers.features, None, customers.costs)
         if not isinstance(customers, Customers) and (
@@ -72,7 +150,7 @@ class Policy:
             customers = read_customers(customers, levels=self.levels)
         curves = self.model.predict(customers)
         costs = customers.costs if isinstance(customers, Customers) else None
-        return at_price(curves, expected_costs(self.levels, curves, costs), self.price)
+        return curves, expected_costs(self.levels, curves, costs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file; the same policy gives the same bytes."""
@@ -86,33 +164,45 @@ class Policy:
         return _read(Path(path))
 
     def _bytes(self) -> bytes:
-        from safetensors.numpy import save
-
         state, arrays = self.model.state()
-        blob = save({name: array.copy() for name, array in sorted(arrays.items())})
         manifest = {
             "format": FORMAT,
             "version": VERSION,
-            "levels": {
-                "costs": self.levels.costs,
-                "names": self.levels.names,
-                "doses": self.levels.doses,
-                "on_redemption": self.levels.on_redemption,
-            },
+            "levels": _kept_levels(self.levels),
             "price": self.price,
+            "explore": self.explore,
+            "share": self.share,
             "model": state,
-            "arrays": hashlib.sha256(blob).hexdigest(),
         }
-        manifest["digest"] = _digest(manifest)
-        out = io.BytesIO()
-        with zipfile.ZipFile(out, "w") as archive:
-            for name, content in (
-                (MANIFEST, json.dumps(manifest, sort_keys=True, ensure_ascii=False).encode()),
-                (ARRAYS, blob),
-            ):
-                # A fixed date: the same policy is the same file.
-                archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
-        return out.getvalue()
+        return sealed(manifest, arrays)
+
+
+def _kept_levels(levels: Levels) -> dict[str, Any]:
+    return {
+        "costs": levels.costs,
+        "names": levels.names,
+        "doses": levels.doses,
+        "on_redemption": levels.on_redemption,
+        "contact_cost": levels.contact_cost,
+    }
+
+
+def sealed(manifest: dict[str, Any], arrays: dict[str, Array]) -> bytes:
+    """Return a manifest and arrays as one file's bytes, with their digests; the same content is the same bytes."""
+    from safetensors.numpy import save
+
+    blob = save({name: array.copy() for name, array in sorted(arrays.items())})
+    manifest = {**manifest, "arrays": hashlib.sha256(blob).hexdigest()}
+    manifest["digest"] = _digest(manifest)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in (
+            (MANIFEST, json.dumps(manifest, sort_keys=True, ensure_ascii=False).encode()),
+            (ARRAYS, blob),
+        ):
+            # A fixed date: the same policy is the same file.
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
 
 
 def _digest(manifest: dict[str, Any]) -> str:
@@ -120,11 +210,14 @@ def _digest(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def _read(path: Path) -> Policy:
-    from safetensors.numpy import load
+def refused(path: Path, what: str, hint: str) -> PolicyFileError:
+    """Return the error that says what is wrong with a file."""
+    return PolicyFileError("policy", [Problem(f"{path} {what}", hint)])
 
-    def refused(what: str, hint: str) -> PolicyFileError:
-        return PolicyFileError("policy", [Problem(f"{path} {what}", hint)])
+
+def opened(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the manifest and arrays of a file of the given format, refused unless it is whole."""
+    from safetensors.numpy import load
 
     damaged = "it was changed or cut off after it was written: fit again, or fetch the file anew"
     try:
@@ -132,25 +225,35 @@ def _read(path: Path) -> Policy:
             manifest = json.loads(archive.read(MANIFEST))
             blob = archive.read(ARRAYS)
     except FileNotFoundError as error:
-        raise refused("does not exist", "largesse fit writes one into its run folder") from error
+        raise refused(path, "does not exist", "largesse fit writes one into its run folder") from error
     except Exception as error:  # damaged bytes make zipfile and its decompressors raise almost anything
-        raise refused("is not a policy file, or is damaged", damaged) from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise refused("is not a policy file", "largesse fit writes one into its run folder")
+        raise refused(path, "is not a policy file, or is damaged", damaged) from error
+    if not isinstance(manifest, dict) or manifest.get("format") != kind:
+        raise refused(path, "is not a policy file", "largesse fit writes one into its run folder")
     if manifest.get("version") != VERSION:
         raise refused(
+            path,
             f"has version {manifest.get('version')}; this largesse reads version {VERSION}",
             "fit again with this version, or use the one that wrote it",
         )
     if manifest.get("digest") != _digest(manifest) or manifest.get("arrays") != hashlib.sha256(blob).hexdigest():
-        raise refused("does not match its own digest", damaged)
+        raise refused(path, "does not match its own digest", damaged)
+    try:
+        return manifest, load(blob)
+    except Exception as error:
+        raise refused(path, f"holds something that is not expected ({error})", "fit again with this version") from error
+
+
+def _read(path: Path) -> Policy:
+    manifest, arrays = opened(path, FORMAT)
     try:
         kind = manifest["model"]["kind"]
         if kind not in KNOWN:
-            raise refused(f"holds a model of kind {kind!r}", nearest(str(kind), KNOWN))
-        model = KNOWN[kind].from_state(manifest["model"], load(blob))
-        return Policy(model, Levels(**manifest["levels"]), manifest["price"])
+            raise refused(path, f"holds a model of kind {kind!r}", nearest(str(kind), KNOWN))
+        model = KNOWN[kind].from_state(manifest["model"], arrays)
+        chance = {word: manifest.get(word, 0.0) for word in ("explore", "share")}
+        return Policy(model, Levels(**manifest["levels"]), manifest["price"], **chance)
     except PolicyFileError:
         raise
     except Exception as error:  # a digest shows damage, not ill will: what is written may still be anything
-        raise refused(f"holds something that is not expected ({error})", "fit again with this version") from error
+        raise refused(path, f"holds something that is not expected ({error})", "fit again with this version") from error

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
+NOT_BY_CHANCE = 0.01  # a p-value below this is not put down to chance
+
 
 @dataclass(frozen=True)
 class Levels:
@@ -37,6 +39,8 @@ class Levels:
         The amounts behind the levels, when the log writes amounts (``[0, 5, 10, 20]``).
     on_redemption
         The cost is a face value, paid only as far as the customer responds: cost × response.
+    contact_cost
+        What reaching a customer costs at every level but the first, whether or not they respond.
 
     With neither names nor doses, the log writes 0..K−1, or else the costs themselves.
 
@@ -53,6 +57,7 @@ class Levels:
     names: tuple[str, ...] | None = None
     doses: tuple[float, ...] | None = None
     on_redemption: bool = False
+    contact_cost: float = 0.0
 
     def __init__(
         self,
@@ -60,6 +65,7 @@ class Levels:
         names: Sequence[str] | None = None,
         doses: Sequence[float] | Array | None = None,
         on_redemption: bool = False,
+        contact_cost: float = 0.0,
     ) -> None:
         problems: list[Problem] = []
         checked = _checked_costs(costs, problems)
@@ -68,6 +74,7 @@ class Levels:
         object.__setattr__(self, "names", listed)
         object.__setattr__(self, "doses", None if doses is None else _checked_doses(doses, problems))
         object.__setattr__(self, "on_redemption", bool(on_redemption))
+        object.__setattr__(self, "contact_cost", _checked_contact(contact_cost, problems))
         for word, given in (("names", self.names), ("doses", self.doses)):
             if given and len(given) != len(checked):
                 problems.append(
@@ -124,6 +131,13 @@ def _checked_costs(costs: Sequence[float] | Sequence[str] | Array, problems: lis
                 )
             )
     return numbers
+
+
+def _checked_contact(cost: Any, problems: list[Problem]) -> float:
+    if isinstance(cost, bool) or not isinstance(cost, int | float | np.number) or not 0 <= cost < math.inf:
+        problems.append(Problem(f"the contact cost is {cost!r}", "a cost is a number, zero or more"))
+        return 0.0
+    return float(cost)
 
 
 def _checked_doses(doses: Sequence[float] | Array, problems: list[Problem]) -> tuple[float, ...]:
@@ -230,6 +244,16 @@ class Customers:
         return int(self.features.num_rows)
 
 
+@dataclass(frozen=True)
+class Mix:
+    """The one customer whom chance gives the higher of two levels, so that the budget is spent in expectation."""
+
+    customer: int  # row
+    low: int
+    high: int
+    chance: float  # of the higher level
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """One level for each customer, what it costs, and how far from the best plan it can be at most."""
@@ -240,6 +264,8 @@ class Plan:
     price: float  # response gained per further unit of budget (λ)
     bound: float  # no plan within the budget can be worth more than this
     budget: float  # average per customer
+    mix: Mix | None = None  # when one customer is mixed; value and spend are then expected ones
+    shadow: dict[str, float] = field(default_factory=dict)  # rule → what one more unit of it would bring
 
     @property
     def gap(self) -> float:
@@ -254,6 +280,17 @@ class Plan:
             f"Plan({len(self):,} customers, value={self.value:.6g}, spend={self.spend:.6g} of {self.budget:.6g}, "
             f"price={self.price:.4g}, gap={self.gap:.2g})"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """A level for each customer, and the probability with which it was chosen: what the next log should hold."""
+
+    levels: Array  # (n,) int64
+    propensity: Array  # (n,) float64
+
+    def __len__(self) -> int:
+        return len(self.levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,6 +312,14 @@ class Frontier:
         place = int(np.searchsorted(self.spend, budget, side="right"))
         return float(self.price[place]) if place < len(self.price) else 0.0
 
+    def budget_at(self, price: float) -> float:
+        """Return the budget up to which every further unit still brings at least `price`.
+
+        >>> Frontier(np.array([0.0, 1.0, 3.0]), np.array([0.0, 5.0, 7.0]), np.array([np.inf, 5.0, 1.0])).budget_at(2)
+        1.0
+        """
+        return float(self.spend[np.count_nonzero(self.price >= price) - 1])
+
     def __len__(self) -> int:
         return len(self.spend)
 
@@ -292,6 +337,17 @@ class Estimate:
     def interval(self) -> tuple[float, float]:
         """Return (low, high)."""
         return (self.low, self.high)
+
+
+@dataclass(frozen=True, eq=False)
+class Propensities:
+    """With which probability each row's own level was chosen, and how that is known."""
+
+    own: Array  # (n,) as used: none below the floor
+    source: str  # "given" or "estimated"
+    model: str = ""  # what estimated them: "logistic", "boosting" or "shares"
+    clipped: int = 0  # rows that were raised to the floor
+    clipped_weight: float = 0.0  # share of all weight 1 / propensity that raising them took away
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,6 +371,7 @@ class Scores:
     cluster: Array | None
     propensity_source: str  # "given" or "estimated"
     clipped: int = 0  # rows whose estimated propensity was raised to the floor
+    clipped_weight: float = 0.0  # share of all weight that raising them took away
 
 
 @dataclass(frozen=True)
@@ -358,6 +415,11 @@ class Evaluation:
     promise: float | None = None  # the model's own prediction for the same policy: usually too good
     references: tuple[Reference, ...] = ()
     warnings: tuple[Finding, ...] = ()
+    uniform: tuple[Reference, ...] = ()  # every level given to everybody, and by how much the policy is better
+    per_spend: Estimate | None = None  # value per unit spent
+    gain_per_spend: Estimate | None = None  # gain over the cheapest level for all, per unit spent more
+    clipped_weight: float = 0.0  # share of all weight that raising propensities to the floor took away
+    interval: str = "influence"  # where the intervals of value and spend come from: "influence" or "bootstrap"
 
     def __repr__(self) -> str:
         low, high = self.value_interval
@@ -365,6 +427,19 @@ class Evaluation:
             f"Evaluation(value={self.value:.4g} [{low:.4g}, {high:.4g}], "
             f"spend={self.spend:.4g} [{self.spend_interval[0]:.4g}, {self.spend_interval[1]:.4g}], {self.rows:,} rows)"
         )
+
+
+@dataclass(frozen=True)
+class DoseEvaluation:
+    """What a policy of continuous doses will bring and cost, judged from a log of doses."""
+
+    value: Estimate
+    spend: Estimate
+    bandwidth: float  # half-width of the kernel, in units of the dose
+    effective: float  # rows near enough to the policy's doses, in effect
+    density: str  # "given" or "estimated"
+    rows: int
+    warnings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -376,6 +451,26 @@ class FrontierPoint:
     spend: Estimate
     promise: float
     price: float
+    band: tuple[float, float] = (float("nan"), float("nan"))  # holds for all budgets together
+
+
+@dataclass(frozen=True)
+class QiniPoint:
+    """What a learnt policy gains over the cheapest plan at one spend, and what the best uniform mix would."""
+
+    budget: float
+    spend: float
+    gain: Estimate
+    uniform: float
+    difference: Estimate  # learnt − uniform at the same spend, paired
+
+
+@dataclass(frozen=True)
+class Qini:
+    """The cost curve: gains at every spend, and the mean difference between learnt and uniform over all spends."""
+
+    points: tuple[QiniPoint, ...]
+    area: Estimate
 
 
 @dataclass(frozen=True)
@@ -404,3 +499,72 @@ class Overlap:
     after: Array = field(default_factory=lambda: np.zeros(0))  # the same after weighting
     edges: Array = field(default_factory=lambda: np.zeros(0))  # histogram of propensities of the logged levels
     counts: Array = field(default_factory=lambda: np.zeros((0, 0)))  # (K, bins)
+    by_level: Array = field(default_factory=lambda: np.zeros((2, 0, 0)))  # (before and after, features, K) signed
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """How clearly levels follow the features: the p-value of their independence, from permutations."""
+
+    p: float
+    times: float  # the linear statistic, in units of what permuted levels show
+    units: int  # rows or clusters that were permuted
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A feature that alone explains most of the response, or of the level."""
+
+    feature: str
+    of: str  # "response" or "level"
+    explained: float  # share of the variance, on held-out rows
+
+
+@dataclass(frozen=True)
+class HeavyRow:
+    """A row that speaks for many others."""
+
+    row: int
+    level: str
+    propensity: float
+    share: float  # of all weight
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One question put to a log, and the answer: fine, careful or no."""
+
+    about: str
+    answer: str
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Checkup:
+    """Can this log answer the question? Verdicts, the most serious first, and the numbers behind them."""
+
+    verdicts: tuple[Verdict, ...]
+    rows: int
+    clusters: int | None
+    labels: tuple[str, ...]
+    propensity: Propensities
+    overlap: Overlap
+    dependence: Dependence
+    raw: tuple[Estimate, ...]  # mean response at each level, as logged
+    weighted: tuple[Estimate, ...]  # the same, rows weighted by 1 / propensity
+    leaks: tuple[Leak, ...]
+    heavy: tuple[HeavyRow, ...]
+
+    @property
+    def answer(self) -> str:
+        """The most serious of the verdicts."""
+        return self.verdicts[0].answer
+
+    @property
+    def randomised(self) -> bool:
+        """Whether levels look as if they were given without regard to the features."""
+        return self.dependence.p >= NOT_BY_CHANCE
+
+    def __repr__(self) -> str:
+        told = "; ".join(f"{v.about}: {v.answer}" for v in self.verdicts)
+        return f"Checkup({self.rows:,} rows, {self.answer}: {told})"

@@ -5,132 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from instances import KINDS, concave, instances, linear_optimum, paid_by, whole_optimum
 
 from largesse.allocate import allocate, at_price, expected_costs, frontier, steps
-from largesse.allocate.path import hull
+from largesse.allocate.path import as_rows, cheapest, climb
 from largesse.errors import BudgetError, InputError
 from largesse.records import Array, Levels
-
-# ---------------------------------------------------------------------------------------------- instances
-
-
-def whole_costs(rng: np.random.Generator, n: int, K: int) -> tuple[Array, Array]:
-    return rng.random((n, K)), np.sort(rng.integers(0, 9, K)).astype(float)
-
-
-def real_costs(rng: np.random.Generator, n: int, K: int) -> tuple[Array, Array]:
-    return rng.random((n, K)), np.sort(rng.random(K) * 5)
-
-
-def own_costs(rng: np.random.Generator, n: int, K: int) -> tuple[Array, Array]:
-    return rng.random((n, K)), np.sort(rng.random((n, K)) * 5, axis=1)
-
-
-def unsorted_own_costs(rng: np.random.Generator, n: int, K: int) -> tuple[Array, Array]:
-    return rng.random((n, K)), rng.random((n, K)) * 5
-
-
-def concave(rng: np.random.Generator, n: int, K: int) -> tuple[Array, Array]:
-    rises = -np.sort(-rng.random((n, K)), axis=1)
-    return np.cumsum(rises, axis=1), np.arange(K, dtype=float)
-
-
-def ties(rng: np.random.Generator, n: int, K: int) -> tuple[Array, Array]:
-    return (rng.integers(0, 4, (2, K)) / 10)[rng.integers(0, 2, n)], np.arange(K) / 10
-
-
-def falling_responses(rng: np.random.Generator, n: int, K: int) -> tuple[Array, Array]:
-    return -np.sort(-rng.normal(size=(n, K)), axis=1) + rng.random((n, K)), np.arange(K, dtype=float)
-
-
-def free_levels(rng: np.random.Generator, n: int, K: int) -> tuple[Array, Array]:
-    return rng.random((n, K)), np.sort(rng.integers(0, 3, K) * rng.random()).astype(float)
-
-
-def equal_costs(rng: np.random.Generator, n: int, K: int) -> tuple[Array, Array]:
-    return rng.random((n, K)), np.full(K, 0.7)
-
-
-def one_level(rng: np.random.Generator, n: int, K: int) -> tuple[Array, Array]:
-    return rng.random((n, 1)), rng.random(1)
-
-
-def one_customer(rng: np.random.Generator, n: int, K: int) -> tuple[Array, Array]:
-    return rng.random((1, K)), np.sort(rng.random(K))
-
-
-KINDS = [
-    whole_costs,
-    real_costs,
-    own_costs,
-    unsorted_own_costs,
-    concave,
-    ties,
-    falling_responses,
-    free_levels,
-    equal_costs,
-    one_level,
-    one_customer,
-]
-
-
-def instances(kind: Any, count: int) -> list[tuple[Array, Array, float]]:
-    """Curves, costs and an average budget that the cheapest plan can meet."""
-    made = []
-    for seed in range(count):
-        rng = np.random.default_rng([KINDS.index(kind), seed])
-        curves, costs = kind(rng, int(rng.integers(1, 31)), int(rng.integers(1, 7)))
-        n = len(curves)
-        wide = np.broadcast_to(costs, curves.shape)
-        low, high = wide.min(axis=1).sum() / n * (1 + 1e-14), wide.max(axis=1).sum() / n
-        budget = low if seed < 5 else max(low, high) if seed < 10 else low + rng.random() * max(high - low, 0.0)
-        made.append((curves, costs, float(budget)))
-    return made
-
-
-# ---------------------------------------------------------------------------------------------- oracles
-
-
-def problem(curves: Array, costs: Array) -> tuple[Array, Any, Array]:
-    from scipy.sparse import eye, kron
-
-    n, K = curves.shape
-    return -curves.ravel(), kron(eye(n), np.ones((1, K))).tocsr(), np.broadcast_to(costs, curves.shape).ravel()
-
-
-def linear_optimum(curves: Array, costs: Array, budget: float) -> float:
-    from scipy.optimize import linprog
-
-    objective, one_each, paid = problem(curves, costs)
-    n = len(curves)
-    found = linprog(
-        objective, A_ub=paid[None, :], b_ub=[budget * n], A_eq=one_each, b_eq=np.ones(n), bounds=(0, 1), method="highs"
-    )
-    assert found.status == 0, found.message
-    return -float(found.fun) / n
-
-
-def whole_optimum(curves: Array, costs: Array, budget: float) -> float:
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    objective, one_each, paid = problem(curves, costs)
-    n = len(curves)
-    found = milp(
-        objective,
-        integrality=np.ones(len(objective)),
-        bounds=Bounds(0, 1),
-        constraints=[LinearConstraint(one_each, 1, 1), LinearConstraint(paid[None, :], -np.inf, budget * n)],
-        options={"mip_rel_gap": 0.0},
-    )
-    assert found.status == 0, found.message
-    best = found.x.reshape(curves.shape).argmax(axis=1)
-    return math.fsum(curves[np.arange(n), best]) / n
-
-
-def paid_by(levels: Array, costs: Array, shape: tuple[int, ...]) -> float:
-    wide = np.broadcast_to(costs, shape)
-    return math.fsum(wide[np.arange(len(levels)), levels])
-
 
 # ---------------------------------------------------------------------------------------------- against HiGHS
 
@@ -273,9 +153,10 @@ def test_no_budget_buys_only_what_is_free() -> None:
 def test_hull_agrees_with_a_slow_plain_one(kind: Any) -> None:
     for curves, costs, _ in instances(kind, 20):
         wide = np.broadcast_to(costs, curves.shape)
-        stack, size = hull(curves, wide)
+        start, _ = cheapest(*as_rows(curves, np.asarray(costs)))
+        who, to, _, _ = climb(*as_rows(curves, np.asarray(costs)), np.arange(len(curves)), start, 0.0)
         for i in range(len(curves)):
-            kept = stack[i, : size[i]]
+            kept = [start[i], *to[who == i]]
             cost, value = wide[i, kept], curves[i, kept]
             assert cost[0] == wide[i].min()
             assert (np.diff(cost) > 0).all()
@@ -401,6 +282,36 @@ def test_whole_numbers_and_lists_are_welcome() -> None:
     assert "2 customers" in repr(plan)
 
 
+# ---------------------------------------------------------------------------------------------- one customer mixed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mixing_one_customer_spends_the_budget_and_reaches_the_bound(kind: Any) -> None:
+    for curves, costs, budget in instances(kind, 60):
+        n = len(curves)
+        plan = allocate(curves, costs, budget, randomise=True)
+        assert plan.value == pytest.approx(linear_optimum(curves, costs, budget), abs=1e-9)
+        if plan.mix is None:
+            assert paid_by(plan.levels, costs, curves.shape) <= budget * n
+            continue
+        wide, mix, expected = np.broadcast_to(costs, curves.shape), plan.mix, plan.levels.copy()
+        expected[mix.customer] = mix.low
+        step = wide[mix.customer, mix.high] - wide[mix.customer, mix.low]
+        assert paid_by(expected, costs, curves.shape) + mix.chance * step == pytest.approx(budget * n, rel=1e-9)
+        assert plan.levels[mix.customer] in (mix.low, mix.high)
+
+
+def test_the_mixed_customer_is_drawn_with_the_chance_that_is_told() -> None:
+    curves, costs = np.tile([0.0, 1.0], (3, 1)), [0.0, 1.0]
+    drawn = [allocate(curves, costs, total=1.3, randomise=True, seed=seed).levels.sum() for seed in range(400)]
+    assert np.mean(drawn) == pytest.approx(1.3, abs=0.1)
+
+
+def test_proof_and_chance_exclude_each_other() -> None:
+    with pytest.raises(InputError, match="exact and randomise"):
+        allocate([[0.1, 0.4]], [0, 1], 1, exact=True, randomise=True)
+
+
 # ---------------------------------------------------------------------------------------------- refusals
 
 GOOD = [[0.1, 0.4], [0.2, 0.3]]
@@ -463,3 +374,12 @@ def test_costs_that_are_always_paid_are_common_or_each_customers_own() -> None:
     assert expected_costs(levels, curves, own) is own
     with pytest.raises(InputError, match="read without them"):
         expected_costs(levels, curves)
+
+
+def test_reaching_a_customer_costs_the_same_at_every_level_above_the_first() -> None:
+    curves = np.array([[0.2, 0.5, 0.5]])
+    assert expected_costs(Levels(costs=[0, 5, 10], contact_cost=0.5), curves).tolist() == [0, 5.5, 10.5]
+    redeemed = Levels(costs=[0, 5, 10], on_redemption=True, contact_cost=0.5)
+    assert expected_costs(redeemed, curves).tolist() == [[0, 3.0, 5.5]]
+    with pytest.raises(InputError, match="contact cost is -1"):
+        Levels(costs=[0, 5], contact_cost=-1)

@@ -141,3 +141,42 @@ def test_what_a_network_chose_among_is_named_for_the_report() -> None:
     assert {choice.of for choice in local.tried(model)} == {"SIRE: own increments held by", "SIRE: balance"}
     assert sum(choice.chosen for choice in local.tried(model)) == 2
     assert local.tried(lg.Linear().fit(sim.log)) == ()
+
+
+def with_plan(shop: Path, lines: str) -> Path:
+    text = (shop / "campaign.toml").read_text(encoding="utf-8")
+    (shop / "campaign.toml").write_text(text.replace("budget = 2.5", f"budget = 2.5\n{lines}"), encoding="utf-8")
+    local.fit(read_campaign(shop / "campaign.toml"), shop / "run")
+    local.plan(shop / "run", str(shop / "customers.parquet"))
+    return shop / "run"
+
+
+def test_the_rules_of_the_campaign_file_are_kept(shop: Path) -> None:
+    rules = 'segment = "city"\n[plan.caps]\n10 = 15\n[plan.segment_budgets]\nOslo = 100\n'
+    run = with_plan(shop, rules)
+    plan, city = pq.read_table(run / "plan.parquet"), pq.read_table(shop / "customers.parquet")["city"].to_numpy()
+    cost = plan["expected_cost"].to_numpy()
+    assert np.count_nonzero(plan["level_number"].to_numpy() == 2) <= 15
+    assert 90 <= cost[city == "Oslo"].sum() <= 100
+    assert cost.mean() <= 2.5
+    shadow = json.loads((run / "plan.json").read_text())["shadow"]
+    assert set(shadow) == {"budget", "segment Oslo", "cap of level 2"}
+    assert shadow["segment Oslo"] > 0
+
+
+def test_a_rule_about_a_column_that_is_not_there_is_named(shop: Path) -> None:
+    with pytest.raises(lg.data.campaign.InputError, match="the column 'town', which"):
+        with_plan(shop, 'segment = "town"\n[plan.segment_budgets]\nOslo = 100\n')
+
+
+def test_exploring_writes_the_propensity_of_every_decision(shop: Path) -> None:
+    run = with_plan(shop, "explore = 0.3\n")
+    plan = pq.read_table(run / "plan.parquet")
+    assert set(plan["propensity"].to_numpy().round(6)) == {0.1, 0.8}
+    assert plan["expected_cost"].to_numpy().mean() == pytest.approx(2.5, abs=0.8)
+    assert lg.Policy.load(run / "policy.largesse").explore == 0.3
+
+
+def test_an_exact_plan_is_proven(shop: Path) -> None:
+    run = with_plan(shop, "exact = true\n")
+    assert json.loads((run / "plan.json").read_text())["planned"]["gap"] < 1e-9

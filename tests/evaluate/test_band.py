@@ -5,7 +5,7 @@ import pytest
 
 from largesse.data import simulate
 from largesse.evaluate import crossfit, frontier_band, learnt_levels, policy_value
-from largesse.evaluate.band import POINTS, usual_budgets
+from largesse.evaluate.band import POINTS, simultaneous_reach, usual_budgets
 from largesse.records import Array, Levels, Log, Scores
 
 
@@ -72,3 +72,38 @@ def weighted_spend(scores: Scores, weight: Array) -> float:
 def test_weighted_rows_keep_the_budget(scores: Scores) -> None:
     weight = np.where(scores.curves[:, 4] - scores.curves[:, 0] > 0.2, 5.0, 1.0)
     assert 1.1 < weighted_spend(scores, weight) <= 1.2 + 1e-9
+
+
+# ---------------------------------------------------------------------------------------------- all budgets together
+
+
+def test_the_simultaneous_band_is_wider_than_the_pointwise_one(scores: Scores) -> None:
+    for point in frontier_band(scores):
+        low, high = point.band
+        assert low < point.value.low < point.value.high < high
+        assert (point.value.estimate - low) / point.value.se < 3.5
+
+
+def test_one_point_has_one_interval(scores: Scores) -> None:
+    (point,) = frontier_band(scores, np.array([1.0]))
+    assert point.band == pytest.approx(point.value.interval)
+
+
+@pytest.mark.parametrize(("same", "reach"), [(1.0, 1.96), (0.0, 3.03)])
+def test_the_reach_depends_on_how_alike_the_points_are(same: float, reach: float) -> None:
+    """Points that err together need no more than one; 21 that err apart need the quantile of the largest of 21."""
+    rng = np.random.default_rng(0)
+    parts = np.sqrt(same) * rng.normal(size=(20_000, 1)) + np.sqrt(1 - same) * rng.normal(size=(20_000, 21))
+    assert simultaneous_reach(parts) == pytest.approx(reach, abs=0.04)
+
+
+def test_clusters_widen_the_band(scores: Scores) -> None:
+    village = np.arange(600) // 30
+    wide = frontier_band(replace(scores, cluster=village), np.array([1.0, 2.0, 3.0]))
+    assert all(np.isfinite(point.band).all() for point in wide)
+    assert wide[0].band[1] - wide[0].band[0] > (wide[0].value.high - wide[0].value.low) * 0.999
+
+
+def test_another_estimator_may_be_asked(scores: Scores) -> None:
+    one, other = (frontier_band(scores, np.array([2.0]), e)[0].value.estimate for e in ("dr", "direct"))
+    assert one != other

@@ -10,7 +10,7 @@ from largesse.errors import BudgetError, InputError
 from largesse.evaluate import crossfit, evaluate, evaluate_scores, learnt_levels
 from largesse.policy import Policy
 from largesse.records import Levels, Log
-from largesse.response import Linear
+from largesse.response import Boosting, Linear
 
 MODEL = Linear(penalty=0.03)
 
@@ -67,6 +67,20 @@ def test_a_policy_is_judged_by_its_own_decisions(sim: Simulation, log: Log) -> N
     assert result.spend == pytest.approx(levels.mean())
     assert result.promise == pytest.approx(policy.model.predict(log)[np.arange(1000), levels].mean())
     assert "learnt on this very log" not in texts(result)
+
+
+@pytest.mark.parametrize(
+    "explore", [0.0, 0.2]
+)  # a few trees give many customers one curve: ties are left to chance too
+def test_a_policy_that_leaves_some_to_chance_is_judged_by_its_chances(log: Log, explore: float) -> None:
+    log, other = log.take(np.arange(1000)), log.take(np.arange(1000, 2000))
+    policy = Policy(Boosting(rounds=3).fit(other), log.levels).calibrate(log, 1.5, explore=explore)
+    result, chances = evaluate(log, policy), policy.chances(log)
+    assert (chances.max(axis=1) < 1).any()
+    scores = crossfit(log, policy.model)
+    assert result.value == pytest.approx((chances * scores.gamma).sum(axis=1).mean())
+    assert result.spend == pytest.approx((chances @ np.arange(5)).mean())
+    assert result.promise == pytest.approx((chances * policy.model.predict(log)).sum(axis=1).mean())
 
 
 def test_a_policy_that_saw_the_log_is_warned_of_first(sim: Simulation, log: Log) -> None:

@@ -7,7 +7,7 @@ import pytest
 from largesse.data import log_from_arrays, read_log, simulate
 from largesse.evaluate import crossfit, uniform_values
 from largesse.evaluate.scores import fresh, scores
-from largesse.records import Array, Levels, Log, Scores
+from largesse.records import Array, Levels, Log, Propensities, Scores
 from largesse.response import Choose, Linear
 
 # ---------------------------------------------------------------------------------------------- made-up models
@@ -57,7 +57,7 @@ def slow_gamma(log: Log, curves: Array, propensity: Array) -> Array:
 
 def scored(log: Log, curves: Array) -> Scores:
     assert log.propensity is not None
-    return scores(log, curves, np.arange(len(log)) % 5, log.propensity, "given", 0)
+    return scores(log, curves, np.arange(len(log)) % 5, Propensities(log.propensity, "given"))
 
 
 # ---------------------------------------------------------------------------------------------- the formula

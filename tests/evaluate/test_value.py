@@ -98,7 +98,7 @@ def test_references_are_paired_with_the_policy() -> None:
     assert same.spend.estimate <= spend.estimate + 1e-12
     assert same.difference.estimate == pytest.approx(value.estimate - same.value.estimate)
     own = scores.gamma[np.arange(60), levels]
-    assert before.difference == mean_estimate(own - scores.response)
+    assert before.difference == mean_estimate(own - scores.response, scores.weight)
     assert before.value.estimate == scores.response.mean()
     assert before.spend.estimate == scores.paid.mean()
     assert before.detail == "the levels in the log"

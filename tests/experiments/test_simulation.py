@@ -1,9 +1,12 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from largesse.banditnet import BanditNet
+from largesse.data import simulate
 from largesse.errors import InputError
-from largesse.experiments.simulation import simulation, table
+from largesse.experiments.simulation import POLICIES, simulation, table, two_levels
 
 
 def test_every_table_has_the_simple_rows_and_the_oracle_is_perfect() -> None:
@@ -36,3 +39,42 @@ def test_unknown_names_are_refused_together() -> None:
         simulation(["avraged"], ["liner"])
     assert "did you mean 'averaged'?" in str(refused.value)
     assert "did you mean 'linear'?" in str(refused.value)
+
+
+def test_the_binary_problem_has_the_first_two_levels_in_the_odds_they_had() -> None:
+    sim = simulate("averaged", n=2000, seed=1)
+    log = two_levels(sim)
+    assert len(log) == 1000
+    assert len(log.levels) == 2
+    assert log.propensity is not None
+    odds = sim.propensities[:1000, 1] / sim.propensities[:1000, :2].sum(axis=1)
+    assert log.propensity == pytest.approx(np.where(log.level == 1, odds, 1 - odds))
+    assert log.level.mean() == pytest.approx(odds.mean(), abs=0.05)
+    expected = sim.truth[np.arange(1000), log.level].mean()
+    assert log.response.mean() == pytest.approx(expected, abs=0.05)
+    assert np.array_equal(two_levels(sim).response, log.response)
+
+
+def test_the_effect_of_the_binary_problem_is_judged_against_the_truth() -> None:
+    records = {r["model"]: r for r in simulation(["averaged"], ["t-learner"], seeds=1)}
+    assert records["oracle"]["√pehe"] == 0.0
+    assert records["uniform"]["√pehe"] is None
+    sim = simulate("averaged", n=2000, seed=0)
+    log, fresh = two_levels(sim), sim.draw(10_000, seed=99)
+    effect = log.response[log.level == 1].mean() - log.response[log.level == 0].mean()
+    error = effect - (fresh.truth[:, 1] - fresh.truth[:, 0])
+    assert records["level means"]["√pehe"] == pytest.approx(np.sqrt((error**2).mean()))
+    assert 0 < records["t-learner"]["√pehe"] < 0.5
+    assert "| uniform | 0." in table(list(records.values()))
+
+
+def test_a_policy_has_plans_within_its_budget_and_no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {"width": 4, "steps": 20, "translations": [0.3, 0.6]}
+    monkeypatch.setitem(POLICIES, "small net", lambda budget: BanditNet(budget=budget, **small))
+    records = simulation(["averaged"], ["small net"], seeds=1)
+    mine = records[-1]
+    assert "rmse" not in mine
+    for budget in (1.5, 3):
+        assert mine[f"spend {budget:g}"] <= budget
+        assert mine[f"expected spend {budget:g}"] <= budget + 1e-9
+    assert "| small net | – | – | – |" in table(records)

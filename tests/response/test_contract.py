@@ -15,9 +15,29 @@ from largesse.data import log_from_arrays, read_log
 from largesse.errors import InputError, NotFittedError
 from largesse.policy import Policy
 from largesse.records import Array, Customers, Levels, Log
-from largesse.response import IRE, SIRE, Additive, Boosting, Choose, Linear, ResponseModel, Shrunk, Stack
+from largesse.response import (
+    BART,
+    GANITE,
+    IRE,
+    SIRE,
+    Additive,
+    Boosting,
+    CFRNet,
+    Choose,
+    Linear,
+    Pava,
+    ResponseModel,
+    Shrunk,
+    Stack,
+    TLearner,
+)
 
-MODELS: list[ResponseModel] = [
+
+def slow(model: ResponseModel) -> Any:
+    return pytest.param(model, marks=pytest.mark.slow)
+
+
+MODELS: list[Any] = [
     Linear(penalty=0.01),
     Additive(),
     Boosting(rounds=20),
@@ -26,7 +46,18 @@ MODELS: list[ResponseModel] = [
     Stack(models=[Linear(penalty=0.01), Boosting(rounds=10)], folds=2),
     SIRE(kappa=0.0, shrinkage=0.1, width=8, rate=0.03, decay=0.1, batch=32, epochs=5, folds=2),
     IRE(kappa=0.0, width=8, rate=0.03, decay=0.1, batch=32, epochs=5, folds=2),
+    # Each log of another shape takes seconds to compile for: the fast tests of these two are in files of their own.
+    slow(
+        CFRNet(
+            alpha=0.001, ipm="linear", width=8, depth=1, head_width=8, head_depth=1, spread=1.0, rate=0.003, steps=600
+        )
+    ),
+    slow(GANITE(width=16, rate=0.003, steps=600, batch=128)),
+    BART(trees=20, draws=20, warm=5),
+    TLearner(model=Linear(penalty=0.01)),
+    Pava(model=TLearner(model=Linear(penalty=0.01))),
 ]
+FREE = (IRE, CFRNet, GANITE, BART, TLearner)  # their curves may fall in the level
 
 
 @pytest.fixture(params=MODELS, ids=lambda model: type(model).__name__)
@@ -123,8 +154,8 @@ def test_curves_never_fall_in_the_level(model: ResponseModel, amounts: bool) -> 
     X, level, response = arrays(amounts=amounts, K=4)
     falling = response - 0.8 * (level if amounts else 0)
     wild = np.random.default_rng(9).normal(size=(300, 3)) * 5
-    if isinstance(model, IRE):
-        pytest.skip("its heads are free")
+    if isinstance(model, FREE):
+        pytest.skip("its curves are free")
     assert (np.diff(model.fit(X, level, falling).predict(wild), axis=1) >= 0).all()
 
 
@@ -134,7 +165,8 @@ def test_something_is_learnt(model: ResponseModel, amounts: bool) -> None:
     curves = model.fit(X, level, response).predict(X)
     fitted = curves[np.arange(1000), level]
     assert ((fitted - response) ** 2).mean() < 0.9 * response.var()
-    assert (curves[:, 2] - curves[:, 0]).mean() > (5 if amounts else 0.1)
+    least = 0.05 if isinstance(model, GANITE) else 0.1  # its adversary hardly sees an effect of 0/1 responses
+    assert (curves[:, 2] - curves[:, 0]).mean() > (5 if amounts else least)
 
 
 def test_the_same_seed_gives_the_same_bits(model: ResponseModel) -> None:
@@ -179,7 +211,7 @@ def test_categories_never_seen_and_missing_values_are_predicted(model: ResponseM
     model.fit(read(table()))
     curves = model.predict(pa.table({"age": [30.0, None, 1e9], "city": ["Lima", None, "Rome"]}))
     assert np.isfinite(curves).all()
-    assert isinstance(model, IRE) or (np.diff(curves, axis=1) >= 0).all()
+    assert isinstance(model, FREE) or (np.diff(curves, axis=1) >= 0).all()
 
 
 def test_bad_tables_are_refused_in_words(model: ResponseModel) -> None:
@@ -264,7 +296,8 @@ def test_weights_count_roughly_like_repeated_rows(model: ResponseModel) -> None:
     weighted = clone(model).fit(X, level, response, weight=times.astype(float)).predict(X)
     repeated = clone(model).fit(*(np.repeat(part, times, axis=0) for part in (X, level, response))).predict(X)
     plain = clone(model).fit(X, level, response).predict(X)
-    assert np.abs(weighted - repeated).mean() < 0.06
+    # An adversary is a noisy teacher; a posterior is surer of three rows than of one that weighs three.
+    assert np.abs(weighted - repeated).mean() < (0.12 if isinstance(model, GANITE | BART) else 0.06)
     assert np.abs(weighted - plain).max() > 1e-6
 
 

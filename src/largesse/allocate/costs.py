@@ -14,7 +14,8 @@ def expected_costs(levels: Levels, curves: Array, costs: Array | None = None) ->
     Parameters
     ----------
     levels
-        Says whether a cost is always paid, or is a face value paid as far as the customer responds.
+        Says whether a cost is always paid, or is a face value paid as far as the customer responds, and what reaching a
+        customer costs at any level above the first.
     curves
         (n, K) expected responses.
     costs
@@ -30,4 +31,7 @@ def expected_costs(levels: Levels, curves: Array, costs: Array | None = None) ->
         refuse("costs", [Problem("costs are per customer, but this table was read without them", hint)])
         raise AssertionError
     # A response below zero (a refund, say) does not pay a coupon back.
-    return face * np.maximum(curves, 0.0) if levels.on_redemption else face
+    expected = face * np.maximum(curves, 0.0) if levels.on_redemption else face
+    if not levels.contact_cost:
+        return expected
+    return expected + np.where(np.arange(len(levels)) > 0, levels.contact_cost, 0.0)

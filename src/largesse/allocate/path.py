@@ -36,68 +36,47 @@ class Path:
 
 def steps(curves: Array, costs: Array) -> Path:
     """Return the path of curves (n, K) under costs (K,) or (n, K)."""
-    n = len(curves)
-    costs = np.broadcast_to(costs, curves.shape)
-    stack, size = hull(curves, costs)
-    rows = np.arange(n)
-    start = stack[:, 0]
-    customer, to, gain, cost = [], [], [], []
-    for j in range(1, stack.shape[1]):
-        here = np.flatnonzero(size > j)
-        above, below = stack[here, j], stack[here, j - 1]
-        customer.append(here)
-        to.append(above)
-        gain.append(curves[here, above].astype(np.float64) - curves[here, below])
-        cost.append(costs[here, above].astype(np.float64) - costs[here, below])
-    who, level = _joined(customer, np.int64), _joined(to, np.int64)
-    more, extra = _joined(gain, np.float64), _joined(cost, np.float64)
-    slope = more / extra
+    curves, costs = as_rows(curves, costs)
+    start, sums = cheapest(curves, costs)
+    who, to, slope, cost = climb(curves, costs, np.arange(len(curves)), start, 0.0)
     # Stable, and steps were listed lowest first: a customer's equal slopes stay in their order.
     order = np.argsort(-slope, kind="stable")
-    base_cost = float(costs[rows, start].sum(dtype=np.float64))
-    base_value = float(curves[rows, start].sum(dtype=np.float64))
-    return Path(start, base_cost, base_value, who[order], level[order], extra[order], more[order], slope[order])
+    who, to, slope, cost = who[order], to[order], slope[order], cost[order]
+    return Path(start, float(sums[2] + sums[3]), float(sums[0] + sums[1]), who, to, cost, slope * cost, slope)
 
 
-def _joined(parts: list[Array], kind: type) -> Array:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
+def as_rows(curves: Array, costs: Array) -> tuple[Array, Array]:
+    """Return curves (n, K) and costs (1, K) or (n, K) as the compiled loops read them; copied only if they must be."""
+    curves, costs = _readable(curves), _readable(costs)
+    return curves, costs[None, :] if costs.ndim == 1 else costs
 
 
-def hull(curves: Array, costs: Array) -> tuple[Array, Array]:
-    """Return each customer's levels on the upper hull, cheapest first: stack (n, K) and how many of it count (n,).
+def _readable(values: Array) -> Array:
+    kind = values.dtype if values.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    rows = np.ascontiguousarray(values, dtype=kind).view()
+    rows.flags.writeable = False  # one kind of array, one compiled loop
+    return rows
 
-    The first is the cheapest level (the best of them, if several cost the same). Levels in the middle of a straight
-    piece stay: they are the finer steps that an integer plan can take.
+
+def cheapest(curves: Array, costs: Array) -> tuple[Array, Array]:
+    """Return the cheapest levels (n,), and their total value and its carry, cost and its carry."""
+    from largesse.allocate.kernels import classify
+
+    levels = np.empty(len(curves), dtype=np.int64)
+    _, sums = classify(curves, costs, levels, True, np.inf, np.inf, levels, levels)
+    return levels, sums[:4]
+
+
+def climb(curves: Array, costs: Array, rows: Array, levels: Array, low: float) -> tuple[Array, Array, Array, Array]:
+    """Return the steps up the hulls of some rows from their levels (n,), as far as they bring `low` per unit of cost.
+
+    Four arrays (m,), row by row, each row's lowest step first: the place in `rows`, the level the step leads to, its
+    slope, its cost.
     """
-    n, K = curves.shape
-    # By cost, and among equal costs the best first, the lower level if they tie.
-    order = np.lexsort((np.broadcast_to(np.arange(K), (n, K)), -curves, costs), axis=1)
-    rows = np.arange(n)
-    stack = np.zeros((n, K), dtype=np.int64)
-    stack[:, 0] = order[:, 0]
-    size = np.ones(n, dtype=np.int64)
-    for k in range(1, K):
-        level = order[:, k]
-        top = stack[rows, size - 1]
-        better = (curves[rows, level] > curves[rows, top]) & (costs[rows, level] > costs[rows, top])
-        here = rows[better]
-        _pop(stack, size, here, level, curves, costs)
-        stack[here, size[here]] = level[here]
-        size[here] += 1
-    return stack, size
+    from largesse.allocate.kernels import walk
 
-
-def _pop(stack: Array, size: Array, here: Array, level: Array, curves: Array, costs: Array) -> None:
-    """Take off the tops that lie below the line from the one before them to the new level."""
-    while True:
-        here = here[size[here] >= 2]
-        new, top, below = level[here], stack[here, size[here] - 1], stack[here, size[here] - 2]
-
-        def slope(a: Array, b: Array, rows: Array = here) -> Array:
-            rise = curves[rows, b].astype(np.float64) - curves[rows, a]
-            return rise / (costs[rows, b].astype(np.float64) - costs[rows, a])
-
-        here = here[slope(top, new) > slope(below, top)]
-        if not len(here):
-            return
-        size[here] -= 1
+    most = len(rows) * (curves.shape[1] - 1)  # memory is touched only as far as it is filled
+    who, to = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    slope, cost = np.empty(most), np.empty(most)
+    m = walk(curves, costs, rows, levels, low, who, to, slope, cost)
+    return who[:m], to[:m], slope[:m], cost[:m]

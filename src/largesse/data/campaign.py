@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from largesse.data.planning import KEYS, Planning, planning_from
 from largesse.data.read import home_expanded
 from largesse.errors import InputError, Problem, nearest, refuse
 from largesse.records import Levels
@@ -22,8 +23,8 @@ ROLES = ("level", "response", "propensity", "logger", "cluster", "weight", "cust
 TOP = ("title", "unit", "log", "customers", "out")
 SECTIONS = {
     "columns": (*ROLES, "features"),
-    "levels": ("costs", "names", "doses", "on_redemption"),
-    "plan": ("budget", "total"),
+    "levels": ("costs", "names", "doses", "on_redemption", "contact_cost"),
+    "plan": ("budget", "total", *KEYS),
     "model": ("name", "seed"),
 }
 BUDGET_RULE = "a budget is a number, zero or more; for no limit, give what the dearest level costs"
@@ -41,6 +42,7 @@ class Campaign:
     customers: str | None = None
     budget: float | None = None  # average per customer
     total: float | None = None  # or for all of them together
+    planning: Planning = field(default_factory=Planning)
     model: str = "auto"
     seed: int = 0
     title: str = "Campaign"
@@ -62,10 +64,16 @@ class Campaign:
             for word in ("names", "doses")
             if (given := getattr(self.levels, word)) is not None
         ]
-        lines += [f"on_redemption = {toml(self.levels.on_redemption)}", "", "[plan]"]
+        lines += [
+            f"on_redemption = {toml(self.levels.on_redemption)}",
+            f"contact_cost = {toml(self.levels.contact_cost)}",
+            "",
+            "[plan]",
+        ]
         lines += [
             f"{word} = {toml(given)}" for word in ("budget", "total") if (given := getattr(self, word)) is not None
         ]
+        lines += self.planning.lines(self.levels)
         lines += ["", "[model]", f"name = {toml(self.model)}", f"seed = {self.seed}"]
         return "\n".join(lines) + "\n"
 
@@ -103,6 +111,8 @@ def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
     columns, features = _columns(given.get("columns", {}), problems)
     levels = _levels(given.get("levels", {}), problems)
     budget, total = _budget(given.get("plan", {}), problems)
+    plan = given.get("plan", {})
+    planning = planning_from(plan if isinstance(plan, dict) else {}, levels, problems)
     model = given.get("model", {}) if isinstance(given.get("model", {}), dict) else {}
     texts = {key: given[key] for key in TOP if key in given}
     problems += [
@@ -125,6 +135,7 @@ def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
         customers=_placed(given["customers"], folder) if given.get("customers") else None,
         budget=budget,
         total=total,
+        planning=planning,
         model=str(model.get("name", "auto")),
         seed=seed,
         title=given.get("title", "Campaign"),
@@ -187,6 +198,7 @@ def _levels(given: Any, problems: list[Problem]) -> Levels | None:
             names=section.get("names"),
             doses=section.get("doses"),
             on_redemption=bool(on_redemption),
+            contact_cost=section.get("contact_cost", 0.0),
         )
     except InputError as error:
         problems += [Problem(f"levels: {problem.what}", problem.hint) for problem in error.problems]

@@ -372,7 +372,7 @@ def _as_written(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
     found = {float(value) for value in distinct.to_pylist()}
     if found <= set(range(len(levels))) or not found <= set(common.tolist()):
         return levels
-    return Levels(common, levels.names, common, levels.on_redemption)
+    return Levels(common, levels.names, common, levels.on_redemption, levels.contact_cost)
 
 
 def _level_values(levels: Levels) -> list[float]:

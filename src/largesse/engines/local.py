@@ -16,24 +16,49 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocate import allocate, expected_costs
+from largesse.allocate import Constraints, allocate, expected_costs, explore_plan
 from largesse.data import Campaign, read_campaign, read_customers, read_log
 from largesse.data.campaign import BUDGET_RULE
 from largesse.data.write import atomic_file, atomic_folder
 from largesse.errors import InputError, Problem, nearest, refuse
-from largesse.evaluate import crossfit, evaluate_scores, frontier_band, learnt_levels, overlap, uniform_values
+from largesse.evaluate import (
+    ESTIMATORS,
+    crossfit,
+    doctor,
+    estimates,
+    evaluate_scores,
+    frontier_band,
+    learnt_levels,
+    qini,
+    uniform_values,
+)
 from largesse.evaluate.band import usual_budgets
+from largesse.evaluate.estimators import judged_value
+from largesse.evaluate.scores import used_propensities
 from largesse.policy import Policy
 from largesse.records import Array, Choice, Customers, Log, Plan
 from largesse.report import render
 from largesse.report.numbers import evaluation_part, fit_part, numbers, plan_part
 from largesse.report.who import who_gets_what
-from largesse.response import IRE, SIRE, Additive, Boosting, Choose, Linear, ResponseModel, Stack
+from largesse.response import (
+    BART,
+    GANITE,
+    IRE,
+    SIRE,
+    Additive,
+    Boosting,
+    CFRNet,
+    Choose,
+    Linear,
+    ResponseModel,
+    Shrunk,
+    Stack,
+)
 
 Tell = Callable[[str, float], None]  # what is being done, and how much of it is done (0 to 1)
 
 
-def _silent(_what: str, _done: float) -> None:
+def silent(_what: str, _done: float) -> None:
     """Tell nobody."""
 
 
@@ -48,11 +73,14 @@ MODELS: dict[str, Callable[[int], ResponseModel]] = {
     "stack": lambda seed: Stack(seed=seed),
     "additive": lambda seed: Additive(seed=seed),
     "choose": lambda seed: Choose(seed=seed),
+    "bart": lambda seed: Shrunk(model=BART(seed=seed), seed=seed),
+    "cfrnet": lambda seed: CFRNet(way="shared", seed=seed),
+    "ganite": lambda seed: GANITE(seed=seed),
 }
 TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
 
 
-def run(campaign: Campaign, out: str | Path, tell: Tell = _silent, *, table: Any = None) -> dict[str, Any]:
+def run(campaign: Campaign, out: str | Path, tell: Tell = silent, *, table: Any = None) -> dict[str, Any]:
     """Do the whole way and leave a run folder; return the numbers of the report.
 
     With `table`, the log is that table and is kept in the folder too, under the name the campaign gives it.
@@ -73,7 +101,7 @@ def run(campaign: Campaign, out: str | Path, tell: Tell = _silent, *, table: Any
         return _report_into(folder, folder)
 
 
-def fit(campaign: Campaign, out: str | Path, tell: Tell = _silent) -> dict[str, Any]:
+def fit(campaign: Campaign, out: str | Path, tell: Tell = silent) -> dict[str, Any]:
     """Learn from the log and leave a run folder with the policy, still without a price."""
     _check_model(campaign.model)
     tell("reading", 0.0)
@@ -91,7 +119,7 @@ def plan(
     budget: float | None = None,
     total: float | None = None,
     out: str | Path | None = None,
-    tell: Tell = _silent,
+    tell: Tell = silent,
 ) -> dict[str, Any]:
     """Plan for a table of customers with the model of a run folder, at a budget."""
     folder = _run_folder(folder)
@@ -106,17 +134,24 @@ def plan(
 
 
 def judge(
-    folder: str | Path, log: str | None = None, *, budget: float | None = None, tell: Tell = _silent
+    folder: str | Path,
+    log: str | None = None,
+    *,
+    budget: float | None = None,
+    estimator: str = "dr",
+    tell: Tell = silent,
 ) -> dict[str, Any]:
     """Evaluate the campaign's model at a budget on a log, by default the campaign's own."""
     folder = _run_folder(folder)
+    if estimator not in ESTIMATORS:
+        refuse("evaluate", [Problem(f"estimator {estimator!r} is not known", nearest(estimator, ESTIMATORS))])
     campaign = read_campaign(folder)
     if budget is None:
         budget = campaign.budget if campaign.total is None else _planned_average(folder)
     campaign = _with_budget(campaign, budget, None)
     assert campaign.budget is not None
     tell("reading", 0.0)
-    _judge_into(folder, campaign, read(campaign, log), campaign.budget, tell)
+    _judge_into(folder, campaign, read(campaign, log), campaign.budget, tell, estimator)
     return _read_json(folder, EVALUATION_JSON)
 
 
@@ -277,6 +312,8 @@ def tried(model: ResponseModel) -> tuple[Choice, ...]:
         return (*(replace(c, of="increments of the stack") for c in model.choices_), *inside)
     if isinstance(model, Additive):
         return tuple(replace(c, of="Additive: shapes of features") for c in model.choices_)
+    if isinstance(model, CFRNet | GANITE):
+        return tuple(replace(c, of=f"{type(model).__name__}: settings") for c in getattr(model, "choices_", ()))
     if not isinstance(model, SIRE | IRE):
         return getattr(model, "choices_", ())
     kind = type(model).__name__
@@ -298,15 +335,53 @@ def _plan_into(
     levels = log.levels if log is not None else Policy.load(folder / POLICY).levels
     curves = model.predict(customers)
     costs = expected_costs(levels, curves, customers.costs)
-    made = allocate(curves, costs, campaign.budget, total=campaign.total)
+    made, chance = planned(campaign, customers, curves, costs)
     costs = np.broadcast_to(costs, curves.shape)
     spent = costs[np.arange(len(made)), made.levels]
     who = who_gets_what(
         customers.features.select(list(model.encoder_.features)), made.levels, spent, len(levels), campaign.seed
     )
-    _write_table(Path(out) if out else folder / PLAN, _plan_table(made, customers, curves, spent, levels.labels))
-    Policy(model, levels, made.price).save(folder / POLICY)
-    _write_json(folder / PLAN_JSON, plan_part(made, curves, costs, levels.labels, who))
+    table = _plan_table(made, customers, curves, spent, levels.labels)
+    if chance is not None:
+        table = table.append_column("propensity", [chance])
+    _write_table(Path(out) if out else folder / PLAN, table)
+    Policy(model, levels, made.price, explore=campaign.planning.explore).save(folder / POLICY)
+    part = plan_part(made, curves, costs, levels.labels, who)
+    _write_json(folder / PLAN_JSON, {**part, "shadow": made.shadow} if made.shadow else part)
+
+
+def planned(campaign: Campaign, customers: Customers, curves: Array, costs: Array) -> tuple[Plan, Array | None]:
+    """Return the plan a campaign asks for, and each decision's probability (n,) where it explores."""
+    how = campaign.planning
+    if how.explore:
+        made, drawn = explore_plan(
+            curves, costs, campaign.budget, how.explore, total=campaign.total, seed=campaign.seed
+        )
+        return made, drawn.propensity
+    rules = _constraints(campaign, customers, curves.shape[1]) if how.ruled else None
+    return allocate(curves, costs, campaign.budget, total=campaign.total, constraints=rules, exact=how.exact), None
+
+
+def _constraints(campaign: Campaign, customers: Customers, K: int) -> Constraints:
+    """Return the campaign's rules for a table of customers."""
+    how = campaign.planning
+    table = customers.features
+    named = [*([how.segment] if how.segment else []), *(how.eligible or ())]
+    refuse(
+        "customers",
+        [
+            Problem(f"the column {name!r}, which [plan] names, is not in the table", nearest(name, table.column_names))
+            for name in named
+            if name not in table.column_names
+        ],
+    )
+    eligible = None
+    if how.eligible:
+        columns = [np.asarray(table.column(name).to_pylist(), dtype=object) for name in how.eligible]
+        eligible = np.column_stack([np.array([bool(v) for v in column]) for column in columns])
+        assert eligible.shape[1] == K  # the campaign names one column per level
+    segment = np.array([str(v) for v in table.column(how.segment).to_pylist()]) if how.segment else None
+    return Constraints(eligible, how.caps, how.shares, segment, how.segment_budgets, how.least_return)
 
 
 def _plan_table(made: Plan, customers: Customers, curves: Array, spent: Array, labels: tuple[str, ...]) -> Any:
@@ -325,7 +400,7 @@ def _plan_table(made: Plan, customers: Customers, curves: Array, spent: Array, l
     )
 
 
-def _judge_into(folder: Path, campaign: Campaign, log: Log, budget: float, tell: Tell) -> None:
+def _judge_into(folder: Path, campaign: Campaign, log: Log, budget: float, tell: Tell, estimator: str = "dr") -> None:
     model = model_named(campaign.model, campaign.seed)
     scores = crossfit(
         log, model, seed=campaign.seed, tell=lambda done, total: tell("judging it on held-out rows", done / total)
@@ -334,12 +409,14 @@ def _judge_into(folder: Path, campaign: Campaign, log: Log, budget: float, tell:
     levels = learnt_levels(scores, budget)
     own = scores.curves[np.arange(len(log)), levels]
     promise = float(scores.weight @ own / scores.weight.sum())
-    result = evaluate_scores(log, scores, levels, budget=budget, promise=promise)
-    band = frontier_band(scores, usual_budgets(scores, budget))
+    result = evaluate_scores(log, scores, levels, budget=budget, promise=promise, estimator=estimator)
+    band = frontier_band(scores, usual_budgets(scores, budget), estimator)
     means = scores.weight @ scores.curves / scores.weight.sum()
-    part = evaluation_part(
-        log, result, band, uniform_values(scores), means, overlap(log, scores.propensity, campaign.seed)
-    )
+    ways = estimates(judged_value(scores, levels), log.cluster)
+    tell("examining the log", 0.0)
+    found = doctor(log, seed=campaign.seed, chances=used_propensities(scores))
+    gains = qini(scores, estimator=estimator)
+    part = evaluation_part(log, result, band, uniform_values(scores, estimator), means, found, gains, ways)
     _write_json(folder / EVALUATION_JSON, part)
     _write_table(folder / FRONTIER, _frontier_table(part["frontier"]))
 

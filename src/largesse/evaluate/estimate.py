@@ -15,10 +15,11 @@ def mean_estimate(values: Array, weight: Array | None = None, cluster: Array | N
     >>> mean_estimate(np.array([1.0, 2.0, 3.0, 4.0])).estimate
     2.5
     """
-    weight = np.ones(len(values)) if weight is None else weight
-    whole = weight.sum()
-    mean = float(weight @ values / whole)
-    parts: Array = weight * (values - mean)  # influence of every row on the mean, times its weight
+    whole = float(len(values)) if weight is None else float(weight.sum())
+    mean = float(values.sum() if weight is None else weight @ values) / whole
+    parts: Array = values - mean  # influence of every row on the mean, times its weight
+    if weight is not None:
+        parts *= weight
     if cluster is not None:
         _, own = np.unique(cluster, return_inverse=True)  # part of a log need not have every cluster
         parts = np.bincount(own, weights=parts)
@@ -26,11 +27,12 @@ def mean_estimate(values: Array, weight: Array | None = None, cluster: Array | N
     if units < 2:
         return Estimate(mean, float("nan"), float("nan"), float("nan"))
     se = float(np.sqrt(units / (units - 1) * (parts @ parts)) / whole)
-    reach = _t_quantile(units - 1) * se
+    reach = t_quantile(units - 1) * se
     return Estimate(mean, se, mean - reach, mean + reach)
 
 
-def _t_quantile(freedom: int) -> float:
+def t_quantile(freedom: float, coverage: float = COVERAGE) -> float:
+    """Return how many standard errors an interval reaches with so many degrees of freedom."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, 0.5 + COVERAGE / 2))
+    return float(stdtrit(freedom, 0.5 + coverage / 2))

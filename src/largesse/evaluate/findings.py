@@ -74,7 +74,8 @@ def _weights(scores: Scores) -> list[Finding]:
         )
     if scores.clipped:
         text = (
-            f"{count(scores.clipped, 'row')} had an estimated propensity below 1 % and were treated as 1 %: "
+            f"{count(scores.clipped, 'row')} had an estimated propensity below 1 % and were treated as 1 %, which took away "
+            f"{scores.clipped_weight:.1%} of all weight: "
             "levels that some customers hardly ever got are hard to judge."
         )
         found.append(Finding("careful" if scores.clipped > 0.01 * len(heavy) else "note", text))

@@ -18,7 +18,8 @@ def overlap(log: Log, propensity: Array, seed: int = 0) -> Overlap:
     weight = np.ones(len(log)) if log.weight is None else log.weight
     inverse = weight / propensity
     groups = [log.level == k for k in range(K)]
-    names, before, after = _balance(log, weight, inverse, seed)
+    names, by_level = _balance(log, weight, inverse, seed)
+    before, after = np.abs(by_level).max(axis=2, initial=0.0)
     edges = np.linspace(0.0, 1.0, BINS + 1)
     return Overlap(
         rows=np.array([int(g.sum()) for g in groups]),
@@ -29,6 +30,7 @@ def overlap(log: Log, propensity: Array, seed: int = 0) -> Overlap:
         after=after,
         edges=edges,
         counts=np.array([np.histogram(propensity[g], edges)[0] for g in groups]),
+        by_level=by_level,
     )
 
 
@@ -38,30 +40,37 @@ def _effective(weight: Array) -> float:
     return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def _balance(log: Log, weight: Array, inverse: Array, seed: int) -> tuple[tuple[str, ...], Array, Array]:
-    """Return the features that differ most between levels, with their largest standardised differences."""
+def _balance(log: Log, weight: Array, inverse: Array, seed: int) -> tuple[tuple[str, ...], Array]:
+    """Return the features that differ most between levels, and their differences (before and after, features, K)."""
     if len(log) > ROWS:
         rows = np.sort(np.random.default_rng(seed).permutation(len(log))[:ROWS])
         log, weight, inverse = log.take(rows), weight[rows], inverse[rows]
     encoder = Encoder()
     X = encoder.fit_transform(log.features, log.level, discrete=True, seed=seed).astype(np.float64)
-    before, after = (_differences(X, log.level, len(log.levels), w, weight) for w in (weight, inverse))
+    columns = np.stack([_differences(X, log.level, len(log.levels), w, weight) for w in (weight, inverse)])
+    if not encoder.features:
+        return (), np.zeros((2, 0, len(log.levels)))
     sources = np.array(encoder.sources)
-    features = encoder.features
-    worst_before = np.array([before[sources == name].max() for name in features])
-    worst_after = np.array([after[sources == name].max() for name in features])
-    order = np.argsort(-np.maximum(worst_before, worst_after), kind="stable")[:SHOWN]
-    return tuple(features[j] for j in order), worst_before[order], worst_after[order]
+    # A feature of several columns is shown by the one that differs most at each level.
+    both = np.stack([_worst(columns[:, sources == name]) for name in encoder.features], axis=1)
+    order = np.argsort(-np.abs(both).max(axis=(0, 2), initial=0.0), kind="stable")[:SHOWN]
+    return tuple(encoder.features[j] for j in order), both[:, order]
+
+
+def _worst(columns: Array) -> Array:
+    """Return of (2, columns, K) the entries (2, K) that are farthest from zero."""
+    place = np.abs(columns).argmax(axis=1)
+    return np.take_along_axis(columns, place[:, None], axis=1)[:, 0]
 
 
 def _differences(X: Array, level: Array, K: int, weight: Array, plain: Array) -> Array:
-    """Return per column the largest |mean at one level − mean of all| in standard deviations."""
+    """Return per column and level (columns, K) the mean at the level − mean of all, in standard deviations."""
     mean = np.average(X, axis=0, weights=plain)
     spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=plain))
     spread[spread == 0] = 1.0
-    worst = np.zeros(X.shape[1])
+    out = np.zeros((X.shape[1], K))
     for k in range(K):
         here = level == k
         if weight[here].sum() > 0:
-            worst = np.maximum(worst, np.abs(np.average(X[here], axis=0, weights=weight[here]) - mean) / spread)
-    return worst
+            out[:, k] = (np.average(X[here], axis=0, weights=weight[here]) - mean) / spread
+    return out

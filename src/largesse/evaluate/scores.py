@@ -16,7 +16,7 @@ from largesse.data import Encoder
 from largesse.evaluate.folds import folds as cut
 from largesse.evaluate.outcome import fit_steps
 from largesse.evaluate.propensity import propensities
-from largesse.records import Array, Log, Scores
+from largesse.records import Array, Log, Propensities, Scores
 
 Tell = Callable[[int, int], None]
 
@@ -39,12 +39,12 @@ def crossfit(log: Log, model: Any = None, *, folds: int = 5, seed: int = 0, tell
         )
     if tell:
         tell(len(parts), len(parts) + 1)
-    return scores(log, curves, fold, *propensities(log, fold, seed))
+    return scores(log, curves, fold, propensities(log, fold, seed))
 
 
-def scores(log: Log, curves: Array, fold: Array, propensity: Array, source: str, clipped: int) -> Scores:
+def scores(log: Log, curves: Array, fold: Array, chances: Propensities) -> Scores:
     """Return the scores of out-of-fold curves (n, K)."""
-    rows = np.arange(len(log))
+    rows, propensity = np.arange(len(log)), chances.own
     gamma = curves.copy()
     gamma[rows, log.level] += (log.response - curves[rows, log.level]) / propensity
     face = log.costs if log.costs is not None else log.levels.common_costs
@@ -52,8 +52,9 @@ def scores(log: Log, curves: Array, fold: Array, propensity: Array, source: str,
     face = np.broadcast_to(face, curves.shape)
     redeemed = log.levels.on_redemption
     paid = face[rows, log.level] * (np.maximum(log.response, 0.0) if redeemed else 1.0)
+    paid = paid + np.where(log.level > 0, log.levels.contact_cost, 0.0)
     expected = np.broadcast_to(expected_costs(log.levels, curves, log.costs), curves.shape)
-    costs = face
+    costs = expected
     if redeemed:  # what was paid is an outcome like the response, and scored like it
         costs = expected.copy()
         costs[rows, log.level] += (paid - expected[rows, log.level]) / propensity
@@ -70,9 +71,15 @@ def scores(log: Log, curves: Array, fold: Array, propensity: Array, source: str,
         paid=paid,
         weight=weight,
         cluster=log.cluster,
-        propensity_source=source,
-        clipped=clipped,
+        propensity_source=chances.source,
+        clipped=chances.clipped,
+        clipped_weight=chances.clipped_weight,
     )
+
+
+def used_propensities(made: Scores) -> Propensities:
+    """Return the propensities that scores were made with."""
+    return Propensities(made.propensity, made.propensity_source, "", made.clipped, made.clipped_weight)
 
 
 def fresh(model: Any) -> Any:

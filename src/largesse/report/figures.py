@@ -65,7 +65,8 @@ class Chart:
     Parameters
     ----------
     frontier
-        Rows with budget, value, low, high, promise; `readouts` has one sentence for each.
+        Rows with budget, value, low, high, promise, and where they are known band_low and band_high, which hold for
+        all budgets together; `readouts` has one sentence for each.
     uniform
         Rows with spend, value, low, high; `marks` has the short label of each.
     chosen
@@ -102,7 +103,8 @@ def frontier_figure(chart: Chart, size: Size) -> str:
         "svg",
         title(chart.summary),
         _axes(frame, chart),
-        _band(frame, chart.frontier),
+        _band(frame, chart.frontier, "band_low", "band_high", "band outer"),
+        _band(frame, chart.frontier, "low", "high", "band"),
         *_path(frame, chart.frontier, "promise", "promise"),
         *_path(frame, chart.frontier, "value", "curve"),
         element("line", x1=frame.left, x2=frame.left, y1=frame.top, y2=frame.bottom, class_="cursor"),
@@ -122,7 +124,8 @@ def _frame(chart: Chart, size: Size) -> Frame:
     budgets = [row.get("budget") for row in chart.frontier] + [row.get("spend") for row in chart.uniform]
     across = axis([*budgets, chart.chosen.get("budget")], size.across)
     rows = [*chart.frontier, *chart.uniform, chart.chosen]
-    up = axis([row.get(key) for row in rows for key in ("value", "low", "high", "promise")], 6)
+    keys = ("value", "low", "high", "promise", "band_low", "band_high")
+    up = axis([row.get(key) for row in rows for key in keys], 6)
     ticks = chart.units.response(up.ticks, up.step, digits=1, short=True)
     left = max(size.wide(ticks.text(tick)) for tick in up.ticks) + 12
     return Frame(size, across, up, left, size.font * 2.4, size.width - 14, size.height - size.font * 3.6)
@@ -164,16 +167,16 @@ def _path(frame: Frame, rows: Rows, key: str, kind: str) -> list[str]:
     return [element("path", d="M" + " L".join(f"{x:.1f},{y:.1f}" for x, y in run), class_=kind) for run in runs]
 
 
-def _band(frame: Frame, rows: Rows) -> str:
+def _band(frame: Frame, rows: Rows, low_key: str, high_key: str, kind: str) -> str:
     bands = []
-    for run in _runs(frame, rows, "low", "high"):
+    for run in _runs(frame, rows, low_key, high_key):
         if len(run) == 1:
             x, low, high = run[0]
             bands.append(element("line", x1=x, x2=x, y1=low, y2=high, class_="band-line"))
             continue
         there = [f"{x:.1f},{high:.1f}" for x, _, high in run]
         back = [f"{x:.1f},{low:.1f}" for x, low, _ in reversed(run)]
-        bands.append(element("path", d=f"M{' L'.join(there + back)} Z", class_="band"))
+        bands.append(element("path", d=f"M{' L'.join(there + back)} Z", class_=kind))
     return "".join(bands)
 
 

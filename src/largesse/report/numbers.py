@@ -15,7 +15,20 @@ import numpy as np
 from largesse import __version__
 from largesse.data import Campaign
 from largesse.evaluate.findings import level_verdict
-from largesse.records import Array, Choice, Estimate, Evaluation, FrontierPoint, Levels, Log, Overlap, Plan
+from largesse.records import (
+    Array,
+    Checkup,
+    Choice,
+    Estimate,
+    Evaluation,
+    FrontierPoint,
+    Levels,
+    Log,
+    Overlap,
+    Plan,
+    Qini,
+    Reference,
+)
 from largesse.report.formats import Units
 from largesse.report.words import headline, spending, verdict
 
@@ -84,9 +97,15 @@ def evaluation_part(
     band: Sequence[FrontierPoint],
     uniform: Sequence[tuple[Estimate, Estimate]],
     model_means: Array,
-    seen: Overlap,
+    found: Checkup,
+    cost_curve: Qini,
+    ways: dict[str, Estimate],
 ) -> dict[str, Any]:
-    """Return what the plan will bring, judged from the log: the answer, the frontier, the curve, overlap and balance."""
+    """Return what the plan will bring, judged from the log: the answer, the frontier, the curve, the log's checkup.
+
+    `ways` has the plan's value by every estimator.
+    """
+    seen = found.overlap
     labels = log.levels.labels
     weight = np.ones(len(log)) if log.weight is None else log.weight
     raw = [float(np.average(log.response[log.level == k], weights=weight[log.level == k])) for k in range(len(labels))]
@@ -97,6 +116,7 @@ def evaluation_part(
             "clusters": result.clusters,
             "propensity": result.propensity,
             "clipped": result.clipped,
+            "clipped_weight": result.clipped_weight,
         },
         "value": {
             "estimate": result.value,
@@ -112,16 +132,18 @@ def evaluation_part(
         },
         "estimator": result.estimator,
         "promise": result.promise,
-        "versus": [
-            {
-                "name": r.name,
-                "detail": r.detail,
-                "value": _estimate(r.value),
-                "spend": _estimate(r.spend),
-                "difference": _estimate(r.difference),
-            }
-            for r in result.references
-        ],
+        "versus": [_reference(r) for r in result.references],
+        "versus_uniform": [_reference(r) for r in result.uniform],
+        "per_spend": _estimate(result.per_spend),
+        "gain_per_spend": _estimate(result.gain_per_spend),
+        "ways": [{"name": name, **_estimate(value)} for name, value in ways.items()],
+        "qini": {
+            "area": _estimate(cost_curve.area),
+            "points": [
+                {"spend": p.spend, **_whiskers(p.gain), "uniform": p.uniform, "difference": _estimate(p.difference)}
+                for p in cost_curve.points
+            ],
+        },
         "frontier": [_frontier_point(point) for point in band],
         "uniform": [
             {"name": label, "spend": spend.estimate, **_whiskers(value)}
@@ -131,6 +153,15 @@ def evaluation_part(
             {"name": label, **_whiskers(value), "model": float(own), "raw": mean}
             for label, (value, _), own, mean in zip(labels, uniform, model_means, raw, strict=True)
         ],
+        **overlap_part(labels, seen),
+        "doctor": [{"about": v.about, "answer": v.answer, "text": v.text} for v in found.verdicts],
+        "warnings": [{"severity": finding.severity, "text": finding.text} for finding in result.warnings],
+    }
+
+
+def overlap_part(labels: Sequence[str], seen: Overlap) -> dict[str, Any]:
+    """Return how well the log covers each level, and how alike the levels' customers are."""
+    return {
         "overlap": [
             {
                 "name": label,
@@ -143,10 +174,27 @@ def evaluation_part(
         ],
         "propensities": {"edges": seen.edges.tolist(), "counts": seen.counts.tolist()},
         "balance": [
-            {"feature": name, "before": float(b), "after": float(a)}
-            for name, b, a in zip(seen.features, seen.before, seen.after, strict=True)
+            {
+                "feature": name,
+                "before": float(b),
+                "after": float(a),
+                "levels_before": levels_before.tolist(),
+                "levels_after": levels_after.tolist(),
+            }
+            for name, b, a, levels_before, levels_after in zip(
+                seen.features, seen.before, seen.after, *seen.by_level, strict=True
+            )
         ],
-        "warnings": [{"severity": finding.severity, "text": finding.text} for finding in result.warnings],
+    }
+
+
+def _reference(reference: Reference) -> dict[str, Any]:
+    return {
+        "name": reference.name,
+        "detail": reference.detail,
+        "value": _estimate(reference.value),
+        "spend": _estimate(reference.spend),
+        "difference": _estimate(reference.difference),
     }
 
 
@@ -157,6 +205,8 @@ def _frontier_point(point: FrontierPoint) -> dict[str, Any]:
         "spend_low": point.spend.low,
         "spend_high": point.spend.high,
         **_whiskers(point.value),
+        "band_low": point.band[0],
+        "band_high": point.band[1],
         "promise": point.promise,
         "price": point.price,
     }
@@ -166,7 +216,9 @@ def _whiskers(estimate: Estimate) -> dict[str, float]:
     return {"value": estimate.estimate, "low": estimate.low, "high": estimate.high}
 
 
-def _estimate(estimate: Estimate) -> dict[str, float]:
+def _estimate(estimate: Estimate | None) -> dict[str, float]:
+    if estimate is None:
+        estimate = Estimate(*[math.nan] * 4)
     return {"estimate": estimate.estimate, "low": estimate.low, "high": estimate.high, "se": estimate.se}
 
 
@@ -194,6 +246,9 @@ def numbers(
             {**row, "model_low": low, "model_high": high}
             for row, low, high in zip(evaluation["curve"], fit["model"]["low"], fit["model"]["high"], strict=True)
         ],
+        # A folder judged by an older version has none of these.
+        "estimator": evaluation.get("estimator", "dr"),
+        **{key: evaluation.get(key) for key in ("qini", "doctor", "ways", "versus_uniform")},
         "answer": {
             "headline": headline(units, fit["response"]["name"], plan, evaluation),
             "verdict": verdict(units, evaluation),
@@ -201,6 +256,7 @@ def numbers(
             "spend": evaluation["spend"],
             "promise": evaluation["promise"],
             "price": plan["planned"]["price"],
+            "gain_per_spend": evaluation.get("gain_per_spend"),
             "versus": evaluation["versus"],
         },
         "warnings": [*spending(units, plan, evaluation), *evaluation["warnings"]],

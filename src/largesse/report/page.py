@@ -24,17 +24,40 @@ def render(numbers: dict[str, Any]) -> str:
         The dict of JSON types that `largesse.report.numbers` makes. Numbers may be None or not a number: they are
         shown as a dash. Strings may hold anything: they are escaped. The same dict gives the same page.
     """
+    page = _environment().get_template("template.html").render(_context(clean(numbers)))
+    return str(page).strip() + "\n"
+
+
+def render_checkup(numbers: dict[str, Any]) -> str:
+    """Return the page of a log's checkup, from the dict that `largesse.report.checkup` makes."""
+    page = _environment().get_template("checkup.html").render(_checkup_context(clean(numbers)))
+    return str(page).strip() + "\n"
+
+
+def _environment() -> Any:
     import jinja2  # only needed here; the room itself imports in no time
 
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
         undefined=jinja2.StrictUndefined,  # a misspelt name is an error, not a hole in the page
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page = environment.get_template("template.html").render(_context(clean(numbers)))
-    return page.strip() + "\n"
+
+
+def _checkup_context(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    units = Units(numbers["response"]["kind"], numbers["unit"])
+    depth = max(len(numbers["levels"]), 1)
+    return {
+        "n": numbers,
+        "units": units,
+        "counted": _log_counts(numbers["log"]),
+        "light": level_variables(LIGHT, depth),
+        "dark": level_variables(DARK, depth),
+        "support": sections.support_section(numbers),
+        "curve": sections.raw_section(numbers, units),
+    }
 
 
 def _context(numbers: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,6 +71,7 @@ def _context(numbers: Mapping[str, Any]) -> dict[str, Any]:
         "dark": level_variables(DARK, depth),
         "answer": sections.answer_section(numbers, units),
         "frontier": sections.frontier_section(numbers, units),
+        "targeting": sections.targeting_section(numbers, units),
         "curve": sections.curve_section(numbers, units),
         "who": sections.who_section(numbers, units),
         "money": sections.money_section(numbers, units),

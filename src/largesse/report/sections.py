@@ -88,7 +88,9 @@ def _price(numbers: Numbers, units: Units) -> dict[str, str]:
     price = finite(numbers["answer"]["price"])
     style = style_for([price], abs(price) if price else None)
     rate = units.cost(1 / price) if price and price > 0 else DASH
-    return {"big": style.text(price, signed=True), "rate": rate, "spent": "yes" if price == 0 else ""}
+    gain = numbers["answer"].get("gain_per_spend") or {}
+    each = style_for(parts(gain), half_width(gain)).both(gain) if finite(gain.get("estimate")) is not None else ""
+    return {"big": style.text(price, signed=True), "rate": rate, "spent": "yes" if price == 0 else "", "each": each}
 
 
 def _gains(versus: Sequence[Mapping[str, Any]], units: Units) -> dict[str, Any]:
@@ -168,6 +170,7 @@ def _frontier_row(row: Mapping[str, Any], units: Units) -> dict[str, str]:
         "value": style.text(row["value"]),
         "interval": style.interval(row),
         "both": style.both(row, "value"),
+        "band": style.interval({"low": row.get("band_low"), "high": row.get("band_high")}),
         "promise": style.text(row["promise"]),
         "price": _rate(row["price"]),
     }
@@ -192,6 +195,49 @@ def _chosen_words(numbers: Numbers, units: Units) -> str:
     return f"This plan. {_readout(_frontier_row(row, units), units)}"
 
 
+def targeting_section(numbers: Numbers, units: Units) -> dict[str, Any]:
+    """Return what choosing gains over all budgets: the cost curve, its area in words, and gains over every level."""
+    found = numbers.get("qini")
+    against = numbers.get("versus_uniform") or []
+    gains = _gains(against, units) if against else {"rows": [], "ticks": ""}
+    if not found:
+        return {"desk": "", "phone": "", "area": "", "gains": gains}
+    rows = [{**row, "budget": row["spend"], "promise": row["uniform"]} for row in found["points"]]
+    nowhere = {"budget": None, "value": None, "low": None, "high": None}
+    chart = Chart(
+        frontier=rows,
+        readouts=[_gain_readout(row, units) for row in rows],
+        uniform=[],
+        marks=[],
+        tips=[],
+        chosen=nowhere,
+        summary=f"Gain over the cheapest plan at each spend. {_area_words(found['area'], units)}",
+        across_title=f"spend per customer ({units.budget_unit})",
+        up_title="gain over the cheapest plan",
+        units=units,
+    )
+    drawn = {"desk": frontier_figure(chart, DESK), "phone": frontier_figure(chart, PHONE)}
+    return {**drawn, "area": _area_words(found["area"], units), "gains": gains}
+
+
+def _gain_readout(row: Mapping[str, Any], units: Units) -> str:
+    style = units.difference([row["value"]], half_width(row))
+    same = units.difference([row["uniform"]], half_width(row)).text(row["uniform"], signed=True)
+    return f"Spend {units.cost(row['spend'])}: gain {style.both(row, 'value')}; everyone the same would gain {same}."
+
+
+def _area_words(area: Mapping[str, Any], units: Units) -> str:
+    """Say in words whether choosing pays on average over all budgets."""
+    style = units.difference(parts(area), half_width(area))
+    told = f"{style.text(area['estimate'], signed=True)} ({style.interval(area, signed=True)})"
+    low, high = finite(area.get("low")), finite(area.get("high"))
+    if low is not None and low > 0:
+        return f"On average over all budgets, choosing who gets what gains {told} over treating everyone alike."
+    if high is not None and high < 0:
+        return f"On average over all budgets, choosing who gets what loses: {told} against treating everyone alike."
+    return f"On average over all budgets, the log does not show that choosing who gets what gains anything: {told}."
+
+
 CURVE_KEYS = ("value", "low", "high", "model", "model_low", "model_high", "raw")
 
 
@@ -214,6 +260,21 @@ def curve_section(numbers: Numbers, units: Units) -> dict[str, Any]:
         "reach": reach,
         "ticks": tick_strip(across, units.response(across.ticks, across.step, digits=1, short=True)),
     }
+
+
+def raw_section(numbers: Numbers, units: Units) -> dict[str, Any]:
+    """Return one row per level of a log that was only examined: its mean weighted by propensity, and as logged."""
+    rows = [{**row, "model": None} for row in numbers["curve"]]
+    across = axis([row[key] for row in rows for key in ("value", "low", "high", "raw")], 4, snug=True)
+    shown = []
+    for row in rows:
+        style = units.response([row["value"]], half_width(row))
+        label = (
+            f"{row['name']}: {style.text(row['value'])}, interval {style.interval(row)}; raw {style.text(row['raw'])}"
+        )
+        words = {"detail": f"{count(row['rows'])} rows", "sub": style.interval(row)}
+        shown.append(Row(row["name"], curve_strip(across, row, label), style.text(row["value"]), **words))
+    return {"rows": shown, "ticks": tick_strip(across, units.response(across.ticks, across.step, digits=1, short=True))}
 
 
 def who_section(numbers: Numbers, units: Units) -> dict[str, Any]:
@@ -272,7 +333,28 @@ def support_section(numbers: Numbers) -> dict[str, Any]:
         }
         for row in numbers["overlap"]
     ]
-    return {"overlap": overlap, "propensities": _propensities(numbers), "balance": _balance(numbers["balance"])}
+    return {
+        "overlap": overlap,
+        "propensities": _propensities(numbers),
+        "balance": _balance(numbers["balance"]),
+        "by_level": _by_level(numbers["balance"]),
+        "checks": numbers.get("doctor") or [],
+    }
+
+
+def _by_level(features: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return each feature's differences at every level, before and after weighting; large ones are marked."""
+    style = Style(decimals=2)
+    rows = []
+    for row in features:
+        if row.get("levels_after"):
+            pairs = zip(row["levels_before"], row["levels_after"], strict=True)
+            cells = [
+                {"text": f"{style.text(b)} → {style.text(a)}", "off": abs(finite(a) or 0.0) > BALANCED}
+                for b, a in pairs
+            ]
+            rows.append({"feature": row["feature"], "cells": cells})
+    return rows
 
 
 def _propensities(numbers: Numbers) -> dict[str, Any]:
@@ -313,7 +395,8 @@ def method_section(numbers: Numbers) -> dict[str, Any]:
     groups = {
         row.get("of", ""): [other for other in tried if other.get("of", "") == row.get("of", "")] for row in tried
     }
-    return {"groups": [{"title": title or "model", "rows": _candidates(rows)} for title, rows in groups.items()]}
+    found = [{"title": title or "model", "rows": _candidates(rows)} for title, rows in groups.items()]
+    return {"groups": found, "ways": _ways(numbers), "way": numbers.get("estimator", "dr")}
 
 
 def _candidates(tried: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -341,6 +424,29 @@ def _one_error(row: Mapping[str, Any]) -> dict[str, float | None]:
     if middle is None or not se:
         return {"low": None, "high": None}
     return {"low": middle - se, "high": middle + se}
+
+
+WAYS = {
+    "direct": "the model’s curves alone",
+    "ips": "rows weighted by how likely their level was",
+    "snips": "the same, weights that sum to one",
+    "dr": "both together",
+    "sndr": "both, weights that sum to one",
+    "switch": "both, rows of great weight left to the model",
+    "dros": "both, great weights shrunk",
+}
+
+
+def _ways(numbers: Numbers) -> list[dict[str, str]]:
+    """Return the plan's value by every estimator, in words and numbers."""
+    units = Units(numbers["response"]["kind"], numbers["unit"])
+    rows = []
+    for row in numbers.get("ways") or []:
+        style = units.response(parts(row), half_width(row))
+        told = {"value": style.text(row["estimate"]), "interval": style.interval(row)}
+        used = " (used above)" if row["name"] == numbers.get("estimator", "dr") else ""
+        rows.append({"name": row["name"], "words": WAYS.get(row["name"], "") + used, **told})
+    return rows
 
 
 def legend(numbers: Numbers, units: Units) -> list[dict[str, str]]:

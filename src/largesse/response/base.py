@@ -1,4 +1,4 @@
-"""The contract that every response model keeps."""
+"""The contract that everything that learns from a log keeps, and that of response models."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from largesse.errors import NotFittedError, Problem, nearest, refuse
 from largesse.records import Array, Customers, Log
 
 
-class ResponseModel(ABC):
-    """A model of the response at every level. Subclasses are final: they learn from, and predict for, a matrix.
+class Learner(ABC):
+    """Something that learns from a log: parameters, fitting, encoding, keeping.
 
     Works with `sklearn.base.clone` and scikit-learn's parameter search without importing scikit-learn.
     """
@@ -24,7 +24,6 @@ class ResponseModel(ABC):
     levels_: int  # K
     binary_: bool
     fingerprint_: str  # of the log it learnt from
-    shrinks: ClassVar[bool] = False  # whether it holds customers' own increments to common ones as held-out rows advise
 
     # -- parameters (scikit-learn's contract) ---------------------------------------------------------------------
 
@@ -64,7 +63,7 @@ class ResponseModel(ABC):
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
-    # -- learning and predicting ------------------------------------------------------------------------------------
+    # -- learning ---------------------------------------------------------------------------------------------------
 
     def fit(self, log: Any, level: Any = None, response: Any = None, *, weight: Any = None) -> Self:
         """Learn from a `Log`, or from features (n, p), level (n,) and response (n,)."""
@@ -83,14 +82,6 @@ class ResponseModel(ABC):
         self._learn(X, log)
         return self
 
-    def predict(self, customers: Any) -> Array:
-        """Return the expected response (n, K) of customers: `Customers`, a `Log`, a table or an array (n, p)."""
-        return self._curves(self.encode(customers))
-
-    def mean_interval(self, customers: Any, level: float = 0.9) -> tuple[Array, Array] | None:  # noqa: ARG002
-        """Return the ends (K,), (K,) of intervals around the mean curve of customers; None if the model has no spread."""
-        return None
-
     def encode(self, customers: Any) -> Array:
         """Return the customers' features as the matrix the model was trained on."""
         self._check_fitted()
@@ -108,10 +99,6 @@ class ResponseModel(ABC):
     @abstractmethod
     def _learn(self, X: Array, log: Log) -> None:
         """Learn from encoded features (n, p) and the log's levels and responses."""
-
-    @abstractmethod
-    def _curves(self, X: Array) -> Array:
-        """Return curves (n, K) of encoded features (n, p)."""
 
     # -- keeping ------------------------------------------------------------------------------------------------------
 
@@ -149,6 +136,24 @@ class ResponseModel(ABC):
         model.encoder_ = Encoder.from_state(common["encoder"])
         model._recall(state["learnt"], arrays)
         return model
+
+
+class ResponseModel(Learner):
+    """A model of the response at every level. Subclasses are final: they learn from, and predict for, a matrix."""
+
+    shrinks: ClassVar[bool] = False  # whether it holds customers' own increments to common ones as held-out rows advise
+
+    def predict(self, customers: Any) -> Array:
+        """Return the expected response (n, K) of customers: `Customers`, a `Log`, a table or an array (n, p)."""
+        return self._curves(self.encode(customers))
+
+    def mean_interval(self, customers: Any, level: float = 0.9) -> tuple[Array, Array] | None:  # noqa: ARG002
+        """Return the ends (K,), (K,) of intervals around the mean curve of customers; None if the model has no spread."""
+        return None
+
+    @abstractmethod
+    def _curves(self, X: Array) -> Array:
+        """Return curves (n, K) of encoded features (n, p)."""
 
 
 def _holds_models(value: Any) -> bool:

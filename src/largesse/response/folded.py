@@ -20,7 +20,7 @@ def fit_folds(model: ResponseModel, X: Array, log: Log, fold: Array, owner: Resp
     if hasattr(model, "fold_models"):  # it trains the models of all folds together, and chooses its settings once
         models: list[ResponseModel] = _blank(model, log, owner).fold_models(X, log, fold)  # type: ignore[attr-defined]
         return models
-    return [_fitted(model, X[fold != f], log.take(fold != f), owner) for f in np.unique(fold)]
+    return [fit_within(model, X[fold != f], log.take(fold != f), owner) for f in np.unique(fold)]
 
 
 def _blank(model: ResponseModel, log: Log, owner: ResponseModel) -> ResponseModel:
@@ -32,7 +32,8 @@ def _blank(model: ResponseModel, log: Log, owner: ResponseModel) -> ResponseMode
     return copy
 
 
-def _fitted(model: ResponseModel, X: Array, log: Log, owner: ResponseModel) -> ResponseModel:
+def fit_within(model: ResponseModel, X: Array, log: Log, owner: ResponseModel) -> ResponseModel:
+    """Return a copy of a model fitted to encoded features (n, p) and the log; it shares the owner's encoder."""
     copy = _blank(model, log, owner)
     copy._learn(X, log)
     return copy

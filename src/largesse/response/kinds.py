@@ -12,17 +12,10 @@ from largesse.response.base import ResponseModel
 
 def kinds() -> dict[str, type[ResponseModel]]:
     """Return the models that can be read back, by name: a file that names any other is refused."""
-    from largesse.response import (
-        IRE,
-        SIRE,
-        Additive,
-        Boosting,
-        Linear,
-        Shrunk,
-        Stack,
-    )  # here: some of them hold models themselves
+    from largesse import response  # here: some of them hold models themselves
 
-    return {kind.__name__: kind for kind in (Linear, Additive, Boosting, SIRE, IRE, Shrunk, Stack)}
+    plain = ("Linear", "Additive", "Boosting", "SIRE", "IRE", "CFRNet", "GANITE", "BART")
+    return {name: getattr(response, name) for name in (*plain, "TLearner", "Pava", "Shrunk", "Stack")}
 
 
 def model_from_state(state: dict[str, Any], arrays: dict[str, Array]) -> ResponseModel:
@@ -46,16 +39,17 @@ def keep_models(models: Sequence[ResponseModel]) -> tuple[list[dict[str, Any]], 
 
 
 def recall_models(
-    states: Sequence[dict[str, Any]], arrays: dict[str, Array], owner: ResponseModel
+    states: Sequence[dict[str, Any]], arrays: dict[str, Array], owner: ResponseModel, levels: int | None = None
 ) -> list[ResponseModel]:
-    """Return the models that `keep_models` kept; their encoder is the owner's."""
+    """Return the models that `keep_models` kept; their encoder is the owner's, and their levels unless a number is given."""
+    levels = owner.levels_ if levels is None else levels
     models = []
     for i, state in enumerate(states):
         own = {name.removeprefix(f"{i}/"): array for name, array in arrays.items() if name.startswith(f"{i}/")}
         whole = {**state, "common": {**state["common"], "encoder": owner.encoder_.state}}
         model = model_from_state(whole, own)
-        if model.levels_ != owner.levels_:
-            raise ValueError(f"a model of {model.levels_} levels within one of {owner.levels_}")
+        if model.levels_ != levels:
+            raise ValueError(f"a model of {model.levels_} levels within one of {levels}")
         model.encoder_ = owner.encoder_
         models.append(model)
     return models

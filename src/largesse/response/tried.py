@@ -165,7 +165,7 @@ class Tried:
         from largesse.response.orthogonal import correction, representations
 
         s, params = self.settings, self.params[penalty, kappa]
-        rho, _, _ = propensities(self.log, self.fold, s.seed)
+        rho = propensities(self.log, self.fold, s.seed).own
         curves = np.empty((len(self.log), len(self.log.levels)))
         curves[self.rows] = s._responses(self.curves[penalty, kappa])
         held = [self.fold == part for part in self.parts]

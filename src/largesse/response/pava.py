@@ -1,0 +1,52 @@
+"""Any model, its curves made non-falling one customer at a time (pool adjacent violators)."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+from largesse.evaluate.scores import fresh
+from largesse.records import Array, Log
+from largesse.response.base import ResponseModel
+from largesse.response.boosting import Boosting
+from largesse.response.folded import fit_within
+from largesse.response.kinds import keep_models, recall_models
+from largesse.response.steps import isotonic
+
+
+@final
+class Pava(ResponseModel):
+    """A model's curves, each moved to the nearest one that never falls in the level.
+
+    Where the truth never falls this cannot hurt: a projection onto a convex set brings every curve nearer to what is in it.
+
+    Parameters
+    ----------
+    model
+        What is projected; None is ``Boosting()``.
+    seed
+        For that default.
+
+    Attributes
+    ----------
+    model_
+        The fitted model.
+    """
+
+    def __init__(self, *, model: ResponseModel | None = None, seed: int = 0) -> None:
+        self.model = model
+        self.seed = seed
+
+    def _learn(self, X: Array, log: Log) -> None:
+        model = self.model if self.model is not None else Boosting(seed=self.seed)
+        self.model_ = fit_within(model, X, log, self)
+
+    def _curves(self, X: Array) -> Array:
+        return isotonic(self.model_._curves(X))
+
+    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        states, arrays = keep_models([self.model_])
+        return {"models": states}, arrays
+
+    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        (self.model_,) = recall_models(facts["models"], arrays, self)
+        self.model = fresh(self.model_)
