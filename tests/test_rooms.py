@@ -27,7 +27,7 @@ ROOMS = (
 UNSAFE = {"pickle", "cPickle", "_pickle", "joblib", "cloudpickle", "dill", "shelve", "marshal"}
 HEAVY = {"sklearn", "scipy", "numba", "pandas", "polars", "pyarrow", "jinja2", "rich", "jax", "optax", "causaldata"}
 NETWORK = ("heads", "network", "train", "hsic")  # response/…: themselves imported only when a network is used
-COMPILED = ("kernels",)  # allocate/…: likewise, when something is allocated
+COMPILED = ("changes", "kernels", "partial")  # allocate/…: likewise, when something is allocated
 
 
 # ---------------------------------------------------------------------------------------------- the checker

@@ -110,7 +110,7 @@ def _at_price(plan: Draft, price: float) -> Draft:
 
 def _core(base: Draft, price: float, gap: float) -> Core:
     """Return the customers with a level, other than the best at the price, whose loss is below the gap."""
-    from largesse.allocate.kernels import near
+    from largesse.allocate.partial import near
 
     K = base.curves.shape[1]
     row = np.empty(len(base.levels), dtype=np.int64)  # memory is touched only as far as it is filled
@@ -184,7 +184,7 @@ def _extended(
     tolerance: float,
 ) -> Partial:
     """Return partial plans extended by one more customer. `purse` is the price and the room, `rates` what is to come."""
-    from largesse.allocate.kernels import extend
+    from largesse.allocate.partial import extend
 
     if core.least[at] >= gap:
         return part
