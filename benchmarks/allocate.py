@@ -155,7 +155,7 @@ def bars(repeats: int) -> None:
         f"ties: spends {plan.spend / budget:.8f} of the budget, may lose {plan.gap / (plan.value - cheapest):.2e} of the gain"
     )
 
-    for seed in range(3):
+    for seed in range(5):
         rng = np.random.default_rng(seed)
         rough, paid = rng.random((n, K), dtype=np.float32), np.append(0.0, np.sort(rng.random(K - 1) * 5))
         half = float(paid.mean()) / 2

@@ -50,7 +50,7 @@ NETWORK = (
     "cfr_program",
     "gan_program",
 )  # response/…: themselves imported only when a network is used
-COMPILED = ("kernels",)  # allocate/…: likewise, when something is allocated
+COMPILED = ("changes", "kernels", "partial")  # allocate/…: likewise, when something is allocated
 
 
 # ---------------------------------------------------------------------------------------------- the checker

@@ -65,7 +65,6 @@ def test_levels_without_names_go_by_number_or_by_cost() -> None:
         ({"caps": 5}, "plan.caps is 5"),
         ({"shares": {"five": 1.5}}, "plan.shares.five is 1.5"),
         ({"segment_budgets": {"Oslo": 1}}, "without plan.segment"),
-        ({"exact": True, "least_return": 1}, "one budget only"),
         ({"explore": 0.1, "caps": {"five": 1}}, "plan.explore works with a budget only"),
         ({"cap": {}}, "'plan.cap' is not a setting"),
     ],

@@ -137,7 +137,7 @@ class Problem:
 
     def ask(self, price: Array, toll: Array) -> tuple[Array, Array, Array]:
         """Write the best levels at prices and tolls; return their worth (S,), spend (S,) and counts (K,)."""
-        from largesse.allocate.kernels import respond
+        from largesse.allocate.changes import respond
 
         r = self.rules
         worth, spend, count = respond(self.curves, self.costs, r.eligible, r.segment, price, toll, self.levels)
@@ -285,7 +285,7 @@ def certify(problem: Problem, found: Multipliers) -> float:
 
 def rooms(problem: Problem) -> Array:
     """Return what is left of each segment's budget and, last, of the whole (S + 1,): its sign is exact."""
-    from largesse.allocate.kernels import spent
+    from largesse.allocate.changes import spent
 
     rules = problem.rules
     total, carry = spent(problem.costs, rules.segment, problem.levels, len(rules.names))
@@ -303,7 +303,7 @@ def repair(problem: Problem, found: Multipliers) -> tuple[Array, Array]:
     """
     rules, K = problem.rules, problem.curves.shape[1]
     count = np.bincount(problem.levels, minlength=K).astype(np.float64)
-    from largesse.allocate.kernels import ENTER, LEAVE, SAVE, SPEND
+    from largesse.allocate.changes import ENTER, LEAVE, SAVE, SPEND
 
     for _ in range(ROUNDS):
         room = rooms(problem)
@@ -328,7 +328,7 @@ def repair(problem: Problem, found: Multipliers) -> tuple[Array, Array]:
 
 def _swapped(problem: Problem, room: Array, count: Array) -> bool:
     """Swap levels between customers, a pair at a time, as long as it saves where saving is due."""
-    from largesse.allocate.kernels import swap
+    from largesse.allocate.changes import swap
 
     rules, some = problem.rules, False
     rows = np.arange(min(len(problem.levels), SWAPPERS))
@@ -343,7 +343,7 @@ def _swapped(problem: Problem, room: Array, count: Array) -> bool:
 
 def _change(problem: Problem, found: Multipliers, room: Array, count: Array, way: int, which: int) -> int:
     """Make the best changes of one kind; return how many there were."""
-    from largesse.allocate.kernels import ENTER, SAVE, accept, offers
+    from largesse.allocate.changes import ENTER, SAVE, accept, offers
 
     rules, n = problem.rules, len(problem.levels)
     short = room[:-1] < 0

@@ -4,13 +4,16 @@ Measured at the price λ, a level's loss is what it is worth less than the custo
 bound, less the losses of its levels, less λ times what it leaves unspent. So a level whose loss alone exceeds the gap
 can be in no better plan, and a customer with one level left is decided. The others enter one by one, those who change
 the spend at the smallest loss first; partial plans that cost more and bring less than another, or that could not
-catch up with the best plan known, are dropped (in the way of Pisinger 1995).
+catch up with the best plan known, are dropped (in the way of Pisinger 1995). Customers of whom only a few can change at
+once, as they lose much, have a list of their own, and the two lists are joined.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +23,14 @@ from largesse.records import Array
 
 DIGITS = 1e-12  # relative to the total value: what the sums of many numbers can tell apart
 MOST = 4_000_000  # partial plans kept at once; beyond it the gap stays open, and is told
+LATE = 0.1  # of the gap; customers who lose more than this are kept in a list of their own
+FEW = 4096  # partial plans in each of two lists that are joined for a good plan to begin with
 SLACK = 1e-12  # relative to the limit; whether a plan fits is decided exactly at the end
+
+Result = tuple[list[tuple[int, int]], float, float]  # changes (row, level), what they cost, how much may still be open
+Trail = tuple[
+    Any, int, Array, Array
+]  # the one before, customer, for each partial plan the one it extends and the level
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +45,22 @@ class Core:
     least: Array  # (m,) the smallest loss of a change
     rate_up: Array  # (m + 1,) the smallest loss per unit of further cost among the customers from here on
     rate_down: Array  # (m + 1,) the same per unit saved
+    further: Array  # (m + 1,) the smallest loss of a change among the customers from here on
+    widest: float  # the largest change of cost
+    early: int  # how many come before those who lose so much that few of them can change at once
+
+
+@dataclass(frozen=True, eq=False)
+class Partial:
+    """Partial plans of some customers, cheapest first: what they cost above the price's plan, what they lose."""
+
+    extra: Array
+    loss: Array
+    trail: Trail | None
+    dropped: float  # those that were dropped all lose as much as this, or more
+
+
+NOBODY = Partial(np.zeros(1), np.zeros(1), None, math.inf)
 
 
 def prove(plan: Draft, price: float, bound: float) -> float:
@@ -44,19 +70,21 @@ def prove(plan: Draft, price: float, bound: float) -> float:
         return bound
     base = _at_price(plan, price)
     near = (bound - float(plan.value)) / 16  # few customers are that near, and they close most of the gap
-    rest = _improve(plan, base, price, bound, near, tolerance)
-    gap = bound - float(plan.value)
-    if gap > near:
-        rest = _improve(plan, base, price, bound, gap, tolerance)
+    _improve(plan, base, price, bound, near, tolerance, _joined)
+    rest = bound - float(plan.value)
+    if rest > tolerance:
+        rest = _improve(plan, base, price, bound, rest, tolerance, _search)
     return float(plan.value) + rest
 
 
-def _improve(plan: Draft, base: Draft, price: float, bound: float, near: float, tolerance: float) -> float:
+def _improve(
+    plan: Draft, base: Draft, price: float, bound: float, near: float, tolerance: float, search: Callable[..., Result]
+) -> float:
     """Look for a better plan among levels that lose less than `near`; return how much may still be open."""
     gap, reach = bound - float(plan.value), base.room + SLACK * plan.limit
     core = _core(base, price, near)
     while True:
-        changes, spent, rest = _search(core, price, base.room, reach, gap, tolerance)
+        changes, spent, rest = search(core, price, base.room, reach, gap, tolerance)
         old = [(row, int(base.levels[row])) for row, _ in changes]
         for row, level in changes:
             base.change(row, level)
@@ -82,7 +110,7 @@ def _at_price(plan: Draft, price: float) -> Draft:
 
 def _core(base: Draft, price: float, gap: float) -> Core:
     """Return the customers with a level, other than the best at the price, whose loss is below the gap."""
-    from largesse.allocate.kernels import near
+    from largesse.allocate.partial import near
 
     K = base.curves.shape[1]
     row = np.empty(len(base.levels), dtype=np.int64)  # memory is touched only as far as it is filled
@@ -97,8 +125,9 @@ def _core(base: Draft, price: float, gap: float) -> Core:
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(np.isfinite(loss), loss / np.abs(extra), math.inf)
     up, down = (np.where(side, rate, math.inf).min(axis=1, initial=math.inf) for side in (extra > 0, extra < 0))
-    order = np.argsort(np.minimum(up, down), kind="stable")
     least = loss.min(axis=1, initial=math.inf)  # the best level itself is still infinite here
+    late = least >= LATE * gap
+    order = np.lexsort((np.minimum(up, down), late))
     loss[here], extra[here] = 0.0, 0.0
     rank = np.argsort(loss[order], axis=1, kind="stable")  # the best level has no loss and comes first, before ties
     stays = np.isfinite(np.take_along_axis(loss[order], rank, axis=1))
@@ -113,7 +142,11 @@ def _core(base: Draft, price: float, gap: float) -> Core:
         extra[pick],
         loss[pick],
         least[order],
-        *(_from_here(side[order]) for side in (up, down)),
+        _from_here(up[order]),
+        _from_here(down[order]),
+        _from_here(least[order]),
+        float(np.abs(extra[pick]).max(initial=0.0)),
+        m - int(late.sum()),
     )
 
 
@@ -122,43 +155,97 @@ def _from_here(rate: Array) -> Array:
     return np.append(np.minimum.accumulate(rate[::-1])[::-1], math.inf)
 
 
-def _search(
-    core: Core, price: float, room: float, reach: float, gap: float, tolerance: float
-) -> tuple[list[tuple[int, int]], float, float]:
-    """Return the changes (row, level) that close most of the gap, what they cost, and how much may still be open."""
-    from largesse.allocate.kernels import extend
+def _joined(core: Core, price: float, room: float, reach: float, gap: float, tolerance: float) -> Result:
+    """Return good changes, fast: every partial plan of some near customers beside every one of as many others."""
+    one, other = (_listed(core, range(half, len(core.row), 2), price, gap, tolerance) for half in (0, 1))
+    left, spent, places = _pair(one, other, price, room, reach)
+    if left >= gap:
+        return [], 0.0, gap
+    return _changes(core, [(one, places[0]), (other, places[1])]), spent, left
 
-    extra, loss = np.zeros(1), np.zeros(1)
-    trail: list[tuple[int, Array, Array]] = []  # customer, and for each partial plan the one it extends and the level
-    best, spent, rest = (0, -1), 0.0, 0.0
-    same = SLACK * float(np.abs(core.extra).max(initial=0.0))
-    for at, least in enumerate(core.least.tolist()):
-        if least >= gap:
-            continue
-        options = slice(core.first[at], core.first[at + 1])
-        extra, loss, parent, option, missed = extend(
-            extra, loss, core.extra[options], core.loss[options], price, room, core.rate_up[at + 1],
-            core.rate_down[at + 1], gap - tolerance, gap, same,
-        )  # fmt: skip
-        rest = max(rest, missed)
-        if not len(extra):
+
+def _listed(core: Core, customers: range, price: float, gap: float, tolerance: float) -> Partial:
+    """Return the partial plans of some customers that none of them beats, up to a few."""
+    part = NOBODY
+    for at in customers:
+        if len(part.extra) > FEW:
             break
-        trail.append((at, parent, option))
-        left = np.where(extra <= reach, loss + price * (room - extra), math.inf)
-        here = int(np.argmin(left))
-        if left[here] < gap:
-            rest = max(rest - (gap - float(left[here])), 0.0)
-            gap, best, spent = float(left[here]), (len(trail), here), float(extra[here])
-        if len(extra) > MOST:
-            return _changes(core, trail, *best), spent, gap
-    return _changes(core, trail, *best), spent, rest
+        part = _extended(part, core, at, (price, 0.0), (0.0, 0.0, 0.0), gap, tolerance)
+    return part
 
 
-def _changes(core: Core, trail: list[tuple[int, Array, Array]], length: int, place: int) -> list[tuple[int, int]]:
-    """Return the changes of a partial plan, read back from its end."""
+def _extended(
+    part: Partial,
+    core: Core,
+    at: int,
+    purse: tuple[float, float],
+    rates: tuple[float, float, float],
+    gap: float,
+    tolerance: float,
+) -> Partial:
+    """Return partial plans extended by one more customer. `purse` is the price and the room, `rates` what is to come."""
+    from largesse.allocate.partial import extend
+
+    if core.least[at] >= gap:
+        return part
+    options = slice(core.first[at], core.first[at + 1])
+    same = SLACK * core.widest
+    extra, loss, parent, option, missed = extend(
+        part.extra, part.loss, core.extra[options], core.loss[options], *purse, *rates, gap - tolerance, gap, same
+    )
+    return Partial(extra, loss, (part.trail, at, parent, option), min(part.dropped, gap - missed))
+
+
+def _pair(
+    one: Partial, other: Partial, price: float, room: float, reach: float
+) -> tuple[float, float, tuple[int, int]]:
+    """Return the least that two partial plans leave of the gap together, what they cost, and their places.
+
+    Along a list worth rises with cost, so the best partner of a plan is the dearest that still fits.
+    """
+    partner = np.searchsorted(other.extra, reach - one.extra, side="right") - 1
+    spent = one.extra + other.extra[partner]
+    left = np.where(
+        (partner >= 0) & (spent <= reach), one.loss + other.loss[partner] + price * (room - spent), math.inf
+    )
+    here = int(np.argmin(left))
+    return float(left[here]), float(spent[here]), (here, int(partner[here]))
+
+
+def _search(core: Core, price: float, room: float, reach: float, gap: float, tolerance: float) -> Result:
+    """Return the changes (row, level) that close most of the gap, what they cost, and how much may still be open."""
+    one = other = NOBODY
+    best, spent = [(NOBODY, 0)], 0.0
+    front, back = 0, len(core.row) - 1
+    while front <= back and len(one.extra):
+        if front >= core.early and len(other.extra) <= len(one.extra):
+            other = _extended(other, core, back, (price, 0.0), (0.0, 0.0, 0.0), gap, tolerance)
+            back -= 1
+        else:
+            rates = (core.rate_up[front + 1], core.rate_down[front + 1], core.further[front + 1])
+            one = _extended(one, core, front, (price, room), rates, gap, tolerance)
+            front += 1
+            here = int(np.searchsorted(one.extra, reach, side="right")) - 1  # worth rises with cost along the list
+            left = float(one.loss[here] + price * (room - one.extra[here])) if here >= 0 else math.inf
+            if left < gap:
+                gap, spent, best = left, float(one.extra[here]), [(one, here)]
+        if max(len(one.extra), len(other.extra)) > MOST:
+            return _changes(core, best), spent, gap
+    if len(one.extra):
+        left, cost, places = _pair(one, other, price, room, reach)
+        if left < gap:
+            gap, spent, best = left, cost, [(one, places[0]), (other, places[1])]
+    return _changes(core, best), spent, max(gap - min(one.dropped, other.dropped), 0.0)
+
+
+def _changes(core: Core, plans: list[tuple[Partial, int]]) -> list[tuple[int, int]]:
+    """Return the changes of some partial plans, each read back from its end."""
     changes = []
-    for at, parent, option in reversed(trail[:length]):
-        if option[place]:
-            changes.append((int(core.row[at]), int(core.level[core.first[at] + option[place]])))
-        place = int(parent[place])
+    for part, place in plans:
+        trail = part.trail
+        while trail is not None:
+            trail, at, parent, option = trail
+            if option[place]:
+                changes.append((int(core.row[at]), int(core.level[core.first[at] + option[place]])))
+            place = int(parent[place])
     return changes

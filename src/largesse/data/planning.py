@@ -78,9 +78,6 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
         shares=_by_number(tables["shares"], "shares", levels, problems),
         segment_budgets=tables["segment_budgets"],
     )
-    if planning.exact and planning.ruled:
-        hint = "leave exact out: with rules, the plan's gap says how far it is from the best at most"
-        problems.append(Problem("plan.exact works with one budget only", hint))
     if planning.explore and (planning.ruled or planning.exact):
         hint = "a level drawn by chance keeps no rule: leave explore out, or the rules"
         problems.append(Problem("plan.explore works with a budget only", hint))
