@@ -1,6 +1,6 @@
 """Decide who gets which incentive, under a budget, from the logs you already have.
 
-The way through: `read_log` → `Linear().fit` → `predict` → `allocate` → `evaluate` → report. Each step is one call and
+The way through: `read_log` → `Stack().fit` → `predict` → `allocate` → `evaluate` → report. Each step is one call and
 hands over plain arrays or a frozen record.
 """
 
@@ -23,6 +23,7 @@ from largesse.response import BART as BART
 from largesse.response import GANITE as GANITE
 from largesse.response import IRE as IRE
 from largesse.response import SIRE as SIRE
+from largesse.response import Additive as Additive
 from largesse.response import Boosting as Boosting
 from largesse.response import CFRNet as CFRNet
 from largesse.response import Choose as Choose

@@ -180,3 +180,13 @@ def test_exploring_writes_the_propensity_of_every_decision(shop: Path) -> None:
 def test_an_exact_plan_is_proven(shop: Path) -> None:
     run = with_plan(shop, "exact = true\n")
     assert json.loads((run / "plan.json").read_text())["planned"]["gap"] < 1e-9
+
+
+def test_a_plan_with_rules_is_told_apart_from_the_one_that_is_judged(shop: Path) -> None:
+    text = (shop / "campaign.toml").read_text()
+    (shop / "campaign.toml").write_text(text.replace("[plan]\n", "[plan]\nleast_return = 0.001\n"))
+    found = local.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    assert any("keeps to rules" in warning["text"] for warning in found["warnings"])
+    (shop / "campaign.toml").write_text(text)
+    found = local.run(read_campaign(shop / "campaign.toml"), shop / "run2")
+    assert not any("keeps to rules" in warning["text"] for warning in found["warnings"])

@@ -290,6 +290,10 @@ def test_the_unit_of_an_amount_does_not_matter(model: ResponseModel, factor: flo
     np.testing.assert_allclose(other.predict(X) / factor, one.predict(X), rtol=2e-3, atol=2e-3 * response.std())
 
 
+# Folds are cut from other rows, chances are drawn anew, and a shrunk model may choose another share.
+_NEAR = {"GANITE": 0.12, "BART": 0.12, "Shrunk": 0.08}
+
+
 def test_weights_count_roughly_like_repeated_rows(model: ResponseModel) -> None:
     X, level, response = arrays(600, seed=3)
     times = np.where(X[:, 1] > 0, 3, 1)
@@ -297,7 +301,7 @@ def test_weights_count_roughly_like_repeated_rows(model: ResponseModel) -> None:
     repeated = clone(model).fit(*(np.repeat(part, times, axis=0) for part in (X, level, response))).predict(X)
     plain = clone(model).fit(X, level, response).predict(X)
     # An adversary is a noisy teacher; a posterior is surer of three rows than of one that weighs three.
-    assert np.abs(weighted - repeated).mean() < (0.12 if isinstance(model, GANITE | BART) else 0.06)
+    assert np.abs(weighted - repeated).mean() < _NEAR.get(type(model).__name__, 0.06)
     assert np.abs(weighted - plain).max() > 1e-6
 
 

@@ -7,7 +7,11 @@ one that breaks a budget is cut off, together with every plan that is at least a
 from __future__ import annotations
 
 import math
+import os
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -182,13 +186,33 @@ def _highs(
     held = [LinearConstraint(each, 1.0, 1.0)]
     if len(rules):  # rows of like size, so that one tolerance fits all
         held.append(LinearConstraint(csr_array(table / size[:, None]), low / size, high / size))
-    return milp(
-        objective,
-        integrality=whole,
-        bounds=Bounds(0.0, upper),
-        constraints=held,
-        options={"mip_rel_gap": close, "time_limit": max(seconds, 0.0)},
-    )
+    with _quiet():
+        return milp(
+            objective,
+            integrality=whole,
+            bounds=Bounds(0.0, upper),
+            constraints=held,
+            options={"mip_rel_gap": close, "time_limit": max(seconds, 0.0)},
+        )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what the solver prints about its own workings out of what a command prints: it writes past Python."""
+    sys.stdout.flush()
+    try:
+        kept = os.dup(1)
+    except OSError:  # there is no standard output to keep clean
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def shadow(model: Model) -> dict[tuple[str, int], float] | None:

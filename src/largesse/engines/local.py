@@ -36,7 +36,7 @@ from largesse.evaluate.band import usual_budgets
 from largesse.evaluate.estimators import judged_value
 from largesse.evaluate.scores import used_propensities
 from largesse.policy import Policy
-from largesse.records import Array, Choice, Customers, Log, Plan
+from largesse.records import Array, Choice, Customers, Finding, Log, Plan
 from largesse.report import render
 from largesse.report.numbers import evaluation_part, fit_part, numbers, plan_part
 from largesse.report.who import who_gets_what
@@ -409,7 +409,8 @@ def _judge_into(folder: Path, campaign: Campaign, log: Log, budget: float, tell:
     levels = learnt_levels(scores, budget)
     own = scores.curves[np.arange(len(log)), levels]
     promise = float(scores.weight @ own / scores.weight.sum())
-    result = evaluate_scores(log, scores, levels, budget=budget, promise=promise, estimator=estimator)
+    also = _not_judged(campaign)
+    result = evaluate_scores(log, scores, levels, budget=budget, promise=promise, estimator=estimator, also=also)
     band = frontier_band(scores, usual_budgets(scores, budget), estimator)
     means = scores.weight @ scores.curves / scores.weight.sum()
     ways = estimates(judged_value(scores, levels), log.cluster)
@@ -419,6 +420,19 @@ def _judge_into(folder: Path, campaign: Campaign, log: Log, budget: float, tell:
     part = evaluation_part(log, result, band, uniform_values(scores, estimator), means, found, gains, ways)
     _write_json(folder / EVALUATION_JSON, part)
     _write_table(folder / FRONTIER, _frontier_table(part["frontier"]))
+
+
+def _not_judged(campaign: Campaign) -> tuple[Finding, ...]:
+    """Return what a reader must know where the plan does more than the one that is judged."""
+    how = campaign.planning
+    if not how.ruled and not how.explore:
+        return ()
+    kept = "keeps to rules" if how.ruled else "leaves some levels to chance"
+    text = (
+        f"The plan {kept}; what is judged here is the best plan at the same budget without that. "
+        "The plan itself will bring no more than this, and a little less as far as it is held back."
+    )
+    return (Finding("careful", text),)
 
 
 def _frontier_table(points: list[dict[str, Any]]) -> Any:

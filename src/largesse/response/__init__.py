@@ -2,15 +2,16 @@
 
 All share one contract: a constructor that only stores, `fit(log)` or `fit(X, level, response)`, `predict(customers)` →
 curves (n, K), learnt names that end in an underscore. `Linear`: features shift the whole curve, levels add common
-steps; hard to beat with little data. `Boosting`: trees, monotone in the level; for interactions and many rows.
+steps; hard to beat with little data. `Additive`: each feature's own bent line instead of a straight one.
+`Boosting`: trees, monotone in the level; for interactions and many rows.
 `SIRE` and `IRE`: networks balanced by HSIC; for curves that differ between customers.
 `DoseSIRE`: the same for amounts on a continuous scale, asked at any dose.
 `CFRNet` (balanced representation, a head for each level), `GANITE` (counterfactuals filled in by an adversarial network) and
 `BART` (Bayesian sums of trees; strong on rough surfaces, with intervals) are what the paper compares with.
 `TLearner` fits one model for each level; `Pava` makes any model's curves non-falling.
-`Shrunk` holds any model's increments to common ones as strongly as held-out rows advise; `Stack` weights several
-models together and shrinks in the same way.
-`Choose`, the default, takes the simplest candidate that the best one does not clearly beat on held-out rows.
+`Shrunk` holds any model's increments to common ones as strongly as held-out rows advise; `Stack`, the default, takes the
+best member's base (or all of them, where that is clearly better) and shrinks increments in the same way.
+`Choose` takes the simplest candidate that the best one does not clearly beat on held-out rows.
 """
 
 from largesse.response.additive import Additive as Additive

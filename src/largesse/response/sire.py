@@ -104,16 +104,16 @@ class _Balanced(ResponseModel):
             self.kappa_choices_ = self._chosen_kappa(models, best, kappas)
             self.penalty_ = best
             self.kappa_ = next(k for k, choice in zip(kappas, self.kappa_choices_, strict=True) if choice.chosen)
-            models.add_members(best, self.kappa_, 1 if self.orthogonal else self.members)
+            models.add_members(best, self.kappa_, self.members)
         self.params_, self.gate_ = models.ensemble(best, self.kappa_)
         self.parts_ = len(parts)
-        # A second stage corrects on its own, and a stretched logit need not be concave as a share.
-        whole = self.orthogonal or (self._head() == "concave" and self.bounded_)
-        self.tilt_ = Tilt() if whole else models.tilt(best, self.kappa_)
-        self.spread_ = models.spread_factor(best, self.kappa_)
         self.correction_, self.correction_choices_ = (
             models.correction(best, self.kappa_) if self.orthogonal else (None, ())
         )
+        # A second stage corrects what is, and a stretched logit need not be concave as a share.
+        asis = self.correction_ is not None or (self._head() == "concave" and self.bounded_)
+        self.tilt_ = Tilt() if asis else models.tilt(best, self.kappa_)
+        self.spread_ = models.spread_factor(best, self.kappa_)
 
     def _kappas(self) -> tuple[float, ...]:
         if isinstance(self.kappa, str):
@@ -193,7 +193,8 @@ class _Balanced(ResponseModel):
             return curves
         from largesse.response.orthogonal import corrected
 
-        moved = corrected(self.correction_, curves, self.params_, X, self.network_)
+        first = {name: value[: self.parts_] for name, value in self.params_.items()}  # what it was learnt with
+        moved = corrected(self.correction_, curves, first, X, self.network_)
         return isotonic(np.clip(moved, 0.0, 1.0) if self.bounded_ else moved)
 
     def _responses(self, score: Array) -> Array:
