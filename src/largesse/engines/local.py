@@ -319,7 +319,8 @@ def tried(model: ResponseModel) -> tuple[Choice, ...]:
     kind = type(model).__name__
     held = [replace(c, of=f"{kind}: own increments held by") for c in model.shrinkage_choices_]
     balance = [replace(c, name=f"κ = {c.name}", of=f"{kind}: balance") for c in model.kappa_choices_]
-    return (*(held if len(held) > 1 else ()), *(balance if len(balance) > 1 else ()))
+    began = [replace(c, of=f"{kind}: training starts at") for c in model.start_choices_]
+    return tuple(choice for group in (began, held, balance) if len(group) > 1 for choice in group)
 
 
 def _plan_into(

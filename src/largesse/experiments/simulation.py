@@ -56,6 +56,7 @@ PAPER: dict[str, Any] = {  # as far as the paper says how: 3 × 512, plain gradi
     "patience": 60,
     "folds": 1,
     "members": 1,
+    "start": None,
 }
 NARROW: dict[str, Any] = {"width": 64, "head_width": 32}  # of CFRNet: a third of the published, for a few CPU cores
 MODELS: dict[str, Callable[[], ResponseModel]] = {

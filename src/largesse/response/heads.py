@@ -26,6 +26,7 @@ import jax.numpy as jnp
 HEADS = ("free", "increments", "shrunk", "elastic", "cdf", "concave", "minmax")
 MONOTONE = tuple(head for head in HEADS if head != "free")
 START = 0.2  # a first guess of a step, on the scale of the score
+SMALLEST = 0.01  # a step to start from: one of zero could not grow
 EDGE = 1e-6  # concave shares stay this far from 0 and 1, whose logits are infinite
 
 Params = dict[str, jax.Array]
@@ -53,6 +54,26 @@ def initial(head: str, key: jax.Array, width: int, K: int, *, bounded: bool) -> 
     elif head == "increments" or (head == "concave" and not bounded):
         params["head_b"] = params["head_b"].at[1:].set(start)
     return params
+
+
+def started(head: str, params: Params, ladder: jax.Array, bounded: bool) -> Params:
+    """Return first parameters that give about these scores (K,) to everyone; as they are where the ladder is not a number."""
+    cold = jnp.isnan(ladder[0])
+    steps = jnp.log(jnp.expm1(jnp.maximum(jnp.diff(ladder), SMALLEST)))
+    moved = dict(params)
+    if head == "minmax":
+        moved["out_b"] = params["out_b"] + ladder.mean()
+    elif head == "cdf" or (head == "concave" and bounded):
+        moved["head_b"] = params["head_b"].at[-1].add(-ladder.mean())
+    elif head == "free":
+        moved["head_b"] = params["head_b"] + ladder
+    else:
+        moved["head_b"] = params["head_b"].at[0].add(ladder[0])
+        if head == "increments":
+            moved["head_b"] = moved["head_b"].at[1:].set(steps)
+        elif head != "concave":
+            moved["steps"] = steps
+    return {name: jnp.where(cold, params[name], value) for name, value in moved.items()}
 
 
 def scores(

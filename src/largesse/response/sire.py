@@ -31,6 +31,7 @@ SHRINKABLE = ("shrunk", "elastic")
 ROWS_AT_ONCE = 65_536  # for which the scores of all fold models are held
 KAPPA_RULES = ("cv", "dr", "loggers")
 OPTIMISERS = ("adam", "sgd")
+STARTS = ("guess", "regression")
 SCHEDULES = ("constant", "cosine")
 ACTIVATIONS = ("elu", "relu")
 KERNELS = ("linear", "rbf", "rff")
@@ -54,6 +55,7 @@ class _Balanced(ResponseModel):
     kernel: str
     estimator: str
     kappa: Any
+    start: str | None
     members: int
     folds: int
     seed: int
@@ -96,10 +98,16 @@ class _Balanced(ResponseModel):
             X.shape[1], len(log.levels), self._head(), self.width, self.depth, self.activation, self.skip, self.bounded_
         )
         penalty, kappas = self._penalties(), self._kappas()
-        models = Tried(self, X, log, fold, parts, place)
+        starts = STARTS if self.start == "cv" else (self.start,)
         with one_thread(X.size * len(parts) * len(penalty)):
-            models.add([(p, kappas[0]) for p in penalty])
-            best, self.shrinkage_choices_ = self._chosen_penalty(models, penalty, kappas[0])
+            made = [Tried(self, X, log, fold, parts, place, start) for start in starts]
+            for one in made:
+                one.add([(p, kappas[0]) for p in penalty])
+            found = [self._chosen_penalty(one, penalty, kappas[0]) for one in made]
+            losses = np.array([one.losses[best, kappas[0]] for one, (best, _) in zip(made, found, strict=True)])
+            self.start_choices_ = least_loss([str(start) for start in starts], losses, made[0].held)
+            kept = next(i for i, choice in enumerate(self.start_choices_) if choice.chosen)
+            models, (best, self.shrinkage_choices_) = made[kept], found[kept]
             models.add([(best, kappa) for kappa in kappas[1:]])
             self.kappa_choices_ = self._chosen_kappa(models, best, kappas)
             self.penalty_ = best
@@ -158,7 +166,9 @@ class _Balanced(ResponseModel):
             "schedule": SCHEDULES,
             "kernel": KERNELS,
             "estimator": ESTIMATORS,
-        } | ({"kappa": KAPPA_RULES} if isinstance(self.kappa, str) else {})
+        }
+        named |= {"kappa": KAPPA_RULES} if isinstance(self.kappa, str) else {}
+        named |= {"start": ("cv", *STARTS)} if self.start is not None else {}
         problems = [
             Problem(f"{name}={value!r}", nearest(str(value), known))
             for name, known in named.items()
@@ -315,6 +325,9 @@ class SIRE(_Balanced):
         The network: hidden layers, and whether a straight line runs past them.
     optimiser, rate, schedule, decay, batch, epochs, patience
         How it is trained; each fold's model stops by the rows it does not train on.
+    start
+        Where the ladder of levels starts: at a "guess" (small equal steps around the mean response), at that of a plain
+        "regression", "cv": whichever ends with less held-out loss, or None: at zero.
     kernel, estimator
         Of HSIC: "linear", "rbf" or "rff"; "biased" (as the paper), "unbiased" or "variance".
     members, folds, seed
@@ -323,7 +336,7 @@ class SIRE(_Balanced):
 
     Attributes
     ----------
-    shrinkage_choices_, kappa_choices_, correction_choices_
+    start_choices_, shrinkage_choices_, kappa_choices_, correction_choices_
         What was tried and chosen.
     tilt_
         How the mean of the fold models is stretched (see `response.tilt`).
@@ -354,6 +367,7 @@ class SIRE(_Balanced):
         patience: int = 50,
         kernel: str = "linear",
         estimator: str = "biased",
+        start: str | None = "cv",
         members: int = 3,
         folds: int = 5,
         seed: int = 0,
@@ -376,6 +390,7 @@ class SIRE(_Balanced):
         self.patience = patience
         self.kernel = kernel
         self.estimator = estimator
+        self.start = start
         self.members = members
         self.folds = folds
         self.seed = seed
@@ -426,6 +441,7 @@ class IRE(_Balanced):
         patience: int = 50,
         kernel: str = "linear",
         estimator: str = "biased",
+        start: str | None = "cv",
         members: int = 3,
         folds: int = 5,
         seed: int = 0,
@@ -444,6 +460,7 @@ class IRE(_Balanced):
         self.patience = patience
         self.kernel = kernel
         self.estimator = estimator
+        self.start = start
         self.members = members
         self.folds = folds
         self.seed = seed

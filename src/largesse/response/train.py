@@ -22,7 +22,7 @@ import numpy as np
 import optax
 
 from largesse.records import Array
-from largesse.response import network
+from largesse.response import heads, network
 from largesse.response.hsic import hsic_penalty
 from largesse.response.network import Params, Shape
 
@@ -61,13 +61,15 @@ class Grid:
     penalty: Array  # (M,) on the mean square of the deviations
     gate: Array  # (M,) zero: common increments
     seed: Array  # (M,)
+    ladder: Array | None = None  # (M, K) scores to start from, the same for all customers
 
     def __len__(self) -> int:
         return len(self.kappa)
 
     def part(self, models: slice) -> Grid:
         """Return some of the models."""
-        return Grid(*(getattr(self, name)[models] for name in self.__dataclass_fields__))
+        fields = ((name, getattr(self, name)) for name in self.__dataclass_fields__)
+        return Grid(**{name: value[models] for name, value in fields if value is not None})
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,8 +220,9 @@ def _program(shape: Shape, recipe: Recipe) -> tuple[Callable[..., Any], Callable
         own = (network.forward(shape, params, X[rows], gate)[1] * place[rows]).sum(axis=1)
         return (w @ row_loss(own, response[rows], shape.bounded)) / jnp.maximum(w.sum(), 1e-9)
 
-    def start(seed: jax.Array) -> Any:
-        params = network.initial(shape, jax.random.key(seed))
+    def start(seed: jax.Array, ladder: jax.Array) -> Any:
+        first = network.initial(shape, jax.random.key(seed))
+        params = heads.started(shape.head, first, ladder, shape.bounded)
         state = _optimiser(recipe, params).init(params)
         return params, state, params, jnp.full((), jnp.inf, jnp.float32), jnp.int32(0), jnp.int32(0)
 
@@ -265,7 +268,8 @@ def _train_group(data: Any, grid: Grid, shape: Shape, recipe: Recipe, tell: Tell
     seed = jnp.asarray(grid.seed, jnp.uint32)
     rows = tuple(jnp.asarray(part) for part in (grid.train, grid.train_weight, grid.stop, grid.stop_weight))
     hyper = tuple(jnp.asarray(part, jnp.float32) for part in (grid.kappa, grid.penalty, grid.gate))
-    carry = start(seed)
+    ladder = np.full((len(grid), shape.levels), np.nan) if grid.ladder is None else grid.ladder
+    carry = start(seed, jnp.asarray(ladder, jnp.float32))
     for first in range(0, recipe.epochs, STRETCH):
         numbers = np.arange(first + 1, min(first + STRETCH, recipe.epochs) + 1, dtype=np.int32)
         carry = stretch(carry, numbers, _batches(grid, numbers, recipe.batch), data, rows, hyper)

@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from largesse.evaluate import crossfit
-from largesse.evaluate.outcome import sigmoid
+from largesse.evaluate.outcome import STIFFNESSES, fold_fits, sigmoid
 from largesse.evaluate.propensity import propensities
 from largesse.records import Array, Choice, Log
+from largesse.response.choose import one_standard_error
 from largesse.response.orthogonal import Correction
 from largesse.response.tilt import Tilt, tilt
 
+LADDER_ROWS = 20_000  # tell where to start
+RIDGE = 0.03  # of that regression
 LEAST_STEPS = 3  # in one of the epochs that are asked for
 ROWS = 50_000  # tell how far apart customers lie
 
@@ -24,8 +27,16 @@ class Tried:
     """
 
     def __init__(
-        self, settings: Any, X: Array, log: Log, fold: Array, parts: Array, place: Array | None = None
+        self,
+        settings: Any,
+        X: Array,
+        log: Log,
+        fold: Array,
+        parts: Array,
+        place: Array | None = None,
+        start: str | None = None,
     ) -> None:
+        self.start = start
         self.settings, self.X, self.log, self.fold, self.parts = settings, X, log, fold, parts
         # (n, K) where on the ladder each row stood: on its own level, or, with doses, between two knots.
         self.place = np.eye(len(log.levels), dtype=np.float32)[log.level] if place is None else place
@@ -65,7 +76,7 @@ class Tried:
         from largesse.response.train import Recipe, train
 
         s = self.settings
-        grid = _grid(tried, fold, parts, self.log.weight, s.seed, member)
+        grid = _grid(tried, fold, parts, self.log.weight, s.seed, member, self._ladders(fold, parts))
         balance = any(kappa > 0 for kappa in s._kappas())  # of all that is ever tried: then one program does it all
         more = max(1, LEAST_STEPS // max(1, grid.train.shape[1] // s.batch))  # small logs are seen more often
         recipe = Recipe(
@@ -82,6 +93,39 @@ class Tried:
         )
         response = (self.log.response - s.scale_[0]) / s.scale_[1]
         return train(self.X, self.place, response, grid, s.network_, recipe), grid
+
+    def _ladders(self, fold: Array, parts: Array) -> Array | None:
+        """Return the scores (parts, K) that training starts from: of a guess, or the means of a plain regression."""
+        if self.start is None:
+            return None
+        return self._regressions(fold, parts) if self.start == "regression" else np.tile(self._guess(), (len(parts), 1))
+
+    def _guess(self) -> Array:
+        """Return small equal steps (K,) around the mean response."""
+        from largesse.response.heads import START
+
+        s, K = self.settings, len(self.log.levels)
+        mean = (np.average(self.log.response, weights=self.log.weight) - s.scale_[0]) / s.scale_[1]
+        middle = np.log(mean / (1.0 - mean)) if s.bounded_ and 0 < mean < 1 else 0.0 if s.bounded_ else mean
+        return middle + START * (np.arange(K) - (K - 1) / 2)
+
+    def _regressions(self, fold: Array, parts: Array) -> Array:
+        s, log = self.settings, self.log
+        some = np.arange(len(log))[:: -(-len(log) // LADDER_ROWS)]
+        response = (log.response[some] - s.scale_[0]) / s.scale_[1]
+        known: dict[str, Any] = {"K": len(log.levels), "binary": s.bounded_}
+        weight = None if log.weight is None else log.weight[some]
+        settings = [(RIDGE, stiffness) for stiffness in STIFFNESSES]
+        fits, losses = fold_fits(self.X[some], log.level[some], response, fold[some], settings, weight=weight, **known)
+        choices = one_standard_error([f"{stiffness:g}" for _, stiffness in settings], losses, log.take(some))
+        kept = next(row for row, choice in zip(fits, choices, strict=True) if choice.chosen)
+        middle = np.average(self.X[some], axis=0, weights=weight)
+        all_parts = np.unique(fold[some]).tolist()
+        climbs = []
+        for part in parts.tolist():
+            fit = kept[all_parts.index(part)]
+            climbs.append(fit.intercept + middle @ fit.coef + np.concatenate([[0.0], np.cumsum(fit.steps)]))
+        return np.array(climbs)
 
     def _held_scores(self, params: dict[str, Array], gate: Array, fold: Array, parts: Array) -> Array:
         from largesse.response.train import predict
@@ -194,6 +238,7 @@ def _grid(
     weight: Array | None,
     seed: int,
     member: Array | None = None,
+    ladder: Array | None = None,
 ) -> Any:
     """Return the models of every setting and fold; each trains on the other folds and stops by its own."""
     from largesse.response.train import Grid, rounded
@@ -218,6 +263,7 @@ def _grid(
         # The same start for every setting: they then differ by the setting alone. Members differ by the start alone.
         seed=np.tile(seed * 1009 + np.arange(len(parts)), many)
         + np.repeat(np.zeros(many, np.int64) if member is None else member, len(parts)) * 7919,
+        ladder=None if ladder is None else np.tile(ladder, (many, 1)),
     )
 
 
