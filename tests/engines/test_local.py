@@ -136,10 +136,14 @@ def test_what_a_network_chose_among_is_named_for_the_report() -> None:
     sim = lg.simulate("averaged", n=200, seed=0)
     model = lg.SIRE(kappa=[0.3], width=8, epochs=5, folds=2).fit(sim.log)
     names = [choice.name for choice in local.tried(model)]
-    assert names[:2] == ["inf", "0.3"]
+    assert names[:4] == ["guess", "regression", "inf", "0.3"]
     assert names[-2:] == ["κ = 0", "κ = 0.3"]
-    assert {choice.of for choice in local.tried(model)} == {"SIRE: own increments held by", "SIRE: balance"}
-    assert sum(choice.chosen for choice in local.tried(model)) == 2
+    assert {choice.of for choice in local.tried(model)} == {
+        "SIRE: training starts at",
+        "SIRE: own increments held by",
+        "SIRE: balance",
+    }
+    assert sum(choice.chosen for choice in local.tried(model)) == 3
     assert local.tried(lg.Linear().fit(sim.log)) == ()
 
 

@@ -236,6 +236,22 @@ def test_a_falling_rate_trains_another_model_than_a_constant_one() -> None:
         sire(schedule="cosin").fit(X, level, response)
 
 
+def test_rare_responses_with_large_steps_are_learnt_from_a_good_start() -> None:
+    """One in fifty responds at level 0, one in two at level 2: far from where small equal steps start."""
+    rng = np.random.default_rng(0)
+    X, level = rng.normal(size=(1500, 2)), rng.integers(0, 3, 1500)
+    truth = 1 / (1 + np.exp(-(np.array([-3.9, -1.5, 0.0])[level] + 0.3 * X[:, 0])))
+    response = (rng.random(1500) < truth).astype(float)
+    settings: dict[str, Any] = {"kappa": 0.0, "shrinkage": np.inf, "width": 16, "members": 1, "folds": 2}
+    models = {start: SIRE(start=start, **settings).fit(X, level, response) for start in ("cv", "guess")}
+    assert [choice.name for choice in models["cv"].start_choices_ if choice.chosen] == ["regression"]
+    raw = [response[level == k].mean() for k in range(3)]
+    np.testing.assert_allclose(models["cv"].predict(X).mean(axis=0), raw, atol=0.04)
+    assert np.abs(models["guess"].predict(X).mean(axis=0) - raw).max() > 0.08
+    with pytest.raises(InputError, match="did you mean 'guess'"):
+        SIRE(start="gues").fit(X, level, response)
+
+
 def test_a_small_log_is_seen_as_often_as_it_needs() -> None:
     from largesse.response.tried import LEAST_STEPS
 
