@@ -119,7 +119,8 @@ class Tried:
         fits, losses = fold_fits(self.X[some], log.level[some], response, fold[some], settings, weight=weight, **known)
         choices = one_standard_error([f"{stiffness:g}" for _, stiffness in settings], losses, log.take(some))
         kept = next(row for row, choice in zip(fits, choices, strict=True) if choice.chosen)
-        middle = np.average(self.X[some], axis=0, weights=weight)
+        share = np.full(len(some), 1.0 / len(some)) if weight is None else weight / weight.sum()
+        middle = share @ self.X[some]
         all_parts = np.unique(fold[some]).tolist()
         climbs = []
         for part in parts.tolist():
