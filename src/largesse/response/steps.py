@@ -127,7 +127,7 @@ def blend(
     losses = np.array([rows.losses(score) for score in scores])
     choices = one_standard_error([_label(c, names) for c in tried], losses * scale**2, log)
     kept = next(c for c, choice in zip(tried, choices, strict=True) if choice.chosen)
-    kept = _stretched(kept, rows.bases, together)
+    kept = _stretched(kept, rows, together)
     return replace(kept, ladder=kept.ladder * scale, centre=kept.centre * scale), choices
 
 
@@ -147,13 +147,15 @@ def _base(rows: Rows, stiffness: float, log: Log) -> Array:
     return found[-1] if gain.estimate > gain.se else found[best]
 
 
-def _stretched(made: Blend, held: Array, together: Array) -> Blend:
-    """Return the blend for means of fold models: their bases (M, n) vary less than the held-out ones (n, M)."""
-    one, mean = held @ made.weights, made.weights @ together
+def _stretched(made: Blend, rows: Rows, together: Array) -> Blend:
+    """Return the blend for means of fold models: their bases (M, n) vary less than the held-out ones."""
+    one, mean = rows.bases @ made.weights, made.weights @ together
     if one.std() < SAME or mean.std() < SAME:
         return made
-    factor = float(np.clip(one.var() / mean.var(), 1.0, MOST))
-    return replace(made, weights=factor * made.weights, ladder=made.ladder + (1.0 - factor) * mean.mean())
+    middle = float(rows.weight @ mean)
+    own = rows.weight @ (one - rows.weight @ one) ** 2
+    factor = float(np.clip(own / (rows.weight @ (mean - middle) ** 2), 1.0, MOST))
+    return replace(made, weights=factor * made.weights, ladder=made.ladder + (1.0 - factor) * middle)
 
 
 def _label(candidate: Blend, names: Sequence[str]) -> str:
