@@ -8,17 +8,14 @@ from largesse.evaluate import mean_estimate
 
 
 def slow_cluster_se(values: np.ndarray, weight: np.ndarray, cluster: np.ndarray) -> float:
-    whole = sum(weight)
-    mean = sum(w * v for w, v in zip(weight, values, strict=True)) / whole
+    """Return the jackknife's standard error: the mean again and again, each cluster left out in turn."""
+    mean = np.average(values, weights=weight)
     groups = sorted(set(cluster.tolist()))
     squares = 0.0
     for group in groups:
-        pull = 0.0
-        for v, w, c in zip(values, weight, cluster, strict=True):
-            if c == group:
-                pull += w * (v - mean)
-        squares += pull**2
-    return math.sqrt(len(groups) / (len(groups) - 1) * squares) / whole
+        rest = cluster != group
+        squares += (np.average(values[rest], weights=weight[rest]) - mean) ** 2
+    return math.sqrt((len(groups) - 1) / len(groups) * squares)
 
 
 def test_mean_error_and_interval_are_the_textbook_ones() -> None:
@@ -66,6 +63,27 @@ def test_names_of_clusters_do_not_matter_and_missing_ones_do_not_count() -> None
 def test_alike_rows_of_a_cluster_make_the_interval_wider() -> None:
     values = np.repeat(np.random.default_rng(6).normal(size=10), 5)
     assert mean_estimate(values, None, np.repeat(np.arange(10), 5)).se > 2 * mean_estimate(values).se
+
+
+def test_a_large_cluster_is_not_trusted_for_having_pulled_the_mean_to_itself() -> None:
+    """With half of the rows in one cluster, sums over clusters promise too much; the jackknife does not."""
+    rng = np.random.default_rng(7)
+    cluster = np.r_[np.zeros(50, dtype=int), 1 + np.arange(50) // 5]
+    held = {"jackknife": 0, "sums": 0}
+    for _ in range(400):
+        values = rng.normal(size=100) + rng.normal(size=11)[cluster]
+        found = mean_estimate(values, None, cluster)
+        parts = np.bincount(cluster, weights=values - values.mean())
+        sums = math.sqrt(11 / 10 * (parts @ parts)) / 100
+        held["jackknife"] += found.low <= 0 <= found.high
+        held["sums"] += abs(values.mean()) <= stats.t.ppf(0.975, 10) * sums
+    assert held["sums"] < 0.9 * 400 < held["jackknife"]
+
+
+def test_a_row_with_all_the_weight_has_a_mean_but_no_interval() -> None:
+    found = mean_estimate(np.array([3.0, 5.0]), np.array([1.0, 0.0]))
+    assert found.estimate == 3
+    assert math.isnan(found.se)
 
 
 @pytest.mark.parametrize("cluster", [None, np.zeros(1, dtype=int)])

@@ -12,21 +12,29 @@ COVERAGE = 0.95
 def mean_estimate(values: Array, weight: Array | None = None, cluster: Array | None = None) -> Estimate:
     """Return the weighted mean of `values` (n,), its standard error over rows or clusters, and a t interval.
 
+    The standard error is the jackknife's: how far the mean moves as each row or cluster is left out. Without clusters and
+    weights that is the textbook's; with large clusters it is larger than that of sums over clusters, which trusts each of
+    them to lie as close to the mean as it pulled the mean to itself.
+
     >>> mean_estimate(np.array([1.0, 2.0, 3.0, 4.0])).estimate
     2.5
     """
     whole = float(len(values)) if weight is None else float(weight.sum())
     mean = float(values.sum() if weight is None else weight @ values) / whole
     parts: Array = values - mean  # influence of every row on the mean, times its weight
+    mass: Array | float = 1.0
     if weight is not None:
         parts *= weight
+        mass = weight
     if cluster is not None:
         _, own = np.unique(cluster, return_inverse=True)  # part of a log need not have every cluster
-        parts = np.bincount(own, weights=parts)
+        parts, mass = np.bincount(own, weights=parts), np.bincount(own, weights=weight)
     units = len(parts)
     if units < 2:
         return Estimate(mean, float("nan"), float("nan"), float("nan"))
-    se = float(np.sqrt(units / (units - 1) * (parts @ parts)) / whole)
+    with np.errstate(divide="ignore", invalid="ignore"):  # one that has all the weight leaves no mean: no interval
+        parts /= whole - mass  # where the mean goes without this row or cluster
+    se = float(np.sqrt((units - 1) / units * (parts @ parts)))
     reach = t_quantile(units - 1) * se
     return Estimate(mean, se, mean - reach, mean + reach)
 

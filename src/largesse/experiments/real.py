@@ -60,7 +60,9 @@ def _compared(name: str, log: Log, strata: Array) -> list[dict[str, Any]]:
             "level": label,
             "estimate": value.estimate,
             "se": value.se,
+            "reach": (value.high - value.low) / 2,
             "cluster_se": wide.se if log.cluster is not None else None,
+            "cluster_reach": (wide.high - wide.low) / 2 if log.cluster is not None else None,
             "by_hand": stratified_mean(log.response, log.level == k, strata),
         }
         for k, (label, (value, _), (wide, _)) in enumerate(zip(log.levels.labels, rows, clusters, strict=True))
@@ -120,13 +122,14 @@ LOGS: dict[str, Callable[[Path], tuple[Log, Array]]] = {
 def table(records: Sequence[dict[str, Any]]) -> str:
     """Return estimates beside the answers by hand as Markdown."""
     lines = [
-        "| log | level | estimate | by hand | difference / se | se, rows | se, clusters |",
+        "| log | level | estimate | by hand | difference / se | 95 % ±, rows | 95 % ±, clusters |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for row in records:
         apart = (row["estimate"] - row["by_hand"]) / row["se"]
-        wide = f"{row['cluster_se']:.5f}" if row["cluster_se"] is not None else ""
+        wide = f"{row['cluster_reach']:.5f}" if row["cluster_reach"] is not None else ""
         lines.append(
-            f"| {row['log']} | {row['level']} | {row['estimate']:.5f} | {row['by_hand']:.5f} | {apart:+.2f} | {row['se']:.5f} | {wide} |"
+            f"| {row['log']} | {row['level']} | {row['estimate']:.5f} | {row['by_hand']:.5f} | {apart:+.2f} "
+            f"| {row['reach']:.5f} | {wide} |"
         )
     return "\n".join(lines) + "\n"
