@@ -80,6 +80,16 @@ def test_a_large_cluster_is_not_trusted_for_having_pulled_the_mean_to_itself() -
     assert held["sums"] < 0.9 * 400 < held["jackknife"]
 
 
+@pytest.mark.parametrize(("buyers", "rows"), [(1, 1000), (3, 500), (10, 2000)])
+def test_few_buyers_make_an_interval_as_wide_as_the_exact_one(buyers: int, rows: int) -> None:
+    values = np.zeros(rows)
+    values[:buyers] = 1
+    found = mean_estimate(values)
+    exact = stats.beta.ppf([0.025, 0.975], [buyers, buyers + 1], [rows - buyers + 1, rows - buyers])
+    textbook = 2 * stats.t.ppf(0.975, rows - 1) * found.se
+    assert textbook < 0.95 * (exact[1] - exact[0]) < found.high - found.low
+
+
 def test_a_row_with_all_the_weight_has_a_mean_but_no_interval() -> None:
     found = mean_estimate(np.array([3.0, 5.0]), np.array([1.0, 0.0]))
     assert found.estimate == 3

@@ -34,7 +34,8 @@ def frontier_band(scores: Scores, budgets: Array | None = None, estimator: str =
         price = float(np.mean(prices[np.isfinite(prices)])) if np.isfinite(prices).any() else float("nan")
         points.append(FrontierPoint(float(budget), estimate, paid, promise, price))
     reach = simultaneous_reach(parts)
-    return [_with_band(point, reach) for point in points]
+    usual = t_quantile(len(parts) - 1) if len(parts) > 1 else float("nan")
+    return [_with_band(point, reach / usual) for point in points]
 
 
 def usual_budgets(scores: Scores, also: float | None = None) -> Array:
@@ -64,9 +65,10 @@ def simultaneous_reach(parts: Array, seed: int = 0) -> float:
     return max(normal * pointwise / t_quantile(1e9), pointwise)
 
 
-def _with_band(point: FrontierPoint, reach: float) -> FrontierPoint:
+def _with_band(point: FrontierPoint, wider: float) -> FrontierPoint:
+    """Return a point with its part of the band: so many times wider than its own interval."""
     value: Estimate = point.value
-    ends = (value.estimate - reach * value.se, value.estimate + reach * value.se)
+    ends = tuple(value.estimate + wider * (end - value.estimate) for end in (value.low, value.high))
     return FrontierPoint(point.budget, value, point.spend, point.promise, point.price, ends)
 
 
