@@ -5,6 +5,9 @@ everybody ("highest"), and policies learnt on the same log for a budget, cross-f
 propensities ("given") and with estimated ones ("estimated"), with costs that are always paid ("always") and paid on
 redemption ("redeemed"). The truth is that of fresh customers of the same world; of learnt policies, the mean over folds
 of what each fold's model brings them at that fold's price. The band is that of the whole frontier of learnt policies.
+
+With given propensities estimates have no bias, so what is seen of one there is chance; with estimated propensities the bias
+is measured against the estimate with given ones on the same log, and the chance that both share drops out.
 """
 
 from __future__ import annotations
@@ -45,14 +48,19 @@ def coverage(
     rows: int = ROWS,
     mix: float = MIX,
     model: Callable[[], ResponseModel] = Linear,
+    part: tuple[int, int] = (0, 1),
     out: str | Path | None = None,
     tell: Callable[[str, float], None] = lambda _what, _done: None,
 ) -> list[dict[str, Any]]:
-    """Return one record per simulation and log: every case's error, standard error and hits, and the band's."""
+    """Return one record per simulation and log: every case's error, standard error and hits, and the band's.
+
+    `part` (i, n) takes every n-th world from the i-th on: n processes then share the work.
+    """
     problems = [(name, nearest(name, SIMULATIONS)) for name in simulations if name not in SIMULATIONS]
     refuse("experiment", [Problem(f"simulation {name!r} is not known", hint) for name, hint in problems])
     kept = Kept(out, ("simulation", "log", "rows", "mix"))
-    todo = [(name, log, rows, mix) for log in range(logs) for name in simulations]
+    mine = [log for log in range(logs) if log // LOGS_PER_WORLD % part[1] == part[0]]
+    todo = [(name, log, rows, mix) for name in simulations for log in mine]
     for done, key in enumerate(todo):
         tell(f"{key[0]}, log {key[1]}", done / len(todo))
         if key not in kept.found:
@@ -208,11 +216,11 @@ def table(records: Sequence[dict[str, Any]]) -> str:
         mine = [record for record in records if (record["simulation"], record["mix"]) == (name, mix)]
         lines += [f"\n### {name}, {len(mine)} logs of {mine[0]['rows']:,} rows, {mix:.0%} lots\n"]
         lines += [
-            "| policy | propensities | costs | value covered | bias/sd | spend covered | bias/sd | promise bias |"
+            "| policy | propensities | costs | value covered | bias/sd ± se | spend covered | bias/sd ± se | promise bias |"
         ]
         lines += ["|---|---|---|---:|---:|---:|---:|---:|"]
         for case in (key for key in mine[0] if isinstance(mine[0][key], dict) and "truth" in mine[0][key]):
-            lines.append(_line(case, [record[case] for record in mine]))
+            lines.append(_line(case, mine))
         for source in ("given", "estimated"):
             bands = [record[f"band {source}"] for record in mine if f"band {source}" in record]
             hit, points = np.mean([b["hit"] for b in bands]), np.mean([b["pointwise"] for b in bands])
@@ -221,12 +229,25 @@ def table(records: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines).strip() + "\n"
 
 
-def _line(case: str, found: list[dict[str, Any]]) -> str:
+def _line(case: str, mine: list[dict[str, Any]]) -> str:
+    found = [record[case] for record in mine]
+    unbiased = case.replace(" estimated ", " given ")
     cells = []
     for j in range(2):
-        error = np.array([one["error"][j] for one in found])
-        spread = error.std(ddof=1) if len(error) > 1 else np.nan
         cells += [f"{np.mean([one['hit'][j] for one in found]):.1%}"]
-        cells += [f"{error.mean() / spread:+.2f}" if spread > 1e-9 else "exact"]
+        errors = np.array([one["error"][j] for one in found])
+        shared = np.array([record[unbiased]["error"][j] for record in mine]) if unbiased != case else 0.0
+        cells += [_bias(errors, errors - shared)]
     promise = f"{np.mean([one['promise'] for one in found]):+.4f}" if "promise" in found[0] else ""
     return "| " + " | ".join([*case.split(), *cells, promise]) + " |"
+
+
+def _bias(errors: Array, apart: Array) -> str:
+    """Return the mean of what is apart (logs,) and its standard error, in standard deviations of the errors (logs,)."""
+    spread = errors.std(ddof=1) if len(errors) > 1 else np.nan
+    if not spread > 1e-9:
+        return "exact" if len(errors) > 1 else "–"
+    if not np.abs(apart).max() > 1e-9 * spread:
+        return "as given"
+    apart = apart / spread
+    return f"{apart.mean():+.2f} ± {apart.std(ddof=1) / np.sqrt(len(apart)):.2f}"
