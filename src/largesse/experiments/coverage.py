@@ -167,6 +167,7 @@ def _case(found: tuple[Estimate, Estimate], truth: tuple[float, float]) -> dict[
     return {
         "error": [e.estimate - t for e, t in zip(found, truth, strict=True)],
         "se": [e.se for e in found],
+        "reach": [(e.high - e.low) / 2 for e in found],
         "hit": [bool(e.low <= t <= e.high) for e, t in zip(found, truth, strict=True)],
         "truth": list(truth),
     }
