@@ -10,7 +10,6 @@ from largesse.experiments.kept import Kept
 from largesse.records import Array
 from largesse.response import Linear
 
-
 CASE = ("error", "se", "reach", "hit", "truth")
 
 
