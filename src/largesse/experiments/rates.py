@@ -131,7 +131,7 @@ def summary_table(found: dict[str, Any]) -> str:
     """Return the same from a summary."""
     levels = list(dict.fromkeys(K for row in found["cells"].values() for K in row))
     lines = ["| truth | " + " | ".join(f"K = {K}" for K in levels) + " |", "|---|" + "---:|" * len(levels)]
-    lines.append("| promised, log(K)/K | " + " | ".join(f"{promised(int(K)):.3f}" for K in levels) + " |")
+    lines.append("| promised, log(K)/K | " + " | ".join(f"{promised(int(K)):.4f}" for K in levels) + " |")
     for truth, row in found["cells"].items():
         lines.append(f"| {truth} | " + " | ".join(_cell(row.get(K)) for K in levels) + " |")
     return "\n".join(lines) + "\n"
@@ -141,7 +141,7 @@ def _cell(cell: dict[str, Any] | None) -> str:
     if cell is None:
         return "–"
     mean, se = cell["monotone"]["mean"], cell["monotone"]["se"]
-    words = f"{mean:.3f}" if se is None else f"{mean:.3f} ± {se:.3f}"
+    words = f"{mean:.4f}" if se is None else f"{mean:.4f} ± {se:.4f}"
     return f"{words} ({mean / cell['promised']:.1f} ×)"
 
 

@@ -99,7 +99,8 @@ def _slopes(records: Sequence[dict[str, Any]]) -> list[float]:
     for seed in dict.fromkeys(record["seed"] for record in records):
         points = [(record["rows"], record["rmse"]) for record in records if record["seed"] == seed]
         if len({n for n, _ in points}) > 1:
-            found.append(float(np.polyfit(*np.log(np.array(points, dtype=np.float64).T), 1)[0]))
+            across, up = np.log(np.array(points, dtype=np.float64)).T
+            found.append(float(np.polyfit(across, up, 1)[0]))
     return found
 
 
