@@ -1,0 +1,157 @@
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from largesse.errors import InputError
+from largesse.experiments import rates
+from largesse.experiments.page import metric_table, page, read_results
+
+MADE = {
+    "command": "largesse experiment table1 --repeats 3",
+    "machine": "two | cores",
+    "date": "2026-01-02",
+    "repeats": 3,
+    "versions": {"jax": "0.5"},
+}
+METHODS = {"CCPOvSIRE": 0.07, "CCPOvIRE": 0.0912, "CFRNet": 0.1, "BART": 0.2, "uniform": 0.19}
+
+
+def methods() -> dict[str, Any]:
+    cells: dict[str, Any] = {}
+    differences: dict[str, Any] = {}
+    for name, shift in (("averaged", 0.0), ("confounded", 0.05)):
+        for row, mean in METHODS.items():
+            cell = {"mean": mean + shift, "sd": 0.012, "n": 3}
+            cells.setdefault(name, {})[row] = {"RMSE": cell, "reward 3": {**cell, "mean": 0.7 - mean}}
+        for row in list(METHODS)[1:]:
+            apart = METHODS[row] - METHODS["CCPOvSIRE"]
+            more = {"estimate": apart, "low": apart - 0.01, "high": apart + 0.01}
+            less = {"estimate": -apart, "low": -apart - 0.01, "high": -apart + 0.01}
+            differences.setdefault(name, {})[row] = {"RMSE": more, "reward 3": less}
+    return {"cells": cells, "differences": differences}
+
+
+def series() -> list[dict[str, Any]]:
+    base = {"panel": "averaged", "x": [0, 1, 10], "sd": [0.1, 0.1, 0.1]}
+    return [
+        {**base, "label": label, "column": column, "mean": [1.0, 2.0, k]}
+        for column in ("RMSE", "reward 3")
+        for k, label in enumerate(("CCPOvSIRE", "CCPOvIRE"))
+    ]
+
+
+def put(folder: Path, experiment: str, summary: Any) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    result = {"experiment": experiment, "made": MADE, "summary": summary}
+    (folder / f"{experiment}.json").write_text(json.dumps(result), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    docs = tmp_path_factory.mktemp("docs")
+    put(docs / "results", "kappa", {"series": series()})
+    put(docs / "results", "table1", methods())
+    put(docs / "results", "rates", rates.summary(rates.rates(levels=[2, 100], repeats=3)))
+    put(docs / "results", "novelty", {"anything": [1, 2]})
+    page(docs / "results", docs / "results.md")
+    return docs
+
+
+def test_every_experiment_there_is_has_a_section_in_the_papers_order(docs: Path) -> None:
+    text = (docs / "results.md").read_text(encoding="utf-8")
+    titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+    assert [title.split(":")[0] for title in titles] == ["Table 1", "How much balance", "Proposition 3", "novelty"]
+    assert "Table 2" not in text
+    assert "[`novelty.json`](results/novelty.json)" in text
+
+
+def test_figures_are_drawings_beside_the_results_and_linked_by_relative_path(docs: Path) -> None:
+    text = (docs / "results.md").read_text(encoding="utf-8")
+    linked = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    assert set(linked) == {
+        f"results/{name}.svg" for name in ("table1-rmse", "table1-reward-3", "kappa-rmse", "kappa-reward-3", "rates")
+    }
+    for link in linked:
+        ET.parse(docs / link)
+    assert not list(docs.rglob("*.part"))
+
+
+def test_links_within_the_page_lead_to_its_sections(docs: Path) -> None:
+    text = (docs / "results.md").read_text(encoding="utf-8")
+    titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    assert set(re.findall(r"\]\(#(.*?)\)", text)) == anchors
+
+
+def test_the_papers_numbers_stand_beside_ours(docs: Path) -> None:
+    text = (docs / "results.md").read_text(encoding="utf-8")
+    assert "| method | paper | averaged | confounded |" in text
+    assert "| CCPOvIRE | 0.1059 ± 0.0165 | 0.0912 ± 0.0120 | 0.1412 ± 0.0120 |" in text
+    assert "| uniform | – | 0.1900 ± 0.0120 | 0.2400 ± 0.0120 |" in text
+    assert "largesse experiment table1 --repeats 3" in text
+    assert "two \\| cores" in text  # a bar in a cell would end it
+
+
+def test_judgements_follow_the_numbers(docs: Path, tmp_path: Path) -> None:
+    text = (docs / "results.md").read_text(encoding="utf-8")
+    told = "| CCPOvSIRE < CCPOvIRE | RMSE | 0.0970 < 0.1059 | {0}: {1}0.0212 ("
+    assert told.format("holds", "+") in text
+    assert "on averaged the uniform row has 0.5100, no more than the paper's best, 0.6082" in text
+    other = methods()
+    for rows in other["cells"].values():
+        rows["CCPOvIRE"]["RMSE"]["mean"] -= 2 * 0.0212
+    for rows in other["differences"].values():
+        rows["CCPOvIRE"]["RMSE"] = {"estimate": -0.0212, "low": -0.03, "high": -0.01}
+    put(tmp_path / "results", "table1", other)
+    page(tmp_path / "results", tmp_path / "results.md")
+    assert told.format("reversed", "−") in (tmp_path / "results.md").read_text(encoding="utf-8")
+
+
+def test_the_promise_is_judged_at_the_largest_number_of_levels(docs: Path) -> None:
+    text = (docs / "results.md").read_text(encoding="utf-8")
+    assert re.search(r"With 100 levels the monotone estimate of the truth “constant” has 0\.05\d", text)
+    assert re.search(r"that of “gaps of 10 s” has (1\.0|0\.9)\d\d, 2[12]\.\d times", text)
+
+
+def test_every_row_of_a_table_has_as_many_cells_as_its_head(docs: Path) -> None:
+    text = (docs / "results.md").read_text(encoding="utf-8").replace("\\|", "")
+    for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
+        assert len({line.count("|") for line in block.splitlines()}) == 1, block
+
+
+def test_a_number_that_is_missing_is_a_dash_and_a_row_without_any_is_left_out() -> None:
+    cells = {"a": {"x": {"RMSE": {"mean": float("nan")}}, "y": {"RMSE": {"mean": 1.0, "sd": None}}}, "b": {"y": {}}}
+    assert metric_table("other", cells, "RMSE").splitlines()[2:] == ["| y | 1.0000 |"]
+    cells["b"]["x"] = {"RMSE": {"mean": 2.0, "sd": 0.5}}
+    assert metric_table("other", cells, "RMSE").splitlines()[2:] == [
+        "| x | – | 2.0000 ± 0.5000 |",
+        "| y | 1.0000 | – |",
+    ]
+
+
+def test_the_same_results_give_the_same_page(docs: Path, tmp_path: Path) -> None:
+    text = (docs / "results.md").read_bytes()
+    drawing = (docs / "results" / "rates.svg").read_bytes()
+    page(docs / "results", docs / "results.md")
+    assert (docs / "results.md").read_bytes() == text
+    assert (docs / "results" / "rates.svg").read_bytes() == drawing
+
+
+def test_files_that_are_no_results_are_refused_together_and_nothing_is_written(tmp_path: Path) -> None:
+    put(tmp_path, "table1", methods())
+    (tmp_path / "a.json").write_text("{", encoding="utf-8")
+    (tmp_path / "b.json").write_text('{"made": {}}', encoding="utf-8")
+    with pytest.raises(InputError, match="2 things are wrong") as refused:
+        page(tmp_path, tmp_path / "results.md")
+    assert "a.json is not JSON" in str(refused.value)
+    assert "b.json has no experiment and no summary" in str(refused.value)
+    assert not (tmp_path / "results.md").exists()
+
+
+def test_an_empty_folder_says_what_to_run(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="largesse experiment rates"):
+        read_results(tmp_path)
