@@ -9,6 +9,7 @@ where the panels show several quantities a ``column`` each. The page has a secti
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ from largesse.experiments import rates, rates_n
 from largesse.experiments.figures import Look, Words, dot_figure, line_figure
 from largesse.experiments.orderings import BASE, Ordering, count_verdicts, everywhere, higher_is_better, orderings
 from largesse.experiments.prose import OPENING, PROSE, TABLE, prose
-from largesse.experiments.published import NAMES, plain, printed
+from largesse.experiments.published import PRINTED, plain, printed
 from largesse.report.formats import DASH, finite
 
 NEEDED = ("experiment", "made", "summary")
@@ -138,7 +139,8 @@ def _methods(section: Section, result: Mapping[str, Any], where: str) -> None:
     for column in columns:
         section.say(f"### {column}", metric_table(experiment, summary["cells"], column))
         _differences(section, result, column, where)
-    section.say(TABLE if experiment in NAMES else "", _simple(experiment, summary["cells"]))
+    section.say(TABLE if experiment in PRINTED else "")
+    section.say(_nearest(experiment, summary["cells"]), _simple(experiment, summary["cells"]))
     found = orderings(summary, experiment)
     if found:
         section.say(
@@ -151,7 +153,7 @@ def _methods(section: Section, result: Mapping[str, Any], where: str) -> None:
 def metric_table(experiment: str, cells: Mapping[str, Any], column: str) -> str:
     """Return mean ± sd of one column as Markdown: a row per method, the paper's number first, then each simulation's."""
     rows = [r for r in dict.fromkeys(r for rows in cells.values() for r in rows) if _has(cells, r, column)]
-    beside = experiment in NAMES and any(printed(experiment, row, column) for row in rows)
+    beside = experiment in PRINTED and any(printed(experiment, row, column) for row in rows)
     simulations = [name for name, mine in cells.items() if any(column in mine.get(row, {}) for row in rows)]
     head = ["method", *(["paper"] if beside else []), *simulations]
     lines = [_row(head), "|---|" + "---:|" * (len(head) - 1)]
@@ -208,17 +210,49 @@ def _slug(words: str) -> str:
 
 
 def _simple(experiment: str, cells: Mapping[str, Any]) -> str:
-    """Say, for every reward, how what needs no model compares with the best the paper printed."""
-    told = []
+    """Say where rows that need no model do better than the best number the paper printed."""
+    told: dict[tuple[str, str], list[tuple[bool, str]]] = {}
     for simulation, rows in cells.items():
-        uniform: Mapping[str, Any] = next((rows[row] for row in rows if plain(row).startswith("uniform")), {})
-        for column, cell in uniform.items():
-            best = max((p[0] for row in rows if (p := printed(experiment, row, column))), default=None)
-            mean = finite(cell.get("mean"))
-            if best is not None and mean is not None and higher_is_better(column):
-                side = "more" if mean > best else "no more"
-                told.append(f"on {simulation} the uniform row has {mean:.4f}, {side} than the paper's best, {best:.4f}")
-    return f"Without any model: {'; '.join(told)}." if told else ""
+        for row, columns in rows.items():
+            for column, cell in columns.items():
+                wanted = "uniform" if higher_is_better(column) else "levelmeans"
+                best, mean = _best(experiment, column), finite(cell.get("mean"))
+                if best is not None and mean is not None and plain(row).startswith(wanted):
+                    better = mean > best if higher_is_better(column) else mean < best
+                    told.setdefault((row, column), []).append((better, f"{simulation} ({mean:.4f})"))
+    return "\n".join(_simple_line(experiment, *key, found) for key, found in told.items())
+
+
+def _simple_line(experiment: str, row: str, column: str, found: Sequence[tuple[bool, str]]) -> str:
+    where = [", ".join(name for is_better, name in found if is_better == better) or "none" for better in (True, False)]
+    best = _best(experiment, column)
+    return f"- Without any model, {row}: {column} better than the paper's best ({best:.4f}) on {where[0]}; not on {where[1]}."
+
+
+def _best(experiment: str, column: str) -> float | None:
+    """Return the best number the paper printed in a column."""
+    found = [cell[0] for row in PRINTED.get(experiment, {}) if (cell := printed(experiment, row, column))]
+    return (max if higher_is_better(column) else min)(found, default=None)
+
+
+def _nearest(experiment: str, cells: Mapping[str, Any]) -> str:
+    """Say on which simulation the paper's methods have errors of the size it printed: by the mean factor between the two."""
+    factors = {}
+    for simulation, rows in cells.items():
+        logs = [
+            abs(math.log(mean / cell[0]))
+            for row, columns in rows.items()
+            for column, found in columns.items()
+            if (cell := printed(experiment, row, column))
+            and plain(column) == "rmse"
+            and (mean := finite(found.get("mean")))
+        ]
+        if logs:
+            factors[simulation] = math.exp(sum(logs) / len(logs))
+    if len(factors) < 2:
+        return ""
+    told = ", ".join(f"{name} {factors[name]:.1f}" for name in sorted(factors, key=lambda name: factors[name]))
+    return f"Mean factor between our RMSE and the paper's, over its methods, nearest first: {told}."
 
 
 def orderings_table(experiment: str, found: Sequence[Ordering]) -> str:

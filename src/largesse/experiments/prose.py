@@ -32,12 +32,14 @@ PROSE: dict[str, Prose] = {
         "Table 1: simulated logs",
         run="""\
 Five ordered levels, fifty features, one response in each row. The paper's description of its simulation can be read
-in several ways, so there are several: `literal` is to the letter; there the responses hardly differ between
-customers, so there is next to nothing to personalise. `unit` draws features from the unit cube, which makes customers
-differ; `averaged`, `instrument` and `confounded` do too, the last with a logging policy that follows the same score
-as the response. RMSE is over fresh customers and all levels against the true mean response, √PEHE that of the effect
-in the two-level problem, reward the true mean response of the plan made from the curves for the budget. The rows that
-need no model (level means, the best uniform mix, the truth itself) show what a number is worth.""",
+in several ways, so there are several. `literal` is to the letter: distances add up over fifty features, hardly any
+customer is near any centre, so responses hardly differ between customers, and there is next to nothing to
+personalise. `unit` draws features from the unit cube, `averaged` averages distances instead of adding them; both make
+customers differ. In `instrument` the log follows features that do not drive the response, in `confounded` it follows
+the response itself, and what a level adds differs between customers. RMSE is over fresh customers and all levels
+against the true mean response, √PEHE that of the effect in the two-level problem, “reward m” the true mean response
+of the plan made from the curves for a budget of m. Rows that need no model (level means, the best uniform mix, the
+truth itself) show what a number is worth.""",
         differs="""\
 The paper says neither how responses are drawn around their mean, nor the size of the test set, batch, epochs,
 activation or the grid of κ; responses here are yes or no, so part of every error is noise. Its rewards fit no reading

@@ -6,11 +6,6 @@ import re
 from typing import TypeAlias
 
 Printed: TypeAlias = tuple[float, float]  # mean, sd
-NAMES: dict[str, str] = {
-    "table1": "Table 1, fully simulated",
-    "table2": "Table 2, ImageNet",
-    "kernels": "appendix, choice of kernel",
-}
 PRINTED: dict[str, dict[str, dict[str, Printed]]] = {
     "table1": {
         "CCPOvSIRE": {"RMSE": (0.0970, 0.0038), "reward 3": (0.6082, 0.0013)},
