@@ -102,7 +102,7 @@ def test_judgements_follow_the_numbers(docs: Path, tmp_path: Path) -> None:
     told = "| CCPOvSIRE < CCPOvIRE | RMSE | 0.0970 < 0.1059 | {0}: {1}0.0212 ("
     assert told.format("holds", "+") in text
     assert (
-        "uniform: reward 3 better than the paper's best (0.6082) on none; not on averaged (0.5100), confounded (0.5100)."
+        "uniform against the paper's best Reward at a budget of 3, 0.6082: not better on averaged (0.5100), confounded (0.5100)."
         in text
     )
     other = methods()
@@ -129,6 +129,19 @@ def test_the_promise_is_judged_at_the_largest_number_of_levels(docs: Path) -> No
     text = (docs / "results.md").read_text(encoding="utf-8")
     assert re.search(r"With 100 levels the monotone estimate of the truth “constant” has 0\.05\d", text)
     assert re.search(r"that of “gaps of 10 s” has (1\.0|0\.9)\d\d, 2[12]\.\d times", text)
+
+
+def test_columns_come_in_one_order_and_those_nobody_asked_for_stay_in_the_file(tmp_path: Path) -> None:
+    cell = {"mean": 1.23456, "sd": 0.1, "n": 3}
+    names = ("seconds", "few programme value", "skill 1.5", "value 3", "√pehe", "rmse")
+    put(tmp_path / "results", "table1", {"cells": {"unit": {"CCPOvIRE": dict.fromkeys(names, cell)}}})
+    page(tmp_path / "results", tmp_path / "results.md")
+    text = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert re.findall(r"^### (.*)$", text, flags=re.MULTILINE) == [
+        "RMSE", "√PEHE", "Reward at a budget of 3", "Skill at a budget of 1.5", "Seconds",
+    ]  # fmt: skip
+    assert "| CCPOvIRE | 0.6074 ± 0.0011 | 1.2346 ± 0.1000 |" in text
+    assert "| CCPOvIRE | 1.2 ± 0.1 |" in text
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head(docs: Path) -> None:

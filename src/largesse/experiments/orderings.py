@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from largesse.errors import Problem, refuse
-from largesse.experiments.published import plain, printed
+from largesse.experiments.published import plain, printed, titled
 from largesse.report.formats import finite
 
 BASE = "CCPOvSIRE"
@@ -31,7 +31,7 @@ CLAIMS = (  # the first is better than the second
     ("CCPOvIRE, linear", "CCPOvIRE, RBF"),
     ("CCPOvSIRE, RBF", "CCPOvIRE, RBF"),
 )
-HIGHER = ("reward", "value", "skill")  # columns that should be large; all others are errors
+HIGHER = ("reward", "skill")  # columns that should be large; all others are errors
 HOLDS, REVERSED, OPEN = "holds", "reversed", "not told apart"
 
 
@@ -60,7 +60,7 @@ def higher_is_better(column: str) -> bool:
     >>> higher_is_better("Reward (m = 3)"), higher_is_better("RMSE")
     (True, False)
     """
-    return plain(column).removeprefix("expected").startswith(HIGHER)
+    return plain(column).startswith(HIGHER)
 
 
 def orderings(summary: Mapping[str, Any], experiment: str = "table1") -> list[Ordering]:
@@ -188,7 +188,7 @@ def everywhere(found: Sequence[Ordering]) -> str:
     """
     claims: dict[str, list[str]] = {}
     for one in found:
-        claims.setdefault(f"{one.first} before {one.second} ({one.column})", []).append(one.verdict)
+        claims.setdefault(f"{one.first} before {one.second} ({titled(one.column)})", []).append(one.verdict)
     holding = [claim for claim, verdicts in claims.items() if set(verdicts) == {HOLDS}]
     turned = [claim for claim, verdicts in claims.items() if REVERSED in verdicts]
     return f"On every simulation there holds: {_list(holding)}. Reversed on some: {_list(turned)}."

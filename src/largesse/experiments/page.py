@@ -23,9 +23,11 @@ from largesse.experiments import rates, rates_n
 from largesse.experiments.figures import Look, Words, dot_figure, line_figure
 from largesse.experiments.orderings import BASE, Ordering, count_verdicts, everywhere, higher_is_better, orderings
 from largesse.experiments.prose import OPENING, PROSE, TABLE, prose
-from largesse.experiments.published import PRINTED, plain, printed
+from largesse.experiments.published import PRINTED, plain, printed, titled
 from largesse.report.formats import DASH, finite
 
+DRAWN = ("rmse", "pehe", "reward", "skill")  # columns whose differences are drawn
+SHOWN = (*DRAWN, "increments", "spend", "seconds")  # columns in their order; others are in the file alone
 NEEDED = ("experiment", "made", "summary")
 
 
@@ -136,9 +138,10 @@ def _is_table(cells: Any) -> bool:
 def _methods(section: Section, result: Mapping[str, Any], where: str) -> None:
     experiment, summary = result["experiment"], result["summary"]
     columns = dict.fromkeys(c for rows in summary["cells"].values() for row in rows.values() for c in row)
-    for column in columns:
-        section.say(f"### {column}", metric_table(experiment, summary["cells"], column))
-        _differences(section, result, column, where)
+    for column in sorted(filter(_rank, columns), key=_rank):
+        section.say(f"### {titled(column)}", metric_table(experiment, summary["cells"], column))
+        if plain(column).startswith(DRAWN):
+            _differences(section, result, column, where)
     section.say(TABLE if experiment in PRINTED else "")
     section.say(_nearest(experiment, summary["cells"]), _simple(experiment, summary["cells"]))
     found = orderings(summary, experiment)
@@ -150,6 +153,11 @@ def _methods(section: Section, result: Mapping[str, Any], where: str) -> None:
         )
 
 
+def _rank(column: str) -> int:
+    """Return a column's place on the page, from 1; 0 is none."""
+    return next((place for place, name in enumerate(SHOWN, 1) if plain(column).startswith(name)), 0)
+
+
 def metric_table(experiment: str, cells: Mapping[str, Any], column: str) -> str:
     """Return mean ± sd of one column as Markdown: a row per method, the paper's number first, then each simulation's."""
     rows = [r for r in dict.fromkeys(r for rows in cells.values() for r in rows) if _has(cells, r, column)]
@@ -158,7 +166,7 @@ def metric_table(experiment: str, cells: Mapping[str, Any], column: str) -> str:
     head = ["method", *(["paper"] if beside else []), *simulations]
     lines = [_row(head), "|---|" + "---:|" * (len(head) - 1)]
     for row in rows:
-        ours = [_cell(cells[name].get(row, {}).get(column)) for name in simulations]
+        ours = [_cell(cells[name].get(row, {}).get(column), 1 if column == "seconds" else 4) for name in simulations]
         lines.append(_row([row, *([_printed(printed(experiment, row, column))] if beside else []), *ours]))
     return "\n".join(lines)
 
@@ -171,11 +179,10 @@ def _printed(cell: tuple[float, float] | None) -> str:
     return DASH if cell is None else f"{cell[0]:.4f} ± {cell[1]:.4f}"
 
 
-def _cell(cell: Mapping[str, Any] | None) -> str:
+def _cell(cell: Mapping[str, Any] | None, digits: int) -> str:
     mean, sd = (finite((cell or {}).get(key)) for key in ("mean", "sd"))
     if mean is None:
         return DASH
-    digits = 4 if abs(mean) < 10 else 1
     shown = f"{mean:.{digits}f}" if sd is None else f"{mean:.{digits}f} ± {sd:.{digits}f}"
     return shown.replace("-", "−")
 
@@ -191,7 +198,8 @@ def _differences(section: Section, result: Mapping[str, Any], column: str, where
         return
     worse = "left" if higher_is_better(column) else "right"
     note = f"95 % intervals of paired differences; {worse} of the dashed line is worse. Full dots: the interval does not hold 0."
-    words = Words(f"{column}: difference to {BASE} on the same logs", f"{column} minus that of {BASE}", note=note)
+    name = titled(column)
+    words = Words(f"{name}: difference to {BASE} on the same logs", f"{name} minus that of {BASE}", note=note)
     _figure(section, f"{result['experiment']}-{_slug(column)}.svg", dot_figure(rows, words), words.title, where)
 
 
@@ -224,9 +232,9 @@ def _simple(experiment: str, cells: Mapping[str, Any]) -> str:
 
 
 def _simple_line(experiment: str, row: str, column: str, found: Sequence[tuple[bool, str]]) -> str:
-    where = [", ".join(name for is_better, name in found if is_better == better) or "none" for better in (True, False)]
-    best = _best(experiment, column)
-    return f"- Without any model, {row}: {column} better than the paper's best ({best:.4f}) on {where[0]}; not on {where[1]}."
+    yes, no = (", ".join(name for is_better, name in found if is_better == better) for better in (True, False))
+    told = "; ".join([*([f"better on {yes}"] if yes else []), *([f"not better on {no}"] if no else [])])
+    return f"- Without any model, {row} against the paper's best {titled(column)}, {_best(experiment, column):.4f}: {told}."
 
 
 def _best(experiment: str, column: str) -> float | None:
@@ -265,7 +273,7 @@ def orderings_table(experiment: str, found: Sequence[Ordering]) -> str:
         sign = ">" if higher_is_better(column) else "<"
         paper = f" {sign} ".join(f"{end[0]:.4f}" for end in ends if end)
         told = [_told(mine.get(name)) for name in simulations]
-        lines.append(_row([f"{first} {sign} {second}", column, paper, *told]))
+        lines.append(_row([f"{first} {sign} {second}", titled(column), paper, *told]))
     marked = "\n\n\\* from the two spreads, not paired." if any(not one.paired for one in found) else ""
     return "\n".join(lines) + marked
 
@@ -286,9 +294,10 @@ def _lines(section: Section, result: Mapping[str, Any], where: str) -> None:
     title = prose(result["experiment"]).title
     for column in dict.fromkeys(row.get("column", "") for row in series):
         mine = [row for row in series if row.get("column", "") == column]
-        words = Words(f"{title}: {column}" if column else title, "κ", column or "mean", "Bands: ± 1 sd over repeats.")
-        name = f"{result['experiment']}{'-' + _slug(column) if column else ''}.svg"
-        _figure(section, name, line_figure(mine, words, Look(log_across=True)), words.title, where)
+        name = titled(column) if column else ""
+        words = Words(f"{title}: {name}" if name else title, "κ", name or "mean", "Bands: ± 1 sd over repeats.")
+        file = f"{result['experiment']}{'-' + _slug(column) if column else ''}.svg"
+        _figure(section, file, line_figure(mine, words, Look(log_across=True)), words.title, where)
 
 
 def _rates(section: Section, summary: Mapping[str, Any], where: str) -> None:

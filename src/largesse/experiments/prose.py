@@ -37,9 +37,9 @@ customer is near any centre, so responses hardly differ between customers, and t
 personalise. `unit` draws features from the unit cube, `averaged` averages distances instead of adding them; both make
 customers differ. In `instrument` the log follows features that do not drive the response, in `confounded` it follows
 the response itself, and what a level adds differs between customers. RMSE is over fresh customers and all levels
-against the true mean response, √PEHE that of the effect in the two-level problem, “reward m” the true mean response
-of the plan made from the curves for a budget of m. Rows that need no model (level means, the best uniform mix, the
-truth itself) show what a number is worth.""",
+against the true mean response, √PEHE that of the effect in the two-level problem, reward the true mean response of
+the plan made from the curves for a budget, skill its place between the best uniform mix (0) and a plan that knows the
+truth (1). Rows that need no model (level means, the best uniform mix, the truth itself) show what a number is worth.""",
         differs="""\
 The paper says neither how responses are drawn around their mean, nor the size of the test set, batch, epochs,
 activation or the grid of κ; responses here are yes or no, so part of every error is noise. Its rewards fit no reading

@@ -39,10 +39,23 @@ PRINTED: dict[str, dict[str, dict[str, Printed]]] = {
 def plain(name: str) -> str:
     """Return a name of a method or column without what may be written in several ways.
 
-    >>> plain("Reward (m = 3)") == plain("reward 3"), plain("√PEHE") == plain("PEHE"), plain("CCPOvIRE†")
-    (True, True, 'ccpovire†')
+    >>> plain("Reward (m = 3)") == plain("reward 3") == plain("value 3"), plain("√PEHE"), plain("CCPOvIRE†")
+    (True, 'pehe', 'ccpovire†')
     """
-    return re.sub(r"[^a-z0-9.†]", "", re.sub(r"\bm\s*=", "", name.lower()))
+    bare = re.sub(r"[^a-z0-9.†]", "", re.sub(r"\bm\s*=", "", name.lower()))
+    return re.sub(r"^value", "reward", bare)
+
+
+def titled(column: str) -> str:
+    """Return a column's name for people.
+
+    >>> titled("rmse"), titled("value 1.5"), titled("seconds")
+    ('RMSE', 'Reward at a budget of 1.5', 'Seconds')
+    """
+    if plain(column) in ("rmse", "pehe"):
+        return {"rmse": "RMSE", "pehe": "√PEHE"}[plain(column)]
+    found = re.fullmatch(r"(reward|skill|spend)([\d.]+)", plain(column))
+    return f"{found[1].capitalize()} at a budget of {found[2]}" if found else column[:1].upper() + column[1:]
 
 
 def printed(experiment: str, row: str, column: str) -> Printed | None:
