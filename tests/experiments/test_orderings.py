@@ -3,8 +3,19 @@ from typing import Any
 import pytest
 
 from largesse.errors import InputError
-from largesse.experiments.orderings import HOLDS, OPEN, REVERSED, count_verdicts, everywhere, orderings
-from largesse.experiments.published import PRINTED, printed
+from largesse.experiments.compared import compared
+from largesse.experiments.orderings import HOLDS, OPEN, REVERSED, count_verdicts, everywhere, orderings, pairs
+from largesse.experiments.published import TABLE2
+
+PAPER = {
+    "CCPOvSIRE": {"rmse": [0.0970, 0.0038], "value 3": [0.6082, 0.0013]},
+    "CCPOvSIRE†": {"rmse": [0.1115, 0.0135], "value 3": [0.6069, 0.0020]},
+    "CCPOvIRE": {"rmse": [0.1059, 0.0165], "value 3": [0.6074, 0.0011]},
+    "GANITE": {"rmse": [0.2263, 0.0394]},
+    "BART": {"rmse": [0.2057, 0.0027]},
+    "CFRNet": {"rmse": [0.1069, 0.0060]},
+    "BanditNet": {"value 3": [0.5899, 0.0076]},
+}
 
 
 def summary(means: dict[str, float], column: str = "RMSE", half: float = 0.01) -> dict[str, Any]:
@@ -15,7 +26,7 @@ def summary(means: dict[str, float], column: str = "RMSE", half: float = 0.01) -
         row: {column: {"estimate": mean - base, "low": mean - base - half, "high": mean - base + half}}
         for row, mean in means.items()
     }
-    return {"cells": {"averaged": cells}, "differences": {"averaged": differences}}
+    return {"cells": {"averaged": cells}, "differences": {"averaged": differences}, "paper": PAPER}
 
 
 def verdicts(found: list[Any]) -> dict[tuple[str, str], str]:
@@ -42,8 +53,8 @@ def test_an_ordering_holds_is_reversed_or_is_not_told_apart_by_its_paired_interv
 def test_rewards_are_better_when_they_are_larger_however_they_are_spelled(column: str) -> None:
     found = orderings(summary({"CCPOvSIRE": 0.65, "CCPOvIRE": 0.6, "BanditNet": 0.7}, column))
     assert verdicts(found) == {("CCPOvSIRE", "CCPOvIRE"): HOLDS, ("CCPOvSIRE", "BanditNet"): REVERSED}
-    assert found[0].gain == pytest.approx(0.05)
-    assert (found[0].low, found[0].high) == pytest.approx((0.04, 0.06))
+    assert found[0].gain.estimate == pytest.approx(0.05)
+    assert (found[0].gain.low, found[0].gain.high) == pytest.approx((0.04, 0.06))
 
 
 def test_rows_that_were_not_paired_are_judged_by_their_spreads_and_marked() -> None:
@@ -52,7 +63,7 @@ def test_rows_that_were_not_paired_are_judged_by_their_spreads_and_marked() -> N
     alone = found["CFRNet", "BART"]
     assert not alone.paired
     half = 2.0639 * 0.02 * (2 / 25) ** 0.5  # Student's, 24 degrees of freedom
-    assert (alone.low, alone.high) == pytest.approx((0.02 - half, 0.02 + half), abs=1e-5)
+    assert (alone.gain.low, alone.gain.high) == pytest.approx((0.02 - half, 0.02 + half), abs=1e-5)
     assert found["CFRNet", "GANITE"].verdict == OPEN
 
 
@@ -78,7 +89,25 @@ def test_columns_the_paper_did_not_print_and_missing_numbers_have_no_ordering() 
     assert verdicts(orderings(holed)) == {("CCPOvSIRE", "CFRNet"): HOLDS}
 
 
-def test_the_paper_itself_has_its_methods_in_both_tables() -> None:
-    assert set(PRINTED["table1"]) == set(PRINTED["table2"])
-    assert printed("table2", "ccpovsire", "Reward (m = 2)") == (0.1408, 0.0154)
-    assert printed("table1", "CCPOvSIRE", "√PEHE") is None
+def test_pairs_of_records_are_differences_on_the_repeats_that_both_rows_have() -> None:
+    first, second = (0.10, 0.20, 0.30, None), (0.11, 0.22, 0.33, 0.5)
+    records = [
+        {"simulation": "unit", "repeat": k, "row": row, "rmse": value}
+        for row, values in (("CFRNet", first), ("BART", second), ("stack", second))
+        for k, value in enumerate(values)
+    ]
+    (found,) = pairs(records[:-4] + records[-2:], ["rmse", "value 3"])
+    assert (found["first"], found["second"], found["column"], found["n"]) == ("CFRNet", "BART", "rmse", 3)
+    assert found["estimate"] == pytest.approx(0.02)
+    half = 4.3027 * 0.01 / 3**0.5  # Student's, 2 degrees of freedom
+    assert (found["low"], found["high"]) == pytest.approx((0.02 - half, 0.02 + half), abs=1e-4)
+
+
+def test_names_are_found_however_they_are_spelled() -> None:
+    cells = {"images": {"CCPOvSIRE": {"Reward (m = 2)": {"mean": 0.1, "sd": 0.1, "n": 2}}}}
+    found = compared({"cells": cells, "paper": TABLE2})
+    assert found is not None
+    assert found.printed("ccpovsire", "Reward (m = 2)") == (0.1408, 0.0154)
+    assert found.printed("CCPOvSIRE", "√PEHE") is None
+    assert found.best_printed("reward 1") == 0.0934
+    assert found.best_printed("rmse") == 0.2408

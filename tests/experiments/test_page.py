@@ -9,7 +9,9 @@ import pytest
 
 from largesse.errors import InputError
 from largesse.experiments import rates
-from largesse.experiments.page import metric_table, page, read_results
+from largesse.experiments.compared import compared
+from largesse.experiments.page import page, read_results
+from largesse.experiments.sections import against_table, metric_table
 
 MADE = {
     "command": "largesse experiment table1 --repeats 3",
@@ -17,6 +19,12 @@ MADE = {
     "date": "2026-01-02",
     "repeats": 3,
     "versions": {"jax": "0.5"},
+}
+PAPER = {
+    "CCPOvSIRE": {"rmse": [0.0970, 0.0038], "value 3": [0.6082, 0.0013]},
+    "CCPOvIRE": {"rmse": [0.1059, 0.0165], "value 3": [0.6074, 0.0011]},
+    "CFRNet": {"rmse": [0.1069, 0.0060], "value 3": [0.5958, 0.0010]},
+    "BART": {"rmse": [0.2057, 0.0027], "value 3": [0.6002, 0.0001]},
 }
 METHODS = {"CCPOvSIRE": 0.07, "CCPOvIRE": 0.0912, "CFRNet": 0.1, "BART": 0.2, "uniform": 0.19}
 
@@ -33,14 +41,36 @@ def methods() -> dict[str, Any]:
             more = {"estimate": apart, "low": apart - 0.01, "high": apart + 0.01}
             less = {"estimate": -apart, "low": -apart - 0.01, "high": -apart + 0.01}
             differences.setdefault(name, {})[row] = {"RMSE": more, "reward 3": less}
-    return {"cells": cells, "differences": differences}
+    return {"cells": cells, "differences": differences, "paper": PAPER}
+
+
+def turned(found: dict[str, Any]) -> dict[str, Any]:
+    """The same summary in the other shape: by simulation and row, then cells and differences."""
+
+    def gap(value: dict[str, Any]) -> dict[str, Any]:
+        return {"difference": value["estimate"], "low": value["low"], "high": value["high"]}
+
+    return {
+        "base": "CCPOvSIRE",
+        "paper": found["paper"],
+        "simulations": {
+            name: {
+                row: {
+                    "cells": columns,
+                    "against": {c: gap(v) for c, v in found["differences"][name].get(row, {}).items()},
+                }
+                for row, columns in rows.items()
+            }
+            for name, rows in found["cells"].items()
+        },
+    }
 
 
 def series() -> list[dict[str, Any]]:
-    base = {"panel": "averaged", "x": [0, 1, 10], "sd": [0.1, 0.1, 0.1]}
+    base = {"x": [0, 1, 10], "sd": [0.1, 0.1, 0.1]}
     return [
-        {**base, "label": label, "column": column, "mean": [1.0, 2.0, k]}
-        for column in ("RMSE", "reward 3")
+        {**base, "panel": f"averaged: {column}", "label": label, "mean": [1.0, 2.0, k]}
+        for column in ("rmse", "value 3")
         for k, label in enumerate(("CCPOvSIRE", "CCPOvIRE"))
     ]
 
@@ -74,7 +104,7 @@ def test_figures_are_drawings_beside_the_results_and_linked_by_relative_path(doc
     text = (docs / "results.md").read_text(encoding="utf-8")
     linked = re.findall(r"!\[.*?\]\((.*?)\)", text)
     assert set(linked) == {
-        f"results/{name}.svg" for name in ("table1-rmse", "table1-reward-3", "kappa-rmse", "kappa-reward-3", "rates")
+        f"results/{name}.svg" for name in ("table1-rmse", "table1-reward-3", "kappa-rmse", "kappa-value-3", "rates")
     }
     for link in linked:
         ET.parse(docs / link)
@@ -134,7 +164,7 @@ def test_the_promise_is_judged_at_the_largest_number_of_levels(docs: Path) -> No
 def test_columns_come_in_one_order_and_those_nobody_asked_for_stay_in_the_file(tmp_path: Path) -> None:
     cell = {"mean": 1.23456, "sd": 0.1, "n": 3}
     names = ("seconds", "few programme value", "skill 1.5", "value 3", "√pehe", "rmse")
-    put(tmp_path / "results", "table1", {"cells": {"unit": {"CCPOvIRE": dict.fromkeys(names, cell)}}})
+    put(tmp_path / "results", "table1", {"cells": {"unit": {"CCPOvIRE": dict.fromkeys(names, cell)}}, "paper": PAPER})
     page(tmp_path / "results", tmp_path / "results.md")
     text = (tmp_path / "results.md").read_text(encoding="utf-8")
     assert re.findall(r"^### (.*)$", text, flags=re.MULTILINE) == [
@@ -151,12 +181,36 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head(docs: Path) -> None:
 
 
 def test_a_number_that_is_missing_is_a_dash_and_a_row_without_any_is_left_out() -> None:
-    cells = {"a": {"x": {"RMSE": {"mean": float("nan")}}, "y": {"RMSE": {"mean": 1.0, "sd": None}}}, "b": {"y": {}}}
-    assert metric_table("other", cells, "RMSE").splitlines()[2:] == ["| y | 1.0000 |"]
+    cells: dict[str, Any] = {
+        "a": {"x": {"RMSE": {"mean": float("nan")}}, "y": {"RMSE": {"mean": 1.0, "sd": None}}, "z": {"RMSE": None}},
+        "b": {"y": {}},
+    }
+
+    def rows() -> list[str]:
+        found = compared({"cells": cells})
+        assert found is not None
+        return metric_table(found, "RMSE").splitlines()[2:]
+
+    assert rows() == ["| y | 1.0000 |"]
     cells["b"]["x"] = {"RMSE": {"mean": 2.0, "sd": 0.5}}
-    assert metric_table("other", cells, "RMSE").splitlines()[2:] == [
-        "| x | – | 2.0000 ± 0.5000 |",
-        "| y | 1.0000 | – |",
+    assert rows() == ["| y | 1.0000 | – |", "| x | – | 2.0000 ± 0.5000 |"]
+
+
+def test_both_shapes_of_a_summary_are_read_alike() -> None:
+    assert compared(turned(methods())) == compared(methods())
+    assert compared({"series": []}) is None
+    assert compared({"cells": {"a": [1, 2]}}) is None
+
+
+def test_strengths_of_balance_are_judged_against_none() -> None:
+    rows = [
+        {"panel": panel, "label": "CCPOvIRE", "kappa": kappa, "low": low, "high": low + 0.02}
+        for panel in ("unit: rmse", "unit: value 3")
+        for kappa, low in ((0.1, -0.01), (3.0, -0.05), (30.0, 0.01))
+    ]
+    assert against_table(rows).splitlines()[2:4] == [
+        "| unit: rmse | CCPOvIRE | 3 | 30 | 0.1 |",
+        "| unit: value 3 | CCPOvIRE | 30 | 3 | 0.1 |",
     ]
 
 

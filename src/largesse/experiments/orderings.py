@@ -1,9 +1,9 @@
 """Which of the paper's orderings hold on our numbers: computed from a summary, never typed.
 
 An ordering holds when the 95 % interval of the difference lies on its side of zero, is reversed when it lies on the other,
-and is not told apart otherwise. Differences are paired, repeat by repeat, wherever the summary has them: against
-CCPOvSIRE in ``differences`` (row minus CCPOvSIRE), of any two rows in ``pairs``. Where it has none the interval is made of
-the two spreads, as if the repeats had nothing in common: wider than a paired one, and marked.
+and is not told apart otherwise. Differences are paired, repeat by repeat, wherever the summary has them: from its base row,
+and of the rows in ``pairs``, which `pairs` makes from records. Where it has none the interval is made of the two spreads, as
+if the repeats had nothing in common: wider than a paired one as a rule, and marked.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, refuse
-from largesse.experiments.published import plain, printed, titled
-from largesse.report.formats import finite
+from largesse.evaluate import mean_estimate
+from largesse.experiments.compared import Compared, Gap, compared, higher_is_better, plain, titled
 
-BASE = "CCPOvSIRE"
 CLAIMS = (  # the first is better than the second
     ("CCPOvSIRE", "CCPOvIRE"),
     ("CCPOvSIRE", "CCPOvSIRE†"),
@@ -31,7 +29,6 @@ CLAIMS = (  # the first is better than the second
     ("CCPOvIRE, linear", "CCPOvIRE, RBF"),
     ("CCPOvSIRE, RBF", "CCPOvIRE, RBF"),
 )
-HIGHER = ("reward", "skill")  # columns that should be large; all others are errors
 HOLDS, REVERSED, OPEN = "holds", "reversed", "not told apart"
 
 
@@ -43,131 +40,112 @@ class Ordering:
     second: str
     simulation: str
     column: str
-    gain: float  # of the first over the second, positive when the first is better
-    low: float
-    high: float
+    gain: Gap  # of the first over the second, positive when the first is better
     paired: bool
 
     @property
     def verdict(self) -> str:
         """Whether it holds, is reversed, or cannot be told."""
-        return HOLDS if self.low > 0 else REVERSED if self.high < 0 else OPEN
+        return HOLDS if self.gain.low > 0 else REVERSED if self.gain.high < 0 else OPEN
 
 
-def higher_is_better(column: str) -> bool:
-    """Return whether a column should be large.
-
-    >>> higher_is_better("Reward (m = 3)"), higher_is_better("RMSE")
-    (True, False)
-    """
-    return plain(column).startswith(HIGHER)
+def orderings(summary: Mapping[str, Any]) -> list[Ordering]:
+    """Return every ordering of the paper that the summary can speak about, in the columns the paper printed."""
+    found = compared(summary)
+    return [] if found is None else orderings_of(found)
 
 
-def orderings(summary: Mapping[str, Any], experiment: str = "table1") -> list[Ordering]:
-    """Return every ordering of the paper that the summary can speak about, in the paper's columns."""
-    _check(summary)
-    found = []
-    for simulation, rows in summary["cells"].items():
-        for first, second in _claims(rows):
-            for column in rows[first]:
-                if column in rows[second] and _claimed(experiment, first, second, column):
-                    made = _ordering(summary, simulation, first, second, column)
-                    found += [] if made is None else [made]
-    return found
+def orderings_of(found: Compared) -> list[Ordering]:
+    """Return the same from the record of a summary."""
+    made = []
+    for simulation in found.simulations:
+        for first, second in claimed_rows(found.rows):
+            for column in found.columns:
+                one = (
+                    _ordering(found, simulation, first, second, column)
+                    if _claimed(found, first, second, column)
+                    else None
+                )
+                made += [] if one is None else [one]
+    return made
 
 
-def _claims(rows: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the paper's pairs, in the summary's own spelling, that it has both rows of."""
+def claimed_rows(rows: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the paper's pairs, in our own spelling, of which there are both rows."""
     spelled = {plain(row): row for row in rows}
     pairs = [(plain(first), plain(second)) for first, second in CLAIMS]
     return [(spelled[first], spelled[second]) for first, second in pairs if first in spelled and second in spelled]
 
 
-def _claimed(experiment: str, first: str, second: str, column: str) -> bool:
+def _claimed(found: Compared, first: str, second: str, column: str) -> bool:
     """Return whether the paper printed both numbers, the first the better."""
-    cells = printed(experiment, first, column), printed(experiment, second, column)
-    if cells[0] is None or cells[1] is None:
+    ends = found.printed(first, column), found.printed(second, column)
+    if ends[0] is None or ends[1] is None:
         return False
-    return cells[0][0] > cells[1][0] if higher_is_better(column) else cells[0][0] < cells[1][0]
+    return ends[0][0] > ends[1][0] if higher_is_better(column) else ends[0][0] < ends[1][0]
 
 
-def _ordering(summary: Mapping[str, Any], simulation: str, first: str, second: str, column: str) -> Ordering | None:
-    """Return the ordering; None where the summary lacks a number."""
-    minus = _paired(summary, simulation, first, second, column)
-    spread = minus if minus is not None else _unpaired(summary["cells"][simulation], first, second, column)
-    if spread is None:
+def _ordering(found: Compared, simulation: str, first: str, second: str, column: str) -> Ordering | None:
+    """Return the ordering; None where a number is missing."""
+    minus = found.pairs.get((simulation, first, second, column))
+    if minus is None and first == found.base:
+        minus = found.differences.get((simulation, second, column))
+    gap = minus if minus is not None else _unpaired(found, simulation, first, second, column)
+    if gap is None:
         return None
-    estimate, low, high = spread
     if higher_is_better(column):
-        estimate, low, high = -estimate, -high, -low
-    return Ordering(first, second, simulation, column, estimate, low, high, paired=minus is not None)
+        gap = Gap(-gap.estimate, -gap.high, -gap.low)
+    return Ordering(first, second, simulation, column, gap, paired=minus is not None)
 
 
-def _paired(
-    summary: Mapping[str, Any], simulation: str, first: str, second: str, column: str
-) -> tuple[float, float, float] | None:
-    """Return second minus first with its interval, repeat by repeat."""
-    for row in summary.get("pairs", []):
-        if (row["simulation"], row["first"], row["second"], row["column"]) == (simulation, first, second, column):
-            return _interval(row)
-    if plain(first) != plain(BASE):
+def _unpaired(found: Compared, simulation: str, first: str, second: str, column: str) -> Gap | None:
+    """Return second minus first with an interval from the two spreads; None where either has none."""
+    a, b = found.cells.get((simulation, first, column)), found.cells.get((simulation, second, column))
+    if a is None or b is None or a.sd is None or b.sd is None or min(a.n, b.n) < 2:
         return None
-    return _interval(summary.get("differences", {}).get(simulation, {}).get(second, {}).get(column, {}))
-
-
-def _interval(row: Mapping[str, Any]) -> tuple[float, float, float] | None:
-    estimate, low, high = (finite(row.get(key)) for key in ("estimate", "low", "high"))
-    return None if estimate is None or low is None or high is None else (estimate, low, high)
-
-
-def _unpaired(rows: Mapping[str, Any], first: str, second: str, column: str) -> tuple[float, float, float] | None:
-    cells = [rows[row][column] for row in (first, second)]
-    means = [finite(cell.get("mean")) for cell in cells]
-    errors = [_error(cell) for cell in cells]
-    if means[0] is None or means[1] is None or errors[0] is None or errors[1] is None:
-        return None
-    half = _quantile(min(cell["n"] for cell in cells)) * float(np.hypot(errors[0], errors[1]))
-    return means[1] - means[0], means[1] - means[0] - half, means[1] - means[0] + half
-
-
-def _quantile(n: int) -> float:
-    """Return what a standard error is multiplied by for 95 %, with as many degrees of freedom as the smaller sample has."""
     from scipy.stats import t  # slow to import
 
-    return float(t.ppf(0.975, max(n - 1, 1)))
+    # as many degrees of freedom as the smaller sample has
+    half = float(t.ppf(0.975, min(a.n, b.n) - 1) * np.hypot(a.sd / a.n**0.5, b.sd / b.n**0.5))
+    return Gap(b.mean - a.mean, b.mean - a.mean - half, b.mean - a.mean + half)
 
 
-def _error(cell: Mapping[str, Any]) -> float | None:
-    sd, n = finite(cell.get("sd")), finite(cell.get("n"))
-    return None if sd is None or not n else sd / n**0.5
+# -- from records ------------------------------------------------------------------------------------------------------
 
 
-def _check(summary: Mapping[str, Any]) -> None:
-    """Refuse differences that run the other way than the means: every verdict would be turned round."""
-    problems = []
-    for simulation, rows in summary.get("differences", {}).items():
-        cells = summary["cells"].get(simulation, {})
-        base: Mapping[str, Any] = next((cells[row] for row in cells if plain(row) == plain(BASE)), {})
-        for row, columns in rows.items():
-            for column, found in columns.items():
-                means = [finite(cell.get(column, {}).get("mean")) for cell in (cells.get(row, {}), base)]
-                if _turned(finite(found.get("estimate")), means):
-                    what = f"the difference of {row} in {column} on {simulation} has the sign of {BASE} minus {row}"
-                    problems.append(Problem(what, f"write differences as the row minus {BASE}"))
-    refuse("summary", problems)
+def pairs(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the paired differences, second minus first, of every claim: what a summary keeps as ``pairs``.
+
+    Records have ``simulation``, ``repeat`` and ``row``; differences are over the repeats that both rows have.
+    """
+    found = []
+    for simulation in dict.fromkeys(record["simulation"] for record in records):
+        mine = {(r["row"], r["repeat"]): r for r in records if r["simulation"] == simulation}
+        for first, second in claimed_rows(list(dict.fromkeys(row for row, _ in mine))):
+            both = [(mine[first, k], mine[second, k]) for row, k in mine if row == first and (second, k) in mine]
+            for column in columns:
+                gap = _paired_gap([(a.get(column), b.get(column)) for a, b in both])
+                name = {"simulation": simulation, "first": first, "second": second, "column": column}
+                found += [] if gap is None else [{**name, **gap}]
+    return found
 
 
-def _turned(estimate: float | None, means: Sequence[float | None]) -> bool:
-    if estimate is None or means[0] is None or means[1] is None:
-        return False
-    apart = means[0] - means[1]
-    return abs(apart) > 1e-9 and abs(estimate + apart) < 0.1 * abs(apart)
+def _paired_gap(values: Sequence[tuple[Any, Any]]) -> dict[str, float | int] | None:
+    each = np.array([b - a for a, b in values if a is not None and b is not None], dtype=np.float64)
+    each = each[np.isfinite(each)]
+    if len(each) < 2:
+        return None
+    made = mean_estimate(each)
+    return {"estimate": made.estimate, "low": made.low, "high": made.high, "n": len(each)}
+
+
+# -- in words ----------------------------------------------------------------------------------------------------------
 
 
 def count_verdicts(found: Sequence[Ordering]) -> str:
     """Say in a sentence how many orderings hold.
 
-    >>> count_verdicts([Ordering("a", "b", "s", "RMSE", 1.0, 0.5, 1.5, True)])
+    >>> count_verdicts([Ordering("a", "b", "s", "RMSE", Gap(1.0, 0.5, 1.5), True)])
     'Of 1 ordering, 1 holds, 0 are reversed and 0 are not told apart.'
     """
     number = {verdict: sum(one.verdict == verdict for one in found) for verdict in (HOLDS, REVERSED, OPEN)}
@@ -183,7 +161,7 @@ def count_verdicts(found: Sequence[Ordering]) -> str:
 def everywhere(found: Sequence[Ordering]) -> str:
     """Say which orderings hold on every simulation, and which are reversed on any.
 
-    >>> everywhere([Ordering("a", "b", "s", "RMSE", 1.0, 0.5, 1.5, True)])
+    >>> everywhere([Ordering("a", "b", "s", "RMSE", Gap(1.0, 0.5, 1.5), True)])
     'On every simulation there holds: a before b (RMSE). Reversed on some: none.'
     """
     claims: dict[str, list[str]] = {}
@@ -195,4 +173,4 @@ def everywhere(found: Sequence[Ordering]) -> str:
 
 
 def _list(names: Sequence[str]) -> str:
-    return ", ".join(names) or "none"
+    return "; ".join(names) or "none"
