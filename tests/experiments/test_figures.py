@@ -15,6 +15,7 @@ from largesse.report.palette import contrast
 
 WORDS = Words("Error by the strength of balance", "κ", "RMSE of curves", "Bands: ± 1 sd over 20 worlds.")
 SVG = "{http://www.w3.org/2000/svg}"
+BEYOND = {"panel": "world 1", "label": "method 9", "estimate": 99.0, "low": 98.0, "high": 100.0}
 KAPPAS = [0.0, 1e-4, 1e-2, 1.0, 100.0]
 
 
@@ -67,6 +68,7 @@ def every_figure() -> list[Any]:
         pytest.param(line_figure(rising, WORDS, Look(log_across=True, log_up=True)), id="spread below zero"),
         pytest.param(dot_figure(differences(), WORDS), id="dots"),
         pytest.param(dot_figure(differences(5), WORDS), id="dots in two rows"),
+        pytest.param(dot_figure([*differences(), BEYOND], WORDS), id="dots beyond"),
     ]
 
 
@@ -135,6 +137,18 @@ def test_a_dot_is_hollow_when_its_interval_holds_zero_and_missing_when_there_is_
     assert hollow == [False, True]
     assert "none" in [words for words, *_ in texts(svg)]
     assert "alike, p: +0.2000 (−0.5000 to +0.9000)" in svg
+
+
+def test_a_few_rows_far_beyond_all_others_are_arrows_with_their_number() -> None:
+    near = [{"panel": "p", "label": f"m{k}", "estimate": 0.01 * k, "low": 0.0, "high": 0.02 * k} for k in range(1, 6)]
+    far = [{"panel": "p", "label": "far", "estimate": -1.234, "low": -2.0, "high": -1.0}]
+    svg = dot_figure([*near, *far], WORDS)
+    written = [words for words, *_ in texts(svg)]
+    assert "−1.2" in written
+    assert f"{WORDS.note} Arrows: beyond the panel." in written
+    spread = [{**row, "estimate": row["estimate"] * 10.0**k} for k, row in enumerate(near)]
+    assert "Arrows" not in dot_figure(spread[:2], WORDS)  # two of two: not a few
+    assert "far" in written
 
 
 def test_both_colour_schemes_stand_out_and_lines_differ_without_colour() -> None:

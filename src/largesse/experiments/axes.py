@@ -78,19 +78,21 @@ def words(value: float) -> str:
     return ("" if digits == "1" else f"{digits}·") + "10" + str(power).translate(RAISED)
 
 
-def roomy(places: Sequence[float], widths: Sequence[float], *, first: bool = False) -> list[int]:
+def roomy(places: Sequence[float], widths: Sequence[float], *, first: bool = False, wish: int = 0) -> list[int]:
     """Return which ticks to write so that none touch: all, or else every second, third …; the `first` in any case.
 
-    >>> roomy([0, 10, 20, 30, 40], [8, 8, 8, 8, 8])
-    [0, 2, 4]
+    The one that is wished for is among them if it can be.
+
+    >>> roomy([0, 10, 20, 30, 40], [8] * 5), roomy([0, 10, 20, 30, 40], [8] * 5, wish=1)
+    ([0, 2, 4], [1, 3])
     """
     rest = list(range(1 if first else 0, len(places)))
     for stride in range(1, len(places) + 1):
-        for start in range(stride):
-            kept = ([0] if first else []) + rest[start::stride]
+        for some in sorted((rest[start::stride] for start in range(stride)), key=lambda some: wish not in some):
+            kept = [0, *some] if first else some
             if all(places[j] - places[i] >= 0.5 * (widths[i] + widths[j]) + 4 for i, j in pairwise(kept)):
                 return kept
-    return kept
+    return rest[:1]
 
 
 def _length(scale: Scale) -> float:

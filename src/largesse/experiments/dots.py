@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from statistics import median
+from typing import Any, TypeAlias
 
 from largesse.errors import Problem, refuse
 from largesse.experiments.axes import linear
@@ -28,27 +29,32 @@ from largesse.experiments.sheet import (
 from largesse.report.formats import finite
 from largesse.report.marks import element, shorten, text, title
 
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
 ROW, GAP = 24.0, 38.0
+BEYOND = 3.0  # a row this many times as far out as the middle one is not given room
 KEYS = ("panel", "label", "estimate", "low", "high")
 
 
-def dot_figure(rows: Sequence[Mapping[str, Any]], words: Words) -> str:
+def dot_figure(rows: Rows, words: Words) -> str:
     """Return estimates with intervals as one SVG: a row per ``label``, a panel per ``panel``.
 
     A full dot has an interval without zero, a hollow one an interval that holds it; a row without estimate stays empty.
-    Methods are what runs up: `words.up` is not written.
+    A few rows that lie far beyond all others are arrows with their number, so that the others can be told apart. Methods are
+    what runs up: `words.up` is not written.
     """
     _check(rows)
+    if any(_far(_of_panel(rows, row["panel"])) for row in rows):
+        words = replace(words, note=f"{words.note} Arrows: beyond the panel.".strip())
     labels = [*dict.fromkeys(row["label"] for row in rows)]
     top, reach = heading(words, {})
     panels = _panels(rows, labels, reach)
     first = {panel.left for panel in panels[:1]}
     names = [_names(panel, labels) for panel in panels if panel.left in first]
-    drawn = [_panel(panel, [row for row in rows if row["panel"] == panel.name], labels) for panel in panels]
+    drawn = [_panel(panel, _of_panel(rows, panel.name), labels) for panel in panels]
     return sheet(words, foot(panels), top, axis_titles(panels, replace(words, up="")), *names, *drawn)
 
 
-def _check(rows: Sequence[Mapping[str, Any]]) -> None:
+def _check(rows: Rows) -> None:
     problems = [] if rows else [Problem("there is nothing to draw", "give one row per method and panel")]
     for i, row in enumerate(rows):
         missing = [key for key in KEYS if key not in row]
@@ -57,7 +63,20 @@ def _check(rows: Sequence[Mapping[str, Any]]) -> None:
     refuse("figure", problems)
 
 
-def _panels(rows: Sequence[Mapping[str, Any]], labels: Sequence[str], top: float) -> list[Panel]:
+def _of_panel(rows: Rows, panel: str) -> list[Mapping[str, Any]]:
+    return [row for row in rows if row["panel"] == panel]
+
+
+def _far(rows: Rows) -> set[str]:
+    """Return the labels of a panel's rows that lie far beyond the others: none where they are more than a third."""
+    ends = [(row["label"], [finite(row[key]) for key in ("estimate", "low", "high")]) for row in rows]
+    reach = {label: max(abs(end) for end in three if end is not None) for label, three in ends if three[0] is not None}
+    limit = BEYOND * median(reach.values()) if reach else 0.0
+    far = {label for label, three in ends if three[0] is not None and abs(three[0]) > limit}
+    return far if 3 * len(far) <= len(reach) else set()
+
+
+def _panels(rows: Rows, labels: Sequence[str], top: float) -> list[Panel]:
     names = list(dict.fromkeys(row["panel"] for row in rows))
     per_row = columns(len(names))
     left = PAD + min(max(wide(label) for label in labels), 0.3 * WIDTH) + 12
@@ -66,7 +85,8 @@ def _panels(rows: Sequence[Mapping[str, Any]], labels: Sequence[str], top: float
     tops = grid_tops(len(names), top, tall)
     panels = []
     for i, name in enumerate(names):
-        mine = [row for row in rows if row["panel"] == name]
+        far = _far(_of_panel(rows, name))
+        mine = [row for row in _of_panel(rows, name) if row["label"] not in far]
         across = linear(
             [0.0, *(row[key] for row in mine for key in ("estimate", "low", "high"))], 8 // per_row, snug=True
         )
@@ -79,12 +99,15 @@ def _heights(panel: Panel, labels: Sequence[str]) -> dict[str, float]:
     return {label: panel.top + 4 + ROW * (k + 0.5) for k, label in enumerate(labels)}
 
 
-def _panel(panel: Panel, rows: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> str:
+def _panel(panel: Panel, rows: Rows, labels: Sequence[str]) -> str:
     heights, zero = _heights(panel, labels), panel.x(0.0)
     parts = [element("line", x1=panel.left, x2=panel.right, y1=y, y2=y, class_="grid") for y in heights.values()]
     parts.append(element("line", x1=zero, x2=zero, y1=panel.top, y2=panel.bottom, class_="zero"))
     parts += [panel_name(panel), across_axis(panel)]
-    return "".join([*parts, *(_dot(panel, row, heights[row["label"]]) for row in rows)])
+    far = _far(rows)
+    return "".join(
+        [*parts, *((_arrow if row["label"] in far else _dot)(panel, row, heights[row["label"]]) for row in rows)]
+    )
 
 
 def _names(panel: Panel, labels: Sequence[str]) -> str:
@@ -106,6 +129,16 @@ def _dot(panel: Panel, row: Mapping[str, Any], y: float) -> str:
         parts.append(pen.whisker(panel.x(low), y, panel.x(high), y))
         sure = low > 0 or high < 0
     return element("g", title(_told(row)), *parts, pen.mark(panel.x(estimate), y, hollow=not sure))
+
+
+def _arrow(panel: Panel, row: Mapping[str, Any], y: float) -> str:
+    """Return a row that lies beyond the panel: an arrow at the side where it would be, and its number."""
+    right = row["estimate"] > 0
+    side, sign = (panel.right, -1) if right else (panel.left, 1)
+    head = f"M{side:.1f},{y:.1f} l{sign * 8},-5 v10 Z"
+    number = f"{row['estimate']:+.2g}".replace("-", "−")
+    words = text(number, x=side + sign * 13, y=y + FONT * 0.35, text_anchor="end" if right else "start", class_="halo")
+    return element("g", title(_told(row)), element("path", d=head, fill=Pen(0).colour), words)
 
 
 def _told(row: Mapping[str, Any]) -> str:

@@ -33,6 +33,7 @@ text { font-family: %s; fill: var(--ink); }
 .zero { stroke: var(--soft); stroke-width: 1.2; stroke-dasharray: 4 3; }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; } .whisker { stroke-width: 1.6; fill: none; }
 .band { stroke: none; fill-opacity: 0.16; } .hollow { fill: var(--paper); stroke-width: 1.8; }
+.halo { stroke: var(--paper); stroke-width: 4; paint-order: stroke; }
 .reference { fill: none; stroke: var(--soft); stroke-width: 1.5; stroke-dasharray: 3 3; }
 """
 

@@ -116,7 +116,8 @@ def across_axis(panel: Panel) -> str:
     y = panel.bottom
     ticks = panel.across.ticks
     places = [panel.x(tick) for tick, _ in ticks]
-    kept = roomy(places, [wide(name) for _, name in ticks], first=panel.across.zero is not None)
+    zero = next((i for i, (tick, _) in enumerate(ticks) if tick == 0), 0)
+    kept = roomy(places, [wide(name) for _, name in ticks], first=panel.across.zero is not None, wish=zero)
     parts = [element("line", x1=x, x2=x, y1=y, y2=y + 5, class_="rule") for x in places]
     parts += [text(ticks[i][1], x=places[i], y=y + FONT * 1.55, text_anchor="middle") for i in kept]
     return "".join([*parts, *_base(panel)])
