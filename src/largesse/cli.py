@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from largesse import __version__
-from largesse.errors import InputError, LargesseError, Problem, nearest
+from largesse.errors import InputError, LargesseError, Problem
 
 app = typer.Typer(
     add_completion=False,
@@ -281,34 +281,37 @@ def doctor(
 
 @app.command()
 def experiment(
-    name: Annotated[str, typer.Argument(help="simulation, coverage, lots or real")],
-    simulations: Annotated[str, typer.Option(help="Which ones, comma-separated.")] = "averaged,confounded,unit",
-    models: Annotated[str, typer.Option(help="Which models, comma-separated.")] = "linear,boosting,sire",
-    seeds: Annotated[int, typer.Option(help="How many repeats, or logs.")] = 20,
-    mix: Annotated[float, typer.Option(help="coverage: share of the log that drew lots.")] = 0.2,
-    out: Annotated[Path | None, typer.Option("--out", help="Keep results here, and go on where they end.")] = None,
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="table1, table2, kernels, kappa, rates, rates_n, simulation, coverage, lots, real; or page, which makes one of all"
+        ),
+    ],
+    simulations: Annotated[str | None, typer.Option(help="Which ones, comma-separated.")] = None,
+    models: Annotated[str | None, typer.Option("--models", "--rows", help="Which ones, comma-separated.")] = None,
+    repeats: Annotated[int | None, typer.Option("--repeats", "--seeds", help="How many repeats, or logs.")] = None,
+    part: Annotated[str, typer.Option(help="Which of several parts, as 0/4: for several processes.")] = "0/1",
+    mix: Annotated[float | None, typer.Option(help="coverage: share of the log that drew lots.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder for results, table, summary and figures; goes on where they end."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure models where the truth is known."""
-    from largesse.experiments import coverage, lots, real
-    from largesse.experiments.simulation import simulation, table
+    """Repeat the paper's experiments, or measure models where the truth is known."""
+    from largesse.experiments.command import Asked, run
 
+    asked = Asked(
+        simulations=None if simulations is None else _split(simulations),
+        models=None if models is None else _split(models),
+        repeats=repeats,
+        part=_part(part),
+        mix=mix,
+        out=out,
+        command=" ".join(["largesse", *sys.argv[1:]]),
+    )
     with _progress(as_json) as tell:
-        if name == "simulation":
-            records = simulation(_split(simulations), _split(models), seeds=seeds, out=out, tell=tell)
-            text = table(records)
-        elif name == "coverage":
-            records = coverage.coverage(_split(simulations), logs=seeds, mix=mix, out=out, tell=tell)
-            text = coverage.table(records)
-        elif name == "lots":
-            records = lots.lots(logs=seeds, out=out, tell=tell)
-            text = lots.table(records)
-        elif name == "real":
-            records = real.real(tell=tell)
-            text = real.table(records)
-        else:
-            known = ("simulation", "coverage", "lots", "real")
-            raise InputError("experiment", [Problem(f"{name!r} is not known", nearest(name, known))])
+        records, text = run(name, asked, tell)
     typer.echo(json.dumps(records, ensure_ascii=False) if as_json else text)
 
 
@@ -326,6 +329,14 @@ def _checked_budget(budget: float | None, total: float | None, campaign: Any) ->
     if given is None or not 0 <= given < math.inf:
         raise InputError("run", [Problem(f"the budget is {given}", BUDGET_RULE)])
     return campaign.spending(budget=budget, total=total)
+
+
+def _part(text: str) -> tuple[int, int]:
+    """Return the part that is meant by 1/4: the second of four."""
+    first, _, second = text.partition("/")
+    if not (first.isdigit() and second.isdigit() and int(first) < int(second)):
+        raise InputError("experiment", [Problem(f"part {text!r}", "parts of 4 are 0/4, 1/4, 2/4 and 3/4")])
+    return int(first), int(second)
 
 
 def _split(text: str) -> list[str]:

@@ -1,0 +1,183 @@
+"""What `largesse experiment` does: run one by its name, and leave its results where they can be read, drawn and gone on with.
+
+In a folder an experiment leaves its records (one line of JSON each, to go on from), its table as Markdown, its summary as
+JSON with what made it, and its figures; `page` makes one page of all that a folder holds. Parts run by several processes
+leave records of their own, which the run of the whole then finds.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any
+
+from largesse.data.write import atomic_file
+from largesse.errors import InputError, Problem, nearest
+
+Tell = Callable[[str, float], None]
+Records = list[dict[str, Any]]
+PARTS = ("largesse", "numpy", "jax", "scikit-learn", "stochtree")  # whose versions are told with the results
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asked for; None is the experiment's own default."""
+
+    simulations: Sequence[str] | None = None
+    models: Sequence[str] | None = None
+    repeats: int | None = None
+    part: tuple[int, int] = (0, 1)
+    mix: float | None = None
+    out: Path | None = None
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Where an experiment lives, and what its function calls the things that can be asked for."""
+
+    module: str
+    words: Mapping[str, str]  # Asked's word → the function's
+
+    def run(self, asked: Asked, out: Path | None, tell: Tell) -> Records:
+        """Return its records."""
+        given = {theirs: getattr(asked, ours) for ours, theirs in self.words.items()}
+        given = {word: value for word, value in given.items() if value is not None}
+        more = {"out": out} if "out" in self.words else {}
+        return getattr(self._home(), self.module)(**(given | more), tell=tell)
+
+    def table(self, records: Records) -> str:
+        """Return its table."""
+        return self._home().table(records)
+
+    def summary(self, records: Records) -> dict[str, Any] | None:
+        """Return its summary; None where it has none."""
+        home = self._home()
+        return home.summary(records) if hasattr(home, "summary") else None
+
+    def _home(self) -> Any:
+        return import_module(f"largesse.experiments.{self.module}")
+
+
+_REPEATED = {"simulations": "simulations", "models": "rows", "repeats": "repeats", "part": "part", "out": "out"}
+EXPERIMENTS = {
+    "table1": Experiment("table1", _REPEATED),
+    "table2": Experiment("table2", {**_REPEATED, "simulations": "sets"}),
+    "kernels": Experiment("kernels", _REPEATED),
+    "kappa": Experiment("kappa", {**_REPEATED, "simulations": "problems"}),
+    "rates": Experiment("rates", {"repeats": "repeats", "out": "out"}),
+    "rates_n": Experiment(
+        "rates_n", {"simulations": "simulations", "models": "models", "repeats": "seeds", "out": "out"}
+    ),
+    "simulation": Experiment(
+        "simulation", {"simulations": "simulations", "models": "models", "repeats": "seeds", "out": "out"}
+    ),
+    "coverage": Experiment(
+        "coverage",
+        {
+            "simulations": "simulations",
+            "models": "model",
+            "repeats": "logs",
+            "part": "part",
+            "mix": "mix",
+            "out": "out",
+        },
+    ),
+    "lots": Experiment("lots", {"repeats": "logs", "out": "out"}),
+    "real": Experiment("real", {}),
+}
+NAMES = (*EXPERIMENTS, "page")
+
+
+def run(name: str, asked: Asked, tell: Tell) -> tuple[Records, str]:
+    """Run an experiment; return its records and its table. With a folder to write to, leave everything there."""
+    if name == "page":
+        return [], _page(asked.out)
+    if name not in EXPERIMENTS:
+        raise InputError("experiment", [Problem(f"{name!r} is not known", nearest(name, NAMES))])
+    experiment, whole = EXPERIMENTS[name], asked.part == (0, 1)
+    folder = None if asked.out is None or asked.out.suffix == ".jsonl" else asked.out
+    kept = asked.out if folder is None else folder / (f"{name}.jsonl" if whole else _part_file(name, asked.part))
+    if folder is not None and whole:
+        _gather(folder, name)
+    records = experiment.run(asked, kept, tell)
+    text = experiment.table(records)
+    if folder is not None and whole:
+        _leave(folder, name, records, text, asked)
+    return records, text
+
+
+def _part_file(name: str, part: tuple[int, int]) -> str:
+    return f"{name}.{part[0]}-of-{part[1]}.jsonl"
+
+
+def _gather(folder: Path, name: str) -> None:
+    """Put the records that parts have left below those of the whole."""
+    parts = sorted(folder.glob(f"{name}.*-of-*.jsonl"))
+    if not parts:
+        return
+    whole = folder / f"{name}.jsonl"
+    known = whole.read_text(encoding="utf-8").splitlines() if whole.exists() else []
+    found = [line for part in parts for line in part.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()]
+    with atomic_file(whole) as target:
+        target.write_text("".join(line + "\n" for line in dict.fromkeys([*known, *found])), encoding="utf-8")
+
+
+def _leave(folder: Path, name: str, records: Records, text: str, asked: Asked) -> None:
+    """Write the table, the summary with what made it, and the figures."""
+    from largesse.experiments.sections import section
+
+    _write(folder / f"{name}.md", text)
+    found = EXPERIMENTS[name].summary(records)
+    if found is None:
+        return
+    result = {"experiment": name, "made": made(asked, records), "summary": found}
+    _write(folder / f"{name}.json", json.dumps(result, ensure_ascii=False, indent=1) + "\n")
+    for file, svg in section({**result, "file": f"{name}.json"}, ".").figures.items():
+        _write(folder / file, svg + "\n")
+
+
+def made(asked: Asked, records: Records) -> dict[str, Any]:
+    """Return what made some records: the command, the machine, the day, how many repeats, and with which versions."""
+    counted = {record[word] for record in records for word in ("repeat", "seed", "log") if word in record}
+    return {
+        "command": asked.command,
+        "machine": _machine(),
+        "date": datetime.date.today().isoformat(),
+        "repeats": len(counted) or None,
+        "versions": {part: version for part in PARTS if (version := _version(part)) is not None},
+    }
+
+
+def _machine() -> str:
+    import jax
+
+    device = jax.devices()[0]
+    return device.device_kind if device.platform != "cpu" else f"{platform.machine()} CPU"
+
+
+def _version(part: str) -> str | None:
+    try:
+        return metadata.version(part)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _write(path: Path, text: str) -> None:
+    with atomic_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def _page(out: Path | None) -> str:
+    from largesse.experiments.page import page
+
+    if out is None:
+        raise InputError("experiment", [Problem("no folder with results", "give it by --out, as --out docs/results")])
+    target = out.parent / f"{out.name}.md"
+    page(out, target)
+    return f"wrote {target}"

@@ -1,0 +1,52 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from largesse.errors import InputError
+from largesse.experiments import rates
+from largesse.experiments.command import NAMES, Asked, run
+
+
+def quiet(_what: str, _done: float) -> None:
+    pass
+
+
+def test_a_folder_gets_records_table_summary_and_figures_and_a_page_of_them_all(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    records, text = run("rates", Asked(repeats=2, out=folder, command="largesse experiment rates --repeats 2"), quiet)
+    assert {path.suffix for path in folder.iterdir()} == {".jsonl", ".md", ".json", ".svg"}
+    assert (folder / "rates.md").read_text() == text
+    assert len((folder / "rates.jsonl").read_text().splitlines()) == len(records)
+    found = json.loads((folder / "rates.json").read_text())
+    assert found["summary"] == json.loads(json.dumps(rates.summary(records)))
+    assert (found["made"]["command"], found["made"]["repeats"]) == ("largesse experiment rates --repeats 2", 2)
+    _, told = run("page", Asked(out=folder), quiet)
+    assert told == f"wrote {tmp_path / 'results.md'}"
+    assert "rates" in (tmp_path / "results.md").read_text()
+
+
+def test_a_file_gets_the_records_alone(tmp_path: Path) -> None:
+    records, _ = run("rates", Asked(repeats=1, out=tmp_path / "kept.jsonl"), quiet)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.jsonl"]
+    assert len((tmp_path / "kept.jsonl").read_text().splitlines()) == len(records)
+
+
+def test_the_whole_finds_what_parts_have_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for i in range(2):
+        run("table1", Asked(["averaged"], ["oracle"], 4, (i, 2), out=tmp_path), quiet)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["table1.0-of-2.jsonl", "table1.1-of-2.jsonl"]
+    monkeypatch.setattr("largesse.experiments.repeats.units", lambda keys: [] if not keys else pytest.fail("again"))
+    records, _ = run("table1", Asked(["averaged"], ["oracle"], 4, out=tmp_path), quiet)
+    assert [record["repeat"] for record in records] == [0, 1, 2, 3]
+
+
+def test_an_unknown_experiment_is_refused_with_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean 'table2'"):
+        run("tabel2", Asked(), quiet)
+    assert {"table1", "table2", "kernels", "kappa", "rates", "simulation"} <= set(NAMES)
+
+
+def test_a_page_needs_a_folder() -> None:
+    with pytest.raises(InputError, match="--out docs/results"):
+        run("page", Asked(), quiet)
