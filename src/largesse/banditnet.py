@@ -460,4 +460,4 @@ def _parts(shape: Any, rate: float, decay: float, batch: int) -> Any:
     def loss(state: Any, data: Any, mine: Any) -> Any:
         return objective(state[0], data, mine[2], mine[3], mine[4], mine[5])
 
-    return Parts(start, luck, step, loss, lambda state: state[0])
+    return Parts(start, luck, step, loss, lambda state: state[0], (0, 2), shape.depth * shape.width)
