@@ -104,7 +104,7 @@ class Graded:
     def __init__(self, alpha: Any = 1.0, seed: int = 0) -> None:
         self.alpha, self.seed = alpha, seed
 
-    def get_params(self, deep: bool) -> dict[str, Any]:
+    def get_params(self, deep: bool) -> dict[str, Any]:  # noqa: ARG002
         return {"alpha": self.alpha, "seed": self.seed}
 
     def set_params(self, **params: Any) -> "Graded":
@@ -129,7 +129,7 @@ def test_a_grid_is_searched_on_the_first_repeats_and_its_best_used_for_all(
     grids = [r for r in map(json.loads, out.read_text().splitlines()) if r["row"] == "CFRNet grid"]
     assert [r["repeat"] for r in grids] == [0, 1]
     assert set(grids[0]["losses"]) == {"levels", "binary"}
-    assert "grid" not in table1.table(list(map(json.loads, out.read_text().splitlines())))
+    assert "CFRNet grid" not in table1.table(list(map(json.loads, out.read_text().splitlines())))
 
 
 def test_the_grid_of_a_model_is_in_the_order_of_its_choices() -> None:

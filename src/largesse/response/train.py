@@ -314,9 +314,13 @@ def _train_group(data: Any, grid: Grid, shape: Shape, recipe: Recipe, tell: Tell
     hyper = tuple(jnp.asarray(part, jnp.float32) for part in (grid.kappa, grid.penalty, grid.gate))
     ladder = np.full((len(grid), shape.levels), np.nan) if grid.ladder is None else grid.ladder
     carry = start(seed, jnp.asarray(ladder, jnp.float32))
-    for first in range(0, recipe.epochs, STRETCH):
-        numbers = np.arange(first + 1, min(first + STRETCH, recipe.epochs) + 1, dtype=np.int32)
-        carry = stretch(carry, numbers, _batches(grid, numbers, recipe.batch), data, rows, hyper)
+    epochs = np.arange(1, recipe.epochs + 1, dtype=np.int32)
+    stretches = [epochs[first : first + STRETCH] for first in range(0, recipe.epochs, STRETCH)]
+    drawn = (_batches(grid, numbers, recipe.batch) for numbers in stretches)
+    batches = next(drawn)
+    for numbers in stretches:
+        carry = stretch(carry, numbers, batches, data, rows, hyper)
+        batches = next(drawn, batches)  # drawn while the device works
         tell(float(numbers[-1]) / recipe.epochs)
         if bool((int(numbers[-1]) - carry[4] > recipe.patience).all()):
             break
