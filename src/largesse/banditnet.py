@@ -40,7 +40,8 @@ TRANSLATIONS = tuple(j / 10 for j in range(10))  # λ; the mean reward is added
 FINER = 0.01  # between the λ of the second round, which lie around the best of the first
 SEARCHES = ("posthoc", "retrain")
 ROUNDS = 10  # of training anew, in the search for η
-HALVINGS = 60  # in the search for η on given scores
+MOST_STEPS = 200  # in the search for η on given scores
+NEAR = 1e-10  # of the budget: what the search for η may leave unspent
 BAND = 3.0  # standard errors within which S should lie of one
 LEAST_BAND = 0.05
 FOLDS = 5  # over which propensities are cross-fitted
@@ -378,21 +379,32 @@ def _best(tried: list[Translation]) -> int:
 
 
 def _price(scores: Array, costs: Array, budget: float, weight: Array | None = None) -> float:
-    """Return the smallest η ≥ 0 at which softmax(scores − η costs) has an expected cost (weighted mean) within budget."""
+    """Return the smallest η ≥ 0 at which softmax(scores − η costs) has an expected cost (weighted mean) within budget.
 
-    def spend(price: float) -> float:
-        each = (_softmax(scores - price * costs) * costs).sum(axis=1)
-        return float(np.average(each, weights=weight)) if len(each) else 0.0
+    Newton's steps, held inside the two prices between which it is known to lie.
+    """
+    share = np.full(len(scores), 1.0 / max(len(scores), 1)) if weight is None else weight / weight.sum()
+    near = NEAR * max(1.0, abs(budget))
 
-    if spend(0.0) <= budget:
-        return 0.0
-    low, high = 0.0, 1.0
-    while spend(high) > budget and high < 1e12:
-        low, high = high, 2 * high
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if spend(middle) > budget else (low, middle)
-    return high
+    def spend(price: float) -> tuple[float, float]:
+        """Expected cost, and how fast it falls with the price: the mean variance of a customer's cost."""
+        chances = _softmax(scores - price * costs)
+        each = np.einsum("nk,nk->n", chances, costs)
+        return float(share @ each), float(share @ (np.einsum("nk,nk,nk->n", chances, costs, costs) - each**2))
+
+    low, high, price = 0.0, np.inf, 0.0
+    for turn in range(MOST_STEPS):
+        spent, slope = spend(price)
+        if spent <= budget and (price == 0 or spent >= budget - near):
+            return price
+        low, high = (low, price) if spent <= budget else (price, high)
+        if price >= 1e12 or (np.isfinite(high) and high - low <= 1e-15 * high):
+            break
+        middle = (low + high) / 2 if np.isfinite(high) else max(1.0, 2 * price)
+        # A little past where the line meets the budget: the end is approached from within. Now and then a plain halving.
+        step = price + (spent - budget + near / 2) / slope if slope > 0 and turn % 5 < 4 else middle
+        price = step if low < step < (high if np.isfinite(high) else middle) else middle
+    return float(high if np.isfinite(high) else price)
 
 
 def _softmax(scores: Array) -> Array:
@@ -460,4 +472,4 @@ def _parts(shape: Any, rate: float, decay: float, batch: int) -> Any:
     def loss(state: Any, data: Any, mine: Any) -> Any:
         return objective(state[0], data, mine[2], mine[3], mine[4], mine[5])
 
-    return Parts(start, luck, step, loss, lambda state: state[0])
+    return Parts(start, luck, step, loss, lambda state: state[0], (0, 2), shape.depth * shape.width)

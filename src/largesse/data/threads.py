@@ -6,6 +6,7 @@ else they wait for each other: the demo took ten times as long. Growing many tre
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,3 +25,8 @@ def one_thread(cells: int = 0) -> Iterator[None]:
         return
     with threadpool_limits(1):
         yield
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

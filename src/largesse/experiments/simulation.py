@@ -1,10 +1,7 @@
 """Response models on simulated logs: error of the curves against the truth, and skill of the plans made from them.
 
-RMSE is over fresh customers and all levels, against the true mean response. Skill at a budget is
-(V − V_uniform) / (V_oracle − V_uniform): 0 for the best uniform mix, 1 for a plan that knows the truth. √PEHE is of the
-binary problem, drawn anew with the first two levels alone: the root mean squared error of the effect of the second over the
-first. A policy network has no curves, only plans, one trained for each budget; its spend is kept beside its skill. Results
-are kept as they come, one line of JSON each; a run that was stopped goes on where it was.
+What is measured is told in `measures`. Results are kept as they come, one line of JSON each; a run that was stopped goes on
+where it was.
 """
 
 from __future__ import annotations
@@ -16,12 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocate import allocate
 from largesse.banditnet import BanditNet
-from largesse.data import SIMULATIONS, Simulation, log_from_arrays, simulate
+from largesse.data import SIMULATIONS, Simulation, simulate
 from largesse.errors import Problem, nearest, refuse
 from largesse.experiments.kept import Kept
-from largesse.records import Array, Levels, Log
+from largesse.experiments.measures import (
+    BUDGETS,
+    FRESH,
+    FRESH_SEED,
+    PAPER,
+    TRAIN,
+    chosen,
+    effect_error,
+    level_means,
+    of_curves,
+    of_policies,
+    of_uniform,
+    two_levels,
+)
+from largesse.records import Array, Log
 from largesse.response import (
     BART,
     GANITE,
@@ -39,25 +49,6 @@ from largesse.response import (
     TLearner,
 )
 
-TRAIN, FRESH, FRESH_SEED = 2000, 10_000, 99
-BINARY_TRAIN = 1000
-TWO_LEVELS = (7,)  # a stream of the world's seed that nothing else uses
-BUDGETS = (1.5, 3.0)
-PAPER: dict[str, Any] = {  # as far as the paper says how: 3 × 512, plain gradient descent, one hold-out
-    "width": 512,
-    "activation": "elu",
-    "batch": 32,
-    "skip": False,
-    "optimiser": "sgd",
-    "rate": 0.01,
-    "schedule": "constant",
-    "decay": 0.0,
-    "epochs": 400,
-    "patience": 60,
-    "folds": 1,
-    "members": 1,
-    "start": None,
-}
 NARROW: dict[str, Any] = {"width": 64, "head_width": 32}  # of CFRNet: a third of the published, for a few CPU cores
 MODELS: dict[str, Callable[[], ResponseModel]] = {
     "linear": Linear,
@@ -143,55 +134,22 @@ def _measured(name: str, seed: int, model: str) -> dict[str, Any]:
 def _of_model(model: str, log: Simulation, fresh: Simulation) -> dict[str, Any]:
     start = time.perf_counter()
     curves, more = _curves(model, log.log, fresh)
-    record: dict[str, Any] = {"seconds": round(time.perf_counter() - start, 2), **more}
-    record["rmse"] = _root_mean_square(curves - fresh.truth)
-    record["increments"] = _root_mean_square(np.diff(curves, axis=1) - np.diff(fresh.truth, axis=1))
-    record["√pehe"] = _pehe(model, log, fresh)
-    for budget in BUDGETS:
-        levels = allocate(curves, fresh.costs, budget).levels
-        record[f"value {budget:g}"] = fresh.value(levels) if model != "uniform" else fresh.uniform_value(budget)
-        record[f"skill {budget:g}"] = fresh.skill(levels, budget) if model != "uniform" else 0.0
-    return record
+    record: dict[str, Any] = {"seconds": round(time.perf_counter() - start, 2), **more, **of_curves(curves, fresh)}
+    if model == "uniform":
+        return record | {"√pehe": None} | of_uniform(fresh)
+    return record | {"√pehe": _pehe(model, log, fresh)}
 
 
 def _of_policy(model: str, log: Simulation, fresh: Simulation) -> dict[str, Any]:
-    record: dict[str, Any] = {"seconds": 0.0}
-    for budget in BUDGETS:
-        start = time.perf_counter()
-        net = POLICIES[model](budget).fit(log.log)
-        record["seconds"] += round((time.perf_counter() - start) / len(BUDGETS), 2)
-        levels, chances = net.decide(fresh.features), net.chances(fresh.features)
-        record[f"value {budget:g}"] = fresh.value(levels)
-        record[f"skill {budget:g}"] = fresh.skill(levels, budget)
-        record[f"spend {budget:g}"] = float(fresh.costs[levels].mean())
-        record[f"expected spend {budget:g}"] = float((chances @ fresh.costs).mean())
-        record[f"expected value {budget:g}"] = float((chances * fresh.truth).sum(axis=1).mean())
-    return record
+    start = time.perf_counter()
+    policies = {budget: POLICIES[model](budget).fit(log.log) for budget in BUDGETS}
+    seconds = (time.perf_counter() - start) / len(BUDGETS)
+    return {"seconds": round(seconds, 2)} | of_policies(policies, fresh)
 
 
-def _root_mean_square(error: Array) -> float:
-    return float(np.sqrt(np.mean(error**2)))
-
-
-def _pehe(model: str, log: Simulation, fresh: Simulation) -> float | None:
+def _pehe(model: str, log: Simulation, fresh: Simulation) -> float:
     """Return the root mean squared error of the effect of level 1 over level 0, learnt from a log of these two alone."""
-    if model == "uniform":
-        return None
-    truth = fresh.truth[:, 1] - fresh.truth[:, 0]
-    effect = truth if model == "oracle" else np.diff(_curves(model, two_levels(log), fresh)[0], axis=1)[:, 0]
-    return _root_mean_square(effect - truth)
-
-
-def two_levels(log: Simulation) -> Log:
-    """Return a log of the first customers in which only levels 0 and 1 were ever given, in the odds they had."""
-    rng = log.world.rng(*TWO_LEVELS)
-    n = min(BINARY_TRAIN, len(log))
-    odds = log.propensities[:n, :2] / log.propensities[:n, :2].sum(axis=1, keepdims=True)
-    level = (rng.random(n) < odds[:, 1]).astype(np.int64)
-    rows = np.arange(n)
-    response = (rng.random(n) < log.truth[rows, level]).astype(np.float64)
-    levels = Levels(costs=log.costs[:2])
-    return log_from_arrays(log.features[:n], level, response, levels=levels, propensity=odds[rows, level])
+    return effect_error(fresh.truth if model == "oracle" else _curves(model, two_levels(log), fresh)[0], fresh.truth)
 
 
 def _curves(model: str, log: Log, fresh: Simulation) -> tuple[Array, dict[str, Any]]:
@@ -199,13 +157,9 @@ def _curves(model: str, log: Log, fresh: Simulation) -> tuple[Array, dict[str, A
     if model == "oracle":
         return fresh.truth, {}
     if model in SIMPLE:
-        K = len(log.levels)
-        means = np.bincount(log.level, log.response, K) / np.maximum(np.bincount(log.level, minlength=K), 1)
-        return np.tile(means, (len(fresh.level), 1)), {}
+        return np.tile(level_means(log), (len(fresh.level), 1)), {}
     fitted = MODELS[model]().fit(log)
-    words = ("kappa", "penalty", "alpha", "beta")
-    chosen = {word: getattr(fitted, f"{word}_") for word in words if hasattr(fitted, f"{word}_")}
-    return fitted.predict(fresh.features), {word: str(value) for word, value in chosen.items()}
+    return fitted.predict(fresh.features), dict(chosen(fitted))
 
 
 def table(records: Sequence[dict[str, Any]]) -> str:

@@ -142,7 +142,8 @@ def parts(net: Net, recipe: Recipe) -> Parts:
         own = (score * (level[rows][:, None] == heads)).sum(axis=1)
         return weight @ row_losses(net, own, response[rows]) / jnp.maximum(weight.sum(), 1e-9)
 
-    return Parts(start, luck, step, loss, lambda state: state[0])
+    wide = net.depth * net.width + net.levels * net.head_depth * net.head_width
+    return Parts(start, luck, step, loss, lambda state: state[0], (0, 2), wide)
 
 
 def predict(net: Net, params: dict[str, Array], X: Array, rows: int = 16_384) -> Array:

@@ -172,6 +172,11 @@ def _chance(gan: Gan, numbers: int) -> Any:
     return luck
 
 
+def _wide(gan: Gan) -> int:
+    """Return the numbers that a row is turned into by a generator and a discriminator."""
+    return gan.features + (4 + gan.levels) * gan.width
+
+
 def _taken(data: Any, mine: Any, places: jax.Array) -> tuple[jax.Array, ...]:
     X, place, response = data
     rows = mine[0][places]
@@ -202,7 +207,8 @@ def block_one(gan: Gan) -> Parts:
         )
         return fill, tell, fill_inner, tell_inner
 
-    return Parts(start, _chance(gan, gan.levels - 1), step, lambda *_: jnp.float32(0), lambda state: state[:2])
+    chance = _chance(gan, gan.levels - 1)
+    return Parts(start, chance, step, lambda *_: jnp.float32(0), lambda state: state[:2], (0, 2), _wide(gan))
 
 
 @functools.lru_cache(maxsize=32)
@@ -250,7 +256,7 @@ def block_two(gan: Gan, judged: bool) -> Parts:
         own = (losses(gan, score, response[rows][:, None]) * place[rows]).sum(axis=1)
         return _mean(own, weight)
 
-    return Parts(start, _chance(gan, 2 * gan.levels - 1), step, loss, lambda state: state[0])
+    return Parts(start, _chance(gan, 2 * gan.levels - 1), step, loss, lambda state: state[0], (0, 2), _wide(gan))
 
 
 # -- predicting -----------------------------------------------------------------------------------------------------

@@ -2,12 +2,14 @@
 
 `vmap` over models, `scan` over steps. Every so many steps a model looks at the rows it does not train on; its best weights
 are kept inside the program, and one that has not gained for some looks has stopped. What a step does is given as `Parts`.
+More models than memory holds are cut into groups of one size.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +17,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from largesse.data.threads import cores
 from largesse.records import Array
+from largesse.response.together import groups, met, offsets, side_by_side
 
 TOGETHER = 5  # looks between two of the host's own at whether all models have stopped
 BLOCK = 256  # rows are filled up to a multiple of this: logs of like size then share a compiled program
 STOP_ROWS = 10_000  # to stop by: all of a model's are looked at together, and more would not say more
+MEMORY = {"cpu": 1 << 30, "gpu": 1 << 34}  # bytes for what one group of models needs beside the data
 DRAWN_APART = 20_000  # with more rows than this a batch may hold one twice: to prevent it would cost more than the step
 
 
@@ -32,6 +37,8 @@ class Parts:
     step: Callable[..., Any]  # state, data, mine, luck of the step → state
     loss: Callable[..., Any]  # state, data, mine → held-out loss
     kept: Callable[..., Any]  # state → the part of it to keep, of one model or of all
+    rows: tuple[int, ...] = ()  # places in `mine` of row sets, the last to stop by; the weights of each stand behind it
+    wide: int = 1  # numbers that a row is turned into on its way through the model
 
 
 @dataclass(frozen=True)
@@ -44,45 +51,131 @@ class Loop:
     last: bool = False  # keep the last weights rather than the best
 
 
+@dataclass(frozen=True, eq=False)
+class _Job:
+    data: Any
+    mine: Any
+    seeds: Array
+
+
 def iterate(parts: Parts, loop: Loop, data: Any, mine: Any, seeds: Array) -> tuple[Any, Array]:
     """Run M models, `mine` with M in front; return the kept weights (M, …) and their held-out losses (M,).
 
     Models with one seed start alike and see the same chance: they must have the same rows. Chance is drawn by NumPy:
-    it compiles to nothing, and is the same on every machine.
+    it compiles to nothing, and is the same on every machine. In a meeting of fits (see `response.together`) the models of
+    all of them run as one, if `parts` says which of `mine` are rows of `data`.
     """
-    stretch = _program(parts, loop)
-    firsts, place = np.unique(seeds, return_index=True)[1], np.unique(seeds, return_inverse=True)[1]
-    starts, later = zip(*(np.random.default_rng(int(seeds[j])).spawn(2) for j in firsts), strict=True)
-    state = _stacked([parts.start(rng) for rng in starts], place)
-    carry = (state, parts.kept(state), np.full(len(seeds), np.inf, np.float32), np.zeros(len(seeds), np.int32))
-    data, mine = jax.tree.map(jnp.asarray, (data, mine))
+    found: tuple[Any, Array] = met(
+        ("iterate", parts, loop), _Job(data, mine, np.asarray(seeds)), lambda jobs: _iterated(parts, loop, jobs)
+    )
+    return found
+
+
+def _iterated(parts: Parts, loop: Loop, jobs: list[_Job]) -> list[tuple[Any, Array]]:
+    if len(jobs) > 1 and not parts.rows:
+        return [_iterated(parts, loop, [job])[0] for job in jobs]
+    data, mine, seeds = (jobs[0].data, jobs[0].mine, jobs[0].seeds) if len(jobs) == 1 else _one_job(parts, jobs)
+    sizes = [len(job.seeds) for job in jobs]
+    owner = np.repeat(np.arange(len(jobs)), sizes)
+    data = jax.tree.map(jnp.asarray, data)
+    found = []
+    for models in groups(len(seeds), _models_at_once(parts, loop, mine, seeds, owner)):
+        some = jax.tree.map(lambda part, m=models: np.asarray(part)[m], mine)
+        found.append(_run_group(parts, loop, data, some, np.stack([owner, seeds])[:, models]))
+    kept, losses = jax.tree.map(lambda *part: np.concatenate(part)[: len(seeds)], *found)
+    begin = offsets(sizes)
+    return [
+        (jax.tree.map(lambda part, a=a, b=a + many: part[a:b], kept), losses[a : a + many])
+        for a, many in zip(begin, sizes, strict=True)
+    ]
+
+
+def _one_job(parts: Parts, jobs: list[_Job]) -> tuple[Any, Any, Array]:
+    """Return the rows of all jobs one below another, their models with rows named accordingly, and their seeds."""
+    begin = offsets([len(job.data[0]) for job in jobs])
+    data = tuple(filled(np.concatenate(part), 8 * BLOCK) for part in zip(*(job.data for job in jobs), strict=True))
+    mine = []
+    for i, part in enumerate(zip(*(job.mine for job in jobs), strict=True)):
+        if i in parts.rows:
+            mine.append(side_by_side(part, begin))
+        elif i - 1 in parts.rows:
+            mine.append(side_by_side(part))
+        else:
+            mine.append(jax.tree.map(lambda *each: np.concatenate(each), *part))
+    return data, tuple(mine), np.concatenate([job.seeds for job in jobs])
+
+
+def _models_at_once(parts: Parts, loop: Loop, mine: Any, seeds: Array, owner: Array) -> int:
+    """Return how many models fit into memory together."""
+
+    def numbers(tree: Any) -> int:
+        return sum(int(np.size(part)) for part in jax.tree.leaves(tree))
+
+    rng = np.random.default_rng(0)
+    first = jax.tree.map(lambda part: np.asarray(part)[0], mine)
+    stop = np.size(first[parts.rows[-1]]) if parts.rows else 1
+    # The state holds weights and moments; gradients, the best so far and what is on its way need as much again.
+    own = 2 * numbers(parts.start(rng)) + numbers(first) + 4 * parts.wide * stop
+    chance = numbers(parts.luck(rng, first, 1)) * min(loop.look, loop.steps) * TOGETHER
+    shared = len(np.unique(np.stack([owner, seeds]), axis=1).T) / len(seeds)  # one seed's chance is held once
+    return max(1, int(MEMORY.get(jax.default_backend(), MEMORY["cpu"]) // (4 * (own + chance * shared))))
+
+
+def _run_group(parts: Parts, loop: Loop, data: Any, mine: Any, luck: Array) -> tuple[Any, Array]:
+    """Run some models; `luck` (2, M) names each one's job and seed: those that agree see the same chance."""
+    begin, stretch = _program(parts, loop)
+    _, firsts, place = np.unique(luck, axis=1, return_index=True, return_inverse=True)
+    place = place.reshape(-1).astype(np.int32)
+    starts, later = zip(*(np.random.default_rng(int(luck[1, j])).spawn(2) for j in firsts), strict=True)
+    carry = begin(jax.tree.map(lambda *each: np.stack(each), *(parts.start(rng) for rng in starts)), place)
     size = min(loop.look, loop.steps)
-    looks = max(loop.steps // size, 1)
-    for first in range(0, looks, TOGETHER):
-        many = min(TOGETHER, looks - first)
-        luck = [
-            parts.luck(rng, jax.tree.map(lambda part, j=j: part[j], mine), many * size)
-            for rng, j in zip(later, firsts, strict=True)
-        ]
-        cut = jax.tree.map(lambda part: part.reshape(many, size, *part.shape[1:]), luck)  # noqa: B023
-        numbers = size * (first + 1 + np.arange(many, dtype=np.int32))
-        carry = stretch(carry, numbers, _stacked(cut, place), data, mine)
+    ends = size * np.arange(1, max(loop.steps // size, 1) + 1, dtype=np.int32)  # steps done at each look
+    stretches = [ends[first : first + TOGETHER] for first in range(0, len(ends), TOGETHER)]
+    chances = _chances(parts, mine, list(zip(later, firsts, strict=True)), size, [len(one) for one in stretches])
+    mine = jax.tree.map(jnp.asarray, mine)
+    chance = next(chances)
+    for numbers in stretches:
+        carry = stretch(carry, numbers, chance, place, data, mine)
+        chance = next(chances, None)  # drawn while the device works
         if not loop.last and bool((int(numbers[-1]) - carry[3] > loop.patience * size).all()):
             break
     return jax.tree.map(np.asarray, carry[1]), np.asarray(carry[2])
 
 
-def _stacked(trees: Sequence[Any], place: Array) -> Any:
-    """Return trees of arrays as one tree, with the places (M,) they are wanted in front."""
-    return jax.tree.map(lambda *parts: np.stack(parts)[place], *trees)
+def _chances(parts: Parts, mine: Any, who: list[tuple[Any, int]], size: int, looks: list[int]) -> Iterator[Any]:
+    """Yield, for each stretch of looks, what its steps are given by chance (looks, size, who, …); `who`: generator, model."""
+    models = [jax.tree.map(lambda part, j=j: part[j], mine) for _, j in who]
+
+    def one(many: int, i: int) -> Any:
+        return parts.luck(who[i][0], models[i], many * size)
+
+    with ThreadPoolExecutor(cores()) as pool:
+        for many in looks:
+            drawn = list(pool.map(functools.partial(one, many), range(len(who))))
+            yield jax.tree.map(lambda *each, m=many: _in_looks(np.stack(each, axis=1), m), *drawn)
+
+
+def _in_looks(luck: Array, looks: int) -> Array:
+    return luck.reshape(looks, -1, *luck.shape[1:])
 
 
 @functools.lru_cache(maxsize=32)
-def _program(parts: Parts, loop: Loop) -> Callable[..., Any]:
-    def look(carry: Any, now: tuple[jax.Array, Any], data: Any, mine: Any) -> Any:
+def _program(parts: Parts, loop: Loop) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the compiled beginning and stretch of looks, for all models."""
+
+    def begin(starts: Any, place: jax.Array) -> Any:
+        state = jax.tree.map(lambda part: part[place], starts)
+        many = len(place)
+        return state, parts.kept(state), jnp.full(many, jnp.inf, jnp.float32), jnp.zeros(many, jnp.int32)
+
+    def look(carry: Any, now: tuple[jax.Array, Any], place: jax.Array, data: Any, mine: Any) -> Any:
         number, luck = now
         state, best, best_loss, best_step = carry
-        state, _ = jax.lax.scan(lambda now, chance: (parts.step(now, data, mine, chance), None), state, luck)
+
+        def step(state: Any, chance: Any) -> Any:
+            return parts.step(state, data, mine, jax.tree.map(lambda part: part[place], chance)), None
+
+        state, _ = jax.lax.scan(step, state, luck)
         loss = parts.loss(state, data, mine)
         size = min(loop.look, loop.steps)
         going = number - best_step <= loop.patience * size
@@ -90,10 +183,11 @@ def _program(parts: Parts, loop: Loop) -> Callable[..., Any]:
         best = jax.tree.map(lambda new, old: jnp.where(better, new, old), parts.kept(state), best)
         return state, best, jnp.where(better, loss, best_loss), jnp.where(better, number, best_step)
 
-    def stretch(carry: Any, numbers: jax.Array, luck: Any, data: Any, mine: Any) -> Any:
-        return jax.lax.scan(lambda c, now: (look(c, now, data, mine), None), carry, (numbers, luck))[0]
+    def stretch(carry: Any, numbers: jax.Array, luck: Any, place: jax.Array, data: Any, mine: Any) -> Any:
+        return jax.lax.scan(lambda c, now: (look(c, now, place, data, mine), None), carry, (numbers, luck))[0]
 
-    return jax.jit(jax.vmap(stretch, in_axes=(0, None, 0, None, 0)), donate_argnums=0)
+    many = jax.jit(jax.vmap(stretch, in_axes=(0, None, None, 0, None, 0)), donate_argnums=0)
+    return jax.jit(begin), many
 
 
 def drawn(rng: np.random.Generator, weight: Array, steps: int, batch: int) -> Array:

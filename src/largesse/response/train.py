@@ -9,7 +9,6 @@ and tell how far it is) and, when a grid is too big for memory, into groups of m
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,10 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from largesse.data.threads import cores
 from largesse.records import Array
 from largesse.response import heads, network
 from largesse.response.hsic import hsic_penalty
 from largesse.response.network import Params, Shape
+from largesse.response.together import groups, met, offsets, side_by_side
 
 Tell = Callable[[float], None]
 TOGETHER = 5  # models at a time on a CPU
@@ -66,8 +67,8 @@ class Grid:
     def __len__(self) -> int:
         return len(self.kappa)
 
-    def part(self, models: slice) -> Grid:
-        """Return some of the models."""
+    def part(self, models: slice | Array) -> Grid:
+        """Return some of the models, named by their places."""
         fields = ((name, getattr(self, name)) for name in self.__dataclass_fields__)
         return Grid(**{name: value[models] for name, value in fields if value is not None})
 
@@ -81,43 +82,86 @@ class Trained:
     epochs: Array  # (M,)
 
 
+@dataclass(frozen=True, eq=False)
+class _Job:
+    X: Array
+    place: Array
+    response: Array
+    grid: Grid
+    tell: Tell | None
+
+
 def train(
     X: Array, place: Array, response: Array, grid: Grid, shape: Shape, recipe: Recipe, tell: Tell | None = None
 ) -> Trained:
     """Train every model of the grid on features (n, p), places (n, K) and responses (n,); same seeds, same result.
 
     A row's place says where on the ladder of levels it stood: all on its own level, or, for a dose between two knots,
-    shared between them.
+    shared between them. In a meeting of fits (see `response.together`) the grids of all of them are trained as one.
     """
-    more = rounded(len(X)) - len(X)  # rows that nobody trains on: tables of about the same size share their program
-    data = tuple(
-        jnp.pad(jnp.asarray(part, jnp.float32), [(0, more)] + [(0, 0)] * (np.ndim(part) - 1))
-        for part in (X, place, response)
+    # Rows to train on of one number: models of one seed then draw the same batches whoever else is there.
+    kind = ("train", shape, recipe, grid.train.shape[1])
+    found: Trained = met(kind, _Job(X, place, response, grid, tell), lambda jobs: _trained(jobs, shape, recipe))
+    return found
+
+
+def _trained(jobs: list[_Job], shape: Shape, recipe: Recipe) -> list[Trained]:
+    """Train the grids of several logs as one."""
+    begin = offsets([len(job.X) for job in jobs])
+    each = [(job.X, job.place, job.response) for job in jobs]
+    rows = each[0] if len(jobs) == 1 else tuple(np.concatenate(parts) for parts in zip(*each, strict=True))
+    grid = _one_grid([job.grid for job in jobs], begin, shape.levels)
+
+    def tell(done: float) -> None:
+        for job in jobs:
+            if job.tell:
+                job.tell(done)
+
+    found = _train_rows(rows, grid, shape, recipe, tell)
+    ends = np.cumsum([len(job.grid) for job in jobs]).tolist()
+    return [_some(found, slice(end - len(job.grid), end)) for job, end in zip(jobs, ends, strict=True)]
+
+
+def _some(found: Trained, models: slice) -> Trained:
+    return Trained({k: v[models] for k, v in found.params.items()}, found.loss[models], found.epochs[models])
+
+
+def _one_grid(grids: list[Grid], begin: list[int], levels: int) -> Grid:
+    """Return the models of several grids, whose rows begin at some places of the joined table."""
+    if len(grids) == 1:
+        return grids[0]
+    same = ("train_weight", "kappa", "penalty", "gate", "seed")
+    ladders = [np.full((len(g), levels), np.nan) if g.ladder is None else g.ladder for g in grids]
+    return Grid(
+        train=side_by_side([g.train for g in grids], begin),
+        stop=side_by_side([g.stop for g in grids], begin),
+        stop_weight=side_by_side([g.stop_weight for g in grids]),
+        ladder=np.concatenate(ladders),
+        **{name: np.concatenate([getattr(g, name) for g in grids]) for name in same},
     )
-    size = _models_at_once(shape, grid)
-    groups = [grid.part(slice(first, first + size)) for first in range(0, len(grid), size)]
-    done, turn = np.zeros(len(groups)), Lock()
+
+
+def _train_rows(rows: tuple[Array, ...], grid: Grid, shape: Shape, recipe: Recipe, tell: Tell) -> Trained:
+    more = rounded(len(rows[0])) - len(rows[0])  # rows that nobody trains on: tables of like size share their program
+    data = tuple(jnp.pad(jnp.asarray(part, jnp.float32), [(0, more)] + [(0, 0)] * (np.ndim(part) - 1)) for part in rows)
+    parts = [grid.part(models) for models in groups(len(grid), _models_at_once(shape, grid))]
+    done, turn = np.zeros(len(parts)), Lock()
 
     def trained(i: int) -> tuple[Any, Array, Array]:
         def share(part: float) -> None:
             with turn:
                 done[i] = part
-                if tell:
-                    tell(float(done.mean()))
+                tell(float(done.mean()))
 
-        found = _train_group(data, groups[i], shape, recipe, share)
+        params, loss, epochs = _train_group(data, parts[i], shape, recipe, share)
         share(1.0)  # models may have stopped before the last epoch
-        return found
+        return {name: np.asarray(value) for name, value in params.items()}, loss, epochs
 
     # A small network keeps one core busy: on a CPU several groups run side by side.
-    with ThreadPoolExecutor(_cores() if jax.default_backend() == "cpu" else 1) as pool:
-        found = [trained(0), *pool.map(trained, range(1, len(groups)))]  # the first one compiles for all
-    params = {name: np.concatenate([np.asarray(f[0][name]) for f in found]) for name in found[0][0]}
-    return Trained(params, np.concatenate([f[1] for f in found]), np.concatenate([f[2] for f in found]))
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ThreadPoolExecutor(cores() if jax.default_backend() == "cpu" else 1) as pool:
+        found = [trained(0), *pool.map(trained, range(1, len(parts)))]  # the first one compiles for all
+    params = {name: np.concatenate([f[0][name] for f in found])[: len(grid)] for name in found[0][0]}
+    return Trained(params, *(np.concatenate([f[i] for f in found])[: len(grid)] for i in (1, 2)))
 
 
 def rounded(rows: int) -> int:
@@ -270,9 +314,13 @@ def _train_group(data: Any, grid: Grid, shape: Shape, recipe: Recipe, tell: Tell
     hyper = tuple(jnp.asarray(part, jnp.float32) for part in (grid.kappa, grid.penalty, grid.gate))
     ladder = np.full((len(grid), shape.levels), np.nan) if grid.ladder is None else grid.ladder
     carry = start(seed, jnp.asarray(ladder, jnp.float32))
-    for first in range(0, recipe.epochs, STRETCH):
-        numbers = np.arange(first + 1, min(first + STRETCH, recipe.epochs) + 1, dtype=np.int32)
-        carry = stretch(carry, numbers, _batches(grid, numbers, recipe.batch), data, rows, hyper)
+    epochs = np.arange(1, recipe.epochs + 1, dtype=np.int32)
+    stretches = [epochs[first : first + STRETCH] for first in range(0, recipe.epochs, STRETCH)]
+    drawn = (_batches(grid, numbers, recipe.batch) for numbers in stretches)
+    batches = next(drawn)
+    for numbers in stretches:
+        carry = stretch(carry, numbers, batches, data, rows, hyper)
+        batches = next(drawn, batches)  # drawn while the device works
         tell(float(numbers[-1]) / recipe.epochs)
         if bool((int(numbers[-1]) - carry[4] > recipe.patience).all()):
             break

@@ -1,0 +1,261 @@
+"""Rows of a table, measured on many repeats of simulated logs, a chunk of repeats at a time.
+
+The fits of a row for all logs of a chunk go through `fit_together`: on a GPU their networks are trained as one. A repeat is
+a world of its own (the simulation's seed) and the seed of the models. Results are kept as they come; a run that was stopped
+goes on where it was, and runs on parts of the repeats, or of the rows, make up one table when their files are joined.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from largesse.allocate import allocate
+from largesse.allocate.textbook import dynamic_programme
+from largesse.data import SIMULATIONS, Simulation, simulate
+from largesse.data.threads import cores
+from largesse.errors import Problem, nearest, refuse
+from largesse.experiments import measures
+from largesse.experiments.kept import Kept
+from largesse.experiments.measures import BUDGETS, chosen, effect_error, of_curves, of_policies, two_levels
+from largesse.records import Array, Log
+from largesse.response.together import fit_together
+
+KEY = ("simulation", "repeat", "row")
+TUNED = 10  # repeats on which a grid that is dear to search is searched; what it finds is used for all
+FEW, FEW_BUDGET = 500, 3  # customers and budget at which the paper's dynamic programme is run
+LEAST_ROOM = 1e-3  # between a plan that knows the truth and the best uniform mix, for a skill to mean something
+Tell = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table: what makes its model (for a policy, from a budget), or what measures it without one."""
+
+    make: Callable[..., Any] | None = None
+    simple: Callable[[Unit], dict[str, Any]] | None = None
+    policy: bool = False  # one model for each budget, with plans and no curves
+    binary: bool = True  # whether the binary problem is learnt too
+    tuned: tuple[tuple[str, tuple[float, ...]], ...] = ()  # grids searched on the first repeats, by mean held-out loss
+    group: str = "networks"
+    judge: Callable[..., dict[str, Any]] | None = None  # row, fitted models, unit → figures; None: all there are
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """One repeat of one simulation: a log to learn from, and fresh customers to be judged by."""
+
+    simulation: str
+    repeat: int
+    made: Simulation
+    fresh: Simulation
+
+    @cached_property
+    def log(self) -> Log:
+        """What is learnt from."""
+        return self.made.log
+
+    @cached_property
+    def binary(self) -> Log:
+        """The same with the first two levels alone."""
+        return two_levels(self.made)
+
+    @cached_property
+    def no_skill(self) -> dict[str, None]:
+        """The skills that say nothing, of budgets at which even the truth brings hardly more than a uniform mix."""
+        rooms = {b: self.fresh.oracle_value(b) - self.fresh.uniform_value(b) for b in BUDGETS}
+        return {f"skill {budget:g}": None for budget, room in rooms.items() if room < LEAST_ROOM}
+
+
+def unit(simulation: str, repeat: int) -> Unit:
+    """Return one repeat of a simulation."""
+    made = simulate(simulation, n=measures.TRAIN, seed=repeat)
+    return Unit(simulation, repeat, made, made.draw(measures.FRESH, seed=measures.FRESH_SEED))
+
+
+def units(keys: Sequence[tuple[str, int]]) -> list[Unit]:
+    """Return several repeats, drawn side by side."""
+    with ThreadPoolExecutor(cores()) as pool:
+        return list(pool.map(lambda key: unit(*key), keys))
+
+
+def repeated(
+    book: Mapping[str, Row],
+    simulations: Sequence[str],
+    rows: Sequence[str],
+    *,
+    repeats: int,
+    part: tuple[int, int] = (0, 1),
+    chunk: int = 100,
+    out: str | Path | None = None,
+    tell: Tell = lambda _what, _done: None,
+) -> list[dict[str, Any]]:
+    """Return one record per simulation, repeat of this part and row of the book; `chunk` is of logs."""
+    check(simulations, rows, book, part)
+    kept = Kept(out, KEY)
+    tuned = {row: book[row] for row in rows if book[row].tuned}
+    early = [(name, repeat) for repeat in range(min(TUNED, repeats)) for name in simulations]
+    for some in chunks(early if tuned else [], chunk):
+        _measure(kept, some, {_grid(name): _searched(row) for name, row in tuned.items()}, {}, tell)
+    found = {(name, row): _tuned(kept, name, row, book[row]) for name in simulations for row in tuned}
+    todo = [(name, repeat) for repeat in taken(repeats, part) for name in simulations]
+    for done, some in enumerate(chunks(todo, chunk)):
+        share = done * chunk / max(len(todo), 1)
+        _measure(kept, some, {row: book[row] for row in rows}, found, partial(_told, tell, share))
+    return [kept.found[name, repeat, row] for name, repeat in todo for row in rows]
+
+
+def _told(tell: Tell, share: float, what: str, _part: float) -> None:
+    tell(what, share)
+
+
+def check(simulations: Sequence[str], rows: Sequence[str], known: Sequence[str] | Mapping[str, Any], part: Any) -> None:
+    """Refuse names that are not known, and a part that is none."""
+    problems = [
+        Problem(f"simulation {name!r} is not known", nearest(name, SIMULATIONS))
+        for name in simulations
+        if name not in SIMULATIONS
+    ]
+    problems += [Problem(f"row {row!r} is not known", nearest(row, list(known))) for row in rows if row not in known]
+    refuse("experiment", problems + part_problems(part))
+
+
+def part_problems(part: tuple[int, int]) -> list[Problem]:
+    """Say whether a part (i, n) of the repeats is none."""
+    if 0 <= part[0] < part[1]:
+        return []
+    return [Problem(f"part {part[0]} of {part[1]}", "parts of n are counted 0 to n − 1, as (0, 4)")]
+
+
+def taken(repeats: int, part: tuple[int, int]) -> list[int]:
+    """Return every n-th repeat.
+
+    >>> taken(10, (1, 4))
+    [1, 5, 9]
+    """
+    return list(range(repeats))[part[0] :: part[1]]
+
+
+def chunks(todo: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    """Yield parts of a list."""
+    for first in range(0, len(todo), size):
+        yield todo[first : first + size]
+
+
+# -- one chunk --------------------------------------------------------------------------------------------------------
+
+
+def _measure(kept: Kept, keys: Sequence[tuple[str, int]], rows: Mapping[str, Row], found: Any, tell: Tell) -> None:
+    """Measure what is missing of some rows on some logs, one row after another, all logs together."""
+    missing = {name: [key for key in keys if (*key, name) not in kept.found] for name in rows}
+    wanted = sorted({key for some in missing.values() for key in some}, key=lambda key: keys.index(key))
+    made = dict(zip(wanted, units(wanted), strict=True))
+    for name, row in rows.items():
+        some = [made[key] for key in missing[name]]
+        if some:
+            tell(f"{name}, {len(some)} logs", 0.0)
+            for record in _records(name, row, some, found):
+                kept.add(record)
+
+
+def _records(name: str, row: Row, some: list[Unit], found: Any) -> Iterator[dict[str, Any]]:
+    if row.simple is not None:
+        for one in some:
+            yield _named(name, one) | row.simple(one) | one.no_skill
+        return
+    jobs = [job for one in some for job in _jobs(row, one, found.get((one.simulation, name), {}))]
+    start = time.perf_counter()
+    fit_together([model for _, model, _ in jobs], [log for _, _, log in jobs])
+    seconds = round((time.perf_counter() - start) / len(some), 3)
+    size = len(jobs) // len(some)
+    for i, one in enumerate(some):
+        fitted = {what: model for what, model, _ in jobs[i * size : (i + 1) * size]}
+        record = (row.judge or _judged)(row, fitted, one)
+        yield _named(name, one) | record | one.no_skill | {"seconds": seconds}
+
+
+def _named(name: str, one: Unit) -> dict[str, Any]:
+    return {"simulation": one.simulation, "repeat": one.repeat, "row": name}
+
+
+def _jobs(row: Row, one: Unit, settings: Mapping[str, Any]) -> list[tuple[Any, Any, Log]]:
+    """Return what is to be fitted: of which problem or budget, the model, its log."""
+    assert row.make is not None
+    if row.policy:
+        return [(budget, row.make(budget).set_params(seed=one.repeat), one.log) for budget in BUDGETS]
+    logs = {"levels": one.log, "binary": one.binary} if row.binary else {"levels": one.log}
+    return [(what, _made(row.make, one.repeat, settings.get(what, {})), log) for what, log in logs.items()]
+
+
+def _made(make: Callable[[], Any], seed: int, settings: Mapping[str, Any]) -> Any:
+    model = make()
+    known = model.get_params(deep=False)
+    return model.set_params(**({"seed": seed} if "seed" in known else {}), **settings)
+
+
+def _judged(row: Row, fitted: Mapping[Any, Any], one: Unit) -> dict[str, Any]:
+    if row.policy:
+        return of_policies(fitted, one.fresh)
+    model = fitted["levels"]
+    curves = model.predict(one.fresh.features)
+    record = chosen(model) | of_curves(curves, one.fresh) | few(curves, one.fresh)
+    if row.binary:
+        record["√pehe"] = effect_error(fitted["binary"].predict(one.fresh.features), one.fresh.truth)
+    return record
+
+
+def few(curves: Array, fresh: Simulation) -> dict[str, Any]:
+    """Return what the paper's dynamic programme and ours make of the first customers: predicted and true values."""
+    some, true, n = curves[:FEW], fresh.truth[:FEW], min(FEW, len(curves))
+    plans = {
+        "programme": dynamic_programme(some, fresh.costs, FEW_BUDGET * n),
+        "ours": allocate(some, fresh.costs, FEW_BUDGET).levels,
+    }
+    rows = np.arange(n)
+    return {
+        f"few {who} {what}": float(values[rows, levels].mean())
+        for who, levels in plans.items()
+        for what, values in (("predicted", some), ("value", true))
+    }
+
+
+# -- settings chosen on the first repeats -----------------------------------------------------------------------------
+
+
+def _searched(row: Row) -> Row:
+    """Return the row whose model tries a whole grid, and of which only the losses are wanted."""
+    assert row.make is not None
+    make, grids = row.make, dict(row.tuned)
+    return replace(row, make=lambda: make().set_params(**grids), tuned=(), judge=_grid_losses)
+
+
+def _grid_losses(_row: Row, fitted: Mapping[str, Any], _unit: Unit) -> dict[str, Any]:
+    """Return what each candidate of a grid lost on held-out rows, for each problem."""
+    return {"losses": {what: [choice.loss for choice in model.choices_] for what, model in fitted.items()}}
+
+
+def _tuned(kept: Kept, simulation: str, name: str, row: Row) -> dict[str, dict[str, float]]:
+    """Return, for each problem of a simulation, the settings of least mean held-out loss over the first repeats."""
+    mine = [
+        r for key, r in kept.found.items() if (key[0], key[2]) == (simulation, _grid(name)) and int(r["repeat"]) < TUNED
+    ]
+    candidates = list(product(*(grid for _, grid in row.tuned)))
+    found = {}
+    for what in mine[0]["losses"]:
+        means = np.mean([record["losses"][what] for record in mine], axis=0)
+        best = candidates[int(np.nanargmin(means))]
+        found[what] = dict(zip((setting for setting, _ in row.tuned), best, strict=True))
+    return found
+
+
+def _grid(name: str) -> str:
+    """Return under which name the search of a row's grid is kept."""
+    return f"{name} grid"

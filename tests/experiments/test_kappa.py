@@ -1,0 +1,81 @@
+"""Error and reward against κ."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from largesse.data import simulate
+from largesse.experiments import kappa, measures
+from largesse.experiments.kappa import Task
+from largesse.response import IRE
+
+TINY: dict[str, Any] = {"width": 4, "depth": 1, "epochs": 2, "batch": 64, "members": 1, "folds": 1, "start": None}
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measures, "TRAIN", 300)
+    monkeypatch.setattr(measures, "FRESH", 300)
+    monkeypatch.setitem(kappa.ROWS, "CCPOvIRE", lambda strength: IRE(kappa=strength, **TINY))
+
+
+def other(repeat: int) -> Task:
+    """A problem from outside: three customers whose truth is known."""
+    sim = simulate("averaged", n=300, seed=repeat)
+    return Task(sim.log, sim.features[:3], sim.truth[:3], sim.costs, (1.0, 2.0))
+
+
+def test_every_problem_is_learnt_at_every_strength(tmp_path: Path) -> None:
+    out = tmp_path / "kappa.jsonl"
+    problems = {"binary": kappa.PROBLEMS["averaged, binary"], "other": other}
+    settings: dict[str, Any] = {"kappas": (0.0, 30.0), "repeats": 2, "out": out}
+    found = kappa.kappa(problems, ("CCPOvIRE",), **settings)
+    assert len(found) == 2 * 2 * 2
+    by = {(r["problem"], r["repeat"], r["kappa"]): r for r in found}
+    assert "value 1" in by["other", 0, 30.0]
+    assert set(by["binary", 0, 0.0]) == {"problem", "repeat", "row", "kappa", "error"}
+    alone = IRE(kappa=30.0, seed=1, **TINY).fit(other(1).log)
+    assert by["other", 1, 30.0]["error"] == pytest.approx(kappa.judged(alone, other(1))["error"], rel=1e-3)
+    assert kappa.kappa(problems, ("CCPOvIRE",), **settings) == found
+    assert len(out.read_text().splitlines()) == 8
+    half = kappa.kappa(problems, ("CCPOvIRE",), **(settings | {"part": (1, 2)}))
+    assert {r["repeat"] for r in half} == {1}
+
+
+def records() -> list[dict[str, Any]]:
+    """Three repeats whose error falls with κ and whose value does not move."""
+    return [
+        {"problem": "averaged", "repeat": i, "row": row, "kappa": k, "error": 0.3 - 0.01 * k + 0.1 * i, "value 3": 0.6}
+        for row in ("CCPOvSIRE", "CCPOvIRE")
+        for i in range(3)
+        for k in (10.0, 0.0)
+    ]
+
+
+def test_a_series_is_what_a_figure_needs() -> None:
+    found = kappa.series(records())
+    assert [(one["panel"], one["label"]) for one in found] == [
+        ("averaged: error", "CCPOvSIRE"),
+        ("averaged: error", "CCPOvIRE"),
+        ("averaged: value 3", "CCPOvSIRE"),
+        ("averaged: value 3", "CCPOvIRE"),
+    ]
+    assert found[0]["x"] == [0.0, 10.0]
+    assert found[0]["mean"] == pytest.approx([0.4, 0.3])
+    assert found[0]["sd"] == pytest.approx([0.1, 0.1])
+    assert found[0]["n"] == [3, 3]
+
+
+def test_strengths_are_compared_with_none_on_the_same_repeats() -> None:
+    found = kappa.summary(records())
+    against = found["against"][0]
+    assert (against["panel"], against["kappa"], against["n"]) == ("averaged: error", 10.0, 3)
+    assert [against[word] for word in ("difference", "low", "high")] == pytest.approx([-0.1] * 3)
+    json.dumps(found, allow_nan=False)
+    text = kappa.table(records())
+    assert "| | κ = 0 | κ = 10 |" in text
+    assert "| averaged: error, CCPOvSIRE | 0.4000 ± 0.1000 | 0.3000 ± 0.1000 |" in text
+    assert np.isfinite(found["series"][0]["mean"]).all()
