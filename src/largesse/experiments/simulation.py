@@ -96,6 +96,7 @@ MODELS: dict[str, Callable[[], ResponseModel]] = {
 POLICIES: dict[str, Callable[[float], BanditNet]] = {
     "banditnet": lambda budget: BanditNet(budget=budget),
     "banditnet retrain": lambda budget: BanditNet(budget=budget, search="retrain"),
+    "banditnet spend-all": lambda budget: BanditNet(budget=budget, spend="all"),
 }
 SIMPLE = ("level means", "uniform", "oracle")
 
