@@ -113,6 +113,13 @@ def test_a_policy_that_avoids_rows_is_not_chosen_while_a_sound_one_is_there() ->
     assert best_of([one(0.9, 0.5), one(0.4, 1.5)]) == 0
 
 
+def test_all_translations_are_trained_by_one_program(programs: list[int]) -> None:
+    BanditNet(**(TINY | {"translations": np.linspace(0, 0.9, 7)})).fit(log())
+    assert programs == [7]
+    BanditNet(**(TINY | {"translations": None})).fit(log())
+    assert programs[1:] == [11, 11]  # 0, .1 … .9 and the mean reward, then as many around the best
+
+
 # ---------------------------------------------------------------------------------------------- the budget
 
 
