@@ -72,6 +72,7 @@ MODELS: dict[str, Callable[[], ResponseModel]] = {
     "ire unbiased": lambda: IRE(estimator="unbiased"),
     "ire variance": lambda: IRE(estimator="variance"),
     "stack": Stack,
+    "stack without bart": lambda: Stack(bart=False),
     "paper sire": lambda: SIRE(head="minmax", **PAPER),
     "paper sire κ=0": lambda: SIRE(head="minmax", kappa=0.0, **PAPER),
     "paper ire": lambda: IRE(**PAPER),

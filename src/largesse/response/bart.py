@@ -186,6 +186,15 @@ class BART(ResponseModel):
         self.draws_ = recall_draws(facts, arrays, p if self.logging_ is None else p + self.levels_)
 
 
+def at_hand() -> bool:
+    """Return whether a BART can be fitted here."""
+    try:
+        _stochtree()
+    except MissingPartError:
+        return False
+    return True
+
+
 def _stochtree() -> tuple[Any, Any]:
     try:
         with warnings.catch_warnings():
