@@ -1,6 +1,7 @@
 """Small logs that many tests share."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,3 +55,23 @@ def shop(tmp_path: Path) -> Path:
     pq.write_table(shop_table(200, seed=2, log=False), tmp_path / "customers.parquet")
     (tmp_path / "campaign.toml").write_text(SHOP_CAMPAIGN, encoding="utf-8")
     return tmp_path
+
+
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many models each training program was given, in the order they ran; nothing is really trained."""
+    import jax
+
+    from largesse.response import iterate as module
+
+    ran: list[int] = []
+
+    def untrained(parts: Any, _loop: Any, _data: Any, mine: Any, seeds: Any) -> tuple[Any, Any]:
+        many = len(seeds)
+        assert all(len(part) == many for part in jax.tree.leaves(mine))
+        ran.append(many)
+        kept = parts.kept(parts.start(np.random.default_rng(0)))
+        return jax.tree.map(lambda part: np.stack([part] * many), kept), np.zeros(many, np.float32)
+
+    monkeypatch.setattr(module, "iterate", untrained)
+    return ran

@@ -153,6 +153,14 @@ def test_the_grid_of_the_paper_is_one_job_and_the_least_loss_is_kept() -> None:
     np.testing.assert_allclose(model.predict(X), alone.predict(X), atol=1e-4)  # trained together as if alone
 
 
+@pytest.mark.parametrize(("way", "problems"), [("pairwise", 4), ("shared", 1)])
+def test_every_strength_and_every_problem_is_trained_by_one_program(
+    way: str, problems: int, programs: list[int]
+) -> None:
+    cfrnet(alpha="cv", way=way).fit(*arrays(K=5))
+    assert programs == [len(ALPHAS) * problems]
+
+
 @pytest.mark.slow
 def test_no_balance_is_tarnet_whatever_the_distance() -> None:
     X, level, response = arrays()

@@ -169,6 +169,14 @@ def test_the_grids_of_the_paper_are_one_job() -> None:
     assert chosen[0].name == f"α {model.alpha_:g}, β {model.beta_:g}"
 
 
+def test_every_strength_of_a_block_is_trained_by_one_program(programs: list[int]) -> None:
+    GANITE(alpha="cv", beta="cv", **TINY).fit(*arrays())
+    assert programs == [
+        len(STRENGTHS),
+        len(STRENGTHS) ** 2,
+    ]  # the second block learns from what the first has filled in
+
+
 def test_predictions_are_shares_and_repeat_to_the_bit() -> None:
     X, level, response = arrays()
     one, other = (GANITE(**TINY).fit(X, level, response).predict(X) for _ in range(2))

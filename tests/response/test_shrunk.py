@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as any_array
+from sklearn.base import clone
 
 from largesse.data import log_from_arrays, simulate
 from largesse.errors import InputError
 from largesse.evaluate import folds as cut
 from largesse.policy import Policy
 from largesse.records import Array, Levels
-from largesse.response import Boosting, Choose, Linear, Shrunk
+from largesse.response import Boosting, Choose, Linear, Shrunk, TLearner
 from largesse.response.kinds import model_from_state
 from largesse.response.ladder import Rows, fit_ladder
 from largesse.response.steps import Blend, blend, isotonic, linked, unlinked
@@ -181,6 +182,23 @@ def test_clusters_and_weights_count_in_the_choice() -> None:
 
     alone, together = chosen(), chosen(cluster=np.arange(1200) // 20)
     assert together > 2 * alone
+
+
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_weights_are_repeated_rows_for_a_model_to_which_they_are(seed: int) -> None:
+    X, level, response = data(600, own=1, seed=seed)
+    heavy = X[:, 1] > np.median(X[:, 1])
+    times, couple = np.where(heavy, 3, 1), np.where(heavy, np.cumsum(heavy), np.cumsum(~heavy))
+    again = np.repeat(np.arange(600), times)
+    weighted = log_from_arrays(X, level, response, cluster=couple, weight=times.astype(float))
+    repeated = log_from_arrays(X[again], level[again], response[again], cluster=couple[again])
+    model = Shrunk(model=TLearner(model=Linear(penalty=0.01)), folds=2)
+    one, other = (clone(model).fit(log) for log in (weighted, repeated))
+    for a, b in zip(one.choices_, other.choices_, strict=True):  # weights count in the choice as copies do
+        assert (a.name, a.chosen) == (b.name, b.chosen)
+        np.testing.assert_allclose([a.loss, a.difference, a.se], [b.loss, b.difference, b.se], atol=5e-3)
+    assert len(one.choices_) == 5
+    assert np.abs(one.predict(X) - other.predict(X)).mean() < 5e-3
 
 
 # ---------------------------------------------------------------------------------------------- odd logs and keeping

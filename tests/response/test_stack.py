@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -5,11 +6,13 @@ import pytest
 
 from largesse.allocate import allocate
 from largesse.data import log_from_arrays, simulate
-from largesse.errors import InputError
+from largesse.errors import InputError, MissingPartError
 from largesse.policy import Policy
 from largesse.records import Array, Levels
-from largesse.response import SIRE, Boosting, Linear, ResponseModel, Stack
+from largesse.response import BART, SIRE, Boosting, Linear, ResponseModel, Stack
+from largesse.response.folded import mean_scores
 from largesse.response.kinds import model_from_state
+from largesse.response.stack import BART_ROWS, SMALL
 
 
 def data(n: int, own: float, curved: float = 0.0, *, seed: int = 0, K: int = 4) -> tuple[Array, Array, Array]:
@@ -66,8 +69,58 @@ def test_a_member_that_shrinks_itself_is_taken_whole_or_not_at_all() -> None:
     assert [choice.name for choice in model.choices_] == ["common steps", "SIRE × 1"]
 
 
+def kinds(model: Stack, rows: int) -> list[str]:
+    return [type(member).__name__ for member in model._usual(rows)]
+
+
 def test_the_usual_members_are_found_without_asking() -> None:
-    assert [type(member).__name__ for member in Stack()._usual()] == ["Additive", "Boosting", "SIRE"]
+    assert kinds(Stack(bart=False), 500) == ["Additive", "Boosting", "SIRE"]
+    assert kinds(Stack(), BART_ROWS) == ["Additive", "Boosting", "SIRE", "BART"]
+    assert kinds(Stack(), BART_ROWS + 1) == ["Additive", "Boosting", "SIRE"]
+    assert kinds(Stack(bart=True), BART_ROWS + 1)[-1] == "BART"
+    assert Stack(seed=3)._usual(500)[-1].get_params()["seed"] == 3
+
+
+def test_without_stochtree_the_usual_members_are_the_others_unless_bart_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "stochtree", None)
+    assert kinds(Stack(), 500) == ["Additive", "Boosting", "SIRE"]
+    with pytest.raises(MissingPartError, match=r"pip install 'largesse\[bart\]'"):
+        Stack(models=[BART(**SMALL)]).fit(*data(100, own=0))
+
+
+def test_a_bart_gives_its_base_where_it_is_the_best_and_never_its_deviations() -> None:
+    models = [Linear(penalty=0.01), BART(**SMALL)]
+    straight = Stack(models=models).fit(*data(1000, own=0))
+    bent = Stack(models=models).fit(*data(2000, own=1, curved=1.5))
+    assert straight.weights_[0] > 0.7
+    assert straight.weights_[1] < 0.2
+    assert bent.weights_[1] > 0.7
+    for model in (straight, bent):
+        assert [choice.name for choice in model.choices_] == ["common steps"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_bart_that_saw_only_noise_has_no_say(seed: int) -> None:
+    X, level, response = data(800, own=0, seed=seed)
+    model = Stack(models=[Linear(penalty=0.01), BART(trees=50, draws=1, warm=30)]).fit(X, level, response)
+    assert model.weights_[1] == 0
+
+
+def test_members_without_a_say_are_not_asked_about_customers(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, level, response = data(1000, own=0)
+    model = Stack(models=small()).fit(X, level, response)
+    assert model.blend_.used == [0]
+    curves, ends = model.predict(X), model.mean_interval(X)
+    assert model.blend_.scores(scores_of(model, X)) == pytest.approx(np.log(curves) - np.log1p(-curves))
+    monkeypatch.delattr(Boosting, "_curves")
+    assert model.predict(X).tobytes() == curves.tobytes()
+    assert np.array_equal(model.mean_interval(X), ends)
+
+
+def scores_of(model: Stack, X: Array) -> Array:
+    return np.array([mean_scores(member, model.encode(X), True) for member in model.members_])
 
 
 def test_the_mean_curve_lies_between_its_ends() -> None:
@@ -157,6 +210,21 @@ def test_clusters_and_weights_are_respected() -> None:
 def test_stacking_no_models_is_refused() -> None:
     with pytest.raises(InputError, match="no models to stack"):
         Stack(models=[]).fit(*data(100, own=0))
+    with pytest.raises(InputError, match=r"bart=.always.\n.*True, False, or .auto."):
+        Stack(bart="always").fit(*data(100, own=0))
+
+
+def test_a_kept_bart_needs_stochtree_only_to_be_fitted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, level, response = data(400, own=1)
+    model = Stack(models=[BART(**SMALL)], bart=False, folds=2).fit(X, level, response)
+    Policy(model, Levels(costs=[0, 1, 2, 3]), 0.1).save(tmp_path / "policy")
+    again = Policy.load(tmp_path / "policy").model.fit(X, level, response)
+    assert again.predict(X).tobytes() == model.predict(X).tobytes()
+    monkeypatch.setitem(sys.modules, "stochtree", None)
+    kept = Policy.load(tmp_path / "policy").model
+    assert kept.predict(X).tobytes() == model.predict(X).tobytes()
+    with pytest.raises(MissingPartError, match="stochtree is not installed"):
+        kept.fit(X, level, response)
 
 
 def test_a_kept_stack_is_the_same_and_can_be_fitted_again(tmp_path: Path) -> None:

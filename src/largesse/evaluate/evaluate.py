@@ -137,14 +137,23 @@ def _scored(
     log: Log, policy: Any, budget: float | None, folds: int, seed: int, tell: Tell | None
 ) -> tuple[Scores, Array, dict[str, Any]]:
     """Return the scores to judge a policy by, the policy on the log's rows, and what else there is to say of it."""
+    also: tuple[Finding, ...] = ()
     if hasattr(policy, "chances") and not hasattr(policy, "model"):  # it has no response model, such as BanditNet
+        also = _seen(policy, log, "Judge it by a log that it did not learn from.")
         policy = policy.chances(log)
     if hasattr(policy, "decide"):
         return _of_policy(log, policy, folds, seed, tell)
     if hasattr(policy, "predict"):
         return _of_model(log, policy, budget, folds, seed, tell)
     chances = _checked_policy(policy, log)
-    return crossfit(log, None, folds=folds, seed=seed, tell=tell), chances, {}
+    return crossfit(log, None, folds=folds, seed=seed, tell=tell), chances, {"also": also}
+
+
+def _seen(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:
+    """Warn of what learnt from this log being judged by it."""
+    if getattr(learnt, "fingerprint_", None) != log.fingerprint:
+        return ()
+    return (Finding("careful", f"This policy was learnt on this very log, so its value here is too good. {instead}"),)
 
 
 def _of_policy(log: Log, policy: Any, folds: int, seed: int, tell: Tell | None) -> tuple[Scores, Array, dict[str, Any]]:
@@ -160,14 +169,7 @@ def _of_policy(log: Log, policy: Any, folds: int, seed: int, tell: Tell | None) 
         done = policy.decide(customers)
         own = curves[np.arange(len(log)), done]
     promise = float(np.average(own, weights=log.weight))
-    seen = getattr(policy.model, "fingerprint_", None) == log.fingerprint
-    also: tuple[Finding, ...] = ()
-    if seen:
-        text = (
-            "This policy was learnt on this very log, so its value here is too good. "
-            "evaluate(log, model, budget=…) judges each row by models that never saw it."
-        )
-        also = (Finding("careful", text),)
+    also = _seen(policy.model, log, "evaluate(log, model, budget=…) judges each row by models that never saw it.")
     scores = crossfit(log, policy.model, folds=folds, seed=seed, tell=tell)
     return scores, done, {"promise": promise, "also": also}
 

@@ -63,6 +63,7 @@ MODELS: dict[str, Callable[[], ResponseModel]] = {
     "ire unbiased": lambda: IRE(estimator="unbiased"),
     "ire variance": lambda: IRE(estimator="variance"),
     "stack": Stack,
+    "stack without bart": lambda: Stack(bart=False),
     "paper sire": lambda: SIRE(head="minmax", **PAPER),
     "paper sire κ=0": lambda: SIRE(head="minmax", kappa=0.0, **PAPER),
     "paper ire": lambda: IRE(**PAPER),
@@ -87,6 +88,7 @@ MODELS: dict[str, Callable[[], ResponseModel]] = {
 POLICIES: dict[str, Callable[[float], BanditNet]] = {
     "banditnet": lambda budget: BanditNet(budget=budget),
     "banditnet retrain": lambda budget: BanditNet(budget=budget, search="retrain"),
+    "banditnet spend-all": lambda budget: BanditNet(budget=budget, spend="all"),
 }
 SIMPLE = ("level means", "uniform", "oracle")
 

@@ -50,6 +50,10 @@ class BART(ResponseModel):
     draws_
         The trees.
 
+    Rows that weigh more are repeated, and those that weigh less left out in turn: n rows remain, each as often as its
+    weight says. stochtree's own weights are not used: in version 0.4.5 they are turned around, so that a heavy row counts
+    for less.
+
     Needs the extra ``largesse[bart]``; to predict, a fitted or loaded model does not.
     """
 
@@ -182,6 +186,15 @@ class BART(ResponseModel):
         self.draws_ = recall_draws(facts, arrays, p if self.logging_ is None else p + self.levels_)
 
 
+def at_hand() -> bool:
+    """Return whether a BART can be fitted here."""
+    try:
+        _stochtree()
+    except MissingPartError:
+        return False
+    return True
+
+
 def _stochtree() -> tuple[Any, Any]:
     try:
         with warnings.catch_warnings():
@@ -196,8 +209,7 @@ def _stochtree() -> tuple[Any, Any]:
 def _as_often(weight: Array, seed: int) -> Array:
     """Return n rows in which each is found as often as its weight says, up to one: evenly spaced along the weights.
 
-    The sampler's own weights are not used: in version 0.4.5 a heavy row counts less, against what is written, and of a
-    probit's latent noise a weight would be no count of rows anyway.
+    The sampler's own weights, turned around in version 0.4.5, would be no count of rows for a probit's latent noise anyway.
     """
     n = len(weight)
     ends = np.cumsum(weight) / weight.sum()

@@ -12,16 +12,19 @@ from largesse.evaluate import folds as cut
 from largesse.evaluate.scores import fresh
 from largesse.records import Array, Log
 from largesse.response.additive import Additive
+from largesse.response.bart import BART, at_hand
 from largesse.response.base import ResponseModel
 from largesse.response.boosting import Boosting
 from largesse.response.folded import fit_folds, held_out_scores, mean_scores
 from largesse.response.interval import jackknife_factor, mean_bounds
 from largesse.response.kinds import keep_models, recall_models
 from largesse.response.shrunk import keep_blend, recall_blend
-from largesse.response.steps import blend, linked, unlinked
+from largesse.response.steps import blend, unlinked
 
 ROWS = 50_000  # show the mean curve
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of one member's deviations
+BART_ROWS = 20_000  # in a log with more, trees that are grown by boosting see as much and cost less
+SMALL: dict[str, Any] = {"trees": 50, "draws": 20, "warm": 0, "burn": 50}  # of a BART that is one member of several
 
 
 @final
@@ -34,10 +37,17 @@ class Stack(ResponseModel):
     added: the smallest that is worse than the best by no more than one standard error of the rows' paired losses. New
     customers get the mean of the fold models.
 
+    Of a BART only the base is used: its deviations are draws of noise often enough to be chosen for nothing. With the
+    usual members a small one is fitted, of few trees and draws, for about a tenth more time; it asks for the extra
+    ``largesse[bart]`` to fit, but not to predict or load.
+
     Parameters
     ----------
     models
-        Members, the simplest first; None is ``[Additive(), Boosting(), SIRE()]``.
+        Members, the simplest first; None is ``[Additive(), Boosting(), SIRE()]`` and, perhaps, a small BART.
+    bart
+        Whether it is among them: True, False or "auto", where stochtree is installed and the log has no more than
+        20,000 rows. Without effect where `models` are given.
     folds, seed
         How the log is cut.
 
@@ -59,32 +69,55 @@ class Stack(ResponseModel):
     'common steps'
     """
 
-    def __init__(self, *, models: Sequence[ResponseModel] | None = None, folds: int = 5, seed: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        models: Sequence[ResponseModel] | None = None,
+        bart: bool | str = "auto",
+        folds: int = 5,
+        seed: int = 0,
+    ) -> None:
         self.models = models
+        self.bart = bart
         self.folds = folds
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        models = list(self.models) if self.models is not None else self._usual()
-        if not models:
-            refuse("Stack", [Problem("there are no models to stack", "give at least one, the simplest first")])
+        refuse("Stack", self._problems())
+        models = list(self.models) if self.models is not None else self._usual(len(log))
         fold = cut(log, self.folds, self.seed)
         self.members_ = [fit_folds(model, X, log, fold, self) for model in models]
         held = np.array([held_out_scores(member, X, fold, self.binary_) for member in self.members_])
         together = np.array([mean_scores(member, X, self.binary_).mean(axis=1) for member in self.members_])
         names = [type(model).__name__ for model in models]
-        # A member that has shrunk its own increments is taken at its word, or not at all.
-        shares = [(1.0,) if model.shrinks else SHARES for model in models]
+        shares = [_shares(model) for model in models]
         self.blend_, self.choices_ = blend(held, together, names, log, fold, shares, self.seed)
         self.weights_ = self.blend_.weights
 
-    def _usual(self) -> list[ResponseModel]:
+    def _problems(self) -> list[Problem]:
+        wrong = []
+        if self.models is not None and not list(self.models):
+            wrong.append(Problem("there are no models to stack", "give at least one, the simplest first"))
+        if self.bart not in (True, False, "auto"):
+            wrong.append(Problem(f"bart={self.bart!r}", "True, False, or 'auto': where it can be had and rows are few"))
+        return wrong
+
+    def _usual(self, rows: int) -> list[ResponseModel]:
+        """Return the members for a log of so many rows."""
         from largesse.response.sire import SIRE
 
-        return [Additive(seed=self.seed), Boosting(seed=self.seed), SIRE(seed=self.seed)]
+        usual: list[ResponseModel] = [Additive(seed=self.seed), Boosting(seed=self.seed), SIRE(seed=self.seed)]
+        wanted = rows <= BART_ROWS and at_hand() if self.bart == "auto" else self.bart
+        return [*usual, BART(seed=self.seed, **SMALL)] if wanted else usual
 
     def _curves(self, X: Array) -> Array:
-        scores = np.array([mean_scores(member, X, self.binary_) for member in self.members_])
+        return self._blended(X, self.members_)
+
+    def _blended(self, X: Array, members: Sequence[Sequence[ResponseModel]]) -> Array:
+        """Return curves (n, K) from the members' scores of encoded features; who has no say in them is not asked."""
+        scores = np.zeros((len(members), len(X), self.levels_))
+        for m in self.blend_.used:
+            scores[m] = mean_scores(members[m], X, self.binary_)
         return unlinked(self.blend_.scores(scores), self.binary_)
 
     def mean_interval(self, customers: Any, level: float = 0.9) -> tuple[Array, Array] | None:
@@ -93,10 +126,8 @@ class Stack(ResponseModel):
         if not len(X) or len(self.members_[0]) < 2:
             return None
         X = X[:: -(-len(X) // ROWS)]
-        means = []
-        for fold in zip(*self.members_, strict=True):
-            scores = np.array([linked(model._curves(X), self.binary_) for model in fold])
-            means.append(unlinked(self.blend_.scores(scores), self.binary_).mean(axis=0))
+        folds = zip(*self.members_, strict=True)
+        means = [self._blended(X, [[model] for model in fold]).mean(axis=0) for fold in folds]
         return mean_bounds(np.array(means), jackknife_factor(len(means)), level)
 
     def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -113,3 +144,11 @@ class Stack(ResponseModel):
         self.blend_, self.choices_ = recall_blend(facts, arrays, M, self.levels_)
         self.weights_ = self.blend_.weights
         self.models = [fresh(member[0]) for member in self.members_]
+
+
+def _shares(model: ResponseModel) -> tuple[float, ...]:
+    """Return the shares of a member's deviations that are tried."""
+    if isinstance(model, BART):
+        return ()
+    # A member that has shrunk its own increments is taken at its word, or not at all.
+    return (1.0,) if model.shrinks else SHARES

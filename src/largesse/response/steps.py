@@ -76,6 +76,11 @@ class Blend:
     share: float  # what they are multiplied by; 0 leaves the ladder alone
     centre: Array  # (K,) the leader's own mean ladder: its deviations are deviations from it
 
+    @property
+    def used(self) -> list[int]:
+        """The members whose scores count: of the others, zeros will do."""
+        return [m for m, weight in enumerate(self.weights) if weight > 0 or (m == self.leader and self.share > 0)]
+
     def scores(self, members: Array) -> Array:
         """Return scores (n, K) from the members' scores (M, n, K)."""
         bases = members.mean(axis=2)

@@ -16,7 +16,8 @@ from sklearn.base import clone
 
 import largesse as lg
 from largesse.allocate import allocate
-from largesse.banditnet import BanditNet, Translation, _best, _parts, _price, _scores, _softmax, _Trial
+from largesse.banditnet import BanditNet
+from largesse.banditnet.algorithm import Translation, Trial, _parts, best_of, find_price, net_scores, softmax
 from largesse.data import log_from_arrays, read_log
 from largesse.errors import BudgetError, InputError, NotFittedError, PolicyFileError
 from largesse.records import Array, Levels, Log
@@ -39,7 +40,7 @@ def drawn(n: int, seed: int) -> tuple[Array, Array, Array, Array, Array]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     truth = X @ THETA + np.array([0, 0.2, 0.3])
-    rho = _softmax(0.5 * X[:, :3])
+    rho = softmax(0.5 * X[:, :3])
     level = (rng.random(n)[:, None] >= np.cumsum(rho, axis=1)[:, :-1]).sum(axis=1)
     return X, truth, rho, level, truth[np.arange(n), level] + 0.3 * rng.normal(size=n)
 
@@ -51,8 +52,8 @@ def log(n: int = 300, seed: int = 0) -> Log:
 
 
 @functools.cache
-def fitted(search: str = "posthoc", budget: float = 0.8) -> BanditNet:
-    return BanditNet(budget=budget, search=search, **TINY).fit(log())
+def fitted(search: str = "posthoc", budget: float = 0.8, spend: str = "up to") -> BanditNet:
+    return BanditNet(budget=budget, search=search, spend=spend, **TINY).fit(log())
 
 
 # ---------------------------------------------------------------------------------------------- what is maximised
@@ -67,7 +68,7 @@ def test_the_objective_is_that_of_algorithm_one() -> None:
     inverse, costs, weight = rng.uniform(1, 5, 6), np.tile(COSTS, (6, 1)), rng.uniform(0.5, 2, 6)
     hidden = X @ params["w0"] + params["b0"]
     hidden = np.where(hidden > 0, hidden, np.expm1(hidden))
-    chances = _softmax(hidden @ params["head_w"] + params["head_b"])
+    chances = softmax(hidden @ params["head_w"] + params["head_b"])
     each = (reward - 0.3) * chances[np.arange(6), level] * inverse - 0.2 * (chances @ COSTS)
     data = tuple(jnp.asarray(part) for part in (X, level, reward, inverse, costs))
     rows = jnp.arange(6)
@@ -84,16 +85,16 @@ def test_a_larger_translation_of_rewards_makes_the_normaliser_smaller() -> None:
     assert not tried[2].sound  # it avoids the rows of the log
 
 
-def trial_of(**other: Any) -> _Trial:
+def trial_of(**other: Any) -> Trial:
     """The log, made ready for a net that is not fitted yet."""
     net = BanditNet(**(TINY | other))
     net.levels_ = 3
-    return _Trial(net, fitted().encode(log()), log(), np.broadcast_to(COSTS, (300, 3)))
+    return Trial(net, fitted().encode(log()), log(), np.broadcast_to(COSTS, (300, 3)))
 
 
 def test_snips_and_the_normaliser_are_what_they_are_called() -> None:
     trial, given_log = trial_of(), log()
-    chances = _softmax(np.random.default_rng(0).normal(size=(300, 3)))
+    chances = softmax(np.random.default_rng(0).normal(size=(300, 3)))
     found = trial._judged(0.1, 0.2, chances)
     ratio = chances[np.arange(300), given_log.level] / given_log.propensity
     held = trial.held
@@ -108,8 +109,15 @@ def test_a_policy_that_avoids_rows_is_not_chosen_while_a_sound_one_is_there() ->
     def one(snips: float, normaliser: float) -> Translation:
         return Translation(0.0, 0.0, 0.0, normaliser, (0.9, 1.1), snips)
 
-    assert _best([one(0.9, 0.5), one(0.4, 1.0), one(0.6, 0.95)]) == 2
-    assert _best([one(0.9, 0.5), one(0.4, 1.5)]) == 0
+    assert best_of([one(0.9, 0.5), one(0.4, 1.0), one(0.6, 0.95)]) == 2
+    assert best_of([one(0.9, 0.5), one(0.4, 1.5)]) == 0
+
+
+def test_all_translations_are_trained_by_one_program(programs: list[int]) -> None:
+    BanditNet(**(TINY | {"translations": np.linspace(0, 0.9, 7)})).fit(log())
+    assert programs == [7]
+    BanditNet(**(TINY | {"translations": None})).fit(log())
+    assert programs[1:] == [11, 11]  # 0, .1 … .9 and the mean reward, then as many around the best
 
 
 # ---------------------------------------------------------------------------------------------- the budget
@@ -122,16 +130,59 @@ def test_the_price_is_the_smallest_within_the_budget(seed: int, budget: float, s
     scores, costs = spread * rng.normal(size=(30, 3)), np.tile(COSTS, (30, 1))
 
     def spend(price: float) -> float:
-        return float((_softmax(scores - price * costs) * costs).sum(axis=1).mean())
+        return float((softmax(scores - price * costs) * costs).sum(axis=1).mean())
 
-    price = _price(scores, costs, budget)
+    price = find_price(scores, costs, budget)
     assert spend(price) <= budget
     assert price == 0 or spend(price * 0.999 - 1e-9) > budget - 1e-9
 
 
+@given(seed=st.integers(0, 999), budget=st.floats(0.01, 2.5), spread=st.floats(0.01, 30))
+@settings(max_examples=40, deadline=None)
+def test_with_a_price_of_any_sign_all_is_spent_that_can_be(seed: int, budget: float, spread: float) -> None:
+    rng = np.random.default_rng(seed)
+    scores, costs = spread * rng.normal(size=(30, 3)), np.tile(COSTS, (30, 1))
+    spent = (softmax(scores - find_price(scores, costs, budget, None, "all") * costs) @ COSTS).mean()
+    assert spent <= budget + 1e-12
+    assert spent == pytest.approx(min(budget, 2.0), rel=1e-3)
+
+
+def test_where_no_level_costs_anything_there_is_nothing_to_price() -> None:
+    assert find_price(np.zeros((5, 3)), np.zeros((5, 3)), 1.0, None, "all") == 0
+
+
+@pytest.mark.parametrize("budget", [0.3, 0.8, 1.5, 1.9])
+def test_all_of_the_budget_is_spent_when_asked(budget: float) -> None:
+    net = fitted(spend="all")
+    X, *_ = drawn(500, seed=7)
+    for who in (X, X[X[:, 0] > 0]):
+        assert (net.chances(who, budget) @ COSTS).mean() == pytest.approx(budget, rel=0.01)
+        spent = COSTS[net.decide(who, budget)].sum()
+        assert budget * len(who) - 1 - 1e-9 <= spent <= budget * len(who) + 1e-9  # a step of one customer may be left
+    assert (fitted().chances(X, 1.9) @ COSTS).mean() < 1.5  # η ≥ 0 leaves much of it
+
+
+def test_a_budget_beyond_the_dearest_level_gives_it_to_all_who_must_spend() -> None:
+    X, *_ = drawn(500, seed=7)
+    net = fitted(spend="all")
+    assert (net.decide(X, 5.0) == 2).all()
+    assert (net.chances(X, 5.0) @ COSTS).mean() == pytest.approx(2.0, rel=1e-3)
+
+
+def test_spending_all_is_kept(tmp_path: Path) -> None:
+    net = fitted(spend="all", budget=1.5)
+    net.save(tmp_path / "net")
+    kept = BanditNet.load(tmp_path / "net")
+    X, *_ = drawn(100, seed=7)
+    assert kept.spend == "all"
+    assert np.array_equal(kept.decide(X), net.decide(X))
+    assert (net.predict(log()) @ COSTS).mean() == pytest.approx(1.5, rel=0.01)  # at the price learnt on the log
+
+
+@pytest.mark.parametrize("spend", ["up to", "all"])
 @pytest.mark.parametrize("search", ["posthoc", pytest.param("retrain", marks=pytest.mark.slow)])
-def test_the_budget_holds_on_the_customers_it_is_applied_to(search: str) -> None:
-    net = fitted(search)
+def test_the_budget_holds_on_the_customers_it_is_applied_to(search: str, spend: str) -> None:
+    net = fitted(search, spend=spend)
     X, *_ = drawn(500, seed=7)
     for who in (X, X[X[:, 0] > 0], X[:3]):
         for budget in (0.0, 0.3, 0.8, 2.0):
@@ -146,13 +197,13 @@ def test_training_anew_finds_the_smallest_price_within_the_budget() -> None:
     trial = trial_of(budget=0.8, search="retrain")
     shifts = np.array([0.2, 0.5])
     prices, params = trial._retrained(shifts)
-    scores = [_scores(net_shape(), {k: v[j : j + 1] for k, v in params.items()}, trial.X)[0] for j in (0, 1)]
-    spends = [trial._spend(_softmax(score)) for score in scores]
+    scores = [net_scores(net_shape(), {k: v[j : j + 1] for k, v in params.items()}, trial.X)[0] for j in (0, 1)]
+    spends = [trial._spend(softmax(score)) for score in scores]
     assert max(spends) <= 0.8
     assert min(spends) > 0.6  # it goes to the edge
     cheaper = trial._trained(shifts, prices * 0.8)
-    again = _scores(net_shape(), cheaper, trial.X)
-    assert any(trial._spend(_softmax(score)) > 0.8 for score in again)
+    again = net_scores(net_shape(), cheaper, trial.X)
+    assert any(trial._spend(softmax(score)) > 0.8 for score in again)
 
 
 def net_shape() -> Shape:
@@ -219,6 +270,13 @@ def test_its_evaluation_is_that_of_its_probabilities() -> None:
     assert direct.spend <= 0.8 + 1e-6
 
 
+def test_judged_by_the_log_it_learnt_from_it_is_warned_of_first() -> None:
+    seen, unseen = lg.evaluate(log(), fitted()), lg.evaluate(log(seed=5), fitted())
+    assert seen.warnings[0].severity == "careful"
+    assert "learnt on this very log" in seen.warnings[0].text
+    assert not any("learnt on this very log" in finding.text for finding in unseen.warnings)
+
+
 # ---------------------------------------------------------------------------------------------- the contract
 
 
@@ -282,9 +340,10 @@ def test_categories_never_seen_and_costs_of_each_customer() -> None:
 
 
 def test_wrong_settings_are_named_together() -> None:
-    bad = BanditNet(search="posthok", clip=0.5, steps=0, hold_out=0, translations=[])
-    with pytest.raises(InputError, match="5 things are wrong") as refused:
+    bad = BanditNet(search="posthok", spend="al", clip=0.5, steps=0, hold_out=0, translations=[])
+    with pytest.raises(InputError, match="6 things are wrong") as refused:
         bad.fit(log())
+    assert "did you mean 'all'?" in str(refused.value)
     assert "did you mean 'posthoc'?" in str(refused.value)
     paid = log_from_arrays(*(drawn(300, 0)[j] for j in (0, 3, 4)), levels=Levels(costs=COSTS, on_redemption=True))
     with pytest.raises(InputError, match="paid on redemption"):
