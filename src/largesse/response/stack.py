@@ -19,6 +19,7 @@ from largesse.response.interval import jackknife_factor, mean_bounds
 from largesse.response.kinds import keep_models, recall_models
 from largesse.response.shrunk import keep_blend, recall_blend
 from largesse.response.steps import blend, linked, unlinked
+from largesse.response.thresholds import Thresholds
 
 ROWS = 50_000  # show the mean curve
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of one member's deviations
@@ -37,7 +38,8 @@ class Stack(ResponseModel):
     Parameters
     ----------
     models
-        Members, the simplest first; None is ``[Additive(), Boosting(), SIRE()]``.
+        Members, the simplest first; None is ``[Additive(), Thresholds(), Boosting(), SIRE()]``, without thresholds for
+        amounts.
     folds, seed
         How the log is cut.
 
@@ -65,7 +67,7 @@ class Stack(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        models = list(self.models) if self.models is not None else self._usual()
+        models = list(self.models) if self.models is not None else self._usual(log.binary)
         if not models:
             refuse("Stack", [Problem("there are no models to stack", "give at least one, the simplest first")])
         fold = cut(log, self.folds, self.seed)
@@ -78,10 +80,11 @@ class Stack(ResponseModel):
         self.blend_, self.choices_ = blend(held, together, names, log, fold, shares, self.seed)
         self.weights_ = self.blend_.weights
 
-    def _usual(self) -> list[ResponseModel]:
+    def _usual(self, binary: bool) -> list[ResponseModel]:
         from largesse.response.sire import SIRE
 
-        return [Additive(seed=self.seed), Boosting(seed=self.seed), SIRE(seed=self.seed)]
+        thresholds = [Thresholds(seed=self.seed)] if binary else []
+        return [Additive(seed=self.seed), *thresholds, Boosting(seed=self.seed), SIRE(seed=self.seed)]
 
     def _curves(self, X: Array) -> Array:
         scores = np.array([mean_scores(member, X, self.binary_) for member in self.members_])
