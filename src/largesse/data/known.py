@@ -47,10 +47,14 @@ class Known:
         The plan (n,) should cost no more than the budget: what it spends beyond is not held against it here.
         It is NaN where nobody can do better than uniform, as with a budget of 0.
         """
+        return self.skill_of(self.value(levels), budget)
+
+    def skill_of(self, value: float, budget: float) -> float:
+        """Return the skill of a plan whose mean true response is known."""
         uniform = self.uniform_value(budget)
         room = self.oracle_value(budget) - uniform
         # Both are means of n terms near one; a room below their rounding error is no room.
-        return (self.value(levels) - uniform) / room if room > 1e-12 else float("nan")
+        return (value - uniform) / room if room > 1e-12 else float("nan")
 
     def _checked(self, budget: float) -> float:
         least = float(self.costs[0])

@@ -199,13 +199,17 @@ def _curves(model: str, log: Log, fresh: Simulation) -> tuple[Array, dict[str, A
     if model == "oracle":
         return fresh.truth, {}
     if model in SIMPLE:
-        K = len(log.levels)
-        means = np.bincount(log.level, log.response, K) / np.maximum(np.bincount(log.level, minlength=K), 1)
-        return np.tile(means, (len(fresh.level), 1)), {}
+        return np.tile(level_means(log), (len(fresh.level), 1)), {}
     fitted = MODELS[model]().fit(log)
     words = ("kappa", "penalty", "alpha", "beta")
     chosen = {word: getattr(fitted, f"{word}_") for word in words if hasattr(fitted, f"{word}_")}
     return fitted.predict(fresh.features), {word: str(value) for word, value in chosen.items()}
+
+
+def level_means(log: Log) -> Array:
+    """Return the mean response (K,) of the rows at each level."""
+    K = len(log.levels)
+    return np.bincount(log.level, log.response, K) / np.maximum(np.bincount(log.level, minlength=K), 1)
 
 
 def table(records: Sequence[dict[str, Any]]) -> str:

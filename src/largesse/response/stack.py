@@ -22,6 +22,7 @@ from largesse.response.steps import blend, linked, unlinked
 from largesse.response.thresholds import Thresholds
 
 ROWS = 50_000  # show the mean curve
+WIDE = 100  # features: more than these are many
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of one member's deviations
 
 
@@ -38,8 +39,8 @@ class Stack(ResponseModel):
     Parameters
     ----------
     models
-        Members, the simplest first; None is ``[Additive(), Thresholds(), Boosting(), SIRE()]``, without thresholds for
-        amounts.
+        Members, the simplest first; None is ``[Additive(), Boosting(), SIRE()]``, with ``Thresholds()`` after the first
+        for 0/1 responses and more than a hundred features, as embeddings have them.
     folds, seed
         How the log is cut.
 
@@ -67,7 +68,7 @@ class Stack(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        models = list(self.models) if self.models is not None else self._usual(log.binary)
+        models = list(self.models) if self.models is not None else self._usual(X, log)
         if not models:
             refuse("Stack", [Problem("there are no models to stack", "give at least one, the simplest first")])
         fold = cut(log, self.folds, self.seed)
@@ -80,10 +81,11 @@ class Stack(ResponseModel):
         self.blend_, self.choices_ = blend(held, together, names, log, fold, shares, self.seed)
         self.weights_ = self.blend_.weights
 
-    def _usual(self, binary: bool) -> list[ResponseModel]:
+    def _usual(self, X: Array, log: Log) -> list[ResponseModel]:
         from largesse.response.sire import SIRE
 
-        thresholds = [Thresholds(seed=self.seed)] if binary else []
+        # With few features the others say as much, and one more to choose from is one more to be wrong about.
+        thresholds = [Thresholds(seed=self.seed)] if log.binary and X.shape[1] > WIDE else []
         return [Additive(seed=self.seed), *thresholds, Boosting(seed=self.seed), SIRE(seed=self.seed)]
 
     def _curves(self, X: Array) -> Array:

@@ -78,6 +78,8 @@ class Thresholds(ResponseModel):
     True
     """
 
+    shrinks = True  # the ridge holds own increments as much as all else
+
     def __init__(self, *, penalty: float | None = None, seed: int = 0) -> None:
         self.penalty = penalty
         self.seed = seed
