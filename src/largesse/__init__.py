@@ -32,6 +32,7 @@ from largesse.response import Linear as Linear
 from largesse.response import Pava as Pava
 from largesse.response import Shrunk as Shrunk
 from largesse.response import Stack as Stack
+from largesse.response import Thresholds as Thresholds
 from largesse.response import TLearner as TLearner
 
 __version__ = "0.1.0"

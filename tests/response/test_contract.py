@@ -29,6 +29,7 @@ from largesse.response import (
     ResponseModel,
     Shrunk,
     Stack,
+    Thresholds,
     TLearner,
 )
 
@@ -40,6 +41,7 @@ def slow(model: ResponseModel) -> Any:
 MODELS: list[Any] = [
     Linear(penalty=0.01),
     Additive(),
+    Thresholds(),
     Boosting(rounds=20),
     Choose(models=[Linear(penalty=0.01), Boosting(rounds=10)], folds=2),
     Shrunk(model=Boosting(rounds=10), folds=2),

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.errors import BudgetError, InputError, Problem, nearest, refuse
+from largesse.data.known import Known
+from largesse.errors import Problem, nearest, refuse
 from largesse.records import Array, Levels
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ _WORLD, _MOMENTS, _LOG, _FRESH = range(4)
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation:
+class Simulation(Known):
     """Customers of a simulated world with their log, and the truth behind it; made by `simulate`."""
 
     name: str
@@ -64,9 +65,6 @@ class Simulation:
     noise: str  # how responses are made from f: the argument `response` of `simulate`
     mix: float
     world: World
-
-    def __len__(self) -> int:
-        return len(self.level)
 
     def __repr__(self) -> str:
         return f"Simulation({self.name!r}, {len(self):,} customers)"
@@ -83,38 +81,6 @@ class Simulation:
 
         levels = Levels(costs=self.costs)
         return log_from_arrays(self.features, self.level, self.response, levels=levels, propensity=self.propensity)
-
-    def value(self, levels: Array) -> float:
-        """Return the mean true response of a plan: levels (n,) in 0..K−1."""
-        plan = np.asarray(levels)
-        if plan.shape != (len(self),) or not np.isin(plan, _LEVELS).all():
-            got = f"got an array of shape {plan.shape} and type {plan.dtype}"
-            raise InputError("plan", [Problem(f"not one level 0..4 per customer: {got}", f"give {len(self):,} levels")])
-        return float(self.truth[np.arange(len(self)), plan.astype(np.int64)].mean())
-
-    def oracle_value(self, budget: float) -> float:
-        """Return the best mean true response at an average cost; one customer may be split between two levels."""
-        steps = -np.sort(-np.diff(_hull(self.truth), axis=1), axis=None)
-        # Costs rise by one per level and a hull's steps only fall, so buying the best steps first is the best plan.
-        worth = np.concatenate([[0.0], np.cumsum(steps)])
-        bought = np.interp(len(self) * _checked_budget(budget), np.arange(len(worth)), worth)
-        return float(self.truth[:, 0].mean() + bought / len(self))
-
-    def uniform_value(self, budget: float) -> float:
-        """Return the best mean true response of one mixture of levels given to everybody, at an average cost."""
-        means = _hull(self.truth.mean(axis=0, keepdims=True))[0]
-        return float(np.interp(_checked_budget(budget), self.costs, means))
-
-    def skill(self, levels: Array, budget: float) -> float:
-        """Return (V − V_uniform) / (V_oracle − V_uniform): 0 is no better than treating all alike, 1 is the best.
-
-        The plan (n,) should cost no more than the budget: what it spends beyond is not held against it here.
-        It is NaN where nobody can do better than uniform, as with a budget of 0.
-        """
-        uniform = self.uniform_value(budget)
-        room = self.oracle_value(budget) - uniform
-        # Both are means of n terms near one; a room below their rounding error is no room.
-        return (self.value(levels) - uniform) / room if room > 1e-12 else float("nan")
 
 
 def simulate(name: str, n: int = 2500, seed: int = 0, *, response: str = "bernoulli", mix: float = 0.0) -> Simulation:
@@ -162,12 +128,6 @@ def _check_sizes(n: int, seed: int, mix: float) -> None:
     if not 0 <= mix <= 1:
         problems.append(Problem(f"mix = {mix:g}", "mix is a share of the log between 0 and 1"))
     refuse("simulation", problems)
-
-
-def _checked_budget(budget: float) -> float:
-    if not budget >= 0:
-        raise BudgetError("budget", [Problem(f"{budget:g} per customer", "the cheapest level costs 0: give 0 or more")])
-    return float(budget)
 
 
 # ------------------------------------------------------------------------------------------------ the world
@@ -326,20 +286,3 @@ def _responses(expected: Array, noise: str, rng: np.random.Generator) -> Array:
 
 def _logistic(z: Array) -> Array:
     return 0.5 * (1 + np.tanh(z / 2))  # in this form nothing overflows, however far out a row of `literal` lies
-
-
-def _hull(curves: Array) -> Array:
-    """Return the smallest concave curves (m, K) above the given ones, levels one cost apart.
-
-    >>> _hull(np.array([[0.0, 0.0, 1.0, 1.0, 1.25]]))
-    array([[0.   , 0.5  , 1.   , 1.125, 1.25 ]])
-    """
-    above = curves.copy()
-    size = curves.shape[1]
-    for left in range(size):
-        for right in range(left + 2, size):
-            inside = np.arange(left + 1, right)
-            share = (inside - left) / (right - left)
-            chords = curves[:, [left]] * (1 - share) + curves[:, [right]] * share
-            above[:, inside] = np.maximum(above[:, inside], chords)
-    return above

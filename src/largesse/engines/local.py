@@ -53,6 +53,7 @@ from largesse.response import (
     ResponseModel,
     Shrunk,
     Stack,
+    Thresholds,
 )
 
 Tell = Callable[[str, float], None]  # what is being done, and how much of it is done (0 to 1)
@@ -72,6 +73,7 @@ MODELS: dict[str, Callable[[int], ResponseModel]] = {
     "ire": lambda seed: IRE(seed=seed),
     "stack": lambda seed: Stack(seed=seed),
     "additive": lambda seed: Additive(seed=seed),
+    "thresholds": lambda seed: Thresholds(seed=seed),
     "choose": lambda seed: Choose(seed=seed),
     "bart": lambda seed: Shrunk(model=BART(seed=seed), seed=seed),
     "cfrnet": lambda seed: CFRNet(way="shared", seed=seed),
@@ -312,6 +314,8 @@ def tried(model: ResponseModel) -> tuple[Choice, ...]:
         return (*(replace(c, of="increments of the stack") for c in model.choices_), *inside)
     if isinstance(model, Additive):
         return tuple(replace(c, of="Additive: shapes of features") for c in model.choices_)
+    if isinstance(model, Thresholds):
+        return tuple(replace(c, of="Thresholds: lines held by") for c in getattr(model, "choices_", ()))
     if isinstance(model, CFRNet | GANITE):
         return tuple(replace(c, of=f"{type(model).__name__}: settings") for c in getattr(model, "choices_", ()))
     if not isinstance(model, SIRE | IRE):

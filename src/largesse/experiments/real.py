@@ -8,7 +8,6 @@ people, who are no independent witnesses of their village.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from largesse.data import read_log, read_table
+from largesse.data.folder import data_folder as data_folder
 from largesse.data.thornton import thornton, thornton_levels
 from largesse.errors import InputError, Problem
 from largesse.evaluate import crossfit, uniform_values
@@ -28,12 +28,6 @@ ZINMAN_FEATURES = (
     *("risk", "wave", "dormancy", "trcount", "female", "married", "age", "edhi", "rural", "dependants", "grossincome"),
     *("itcscore", "appscore", "lastterm", "lastamount", "province"),
 )
-
-
-def data_folder() -> Path | None:
-    """Return where the real data lie: `LARGESSE_DATA`, or `shared/data` beside the checkout; None where neither is."""
-    places = [os.environ.get("LARGESSE_DATA"), "../shared/data"]
-    return next((Path(place) for place in places if place and Path(place).is_dir()), None)
 
 
 def real(tell: Callable[[str, float], None] = lambda _what, _done: None) -> list[dict[str, Any]]:

@@ -164,6 +164,12 @@ def _curves(model: str, log: Log, fresh: Simulation) -> tuple[Array, dict[str, A
     return fitted.predict(fresh.features), dict(chosen(fitted))
 
 
+def level_means(log: Log) -> Array:
+    """Return the mean response (K,) of the rows at each level."""
+    K = len(log.levels)
+    return np.bincount(log.level, log.response, K) / np.maximum(np.bincount(log.level, minlength=K), 1)
+
+
 def table(records: Sequence[dict[str, Any]]) -> str:
     """Return the means ± standard errors as a Markdown table, one per simulation."""
     columns = ("rmse", "increments", "√pehe", *(f"skill {budget:g}" for budget in BUDGETS), "seconds")

@@ -3,6 +3,7 @@
 All share one contract: a constructor that only stores, `fit(log)` or `fit(X, level, response)`, `predict(customers)` →
 curves (n, K), learnt names that end in an underscore. `Linear`: features shift the whole curve, levels add common
 steps; hard to beat with little data. `Additive`: each feature's own bent line instead of a straight one.
+`Thresholds`: where each customer begins to respond, every level with lines of its own; for many correlated features.
 `Boosting`: trees, monotone in the level; for interactions and many rows.
 `SIRE` and `IRE`: networks balanced by HSIC; for curves that differ between customers.
 `DoseSIRE`: the same for amounts on a continuous scale, asked at any dose.
@@ -28,4 +29,5 @@ from largesse.response.shrunk import Shrunk as Shrunk
 from largesse.response.sire import IRE as IRE
 from largesse.response.sire import SIRE as SIRE
 from largesse.response.stack import Stack as Stack
+from largesse.response.thresholds import Thresholds as Thresholds
 from largesse.response.tlearner import TLearner as TLearner

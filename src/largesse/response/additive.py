@@ -26,6 +26,7 @@ CHOOSING_ROWS = 20_000  # and settings from these
 FOLDS = 5
 ROWS_AT_ONCE = 65_536  # whose hinges are held together when predicting
 FIELDS = ("columns", "knots", "intercept", "slope")  # of the hinges
+MOST_HINGES = 1500  # with more features than that allows, all keep straight lines: a fit costs their number cubed
 
 
 @final
@@ -35,7 +36,8 @@ class Additive(ResponseModel):
     Parameters
     ----------
     knots
-        Hinges per feature, at its quantiles; features of fewer distinct values keep a straight line.
+        Hinges per feature, at its quantiles; features of fewer distinct values keep a straight line, and all do when
+        there are more than a few hundred.
     bends
         How much freer the hinges are than the lines: what is tried; 0 (straight lines) is always among them. The
         straightest is chosen that is worse than the best by no more than one standard error of the rows' paired losses.
@@ -92,7 +94,7 @@ class Additive(ResponseModel):
         return [self._single(fit) for fit in fits]
 
     def _shape(self, X: Array) -> None:
-        self.bends_ = bends(X, self.knots)
+        self.bends_ = bends(X if X.shape[1] * self.knots <= MOST_HINGES else X[:, :0], self.knots)
 
     def _design(self, X: Array, bend: float | None = None) -> Array:
         """Return lines and hinges (n, q) of encoded features (n, p), the hinges scaled by how free they are."""

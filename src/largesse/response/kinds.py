@@ -14,7 +14,7 @@ def kinds() -> dict[str, type[ResponseModel]]:
     """Return the models that can be read back, by name: a file that names any other is refused."""
     from largesse import response  # here: some of them hold models themselves
 
-    plain = ("Linear", "Additive", "Boosting", "SIRE", "IRE", "CFRNet", "GANITE", "BART")
+    plain = ("Linear", "Additive", "Thresholds", "Boosting", "SIRE", "IRE", "CFRNet", "GANITE", "BART")
     return {name: getattr(response, name) for name in (*plain, "TLearner", "Pava", "Shrunk", "Stack")}
 
 

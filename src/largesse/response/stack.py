@@ -20,8 +20,10 @@ from largesse.response.interval import jackknife_factor, mean_bounds
 from largesse.response.kinds import keep_models, recall_models
 from largesse.response.shrunk import keep_blend, recall_blend
 from largesse.response.steps import blend, unlinked
+from largesse.response.thresholds import Thresholds
 
 ROWS = 50_000  # show the mean curve
+WIDE = 100  # features: more than these are many
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of one member's deviations
 BART_ROWS = 20_000  # in a log with more, trees that are grown by boosting see as much and cost less
 SMALL: dict[str, Any] = {"trees": 50, "draws": 20, "warm": 0, "burn": 50}  # of a BART that is one member of several
@@ -44,7 +46,8 @@ class Stack(ResponseModel):
     Parameters
     ----------
     models
-        Members, the simplest first; None is ``[Additive(), Boosting(), SIRE()]`` and, perhaps, a small BART.
+        Members, the simplest first; None is ``[Additive(), Boosting(), SIRE()]``, with ``Thresholds()`` after the first
+        for 0/1 responses and more than a hundred features, as embeddings have them, and, perhaps, a small BART at the end.
     bart
         Whether it is among them: True, False or "auto", where stochtree is installed and the log has no more than
         20,000 rows. Without effect where `models` are given.
@@ -84,7 +87,7 @@ class Stack(ResponseModel):
 
     def _learn(self, X: Array, log: Log) -> None:
         refuse("Stack", self._problems())
-        models = list(self.models) if self.models is not None else self._usual(len(log))
+        models = list(self.models) if self.models is not None else self._usual(X, log)
         fold = cut(log, self.folds, self.seed)
         self.members_ = [fit_folds(model, X, log, fold, self) for model in models]
         held = np.array([held_out_scores(member, X, fold, self.binary_) for member in self.members_])
@@ -102,12 +105,14 @@ class Stack(ResponseModel):
             wrong.append(Problem(f"bart={self.bart!r}", "True, False, or 'auto': where it can be had and rows are few"))
         return wrong
 
-    def _usual(self, rows: int) -> list[ResponseModel]:
-        """Return the members for a log of so many rows."""
+    def _usual(self, X: Array, log: Log) -> list[ResponseModel]:
+        """Return the members for a log with encoded features X."""
         from largesse.response.sire import SIRE
 
-        usual: list[ResponseModel] = [Additive(seed=self.seed), Boosting(seed=self.seed), SIRE(seed=self.seed)]
-        wanted = rows <= BART_ROWS and at_hand() if self.bart == "auto" else self.bart
+        # With few features the others say as much, and one more to choose from is one more to be wrong about.
+        thresholds = [Thresholds(seed=self.seed)] if log.binary and X.shape[1] > WIDE else []
+        usual = [Additive(seed=self.seed), *thresholds, Boosting(seed=self.seed), SIRE(seed=self.seed)]
+        wanted = len(log) <= BART_ROWS and at_hand() if self.bart == "auto" else self.bart
         return [*usual, BART(seed=self.seed, **SMALL)] if wanted else usual
 
     def _curves(self, X: Array) -> Array:
