@@ -10,16 +10,14 @@ import pytest
 from largesse.data import simulate
 from largesse.experiments import kappa, measures
 from largesse.experiments.kappa import Task
-from largesse.response import IRE
-
-TINY: dict[str, Any] = {"width": 4, "depth": 1, "epochs": 2, "batch": 64, "members": 1, "folds": 1, "start": None}
+from largesse.response import Linear
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measures, "TRAIN", 300)
     monkeypatch.setattr(measures, "FRESH", 300)
-    monkeypatch.setitem(kappa.ROWS, "CCPOvIRE", lambda strength: IRE(kappa=strength, **TINY))
+    monkeypatch.setitem(kappa.ROWS, "CCPOvIRE", lambda strength: Linear(penalty=0.1 + strength))
 
 
 def other(repeat: int) -> Task:
@@ -37,8 +35,8 @@ def test_every_problem_is_learnt_at_every_strength(tmp_path: Path) -> None:
     by = {(r["problem"], r["repeat"], r["kappa"]): r for r in found}
     assert "value 1" in by["other", 0, 30.0]
     assert set(by["binary", 0, 0.0]) == {"problem", "repeat", "row", "kappa", "error"}
-    alone = IRE(kappa=30.0, seed=1, **TINY).fit(other(1).log)
-    assert by["other", 1, 30.0]["error"] == pytest.approx(kappa.judged(alone, other(1))["error"], rel=1e-3)
+    alone = Linear(penalty=30.1, seed=1).fit(other(1).log)
+    assert by["other", 1, 30.0]["error"] == pytest.approx(kappa.judged(alone, other(1))["error"])
     assert kappa.kappa(problems, ("CCPOvIRE",), **settings) == found
     assert len(out.read_text().splitlines()) == 8
     half = kappa.kappa(problems, ("CCPOvIRE",), **(settings | {"part": (1, 2)}))
@@ -53,6 +51,11 @@ def records() -> list[dict[str, Any]]:
         for i in range(3)
         for k in (10.0, 0.0)
     ]
+
+
+def test_strengths_are_given_not_chosen() -> None:
+    assert [kappa.ROWS["CCPOvSIRE"](strength).kappa for strength in kappa.KAPPAS] == list(kappa.KAPPAS)
+    assert kappa.KAPPAS[0] == 0
 
 
 def test_a_series_is_what_a_figure_needs() -> None:

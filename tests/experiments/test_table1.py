@@ -15,9 +15,7 @@ from largesse.errors import InputError
 from largesse.experiments import kernels, measures, repeats, summaries, table1
 from largesse.experiments.repeats import Row
 from largesse.records import Array, Choice, Log
-from largesse.response import IRE, CFRNet, Linear
-
-TINY: dict[str, Any] = {"width": 4, "depth": 1, "epochs": 2, "batch": 64, "members": 1, "folds": 1, "start": None}
+from largesse.response import CFRNet, Linear
 
 
 @pytest.fixture(autouse=True)
@@ -74,19 +72,16 @@ def test_the_dynamic_programme_is_never_beaten_and_hardly_better() -> None:
 # ---------------------------------------------------------------------------------------------- rows with a model
 
 
-def test_models_of_several_repeats_are_those_fitted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(table1.ROWS, "CCPOvIRE†", Row(lambda: IRE(kappa=0.0, **TINY)))
-    found = run("CCPOvIRE†")
+def test_each_repeat_is_a_log_and_a_seed_of_its_own() -> None:
+    found = run("logistic")
     made = simulate("averaged", n=400, seed=1)
     fresh = made.draw(600, seed=measures.FRESH_SEED)
-    model = IRE(kappa=0.0, seed=1, **TINY)
-    assert found[1]["rmse"] == pytest.approx(
-        measures.root_mean_square(model.fit(made.log).predict(fresh.features) - fresh.truth), rel=1e-3
-    )
-    pehe = measures.effect_error(model.fit(measures.two_levels(made)).predict(fresh.features), fresh.truth)
-    assert found[1]["√pehe"] == pytest.approx(pehe, rel=1e-3)
+    error = Linear(seed=1).fit(made.log).predict(fresh.features) - fresh.truth
+    assert found[1]["rmse"] == pytest.approx(measures.root_mean_square(error))
+    pehe = measures.effect_error(Linear(seed=1).fit(measures.two_levels(made)).predict(fresh.features), fresh.truth)
+    assert found[1]["√pehe"] == pytest.approx(pehe)
     assert found[0]["rmse"] != found[1]["rmse"]
-    assert found[0]["kappa"] == "0.0"
+    assert repeats._jobs(table1.ROWS["CCPOvIRE"], repeats.unit("averaged", 1), {})[0][1].seed == 1
 
 
 def test_a_policy_has_one_network_for_each_budget(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +129,7 @@ def test_a_grid_is_searched_on_the_first_repeats_and_its_best_used_for_all(
 
 def test_the_grid_of_a_model_is_in_the_order_of_its_choices() -> None:
     log = simulate("averaged", n=300).log
-    small = {"width": 4, "head_width": 4, "steps": 2, "ipm": "linear"}
+    small = {"width": 4, "depth": 1, "head_width": 4, "head_depth": 1, "steps": 2, "ipm": "linear"}
     tried = CFRNet(alpha=table1.ALPHAS, **small).fit(log).choices_
     assert [c.name for c in tried] == [f"α {alpha:g}" for alpha in dict(table1.ROWS["CFRNet"].tuned)["alpha"]]
 
@@ -180,7 +175,7 @@ sys.modules["sklearn"] = sys.modules["stochtree"] = None
 from largesse.experiments import measures, repeats, table1
 from largesse.response import IRE
 measures.TRAIN, measures.FRESH = 300, 300
-table1.ROWS["CCPOvIRE†"] = repeats.Row(lambda: IRE(kappa=0.0, width=4, depth=1, epochs=2, folds=1, members=1, start=None))
+table1.ROWS["CCPOvIRE†"] = repeats.Row(lambda: IRE(kappa=0.0, width=4, depth=1, epochs=2, folds=1, members=1, start=None), binary=False)
 print(len(table1.table1(("averaged",), ("CCPOvIRE†",), repeats=1)))
 """
 
@@ -219,13 +214,12 @@ def test_the_paper_s_numbers_stand_beside() -> None:
 
 
 def test_kernels_are_compared_on_the_same_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CCPOvIRE, linear", "CCPOvIRE, RBF"):
-        kernel = kernels.ROWS[name].make().kernel
-        monkeypatch.setitem(kernels.ROWS, name, Row(lambda k=kernel: IRE(kappa=[30.0], kernel=k, **TINY), binary=False))
+    assert [row.make().kernel for row in kernels.ROWS.values()] == ["linear", "linear", "rbf", "rbf", "rff", "rff"]
+    for name, penalty in (("CCPOvIRE, linear", 0.1), ("CCPOvIRE, RBF", 1.0)):
+        monkeypatch.setitem(kernels.ROWS, name, Row(lambda p=penalty: Linear(penalty=p), binary=False))
     found = kernels.kernels(rows=("CCPOvIRE, linear", "CCPOvIRE, RBF"), repeats=2)
     assert len(found) == 4
     assert "√pehe" not in found[0]
     text = kernels.table(found)
     assert "| CCPOvIRE, RBF | 0." in text
     assert "0.1205 ± 0.1063 | 0.6000 ± 0.0004 |" in text
-    assert [row.make().kernel for row in kernels.ROWS.values()] == ["linear", "linear", "rbf", "rbf", "rff", "rff"]

@@ -42,29 +42,29 @@ def assert_alike(models: list[Any], given: list[Log]) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: SIRE(kappa=[3.0], folds=2, start="guess", **SMALL),
         # Its row sets are of the levels' sizes: they differ, and are filled up to one length.
-        lambda: CFRNet(alpha=[0.01, 1.0], ipm="linear", width=8, head_width=6, steps=50, batch=30),
-        lambda: GANITE(alpha=[0.0, 1.0], beta=[0.0, 0.5], width=6, steps=40, batch=32),
+        lambda: CFRNet(
+            alpha=[0.01, 1.0], ipm="linear", depth=1, head_depth=1, width=8, head_width=6, steps=50, batch=30
+        ),
+        lambda: GANITE(alpha=[0.0, 1.0], beta=[0.0, 0.5], width=6, steps=40, batch=32, turns=1),
         lambda: BanditNet(budget=1.5, width=8, steps=100, translations=[0.3], search="retrain"),
     ],
-    ids=["SIRE", "CFRNet", "GANITE", "BanditNet"],
+    ids=["CFRNet", "GANITE", "BanditNet"],
 )
 def test_a_model_fitted_among_others_is_the_one_fitted_alone(make: Callable[[], Any]) -> None:
     assert_alike([make(), make()], logs(400, 430))
 
 
-def test_models_of_several_kinds_and_seeds_may_meet() -> None:
-    small = {"kappa": 0.0, "folds": 1, "start": None, **SMALL}
-    assert_alike([IRE(seed=1, **small), IRE(seed=2, **small), Linear()], logs(400, 400, 300))
-
-
-def test_logs_of_one_size_share_every_training(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_networks_of_several_kinds_and_seeds_meet_in_one_training_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {"folds": 1, "start": None, **SMALL}
+    models = [IRE(kappa=0.0, seed=1, **small), IRE(kappa=0.0, seed=2, **small), Linear()]
+    models += [SIRE(kappa=[3.0], head="minmax", **small) for _ in range(2)]
     calls = []
     inner = training._train_rows
     monkeypatch.setattr(training, "_train_rows", lambda *a: calls.append(len(a[1])) or inner(*a))
-    fit_together([IRE(kappa=[3.0], folds=2, start=None, **SMALL) for _ in range(3)], logs(300, 300, 300))
-    assert calls == [6, 6]  # κ = 0, then κ = 3: two folds each, of three logs
+    assert_alike(models, logs(400, 400, 300, 400, 400))
+    assert calls[:6] == [1] * 6  # alone: one for each IRE, κ = 0 and 3 for each SIRE
+    assert calls[6:] == [2, 2, 2]
 
 
 def test_models_beyond_memory_are_run_in_groups_of_one_size(monkeypatch: pytest.MonkeyPatch) -> None:
