@@ -12,7 +12,7 @@ from largesse.records import Array, Levels
 from largesse.response import BART, SIRE, Boosting, Linear, ResponseModel, Stack
 from largesse.response.folded import mean_scores
 from largesse.response.kinds import model_from_state
-from largesse.response.stack import BART_ROWS, SMALL
+from largesse.response.stack import BART_ROWS, SMALL, WIDE
 
 
 def data(n: int, own: float, curved: float = 0.0, *, seed: int = 0, K: int = 4) -> tuple[Array, Array, Array]:
@@ -69,8 +69,8 @@ def test_a_member_that_shrinks_itself_is_taken_whole_or_not_at_all() -> None:
     assert [choice.name for choice in model.choices_] == ["common steps", "SIRE × 1"]
 
 
-def kinds(model: Stack, rows: int) -> list[str]:
-    return [type(member).__name__ for member in model._usual(rows)]
+def kinds(model: Stack, rows: int, features: int = 50, binary: bool = True) -> list[str]:
+    return [type(member).__name__ for member in model._usual(rows, features, binary)]
 
 
 def test_the_usual_members_are_found_without_asking() -> None:
@@ -78,7 +78,13 @@ def test_the_usual_members_are_found_without_asking() -> None:
     assert kinds(Stack(), BART_ROWS) == ["Additive", "Boosting", "SIRE", "BART"]
     assert kinds(Stack(), BART_ROWS + 1) == ["Additive", "Boosting", "SIRE"]
     assert kinds(Stack(bart=True), BART_ROWS + 1)[-1] == "BART"
-    assert Stack(seed=3)._usual(500)[-1].get_params()["seed"] == 3
+    assert all(member.get_params()["seed"] == 3 for member in Stack(seed=3)._usual(500, 200, True))
+
+
+def test_thresholds_are_among_the_usual_members_where_features_are_many_and_responses_yes_or_no() -> None:
+    assert kinds(Stack(bart=False), 500, WIDE + 1) == ["Additive", "Thresholds", "Boosting", "SIRE"]
+    assert "Thresholds" not in kinds(Stack(), 500, WIDE)
+    assert "Thresholds" not in kinds(Stack(), 500, WIDE + 1, binary=False)
 
 
 def test_without_stochtree_the_usual_members_are_the_others_unless_bart_was_asked_for(

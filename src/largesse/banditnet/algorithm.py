@@ -170,7 +170,6 @@ def find_price(
 
     η is not below zero, unless all is to be spent; a budget that even the dearest levels do not use up goes to them.
     """
-
     share = np.full(len(scores), 1.0 / max(len(scores), 1)) if weight is None else weight / weight.sum()
 
     def spent(price: float) -> tuple[float, float]:

@@ -74,9 +74,7 @@ EXPERIMENTS = {
     "rates_n": Experiment(
         "rates_n", {"simulations": "simulations", "models": "models", "repeats": "seeds", "out": "out"}
     ),
-    "simulation": Experiment(
-        "simulation", {"simulations": "simulations", "models": "models", "repeats": "seeds", "out": "out"}
-    ),
+    "simulation": Experiment("simulation", {**_REPEATED, "models": "models", "repeats": "seeds"}),
     "coverage": Experiment(
         "coverage",
         {

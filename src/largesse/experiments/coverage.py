@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,10 @@ from largesse.evaluate.band import usual_budgets
 from largesse.evaluate.scores import scores as scored
 from largesse.evaluate.value import learnt_plan
 from largesse.experiments.kept import Kept
+from largesse.experiments.simulation import MODELS
 from largesse.records import Array, Estimate, Levels, Log, Propensities, Scores
 from largesse.response import Linear, ResponseModel
+from largesse.response.together import call_together
 
 ROWS = 2000
 LOGS_PER_WORLD = 20
@@ -47,25 +49,39 @@ def coverage(
     logs: int = 500,
     rows: int = ROWS,
     mix: float = MIX,
-    model: Callable[[], ResponseModel] = Linear,
+    model: Callable[[], ResponseModel] | Sequence[str] = Linear,
     part: tuple[int, int] = (0, 1),
     out: str | Path | None = None,
     tell: Callable[[str, float], None] = lambda _what, _done: None,
 ) -> list[dict[str, Any]]:
     """Return one record per simulation and log: every case's error, standard error and hits, and the band's.
 
-    `part` (i, n) takes every n-th world from the i-th on: n processes then share the work.
+    `model` makes the response model, or is a name of one in `simulation`. `part` (i, n) takes every n-th world from the i-th
+    on: n processes then share the work. Logs of a world are judged together, so that networks are trained as one.
     """
     problems = [(name, nearest(name, SIMULATIONS)) for name in simulations if name not in SIMULATIONS]
     refuse("experiment", [Problem(f"simulation {name!r} is not known", hint) for name, hint in problems])
+    make = model if callable(model) else _named(model)
     kept = Kept(out, ("simulation", "log", "rows", "mix"))
-    mine = [log for log in range(logs) if log // LOGS_PER_WORLD % part[1] == part[0]]
-    todo = [(name, log, rows, mix) for name in simulations for log in mine]
-    for done, key in enumerate(todo):
-        tell(f"{key[0]}, log {key[1]}", done / len(todo))
-        if key not in kept.found:
-            kept.add(_measured(*key, model))
-    return [kept.found[key] for key in todo]
+    worlds = [range(first, min(first + LOGS_PER_WORLD, logs)) for first in range(0, logs, LOGS_PER_WORLD)]
+    todo = [(name, world) for name in simulations for world in worlds[part[0] :: part[1]]]
+    for done, (name, world) in enumerate(todo):
+        tell(f"{name}, logs {world[0]} to {world[-1]}", done / len(todo))
+        missing = [(name, log, rows, mix) for log in world if (name, log, rows, mix) not in kept.found]
+        for record in call_together([partial(_measured, *key, make) for key in missing]):
+            kept.add(record)
+    return [kept.found[name, log, rows, mix] for name, world in todo for log in world]
+
+
+def _named(names: Sequence[str]) -> Callable[[], ResponseModel]:
+    """Return what makes the one response model that is named."""
+    wrong = [
+        Problem(f"model {name!r} is not known", nearest(name, list(MODELS))) for name in names if name not in MODELS
+    ]
+    if len(names) != 1:
+        wrong.append(Problem(f"{len(names)} models", "give one: its curves are what all policies are judged with"))
+    refuse("experiment", wrong)
+    return MODELS[names[0]]
 
 
 @lru_cache(maxsize=6)

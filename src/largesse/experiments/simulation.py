@@ -98,13 +98,15 @@ def simulation(
     models: Sequence[str] = ("linear", "boosting", "sire"),
     *,
     seeds: int = 20,
+    part: tuple[int, int] = (0, 1),
     out: str | Path | None = None,
     tell: Callable[[str, float], None] = lambda _what, _done: None,
 ) -> list[dict[str, Any]]:
     """Return one record per simulation, model and seed: RMSE, error of increments, √PEHE, skill at each budget, seconds."""
     _check(simulations, models)
     kept = Kept(out, ("simulation", "seed", "model"))
-    todo = [(name, seed, model) for name in simulations for seed in range(seeds) for model in (*SIMPLE, *models)]
+    mine = range(seeds)[part[0] :: part[1]]  # several processes share the seeds
+    todo = [(name, seed, model) for name in simulations for seed in mine for model in (*SIMPLE, *models)]
     for done, (name, seed, model) in enumerate(todo):
         tell(f"{name}, seed {seed}: {model}", done / len(todo))
         if (name, seed, model) not in kept.found:
@@ -162,12 +164,6 @@ def _curves(model: str, log: Log, fresh: Simulation) -> tuple[Array, dict[str, A
         return np.tile(level_means(log), (len(fresh.level), 1)), {}
     fitted = MODELS[model]().fit(log)
     return fitted.predict(fresh.features), dict(chosen(fitted))
-
-
-def level_means(log: Log) -> Array:
-    """Return the mean response (K,) of the rows at each level."""
-    K = len(log.levels)
-    return np.bincount(log.level, log.response, K) / np.maximum(np.bincount(log.level, minlength=K), 1)
 
 
 def table(records: Sequence[dict[str, Any]]) -> str:

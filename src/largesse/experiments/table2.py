@@ -21,7 +21,8 @@ from largesse.data.labelled import FILES, Labelled, generated_nested, nested_her
 from largesse.data.nested import Nested, nested_bandit
 from largesse.errors import Problem, nearest, refuse
 from largesse.experiments.kept import Kept
-from largesse.experiments.simulation import NARROW, PAPER, level_means
+from largesse.experiments.measures import level_means
+from largesse.experiments.simulation import NARROW, PAPER
 from largesse.records import Array, Log
 from largesse.response import (
     BART,

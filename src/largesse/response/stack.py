@@ -87,7 +87,7 @@ class Stack(ResponseModel):
 
     def _learn(self, X: Array, log: Log) -> None:
         refuse("Stack", self._problems())
-        models = list(self.models) if self.models is not None else self._usual(X, log)
+        models = list(self.models) if self.models is not None else self._usual(*X.shape, log.binary)
         fold = cut(log, self.folds, self.seed)
         self.members_ = [fit_folds(model, X, log, fold, self) for model in models]
         held = np.array([held_out_scores(member, X, fold, self.binary_) for member in self.members_])
@@ -105,14 +105,14 @@ class Stack(ResponseModel):
             wrong.append(Problem(f"bart={self.bart!r}", "True, False, or 'auto': where it can be had and rows are few"))
         return wrong
 
-    def _usual(self, X: Array, log: Log) -> list[ResponseModel]:
-        """Return the members for a log with encoded features X."""
+    def _usual(self, rows: int, features: int, binary: bool) -> list[ResponseModel]:
+        """Return the members for a log of so many rows and encoded features."""
         from largesse.response.sire import SIRE
 
         # With few features the others say as much, and one more to choose from is one more to be wrong about.
-        thresholds = [Thresholds(seed=self.seed)] if log.binary and X.shape[1] > WIDE else []
+        thresholds = [Thresholds(seed=self.seed)] if binary and features > WIDE else []
         usual = [Additive(seed=self.seed), *thresholds, Boosting(seed=self.seed), SIRE(seed=self.seed)]
-        wanted = len(log) <= BART_ROWS and at_hand() if self.bart == "auto" else self.bart
+        wanted = rows <= BART_ROWS and at_hand() if self.bart == "auto" else self.bart
         return [*usual, BART(seed=self.seed, **SMALL)] if wanted else usual
 
     def _curves(self, X: Array) -> Array:

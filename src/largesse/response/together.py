@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from threading import Condition, Thread
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from largesse.errors import Problem, refuse
 from largesse.records import Array, Log
 
 Run = Callable[[list[Any]], list[Any]]
+T = TypeVar("T")
 
 
 def fit_together(
@@ -41,13 +43,15 @@ def fit_together(
         refuse("fit_together", [Problem(f"{len(models)} models and {len(logs)} logs", "give each model its log")])
     if len({id(model) for model in models}) < len(models):
         refuse("fit_together", [Problem("one model is there twice", "give each log a model of its own")])
-    meeting = _Meeting(len(models), tell)
+    return call_together([partial(model.fit, log) for model, log in zip(models, logs, strict=True)], tell=tell)
+
+
+def call_together(calls: Sequence[Callable[[], T]], *, tell: Callable[[float], None] | None = None) -> list[T]:
+    """Return what calls return that fit models, of which none waits for another; see `fit_together`."""
+    meeting = _Meeting(calls, tell)
     # Limits on threads are the process's: a fit may not lift them while another counts on them.
     with one_thread():
-        threads = [
-            Thread(target=meeting.attend, args=(i, model, log), daemon=True)
-            for i, (model, log) in enumerate(zip(models, logs, strict=True))
-        ]
+        threads = [Thread(target=meeting.attend, args=(i,), daemon=True) for i in range(len(calls))]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -55,7 +59,7 @@ def fit_together(
     for error in meeting.errors:
         if error is not None:
             raise error
-    return list(models)
+    return meeting.results
 
 
 def met(kind: Hashable, job: Any, run: Run) -> Any:
@@ -77,24 +81,25 @@ class _Job:
 class _Meeting:
     """Whoever holds `turn` runs; the last one that would wait, or that ends, does the work that all others wait for."""
 
-    def __init__(self, fits: int, tell: Callable[[float], None] | None) -> None:
+    def __init__(self, calls: Sequence[Callable[[], Any]], tell: Callable[[float], None] | None) -> None:
         self.turn = Condition()
-        self.fits, self.tell = fits, tell
-        self.awake, self.ended = fits, 0
+        self.calls, self.tell = calls, tell
+        self.awake, self.ended = len(calls), 0
         self.jobs: list[_Job] = []
-        self.errors: list[BaseException | None] = [None] * fits
+        self.results: list[Any] = [None] * len(calls)
+        self.errors: list[BaseException | None] = [None] * len(calls)
 
-    def attend(self, i: int, model: Any, log: Log) -> None:
-        """Fit one model: what its thread does."""
+    def attend(self, i: int) -> None:
+        """Make one call: what its thread does."""
         _here.set(self)  # every thread has a context of its own
         with self.turn:
             try:
-                model.fit(log)
+                self.results[i] = self.calls[i]()
             except BaseException as error:
                 self.errors[i] = error
             self.ended += 1
             if self.tell:
-                self.tell(self.ended / self.fits)
+                self.tell(self.ended / len(self.calls))
             self._sleep()
 
     def handed_in(self, job: _Job) -> Any:
