@@ -291,6 +291,7 @@ def experiment(
     models: Annotated[str | None, typer.Option("--models", "--rows", help="Which ones, comma-separated.")] = None,
     repeats: Annotated[int | None, typer.Option("--repeats", "--seeds", help="How many repeats, or logs.")] = None,
     part: Annotated[str, typer.Option(help="Which of several parts, as 0/4: for several processes.")] = "0/1",
+    chunk: Annotated[int | None, typer.Option(help="How many logs are fitted at once: many on a GPU.")] = None,
     mix: Annotated[float | None, typer.Option(help="coverage: share of the log that drew lots.")] = None,
     out: Annotated[
         Path | None,
@@ -306,6 +307,7 @@ def experiment(
         models=None if models is None else _split(models),
         repeats=repeats,
         part=_part(part),
+        chunk=chunk,
         mix=mix,
         out=out,
         command=" ".join(["largesse", *sys.argv[1:]]),

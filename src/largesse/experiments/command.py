@@ -32,6 +32,7 @@ class Asked:
     models: Sequence[str] | None = None
     repeats: int | None = None
     part: tuple[int, int] = (0, 1)
+    chunk: int | None = None
     mix: float | None = None
     out: Path | None = None
     command: str = ""
@@ -64,10 +65,10 @@ class Experiment:
         return import_module(f"largesse.experiments.{self.module}")
 
 
-_REPEATED = {"simulations": "simulations", "models": "rows", "repeats": "repeats", "part": "part", "out": "out"}
+_REPEATED = {word: word for word in ("simulations", "repeats", "part", "chunk", "out")} | {"models": "rows"}
 EXPERIMENTS = {
     "table1": Experiment("table1", _REPEATED),
-    "table2": Experiment("table2", {**_REPEATED, "simulations": "sets"}),
+    "table2": Experiment("table2", {**{w: t for w, t in _REPEATED.items() if w != "chunk"}, "simulations": "sets"}),
     "kernels": Experiment("kernels", _REPEATED),
     "kappa": Experiment("kappa", {**_REPEATED, "simulations": "problems"}),
     "rates": Experiment("rates", {"repeats": "repeats", "out": "out"}),

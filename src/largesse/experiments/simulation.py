@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ from largesse.response import (
     Stack,
     TLearner,
 )
+from largesse.response.together import call_together
 
 NARROW: dict[str, Any] = {"width": 64, "head_width": 32}  # of CFRNet: a third of the published, for a few CPU cores
 MODELS: dict[str, Callable[[], ResponseModel]] = {
@@ -99,19 +101,34 @@ def simulation(
     *,
     seeds: int = 20,
     part: tuple[int, int] = (0, 1),
+    chunk: int = 1,
     out: str | Path | None = None,
     tell: Callable[[str, float], None] = lambda _what, _done: None,
 ) -> list[dict[str, Any]]:
-    """Return one record per simulation, model and seed: RMSE, error of increments, √PEHE, skill at each budget, seconds."""
+    """Return one record per simulation, model and seed: RMSE, error of increments, √PEHE, skill at each budget, seconds.
+
+    `part` (i, n) takes every n-th seed; `chunk` seeds are fitted together, for a GPU: a fit's seconds are then its share.
+    """
     _check(simulations, models)
     kept = Kept(out, ("simulation", "seed", "model"))
     mine = range(seeds)[part[0] :: part[1]]  # several processes share the seeds
     todo = [(name, seed, model) for name in simulations for seed in mine for model in (*SIMPLE, *models)]
-    for done, (name, seed, model) in enumerate(todo):
-        tell(f"{name}, seed {seed}: {model}", done / len(todo))
-        if (name, seed, model) not in kept.found:
-            kept.add(_measured(name, seed, model))
+    missing = [(name, seed, model) for name, seed, model in todo if (name, seed, model) not in kept.found]
+    if chunk > 1:  # only fits of one model are alike
+        missing.sort(key=lambda key: (key[2], key[0]))
+    for first in range(0, len(missing), chunk):
+        some = missing[first : first + chunk]
+        tell("{}, seed {}: {}".format(*some[0]), first / len(missing))
+        for record in _together(some):
+            kept.add(record)
     return [kept.found[key] for key in todo]
+
+
+def _together(keys: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
+    start = time.perf_counter()
+    found = call_together([partial(_measured, *key) for key in keys])
+    each = round((time.perf_counter() - start) / len(keys), 2)
+    return found if len(keys) == 1 else [record | {"seconds": each} for record in found]
 
 
 def _check(simulations: Sequence[str], models: Sequence[str]) -> None:
