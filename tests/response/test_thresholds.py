@@ -5,7 +5,7 @@ from scipy.optimize import approx_fprime
 from largesse.data import generated_nested, log_from_arrays, nested_bandit, simulate
 from largesse.evaluate.outcome import sigmoid
 from largesse.records import Array
-from largesse.response import Linear, Stack, Thresholds
+from largesse.response import SIRE, Linear, ResponseModel, Stack, Thresholds
 from largesse.response.thresholds import Lines, _axes, _Path, _usual, fit_lines
 
 
@@ -74,9 +74,30 @@ def test_fold_models_never_saw_their_fold() -> None:
     assert same == [False, False, True, False]
 
 
-@pytest.mark.parametrize(("width", "binary", "joins"), [(101, True, True), (100, True, False), (101, False, False)])
-def test_thresholds_join_the_stack_where_features_are_many(width: int, binary: bool, joins: bool) -> None:
+@pytest.mark.parametrize(("width", "joins"), [(101, True), (100, False)])
+def test_thresholds_join_the_stack_where_features_are_many(
+    width: int, joins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(0)
-    X, level = rng.normal(size=(60, width)), np.arange(60) % 2
-    log = log_from_arrays(X, level, (np.arange(60) % 3 == 0) * (1.0 if binary else 2.5))
-    assert any(isinstance(model, Thresholds) for model in Stack()._usual(X, log)) == joins
+    X, level = rng.normal(size=(120, width)), np.arange(120) % 2
+    asked: list[bool] = []
+
+    def usual(_self: Stack, many: bool = False) -> list[ResponseModel]:
+        asked.append(many)
+        return [Linear(penalty=0.1)]
+
+    monkeypatch.setattr(Stack, "_usual", usual)
+    Stack(folds=2).fit(X, level, np.arange(120) % 3 == 0)
+    Stack(folds=2).fit(X, level, rng.normal(size=120))  # amounts have no thresholds
+    assert asked == [joins, False]
+    monkeypatch.undo()
+    assert any(isinstance(model, Thresholds) for model in Stack()._usual(many=True))
+
+
+def test_a_network_asks_where_customers_begin_only_where_features_are_many_and_responses_are_shares() -> None:
+    for features, bounded, head in [(101, True, "cdf"), (100, True, "elastic"), (101, False, "elastic")]:
+        model = SIRE()
+        model.bounded_ = bounded
+        model._settle_head(features)
+        assert model._head() == head
+        assert SIRE(head="minmax")._head() == "minmax"

@@ -19,10 +19,9 @@ from largesse.response.interval import jackknife_factor, mean_bounds
 from largesse.response.kinds import keep_models, recall_models
 from largesse.response.shrunk import keep_blend, recall_blend
 from largesse.response.steps import blend, linked, unlinked
-from largesse.response.thresholds import Thresholds
+from largesse.response.thresholds import MANY, Thresholds
 
 ROWS = 50_000  # show the mean curve
-WIDE = 100  # features: more than these are many
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of one member's deviations
 
 
@@ -68,7 +67,7 @@ class Stack(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        models = list(self.models) if self.models is not None else self._usual(X, log)
+        models = list(self.models) if self.models is not None else self._usual(many=log.binary and X.shape[1] > MANY)
         if not models:
             refuse("Stack", [Problem("there are no models to stack", "give at least one, the simplest first")])
         fold = cut(log, self.folds, self.seed)
@@ -81,11 +80,11 @@ class Stack(ResponseModel):
         self.blend_, self.choices_ = blend(held, together, names, log, fold, shares, self.seed)
         self.weights_ = self.blend_.weights
 
-    def _usual(self, X: Array, log: Log) -> list[ResponseModel]:
+    def _usual(self, many: bool = False) -> list[ResponseModel]:
         from largesse.response.sire import SIRE
 
         # With few features the others say as much, and one more to choose from is one more to be wrong about.
-        thresholds = [Thresholds(seed=self.seed)] if log.binary and X.shape[1] > WIDE else []
+        thresholds = [Thresholds(seed=self.seed)] if many else []
         return [Additive(seed=self.seed), *thresholds, Boosting(seed=self.seed), SIRE(seed=self.seed)]
 
     def _curves(self, X: Array) -> Array:
