@@ -48,11 +48,12 @@ def test_a_policy_is_trained_for_each_budget_and_has_no_error(monkeypatch: pytes
         return BanditNet(budget=budget, width=4, steps=20, translations=[0.3])
 
     monkeypatch.setitem(POLICIES, "BanditNet", net)
+    monkeypatch.setattr(module, "BUDGETS", (0.1, 2.0))
     generated = generated_nested(300)
     record = measured("BanditNet", nested_bandit(generated.features, generated.nested_level))
-    assert tuple(asked) == BUDGETS
+    assert asked == [0.1, 2.0]
     assert "rmse" not in record
-    assert all(record[f"spend {budget:g}"] <= budget + 1e-9 for budget in BUDGETS)
+    assert all(record[f"spend {budget:g}"] <= budget + 1e-9 for budget in asked)
 
 
 def test_a_run_goes_on_where_it_was_and_parts_make_the_whole(tmp_path: Path) -> None:
@@ -103,8 +104,7 @@ def test_the_rows_are_those_of_the_paper_ours_and_the_simple_ones() -> None:
 
 
 @pytest.mark.skipif(not nested_here("text"), reason="the real data are not here: set LARGESSE_DATA")
-def test_on_real_text_thresholds_are_ahead_of_a_plain_regression() -> None:
-    records = table2(["text"], ("Thresholds", "logistic", "level means"), repeats=1)
-    mine, plain, means = records
-    assert mine["rmse"] < plain["rmse"] < means["rmse"]
-    assert mine["skill 0.05"] > plain["skill 0.05"]
+def test_on_real_text_thresholds_learn_what_level_means_cannot() -> None:
+    mine, means = table2(["text"], ("Thresholds", "level means"), repeats=1)
+    assert mine["rmse"] < 0.14 < means["rmse"]
+    assert mine["skill 0.05"] > 0.5 > means["skill 0.05"]

@@ -12,7 +12,7 @@ from largesse.records import Array, Levels
 from largesse.response import BART, SIRE, Boosting, Linear, ResponseModel, Stack
 from largesse.response.folded import mean_scores
 from largesse.response.kinds import model_from_state
-from largesse.response.stack import BART_ROWS, SMALL, WIDE
+from largesse.response.stack import BART_ROWS, MANY, SMALL
 
 
 def data(n: int, own: float, curved: float = 0.0, *, seed: int = 0, K: int = 4) -> tuple[Array, Array, Array]:
@@ -82,9 +82,9 @@ def test_the_usual_members_are_found_without_asking() -> None:
 
 
 def test_thresholds_are_among_the_usual_members_where_features_are_many_and_responses_yes_or_no() -> None:
-    assert kinds(Stack(bart=False), 500, WIDE + 1) == ["Additive", "Thresholds", "Boosting", "SIRE"]
-    assert "Thresholds" not in kinds(Stack(), 500, WIDE)
-    assert "Thresholds" not in kinds(Stack(), 500, WIDE + 1, binary=False)
+    assert kinds(Stack(bart=False), 500, MANY + 1) == ["Additive", "Thresholds", "Boosting", "SIRE"]
+    assert "Thresholds" not in kinds(Stack(), 500, MANY)
+    assert "Thresholds" not in kinds(Stack(), 500, MANY + 1, binary=False)
 
 
 def test_without_stochtree_the_usual_members_are_the_others_unless_bart_was_asked_for(

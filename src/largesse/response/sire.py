@@ -21,6 +21,7 @@ from largesse.response.base import ResponseModel
 from largesse.response.choose import least_loss, one_standard_error
 from largesse.response.orthogonal import keep_correction, recall_correction
 from largesse.response.steps import isotonic
+from largesse.response.thresholds import MANY
 from largesse.response.tilt import Tilt
 from largesse.response.tried import Tried, by_fold
 
@@ -64,6 +65,9 @@ class _Balanced(ResponseModel):
     def _head(self) -> str:
         return "free"
 
+    def _settle_head(self, features: int) -> None:
+        """Decide what can be decided about the head only once the log is seen."""
+
     def _penalties(self) -> tuple[float, ...]:
         return (0.0,)
 
@@ -94,6 +98,7 @@ class _Balanced(ResponseModel):
         self._check_settings(log)
         self.bounded_ = bool(log.response.min() >= 0 and log.response.max() <= 1)
         self.scale_ = (0.0, 1.0) if self.bounded_ else (float(log.response.mean()), float(log.response.std()) or 1.0)
+        self._settle_head(X.shape[1])
         self.network_ = Shape(
             X.shape[1], len(log.levels), self._head(), self.width, self.depth, self.activation, self.skip, self.bounded_
         )
@@ -278,6 +283,7 @@ class _Balanced(ResponseModel):
         self.correction_, self.params_ = recall_correction(facts.get("correction"), arrays)
         self.spread_ = float(facts.get("spread", 1.0))
         self.tilt_ = Tilt(*(float(number) for number in facts.get("tilt", (1.0, 0.0))))
+        self._settle_head(len(self.encoder_.names))
         self.network_ = Shape(
             len(self.encoder_.names),
             self.levels_,
@@ -315,7 +321,9 @@ class SIRE(_Balanced):
         Penalty on a customer's own increments: a number (infinite: common increments for all), or "cv": the most shrunk
         within one paired standard error of the best held-out loss.
     head
-        "elastic" (common steps × one sensitivity per customer), "shrunk", "increments", "cdf" or "minmax" (the paper's).
+        "elastic" (common steps × one sensitivity per customer), "shrunk", "increments", "cdf" (where each customer begins to
+        respond) or "minmax" (the paper's). "auto" is "cdf" for responses in [0, 1] and more than a hundred features, as
+        embeddings have them, else "elastic".
     shape
         "monotone", or "concave": increments never grow.
     orthogonal
@@ -340,6 +348,8 @@ class SIRE(_Balanced):
         What was tried and chosen.
     tilt_
         How the mean of the fold models is stretched (see `response.tilt`).
+    head_
+        What "auto" came to.
     spread_
         What the spread of the fold models is multiplied by in `predict_interval`.
     """
@@ -351,7 +361,7 @@ class SIRE(_Balanced):
         *,
         kappa: Any = "cv",
         shrinkage: Any = "cv",
-        head: str = "elastic",
+        head: str = "auto",
         shape: str = "monotone",
         orthogonal: bool = False,
         width: int = 64,
@@ -396,7 +406,12 @@ class SIRE(_Balanced):
         self.seed = seed
 
     def _head(self) -> str:
-        return "concave" if self.shape == "concave" else self.head
+        if self.shape == "concave":
+            return "concave"
+        return getattr(self, "head_", "elastic") if self.head == "auto" else self.head
+
+    def _settle_head(self, features: int) -> None:
+        self.head_ = "cdf" if self.bounded_ and features > MANY else "elastic"
 
     def _penalties(self) -> tuple[float, ...]:
         if self._head() not in SHRINKABLE:
@@ -407,8 +422,8 @@ class SIRE(_Balanced):
         from largesse.response.heads import MONOTONE
 
         problems = super()._problems(log)
-        if self.head not in MONOTONE:
-            problems.append(Problem(f"head={self.head!r}", nearest(str(self.head), MONOTONE)))
+        if self.head not in ("auto", *MONOTONE):
+            problems.append(Problem(f"head={self.head!r}", nearest(str(self.head), ("auto", *MONOTONE))))
         if self.shape not in ("monotone", "concave"):
             problems.append(Problem(f"shape={self.shape!r}", "'monotone' or 'concave'; IRE has no shape"))
         if self.shrinkage != "cv" and (isinstance(self.shrinkage, str) or not self.shrinkage >= 0):

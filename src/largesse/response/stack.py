@@ -20,10 +20,9 @@ from largesse.response.interval import jackknife_factor, mean_bounds
 from largesse.response.kinds import keep_models, recall_models
 from largesse.response.shrunk import keep_blend, recall_blend
 from largesse.response.steps import blend, unlinked
-from largesse.response.thresholds import Thresholds
+from largesse.response.thresholds import MANY, Thresholds
 
 ROWS = 50_000  # show the mean curve
-WIDE = 100  # features: more than these are many
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of one member's deviations
 BART_ROWS = 20_000  # in a log with more, trees that are grown by boosting see as much and cost less
 SMALL: dict[str, Any] = {"trees": 50, "draws": 20, "warm": 0, "burn": 50}  # of a BART that is one member of several
@@ -110,7 +109,7 @@ class Stack(ResponseModel):
         from largesse.response.sire import SIRE
 
         # With few features the others say as much, and one more to choose from is one more to be wrong about.
-        thresholds = [Thresholds(seed=self.seed)] if binary and features > WIDE else []
+        thresholds = [Thresholds(seed=self.seed)] if binary and features > MANY else []
         usual = [Additive(seed=self.seed), *thresholds, Boosting(seed=self.seed), SIRE(seed=self.seed)]
         wanted = rows <= BART_ROWS and at_hand() if self.bart == "auto" else self.bart
         return [*usual, BART(seed=self.seed, **SMALL)] if wanted else usual

@@ -32,6 +32,7 @@ TOLERANCE = 1e-7  # of the mean loss
 STIFFNESS = 0.01  # holds the lines' heights to the usual thresholds
 LEAST = 0.005  # the usual chance of any threshold
 ROWS_AT_ONCE = 65_536
+MANY = 100  # features, beyond which lines of every level are asked for unasked: embeddings have more, tables fewer
 SMALLEST = 1e-9  # a chance whose logarithm is taken
 FLAT = 1e-8  # of the largest variance: directions that vary less are left out
 

@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+
+from largesse.data import generated_nested, log_from_arrays, nested_bandit, simulate
+from largesse.evaluate.outcome import sigmoid
+from largesse.records import Array
+from largesse.response import SIRE, Linear, ResponseModel, Stack, Thresholds
+from largesse.response.thresholds import Lines, _axes, _Path, _usual, fit_lines
+
+
+def told(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, tuple[Array, Array, Array]]:
+    rng = np.random.default_rng(seed)
+    X, level = rng.normal(size=(n, p)).astype(np.float32), rng.integers(0, K, n)
+    response = (rng.random(n) < sigmoid(X[:, 0] + level - 1.0)).astype(float)
+    return X, (level, response, np.full(n, 1.0 / n))
+
+
+def test_the_slope_of_the_loss_is_right() -> None:
+    X, rows = told()
+    path = _Path(_axes(X), np.ones(60, dtype=bool), rows, 3)
+    path.Z = path.Z.astype(np.float64)  # differences are taken of float64
+    scale = np.full((4, 1), 0.7)
+    at = np.random.default_rng(1).normal(size=4 * 4 + 4)
+    expected = approx_fprime(at, lambda z: path._objective(z, scale, 0.1)[0], 1e-6)
+    np.testing.assert_allclose(path._objective(at, scale, 0.1)[1], expected, atol=1e-5)
+
+
+def test_features_turned_and_wider_than_rows_give_the_same_curves() -> None:
+    X, rows = told(n=40, p=6)
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(90, 90)))[0][:6]  # six directions among ninety
+    wide = (X @ turn).astype(np.float32)
+    plain, turned = fit_lines(X, rows, 3, 0.1), fit_lines(wide, rows, 3, 0.1)
+    np.testing.assert_allclose(plain.curves(X), turned.curves(wide), atol=1e-3)
+
+
+def test_a_row_gets_the_same_curve_whoever_comes_with_it() -> None:
+    rng = np.random.default_rng(0)
+    lines, X = Lines(rng.normal(size=(7, 4)), rng.normal(size=4)), rng.normal(size=(50, 7)).astype(np.float32)
+    assert np.array_equal(lines.curves(X)[:3], lines.curves(X[:3]))
+
+
+def test_no_threshold_is_ever_thought_impossible() -> None:
+    level = np.tile([0, 1, 2], 10)
+    for share in (np.zeros(30), np.ones(30), (level == 0).astype(float), (level == 2).astype(float)):
+        usual = _usual(level, share, np.full(30, 1 / 30), 3)
+        assert usual.min() > 0
+        assert usual.sum() == pytest.approx(1)
+
+
+def test_who_begins_where_is_found_where_one_common_ladder_cannot_say_it() -> None:
+    generated = generated_nested(3000)
+    made = nested_bandit(generated.features, generated.nested_level)
+    own, common = (model.fit(made.log).predict(made.features) for model in (Thresholds(), Linear()))
+    error = [float(np.sqrt(np.mean((curves - made.truth) ** 2))) for curves in (own, common)]
+    assert error[0] < 0.9 * error[1]
+
+
+def test_penalties_are_tried_until_they_bring_nothing_and_the_best_is_kept() -> None:
+    model = Thresholds().fit(simulate("averaged", n=400).log)
+    losses = [choice.loss for choice in model.choices_]
+    assert losses.index(min(losses)) >= len(losses) - 3
+    assert next(c for c in model.choices_ if c.chosen).loss == min(losses)
+    assert f"{model.penalty_:g}" == next(c.name for c in model.choices_ if c.chosen)
+
+
+def test_fold_models_never_saw_their_fold() -> None:
+    X, (level, response, _) = told(200)
+    fold = np.arange(200) % 4
+    log, changed = (log_from_arrays(X, level, r) for r in (response, np.where(fold == 2, 1 - response, response)))
+    model = Thresholds(penalty=0.1).fit(log)
+    one, other = (model.fold_models(X, rows, fold) for rows in (log, changed))
+    same = [np.array_equal(a._curves(X), b._curves(X)) for a, b in zip(one, other, strict=True)]
+    assert same == [False, False, True, False]
+
+
+@pytest.mark.parametrize(("width", "joins"), [(101, True), (100, False)])
+def test_thresholds_join_the_stack_where_features_are_many(
+    width: int, joins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    X, level = rng.normal(size=(120, width)), np.arange(120) % 2
+    asked: list[bool] = []
+
+    def usual(_self: Stack, many: bool = False) -> list[ResponseModel]:
+        asked.append(many)
+        return [Linear(penalty=0.1)]
+
+    monkeypatch.setattr(Stack, "_usual", usual)
+    Stack(folds=2).fit(X, level, np.arange(120) % 3 == 0)
+    Stack(folds=2).fit(X, level, rng.normal(size=120))  # amounts have no thresholds
+    assert asked == [joins, False]
+    monkeypatch.undo()
+    assert any(isinstance(model, Thresholds) for model in Stack()._usual(many=True))
+
+
+def test_a_network_asks_where_customers_begin_only_where_features_are_many_and_responses_are_shares() -> None:
+    for features, bounded, head in [(101, True, "cdf"), (100, True, "elastic"), (101, False, "elastic")]:
+        model = SIRE()
+        model.bounded_ = bounded
+        model._settle_head(features)
+        assert model._head() == head
+        assert SIRE(head="minmax")._head() == "minmax"
