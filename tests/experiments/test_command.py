@@ -36,7 +36,7 @@ def test_the_whole_finds_what_parts_have_left(tmp_path: Path, monkeypatch: pytes
     for i in range(2):
         run("table1", Asked(["averaged"], ["oracle"], 4, (i, 2), out=tmp_path), quiet)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table1.0-of-2.jsonl", "table1.1-of-2.jsonl"]
-    monkeypatch.setattr("largesse.experiments.repeats.units", lambda keys: [] if not keys else pytest.fail("again"))
+    monkeypatch.setattr("largesse.experiments.repeats.units", lambda keys, _: [] if not keys else pytest.fail("again"))
     records, _ = run("table1", Asked(["averaged"], ["oracle"], 4, out=tmp_path), quiet)
     assert [record["repeat"] for record in records] == [0, 1, 2, 3]
 
