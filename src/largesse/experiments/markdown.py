@@ -15,9 +15,9 @@ def row_of(cells: Sequence[str]) -> str:
 
 
 def signed(number: float) -> str:
-    """Return a difference.
+    """Return a difference; what is rounded to nothing has no minus.
 
-    >>> signed(-0.25)
-    '−0.2500'
+    >>> signed(-0.25), signed(-1e-9)
+    ('−0.2500', '+0.0000')
     """
-    return f"{number:+.4f}".replace("-", "−")
+    return f"{round(number, 4) + 0.0:+.4f}".replace("-", "−")

@@ -14,7 +14,8 @@ from largesse.experiments.orderings import HOLDS, OPEN, OURS, REVERSED, Ordering
 from largesse.report.formats import DASH
 
 VERDICTS = {HOLDS: "ahead", REVERSED: "behind", OPEN: "cannot tell"}
-KINDS = {"rmse": "RMSE", "skill": "skill, at every budget"}  # how a column begins → what it is called
+SAID = {HOLDS: "ahead of every row of the paper's on", REVERSED: "behind one on", OPEN: "neither on"}
+KINDS = {"rmse": "RMSE", "skill": "skill"}  # how a column begins → what it is called
 
 
 def best_table(found: Compared) -> str:
@@ -63,33 +64,33 @@ def best_rival(found: Compared, simulation: str, column: str) -> str | None:
 
 
 def ahead_told(found: Compared) -> str:
-    """Say for each of ours on which simulations it is ahead of every row of the paper's, and on which behind which."""
+    """Say for each of ours where it is ahead of every row of the paper's, where behind which, and where neither."""
     return "\n".join(line for name in _ours(found) for kind in KINDS if (line := _line(found, name, kind)))
 
 
 def _line(found: Compared, name: str, kind: str) -> str:
-    told: dict[str, list[str]] = {word: [] for word in VERDICTS.values()}
+    columns = [column for column in _judged(found) if plain(column).startswith(kind)]
+    told: dict[str, list[str]] = {word: [] for word in SAID}
     for simulation in found.simulations:
-        duels = _duels(found, simulation, name, kind)
-        worse = list(dict.fromkeys(duel.second for duel in duels if duel.verdict == REVERSED))
-        if worse:
-            told["behind"].append(f"{simulation} ({', '.join(worse)})")
-        elif duels:
-            told["ahead" if all(duel.verdict == HOLDS for duel in duels) else "cannot tell"].append(simulation)
-    words = {
-        "ahead": "ahead of every row of the paper's on",
-        "behind": "behind a row of its on",
-        "cannot tell": "neither on",
-    }
-    parts = [f"{words[verdict]} {', '.join(places)}" for verdict, places in told.items() if places]
+        mine: dict[str, list[str]] = {word: [] for word in SAID}
+        for column in columns:
+            duels = [ordering(found, simulation, name, row, column) for row in _rivals(found)]
+            _place(mine, plain(column).removeprefix(kind), [duel for duel in duels if duel is not None])
+        for verdict, places in mine.items():
+            inside = ", ".join(filter(None, places))
+            told[verdict] += [f"{simulation} ({inside})" if inside else simulation] if places else []
+    parts = [f"{SAID[verdict]} {', '.join(places)}" for verdict, places in told.items() if places]
     return f"- {name}, {KINDS[kind]}: {'; '.join(parts)}." if parts else ""
 
 
-def _duels(found: Compared, simulation: str, name: str, kind: str) -> list[Ordering]:
-    """Return one of ours against every row of the paper's, in every column of a kind."""
-    columns = [column for column in _judged(found) if plain(column).startswith(kind)]
-    made = [ordering(found, simulation, name, row, column) for row in _rivals(found) for column in columns]
-    return [duel for duel in made if duel is not None]
+def _place(mine: dict[str, list[str]], budget: str, duels: Sequence[Ordering]) -> None:
+    """Put a budget (or nothing, of an error) where it belongs by its duels; where one is lost, with who has won."""
+    worse = ", ".join(duel.second for duel in duels if duel.verdict == REVERSED)
+    at = f"m = {budget}" if budget else ""
+    if worse:
+        mine[REVERSED].append(": ".join(filter(None, [at, worse])))
+    elif duels:
+        mine[HOLDS if all(duel.verdict == HOLDS for duel in duels) else OPEN].append(at)
 
 
 def _ours(found: Compared) -> list[str]:
@@ -97,7 +98,8 @@ def _ours(found: Compared) -> list[str]:
 
 
 def _rivals(found: Compared) -> list[str]:
-    return [row for row in found.rows if any(found.printed(row, column) for column in found.columns)]
+    known = {row for row, _ in found.paper}
+    return [row for row in found.rows if plain(row) in known]
 
 
 def _judged(found: Compared) -> list[str]:

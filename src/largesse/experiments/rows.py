@@ -31,6 +31,7 @@ NOTES = (
     "BanditNet: one training for each λ, its price η found on the scores; λ by SNIPS on held-out rows, propensities given.",
     "Skill is 0 for the best uniform mix of levels and 1 for a plan that knows the truth; there is none where the two are "
     "less than .001 apart.",
+    "Oracle: a plan of whole customers, made from the truth; the skill of 1 may split one of them between two levels.",
     "Random: levels drawn in the most even proportions that spend the budget; its figures are expectations.",
 )
 

@@ -49,9 +49,7 @@ NOTES = (
     "1 in 11. Ours are embeddings in 1,280 (images) and 384 (text) dimensions. Compare rows with each other, not with the "
     "paper's column.",
 )
-STANDING_IN = (
-    "The data files are not here: the rows of `generated` are generated, and say nothing about images or text."
-)
+STANDING_IN = "`generated` stands in where the data files are not here: its rows say nothing about images or text."
 ROWS: dict[str, Row] = {**books.rows_of(WIDE), "Thresholds": Row(Thresholds, group="simple")}
 LAYOUT = Layout(SETS, ROWS, COLUMNS, PUBLISHED)
 
