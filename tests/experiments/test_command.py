@@ -1,11 +1,13 @@
+import inspect
 import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from largesse.errors import InputError
 from largesse.experiments import rates
-from largesse.experiments.command import NAMES, Asked, run
+from largesse.experiments.command import EXPERIMENTS, NAMES, Asked, run
 
 
 def quiet(_what: str, _done: float) -> None:
@@ -45,6 +47,14 @@ def test_an_unknown_experiment_is_refused_with_the_nearest() -> None:
     with pytest.raises(InputError, match="did you mean 'table2'"):
         run("tabel2", Asked(), quiet)
     assert {"table1", "table2", "kernels", "kappa", "rates", "simulation"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_what_can_be_asked_for_is_what_an_experiment_takes(name: str) -> None:
+    one = EXPERIMENTS[name]
+    takes = inspect.signature(getattr(import_module(f"largesse.experiments.{one.module}"), one.module)).parameters
+    assert set(one.words.values()) <= set(takes)
+    assert ("chunk" in takes) == ("chunk" in one.words)
 
 
 def test_a_page_needs_a_folder() -> None:

@@ -55,8 +55,14 @@ def test_being_ahead_is_of_every_row_and_those_that_are_not_beaten_are_named() -
     told = ahead_told(found(Stack=(0.1, 0.2), BART=(0.2, 0.1), CFRNet=(0.3, 0.3)))
     assert told.splitlines() == [
         "- Stack, RMSE: ahead of every row of the paper's on averaged; neither on unit.",
-        "- Stack, skill: behind one on averaged (m = 3: CFRNet), unit (m = 3: CFRNet).",
+        "- Stack, skill: behind one or more on averaged (m = 3: CFRNet), unit (m = 3: CFRNet).",
     ]
+
+
+def test_rows_that_are_many_are_counted() -> None:
+    told = ahead_told(found(SIRE=(0.3, 0.4), BART=(0.2, 0.5), CFRNet=(0.1, 0.5), GANITE=(0.1, 0.1)))
+    assert "SIRE, RMSE: behind one or more on averaged (3 rows)" in told
+    assert "SIRE, skill: behind one or more on averaged (m = 3: BART, CFRNet)" in told
 
 
 def test_budgets_are_judged_one_by_one() -> None:
@@ -75,7 +81,7 @@ def test_budgets_are_judged_one_by_one() -> None:
     )
     assert made is not None
     assert ahead_told(made) == (
-        "- SIRE, skill: ahead of every row of the paper's on text (m = 1, m = 2); behind one on text (m = 3: BART)."
+        "- SIRE, skill: ahead of every row of the paper's on text (m = 1, 2); behind one or more on text (m = 3: BART)."
     )
 
 

@@ -14,7 +14,8 @@ from largesse.experiments.orderings import HOLDS, OPEN, OURS, REVERSED, Ordering
 from largesse.report.formats import DASH
 
 VERDICTS = {HOLDS: "ahead", REVERSED: "behind", OPEN: "cannot tell"}
-SAID = {HOLDS: "ahead of every row of the paper's on", REVERSED: "behind one on", OPEN: "neither on"}
+SAID = {HOLDS: "ahead of every row of the paper's on", REVERSED: "behind one or more on", OPEN: "neither on"}
+MANY = 3  # rows that are not named one by one
 KINDS = {"rmse": "RMSE", "skill": "skill"}  # how a column begins → what it is called
 
 
@@ -69,28 +70,28 @@ def ahead_told(found: Compared) -> str:
 
 
 def _line(found: Compared, name: str, kind: str) -> str:
-    columns = [column for column in _judged(found) if plain(column).startswith(kind)]
-    told: dict[str, list[str]] = {word: [] for word in SAID}
+    told: dict[str, list[str]] = {verdict: [] for verdict in SAID}
     for simulation in found.simulations:
-        mine: dict[str, list[str]] = {word: [] for word in SAID}
-        for column in columns:
-            duels = [ordering(found, simulation, name, row, column) for row in _rivals(found)]
-            _place(mine, plain(column).removeprefix(kind), [duel for duel in duels if duel is not None])
-        for verdict, places in mine.items():
+        for verdict, places in _places(found, simulation, name, kind).items():
             inside = ", ".join(filter(None, places))
-            told[verdict] += [f"{simulation} ({inside})" if inside else simulation] if places else []
+            budgets = "m = " if kind == "skill" else ""
+            told[verdict].append(f"{simulation} ({budgets}{inside})" if inside else simulation)
     parts = [f"{SAID[verdict]} {', '.join(places)}" for verdict, places in told.items() if places]
     return f"- {name}, {KINDS[kind]}: {'; '.join(parts)}." if parts else ""
 
 
-def _place(mine: dict[str, list[str]], budget: str, duels: Sequence[Ordering]) -> None:
-    """Put a budget (or nothing, of an error) where it belongs by its duels; where one is lost, with who has won."""
-    worse = ", ".join(duel.second for duel in duels if duel.verdict == REVERSED)
-    at = f"m = {budget}" if budget else ""
-    if worse:
-        mine[REVERSED].append(": ".join(filter(None, [at, worse])))
-    elif duels:
-        mine[HOLDS if all(duel.verdict == HOLDS for duel in duels) else OPEN].append(at)
+def _places(found: Compared, simulation: str, name: str, kind: str) -> dict[str, list[str]]:
+    """Return the budgets (of an error, nothing) by what one of ours comes to there against all rows of the paper's."""
+    told: dict[str, list[str]] = {}
+    for column in [column for column in _judged(found) if plain(column).startswith(kind)]:
+        made = [ordering(found, simulation, name, row, column) for row in _rivals(found)]
+        duels = [duel for duel in made if duel is not None]
+        worse = [duel.second for duel in duels if duel.verdict == REVERSED]
+        verdict = REVERSED if worse else HOLDS if all(duel.verdict == HOLDS for duel in duels) else OPEN
+        words = [plain(column).removeprefix(kind), ", ".join(worse) if len(worse) < MANY else f"{len(worse)} rows"]
+        if duels:
+            told.setdefault(verdict, []).append(": ".join(filter(None, words)) if worse else words[0])
+    return told
 
 
 def _ours(found: Compared) -> list[str]:
