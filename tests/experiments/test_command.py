@@ -1,11 +1,13 @@
+import inspect
 import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from largesse.errors import InputError
 from largesse.experiments import rates
-from largesse.experiments.command import NAMES, Asked, run
+from largesse.experiments.command import EXPERIMENTS, NAMES, Asked, run
 
 
 def quiet(_what: str, _done: float) -> None:
@@ -36,7 +38,7 @@ def test_the_whole_finds_what_parts_have_left(tmp_path: Path, monkeypatch: pytes
     for i in range(2):
         run("table1", Asked(["averaged"], ["oracle"], 4, (i, 2), out=tmp_path), quiet)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table1.0-of-2.jsonl", "table1.1-of-2.jsonl"]
-    monkeypatch.setattr("largesse.experiments.repeats.units", lambda keys: [] if not keys else pytest.fail("again"))
+    monkeypatch.setattr("largesse.experiments.repeats.units", lambda keys, _: [] if not keys else pytest.fail("again"))
     records, _ = run("table1", Asked(["averaged"], ["oracle"], 4, out=tmp_path), quiet)
     assert [record["repeat"] for record in records] == [0, 1, 2, 3]
 
@@ -45,6 +47,14 @@ def test_an_unknown_experiment_is_refused_with_the_nearest() -> None:
     with pytest.raises(InputError, match="did you mean 'table2'"):
         run("tabel2", Asked(), quiet)
     assert {"table1", "table2", "kernels", "kappa", "rates", "simulation"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_what_can_be_asked_for_is_what_an_experiment_takes(name: str) -> None:
+    one = EXPERIMENTS[name]
+    takes = inspect.signature(getattr(import_module(f"largesse.experiments.{one.module}"), one.module)).parameters
+    assert set(one.words.values()) <= set(takes)
+    assert ("chunk" in takes) == ("chunk" in one.words)
 
 
 def test_a_page_needs_a_folder() -> None:

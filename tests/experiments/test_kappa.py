@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.data import simulate
-from largesse.experiments import kappa, measures
+from largesse.data import generated_nested, simulate
+from largesse.errors import InputError
+from largesse.experiments import kappa, measures, table2
 from largesse.experiments.kappa import Task
 from largesse.response import Linear
 
@@ -41,6 +42,40 @@ def test_every_problem_is_learnt_at_every_strength(tmp_path: Path) -> None:
     assert len(out.read_text().splitlines()) == 8
     half = kappa.kappa(problems, ("CCPOvIRE",), **(settings | {"part": (1, 2)}))
     assert {r["repeat"] for r in half} == {1}
+
+
+class Wide(Linear):
+    """A stand-in that has a width."""
+
+    def set_params(self, width: int = 512, **params: Any) -> "Wide":
+        self.width = width
+        super().set_params(**params)
+        return self
+
+
+def test_problems_are_asked_for_by_name_and_sets_have_the_networks_of_their_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Wide] = []
+    monkeypatch.setitem(kappa.ROWS, "CCPOvIRE", lambda _strength: made.append(Wide()) or made[-1])
+    monkeypatch.setattr(table2, "read_nested", lambda _name: generated_nested(300))
+    found = kappa.kappa(["text", "averaged binary"], ("CCPOvIRE",), kappas=(0.0,), repeats=1)
+    assert [r["problem"] for r in found] == ["text", "averaged, binary"]  # where commas part names there are none
+    assert {"value 1", "value 2"} < set(found[0])
+    assert [one.width for one in made] == [1024, 512]
+
+
+def test_problems_that_are_not_known_are_refused_with_the_nearest() -> None:
+    with pytest.raises(InputError, match="2 things are wrong") as refused:
+        kappa.kappa(["imges", "averaged"], ("CCPOvIR",))
+    assert "problem 'imges' is not known" in str(refused.value)
+    assert "did you mean 'images'?" in str(refused.value)
+
+
+def test_sets_are_problems_only_where_their_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LARGESSE_DATA", str(tmp_path))
+    (tmp_path / "nested_text_4608.npz").touch()
+    assert kappa._here() == ["averaged, binary", "averaged", "instrument, binary", "instrument", "text"]
 
 
 def records() -> list[dict[str, Any]]:
@@ -82,3 +117,6 @@ def test_strengths_are_compared_with_none_on_the_same_repeats() -> None:
     assert "| | κ = 0 | κ = 10 |" in text
     assert "| averaged: error, CCPOvSIRE | 0.4000 ± 0.1000 | 0.3000 ± 0.1000 |" in text
     assert np.isfinite(found["series"][0]["mean"]).all()
+    again = [{**record, "error": 9.0} for record in records()] + records()
+    assert kappa.summary(again) == found  # the latest wins
+    assert kappa.table(again) == text

@@ -5,7 +5,7 @@ import pytest
 from largesse.errors import InputError
 from largesse.experiments.compared import compared
 from largesse.experiments.orderings import HOLDS, OPEN, REVERSED, count_verdicts, everywhere, orderings, pairs
-from largesse.experiments.published import TABLE2
+from largesse.experiments.table2 import PUBLISHED
 
 PAPER = {
     "CCPOvSIRE": {"rmse": [0.0970, 0.0038], "value 3": [0.6082, 0.0013]},
@@ -105,7 +105,7 @@ def test_pairs_of_records_are_differences_on_the_repeats_that_both_rows_have() -
 
 def test_names_are_found_however_they_are_spelled() -> None:
     cells = {"images": {"CCPOvSIRE": {"Reward (m = 2)": {"mean": 0.1, "sd": 0.1, "n": 2}}}}
-    found = compared({"cells": cells, "paper": TABLE2})
+    found = compared({"cells": cells, "paper": PUBLISHED})
     assert found is not None
     assert found.printed("ccpovsire", "Reward (m = 2)") == (0.1408, 0.0154)
     assert found.printed("CCPOvSIRE", "√PEHE") is None

@@ -145,6 +145,14 @@ def test_judgements_follow_the_numbers(docs: Path, tmp_path: Path) -> None:
     assert told.format("reversed", "−") in (tmp_path / "results.md").read_text(encoding="utf-8")
 
 
+def test_the_dynamic_programme_has_its_sentence(tmp_path: Path) -> None:
+    programme = {"n": 1200, "most predicted lost": 2.5e-4, "mean true difference": -1e-6}
+    put(tmp_path / "results", "table1", {**methods(), "programme": programme})
+    page(tmp_path / "results", tmp_path / "results.md")
+    text = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert "predict values at most 2.5e−04 apart (1,200 plans); true values differ by −1.0e−06 on average." in text
+
+
 def test_the_simulation_with_errors_of_the_papers_size_is_named_first(docs: Path) -> None:
     text = (docs / "results.md").read_text(encoding="utf-8")
     ours = {"averaged": (0.07, 0.0912, 0.1, 0.2), "confounded": (0.12, 0.1412, 0.15, 0.25)}

@@ -1,12 +1,9 @@
 """The paper's tables: rows, columns, what is kept, how parts make up a whole. Tiny models stand in for the real ones."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from largesse.banditnet import BanditNet
@@ -15,7 +12,7 @@ from largesse.errors import InputError
 from largesse.experiments import kernels, measures, repeats, summaries, table1
 from largesse.experiments.repeats import Row
 from largesse.records import Array, Choice, Log
-from largesse.response import CFRNet, Linear
+from largesse.response import Linear
 
 
 @pytest.fixture(autouse=True)
@@ -48,13 +45,6 @@ def test_simple_rows_are_judged_against_the_truth() -> None:
         assert mean["value 3"] <= found["oracle", repeat]["value 3"] + 1e-9
         assert found["random", repeat]["value 3"] < found["uniform level", repeat]["value 3"]
         assert found["uniform level", repeat]["value 3"] == pytest.approx(fresh.truth[:, 3].mean(), abs=0.005)
-
-
-def test_random_levels_spend_the_budget() -> None:
-    for budget in (0.5, 1.5, 3.0):
-        share = table1.proportions(np.arange(5.0), budget)
-        assert share.sum() == pytest.approx(1)
-        assert share @ np.arange(5) == pytest.approx(budget)
 
 
 def test_where_nothing_can_be_gained_there_is_no_skill() -> None:
@@ -127,13 +117,6 @@ def test_a_grid_is_searched_on_the_first_repeats_and_its_best_used_for_all(
     assert "CFRNet grid" not in table1.table(list(map(json.loads, out.read_text().splitlines())))
 
 
-def test_the_grid_of_a_model_is_in_the_order_of_its_choices() -> None:
-    log = simulate("averaged", n=300).log
-    small = {"width": 4, "depth": 1, "head_width": 4, "head_depth": 1, "steps": 2, "ipm": "linear"}
-    tried = CFRNet(alpha=table1.ALPHAS, **small).fit(log).choices_
-    assert [c.name for c in tried] == [f"α {alpha:g}" for alpha in dict(table1.ROWS["CFRNet"].tuned)["alpha"]]
-
-
 # ---------------------------------------------------------------------------------------------- keeping and parts
 
 
@@ -154,35 +137,15 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     first = run("oracle", repeats=1, out=out)
     asked = []
     inner = repeats.units
-    monkeypatch.setattr(repeats, "units", lambda keys: asked.extend(keys) or inner(keys))
+    monkeypatch.setattr(repeats, "units", lambda keys, source: asked.extend(keys) or inner(keys, source))
     assert run("oracle", repeats=2, out=out)[0] == first[0]
     assert asked == [("averaged", 1)]
-
-
-def test_groups_hold_every_row_once() -> None:
-    assert sorted(name for group in table1.GROUPS.values() for name in group) == sorted(table1.ROWS)
 
 
 def test_unknown_names_and_parts_are_refused_together() -> None:
     with pytest.raises(InputError, match="3 things are wrong") as refused:
         run("CCPOvSIR", simulations=("avraged",), part=(2, 2))
     assert "did you mean 'CCPOvSIRE'?" in str(refused.value)
-
-
-NETWORKS_ALONE = """
-import sys
-sys.modules["sklearn"] = sys.modules["stochtree"] = None
-from largesse.experiments import measures, repeats, table1
-from largesse.response import IRE
-measures.TRAIN, measures.FRESH = 300, 300
-table1.ROWS["CCPOvIRE†"] = repeats.Row(lambda: IRE(kappa=0.0, width=4, depth=1, epochs=2, folds=1, members=1, start=None), binary=False)
-print(len(table1.table1(("averaged",), ("CCPOvIRE†",), repeats=1)))
-"""
-
-
-def test_networks_need_neither_scikit_learn_nor_stochtree() -> None:
-    done = subprocess.run([sys.executable, "-c", NETWORKS_ALONE], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "1", done.stderr
 
 
 # ---------------------------------------------------------------------------------------------- summaries
@@ -213,6 +176,17 @@ def test_the_paper_s_numbers_stand_beside() -> None:
     assert summaries.cell([{"a": float("nan")}, {"a": 2.0}], "a") == {"mean": 2.0, "sd": None, "n": 1}
 
 
+def test_a_summary_pairs_the_rows_that_are_to_be_ordered_the_latest_of_each_repeat() -> None:
+    records = [record("Stack", i, rmse=0.1 + 0.1 * i) for i in range(3)]
+    records += [record("CFRNet", i, rmse=9.0) for i in range(3)]  # measured again below
+    records += [record("CFRNet", i, rmse=0.2 + 0.1 * i) for i in range(3)]
+    records += [record("BART", i, rmse=0.25 + 0.1 * i) for i in range(3)]
+    found = {(p["first"], p["second"]): p for p in table1.summary(records)["pairs"]}
+    assert set(found) == {("Stack", "CFRNet"), ("Stack", "BART"), ("CFRNet", "BART")}
+    assert found["Stack", "CFRNet"]["estimate"] == pytest.approx(0.1)
+    assert found["CFRNet", "BART"]["estimate"] == pytest.approx(0.05)
+
+
 def test_kernels_are_compared_on_the_same_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row.make().kernel for row in kernels.ROWS.values()] == ["linear", "linear", "rbf", "rbf", "rff", "rff"]
     for name, penalty in (("CCPOvIRE, linear", 0.1), ("CCPOvIRE, RBF", 1.0)):
@@ -223,3 +197,6 @@ def test_kernels_are_compared_on_the_same_repeats(monkeypatch: pytest.MonkeyPatc
     text = kernels.table(found)
     assert "| CCPOvIRE, RBF | 0." in text
     assert "0.1205 ± 0.1063 | 0.6000 ± 0.0004 |" in text
+    assert kernels.summary([*found, *found]) == kernels.summary(found)
+    (pair,) = {(p["first"], p["second"]) for p in kernels.summary(found)["pairs"]}
+    assert pair == ("CCPOvIRE, linear", "CCPOvIRE, RBF")

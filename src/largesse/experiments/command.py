@@ -68,7 +68,7 @@ class Experiment:
 _REPEATED = {word: word for word in ("simulations", "repeats", "part", "chunk", "out")} | {"models": "rows"}
 EXPERIMENTS = {
     "table1": Experiment("table1", _REPEATED),
-    "table2": Experiment("table2", {**{w: t for w, t in _REPEATED.items() if w != "chunk"}, "simulations": "sets"}),
+    "table2": Experiment("table2", {**_REPEATED, "simulations": "sets"}),
     "kernels": Experiment("kernels", _REPEATED),
     "kappa": Experiment("kappa", {**_REPEATED, "simulations": "problems"}),
     "rates": Experiment("rates", {"repeats": "repeats", "out": "out"}),

@@ -1,13 +1,14 @@
 """How much the strength κ of the balance matters: error of the estimate and reward of the plan against κ, 0 among them.
 
 SIRE and IRE are those of Table 1, with κ given instead of chosen. A problem is a log, and customers whose truth is known;
-others than the ones here can be handed in. With two levels the error is that of the effect (√PEHE), else RMSE.
+others than the ones here can be handed in. With two levels the error is that of the effect (√PEHE), else RMSE. The sets of
+Table 2 are problems where their files are here, with its wider networks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ from typing import Any
 import numpy as np
 
 from largesse.allocate import allocate
-from largesse.errors import Problem, nearest, refuse
-from largesse.experiments import summaries
+from largesse.data.labelled import FILES, nested_here
+from largesse.errors import refuse
+from largesse.experiments import summaries, table2
+from largesse.experiments.compared import plain
 from largesse.experiments.kept import Kept
 from largesse.experiments.measures import effect_error, root_mean_square
-from largesse.experiments.repeats import Tell, chunks, part_problems, taken, unit
-from largesse.experiments.table1 import LITERAL
+from largesse.experiments.repeats import Tell, chunks, part_problems, taken, unit, unknown
+from largesse.experiments.rows import LITERAL
 from largesse.records import Array, Log
 from largesse.response import IRE, SIRE
 from largesse.response.together import fit_together
@@ -42,6 +45,7 @@ class Task:
     truth: Array  # (n, K)
     costs: Array  # (K,) or (n, K)
     budgets: tuple[float, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of the models, where they are not those of Table 1
 
 
 def levels(simulation: str, repeat: int) -> Task:
@@ -53,19 +57,29 @@ def levels(simulation: str, repeat: int) -> Task:
 def binary(simulation: str, repeat: int) -> Task:
     """Return a simulation's log with its first two levels."""
     one = unit(simulation, repeat)
+    assert one.binary is not None
     return Task(one.binary, one.fresh.features, one.fresh.truth[:, :2], one.fresh.costs[:2])
 
 
+def nested(name: str, repeat: int) -> Task:
+    """Return the log of a set of nested labels."""
+    one = table2.unit(name, repeat)
+    wide = {"width": table2.WIDE["width"]}
+    return Task(one.log, one.fresh.features, one.fresh.truth, one.fresh.costs, (1.0, 2.0), wide)
+
+
+Problems = Mapping[str, Callable[[int], Task]]
 PROBLEMS: dict[str, Callable[[int], Task]] = {
     "averaged, binary": partial(binary, "averaged"),
     "averaged": partial(levels, "averaged"),
     "instrument, binary": partial(binary, "instrument"),
     "instrument": partial(levels, "instrument"),
+    **{name: partial(nested, name) for name in FILES},
 }
 
 
 def kappa(
-    problems: Mapping[str, Callable[[int], Task]] = PROBLEMS,
+    problems: Problems | Sequence[str] | None = None,
     rows: Sequence[str] = tuple(ROWS),
     *,
     kappas: Sequence[float] = KAPPAS,
@@ -75,23 +89,48 @@ def kappa(
     out: str | Path | None = None,
     tell: Tell = lambda _what, _done: None,
 ) -> list[dict[str, Any]]:
-    """Return one record per problem, repeat, row and κ; `problems` make a `Task` of a repeat, `chunk` of them at a time."""
-    wrong = [Problem(f"row {row!r} is not known", nearest(row, list(ROWS))) for row in rows if row not in ROWS]
-    refuse("experiment", wrong + part_problems(part))
+    """Return one record per problem, repeat, row and κ, `chunk` logs at a time.
+
+    `problems` are names of `PROBLEMS` (None: all whose data are here), or make a `Task` of a repeat.
+    """
+    given = problems if isinstance(problems, Mapping) else None
+    names = _spelled(_here() if problems is None else problems)
+    wrong = [] if given is not None else unknown("problem", names, list(PROBLEMS))
+    refuse("experiment", wrong + unknown("row", rows, list(ROWS)) + part_problems(part))
+    makers = given or {name: PROBLEMS[name] for name in names}
     kept = Kept(out, KEY)
-    todo = [(name, repeat) for name in problems for repeat in taken(repeats, part)]
+    todo = [(name, repeat) for name in makers for repeat in taken(repeats, part)]
     for done, some in enumerate(chunks(todo, chunk)):
         for row in rows:
             tell(f"{row}, {some[0][0]}", done * chunk / len(todo))
-            _measure(kept, problems, row, [(*key, row, k) for key in some for k in kappas])
+            _measure(kept, makers, row, [(*key, row, k) for key in some for k in kappas])
     return [kept.found[*key, row, k] for key in todo for row in rows for k in kappas]
 
 
-def _measure(kept: Kept, problems: Mapping[str, Callable[[int], Task]], row: str, keys: list[tuple[Any, ...]]) -> None:
+def _here() -> list[str]:
+    """Return the problems whose data are here."""
+    return [name for name in PROBLEMS if name not in FILES or nested_here(name)]
+
+
+def _spelled(names: Iterable[str]) -> list[str]:
+    """Return names as they are spelled here; on a command line, where commas part names, they have none.
+
+    >>> _spelled(["averaged binary", "images", "imges"])
+    ['averaged, binary', 'images', 'imges']
+    """
+    known = {plain(name): name for name in PROBLEMS}
+    return list(dict.fromkeys(known.get(plain(name), name) for name in names))
+
+
+def _measure(kept: Kept, problems: Problems, row: str, keys: list[tuple[Any, ...]]) -> None:
     missing = [key for key in keys if key not in kept.found]
     tasks = {(name, repeat): problems[name](repeat) for name, repeat in dict.fromkeys(key[:2] for key in missing)}
-    models = [ROWS[row](strength).set_params(seed=repeat) for _, repeat, _, strength in missing]
-    fit_together(models, [tasks[key[:2]].log for key in missing])
+    mine = [tasks[key[:2]] for key in missing]
+    models = [
+        ROWS[row](strength).set_params(seed=repeat, **task.settings)
+        for (_, repeat, _, strength), task in zip(missing, mine, strict=True)
+    ]
+    fit_together(models, [task.log for task in mine])
     for key, model in zip(missing, models, strict=True):
         kept.add(dict(zip(KEY, key, strict=True)) | judged(model, tasks[key[:2]]))
 
@@ -110,7 +149,7 @@ def judged(model: Any, task: Task) -> dict[str, float]:
 
 def series(records: summaries.Records) -> list[dict[str, Any]]:
     """Return the lines of a figure: panel (problem and measure), label (row), x (κ), and mean and sd at each of them."""
-    found = []
+    found, records = [], summaries.latest(records, KEY)
     for name in summaries.names(records, "problem"):
         here = [record for record in records if record["problem"] == name]
         for column in [word for word in dict.fromkeys(w for r in here for w in r) if word not in KEY]:
@@ -128,7 +167,7 @@ def _line(records: summaries.Records, column: str) -> dict[str, list[Any]]:
 
 def summary(records: summaries.Records) -> dict[str, Any]:
     """Return the series, and for each problem, row and measure the paired difference of every κ from κ = 0."""
-    against = []
+    against, records = [], summaries.latest(records, KEY)
     for line in series(records):
         name, _, column = line["panel"].rpartition(": ")
         mine = [r for r in records if (r["problem"], r["row"]) == (name, line["label"])]

@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from largesse.data import SIMULATIONS
 from largesse.experiments import summaries
+from largesse.experiments.layout import Layout
 from largesse.experiments.repeats import Row, Tell, repeated
-from largesse.experiments.table1 import LITERAL
+from largesse.experiments.rows import LITERAL
 from largesse.response import IRE, SIRE
 
 KERNELS = {"linear": "linear", "RBF": "rbf", "random features": "rff"}
 COLUMNS = {"rmse": "RMSE", "value 3": "reward, m = 3"}
-BASE = "CCPOvSIRE, linear"
 PUBLISHED: summaries.Paper = {
     "CCPOvSIRE, linear": {"rmse": (0.0970, 0.0038), "value 3": (0.6082, 0.0013)},
     "CCPOvIRE, linear": {"rmse": (0.1059, 0.0165), "value 3": (0.6074, 0.0011)},
@@ -39,6 +40,7 @@ ROWS: dict[str, Row] = {
     for shown, kernel in KERNELS.items()
     for name, make in (("CCPOvSIRE", _sire), ("CCPOvIRE", _ire))
 }
+LAYOUT = Layout(SIMULATIONS, ROWS, COLUMNS, PUBLISHED, base="CCPOvSIRE, linear")
 
 
 def kernels(
@@ -56,21 +58,10 @@ def kernels(
 
 
 def summary(records: summaries.Records) -> dict[str, Any]:
-    """Return means, deviations and paired differences from the linear kernel's CCPOvSIRE."""
-    return {
-        "base": BASE,
-        "simulations": {
-            name: summaries.by_row([r for r in records if r["simulation"] == name], list(COLUMNS), BASE)
-            for name in summaries.names(records, "simulation")
-        },
-        "paper": {row: {column: list(pair) for column, pair in theirs.items()} for row, theirs in PUBLISHED.items()},
-        "notes": list(NOTES),
-    }
+    """Return means, deviations and paired differences, from the linear kernel's CCPOvSIRE and as the paper orders rows."""
+    return {**LAYOUT.summary(records), "notes": list(NOTES)}
 
 
 def table(records: summaries.Records) -> str:
     """Return the table as Markdown, one per simulation, the paper's own numbers beside."""
-    text: list[str] = []
-    for name, rows in summary(records)["simulations"].items():
-        text += [f"### {name}", "", *summaries.lines(rows, COLUMNS, PUBLISHED), ""]
-    return "\n".join([*text, *(f"- {note}" for note in NOTES)]) + "\n"
+    return LAYOUT.table(summary(records))

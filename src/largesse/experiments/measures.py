@@ -8,13 +8,13 @@ first. A policy network has no curves, only plans, one trained for each budget; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from largesse.allocate import allocate
-from largesse.data import Simulation, log_from_arrays
+from largesse.data import Nested, Simulation, log_from_arrays
 from largesse.records import Array, Levels, Log
 
 TRAIN, FRESH, FRESH_SEED = 2000, 10_000, 99
@@ -37,6 +37,7 @@ PAPER: dict[str, Any] = {  # as far as the paper says how: 3 × 512, plain gradi
     "start": None,
 }
 CHOSEN = ("kappa", "penalty", "alpha", "beta")
+Fresh = Simulation | Nested  # customers whose truth is known
 
 
 def root_mean_square(error: Array) -> float:
@@ -62,13 +63,13 @@ def level_means(log: Log) -> Array:
     return np.bincount(log.level, log.response, K) / np.maximum(np.bincount(log.level, minlength=K), 1)
 
 
-def of_curves(curves: Array, fresh: Simulation) -> dict[str, Any]:
+def of_curves(curves: Array, fresh: Fresh, budgets: Sequence[float] = BUDGETS) -> dict[str, Any]:
     """Return the errors of curves (n, K) of fresh customers, and what plans made from them are worth."""
     record: dict[str, Any] = {
         "rmse": root_mean_square(curves - fresh.truth),
         "increments": root_mean_square(np.diff(curves, axis=1) - np.diff(fresh.truth, axis=1)),
     }
-    for budget in BUDGETS:
+    for budget in budgets:
         levels = allocate(curves, fresh.costs, budget).levels
         record |= {f"value {budget:g}": fresh.value(levels), f"skill {budget:g}": fresh.skill(levels, budget)}
     return record
@@ -79,7 +80,7 @@ def effect_error(curves: Array, truth: Array) -> float:
     return root_mean_square((curves[:, 1] - curves[:, 0]) - (truth[:, 1] - truth[:, 0]))
 
 
-def of_policies(policies: Mapping[float, Any], fresh: Simulation) -> dict[str, Any]:
+def of_policies(policies: Mapping[float, Any], fresh: Fresh) -> dict[str, Any]:
     """Return what the plans of policies fitted for each budget are worth, and what they spend."""
     record: dict[str, Any] = {}
     for budget, net in policies.items():
@@ -92,10 +93,10 @@ def of_policies(policies: Mapping[float, Any], fresh: Simulation) -> dict[str, A
     return record
 
 
-def of_uniform(fresh: Simulation) -> dict[str, Any]:
+def of_uniform(fresh: Fresh, budgets: Sequence[float] = BUDGETS) -> dict[str, Any]:
     """Return what the best uniform mix is worth."""
-    values = {f"value {budget:g}": fresh.uniform_value(budget) for budget in BUDGETS}
-    return values | {f"skill {budget:g}": 0.0 for budget in BUDGETS}
+    values = {f"value {budget:g}": fresh.uniform_value(budget) for budget in budgets}
+    return values | {f"skill {budget:g}": 0.0 for budget in budgets}
 
 
 def chosen(model: Any) -> dict[str, str]:

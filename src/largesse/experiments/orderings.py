@@ -29,6 +29,7 @@ CLAIMS = (  # the first is better than the second
     ("CCPOvIRE, linear", "CCPOvIRE, RBF"),
     ("CCPOvSIRE, RBF", "CCPOvIRE, RBF"),
 )
+OURS = ("Stack", "SIRE")  # the default, and the network within it
 HOLDS, REVERSED, OPEN = "holds", "reversed", "not told apart"
 
 
@@ -61,19 +62,16 @@ def orderings_of(found: Compared) -> list[Ordering]:
     for simulation in found.simulations:
         for first, second in claimed_rows(found.rows):
             for column in found.columns:
-                one = (
-                    _ordering(found, simulation, first, second, column)
-                    if _claimed(found, first, second, column)
-                    else None
-                )
+                claimed = _claimed(found, first, second, column)
+                one = ordering(found, simulation, first, second, column) if claimed else None
                 made += [] if one is None else [one]
     return made
 
 
-def claimed_rows(rows: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the paper's pairs, in our own spelling, of which there are both rows."""
+def claimed_rows(rows: Sequence[str], claims: Sequence[tuple[str, str]] = CLAIMS) -> list[tuple[str, str]]:
+    """Return the pairs that are claimed, in our own spelling, of which there are both rows."""
     spelled = {plain(row): row for row in rows}
-    pairs = [(plain(first), plain(second)) for first, second in CLAIMS]
+    pairs = [(plain(first), plain(second)) for first, second in claims]
     return [(spelled[first], spelled[second]) for first, second in pairs if first in spelled and second in spelled]
 
 
@@ -85,8 +83,8 @@ def _claimed(found: Compared, first: str, second: str, column: str) -> bool:
     return ends[0][0] > ends[1][0] if higher_is_better(column) else ends[0][0] < ends[1][0]
 
 
-def _ordering(found: Compared, simulation: str, first: str, second: str, column: str) -> Ordering | None:
-    """Return the ordering; None where a number is missing."""
+def ordering(found: Compared, simulation: str, first: str, second: str, column: str) -> Ordering | None:
+    """Return by how much the first row is better than the second; None where a number is missing."""
     minus = found.pairs.get((simulation, first, second, column))
     if minus is None and first == found.base:
         minus = found.differences.get((simulation, second, column))
@@ -113,7 +111,9 @@ def _unpaired(found: Compared, simulation: str, first: str, second: str, column:
 # -- from records ------------------------------------------------------------------------------------------------------
 
 
-def pairs(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
+def pairs(
+    records: Sequence[Mapping[str, Any]], columns: Sequence[str], claims: Sequence[tuple[str, str]] = CLAIMS
+) -> list[dict[str, Any]]:
     """Return the paired differences, second minus first, of every claim: what a summary keeps as ``pairs``.
 
     Records have ``simulation``, ``repeat`` and ``row``; differences are over the repeats that both rows have.
@@ -121,7 +121,7 @@ def pairs(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[
     found = []
     for simulation in dict.fromkeys(record["simulation"] for record in records):
         mine = {(r["row"], r["repeat"]): r for r in records if r["simulation"] == simulation}
-        for first, second in claimed_rows(list(dict.fromkeys(row for row, _ in mine))):
+        for first, second in claimed_rows(list(dict.fromkeys(row for row, _ in mine)), claims):
             both = [(mine[first, k], mine[second, k]) for row, k in mine if row == first and (second, k) in mine]
             for column in columns:
                 gap = _paired_gap([(a.get(column), b.get(column)) for a, b in both])

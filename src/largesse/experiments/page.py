@@ -16,8 +16,9 @@ from typing import Any
 
 from largesse.data.write import atomic_file
 from largesse.errors import Problem, refuse
+from largesse.experiments.markdown import row_of
 from largesse.experiments.prose import OPENING, PROSE, prose
-from largesse.experiments.sections import row_of, section
+from largesse.experiments.sections import section
 from largesse.report.formats import DASH
 
 NEEDED = ("experiment", "made", "summary")

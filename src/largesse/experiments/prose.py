@@ -50,13 +50,16 @@ hundred repeats mix new worlds with new rows; paired differences do not, and are
     "table2": Prose(
         "Table 2: nested labels",
         run="""\
-Ordered labels of images, each within the next: a broader label is right more often and costs more, the response is
-whether the label given is right. A logging policy gives every image one label. Animal ⊃ invertebrate ⊃ arthropod ⊃
-insect is the order of the word net; the paper has the middle two the other way round.""",
+Ordered labels, each within the next: a broader label is right more often and costs more, the response is whether the
+label given is right. A logging policy gives every row one label. Animal ⊃ invertebrate ⊃ arthropod ⊃ insect is the
+order of the word net; the paper has the middle two the other way round. `images` are embedded photographs of small
+size, `text` embedded glosses of a dictionary, with the same labels in the same numbers; `generated` rows stand in
+where neither file is there. Repeats draw another split and another log. Few rows have any label, so small budgets are
+where plans differ.""",
         differs="""\
 The paper's images and embedding cannot be had as it describes them (its network has no layer of that width), and the
 share of positives it states would cap the reward below what it reports. Levels of error and reward therefore cannot
-be compared across the two columns; orderings can.""",
+be compared across the two columns; orderings can. The paper has no text.""",
     ),
     "kernels": Prose(
         "Choice of kernel",

@@ -1,8 +1,9 @@
-"""Rows of a table, measured on many repeats of simulated logs, a chunk of repeats at a time.
+"""Rows of a table, measured on many repeats of logs whose truth is known, a chunk of repeats at a time.
 
 The fits of a row for all logs of a chunk go through `fit_together`: on a GPU their networks are trained as one. A repeat is
-a world of its own (the simulation's seed) and the seed of the models. Results are kept as they come; a run that was stopped
-goes on where it was, and runs on parts of the repeats, or of the rows, make up one table when their files are joined.
+a log of its own (the seed of a simulation's world, or of a draw) and the seed of the models. Results are kept as they come; a
+run that was stopped goes on where it was, and runs on parts of the repeats, or of the rows, make up one table when their
+files are joined.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ import numpy as np
 
 from largesse.allocate import allocate
 from largesse.allocate.textbook import dynamic_programme
-from largesse.data import SIMULATIONS, Simulation, simulate
+from largesse.data import SIMULATIONS, simulate
 from largesse.data.threads import cores
 from largesse.errors import Problem, nearest, refuse
 from largesse.experiments import measures
 from largesse.experiments.kept import Kept
-from largesse.experiments.measures import BUDGETS, chosen, effect_error, of_curves, of_policies, two_levels
+from largesse.experiments.measures import BUDGETS, Fresh, chosen, effect_error, of_curves, of_policies, two_levels
 from largesse.records import Array, Log
 from largesse.response.together import fit_together
 
@@ -51,40 +52,46 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """One repeat of one simulation: a log to learn from, and fresh customers to be judged by."""
+    """One repeat of one simulation or set: a log to learn from, and fresh customers to be judged by, at some budgets."""
 
     simulation: str
     repeat: int
-    made: Simulation
-    fresh: Simulation
-
-    @cached_property
-    def log(self) -> Log:
-        """What is learnt from."""
-        return self.made.log
-
-    @cached_property
-    def binary(self) -> Log:
-        """The same with the first two levels alone."""
-        return two_levels(self.made)
+    log: Log
+    fresh: Fresh
+    budgets: tuple[float, ...]
+    binary: Log | None = None  # the same with the first two levels alone, where that is a problem too
+    few_budget: int | None = None  # at which the paper's dynamic programme is run, if at all
 
     @cached_property
     def no_skill(self) -> dict[str, None]:
         """The skills that say nothing, of budgets at which even the truth brings hardly more than a uniform mix."""
-        rooms = {b: self.fresh.oracle_value(b) - self.fresh.uniform_value(b) for b in BUDGETS}
+        rooms = {b: self.fresh.oracle_value(b) - self.fresh.uniform_value(b) for b in self.budgets}
         return {f"skill {budget:g}": None for budget, room in rooms.items() if room < LEAST_ROOM}
 
 
 def unit(simulation: str, repeat: int) -> Unit:
     """Return one repeat of a simulation."""
     made = simulate(simulation, n=measures.TRAIN, seed=repeat)
-    return Unit(simulation, repeat, made, made.draw(measures.FRESH, seed=measures.FRESH_SEED))
+    fresh = made.draw(measures.FRESH, seed=measures.FRESH_SEED)
+    return Unit(simulation, repeat, made.log, fresh, BUDGETS, two_levels(made), FEW_BUDGET)
 
 
-def units(keys: Sequence[tuple[str, int]]) -> list[Unit]:
+@dataclass(frozen=True)
+class Source:
+    """Where repeats come from: what makes one, of which names, and what these are names of."""
+
+    make: Callable[[str, int], Unit]
+    known: Sequence[str]
+    word: str
+
+
+SIMULATED = Source(unit, SIMULATIONS, "simulation")
+
+
+def units(keys: Sequence[tuple[str, int]], source: Source) -> list[Unit]:
     """Return several repeats, drawn side by side."""
     with ThreadPoolExecutor(cores()) as pool:
-        return list(pool.map(lambda key: unit(*key), keys))
+        return list(pool.map(lambda key: source.make(*key), keys))
 
 
 def repeated(
@@ -97,35 +104,47 @@ def repeated(
     chunk: int = 100,
     out: str | Path | None = None,
     tell: Tell = lambda _what, _done: None,
+    source: Source = SIMULATED,
 ) -> list[dict[str, Any]]:
-    """Return one record per simulation, repeat of this part and row of the book; `chunk` is of logs."""
-    check(simulations, rows, book, part)
-    kept = Kept(out, KEY)
+    """Return one record per simulation (or what else there is a source of), repeat of this part and row of the book.
+
+    `chunk` is of logs.
+    """
+    _check(source, simulations, rows, book, part)
+    run = _Run(Kept(out, KEY), source)
     tuned = {row: book[row] for row in rows if book[row].tuned}
     early = [(name, repeat) for repeat in range(min(TUNED, repeats)) for name in simulations]
     for some in chunks(early if tuned else [], chunk):
-        _measure(kept, some, {_grid(name): _searched(row) for name, row in tuned.items()}, {}, tell)
-    found = {(name, row): _tuned(kept, name, row, book[row]) for name in simulations for row in tuned}
+        _measure(run, some, {_grid(name): _searched(row) for name, row in tuned.items()}, {}, tell)
+    found = {(name, row): _tuned(run.kept, name, row, book[row]) for name in simulations for row in tuned}
     todo = [(name, repeat) for repeat in taken(repeats, part) for name in simulations]
     for done, some in enumerate(chunks(todo, chunk)):
         share = done * chunk / max(len(todo), 1)
-        _measure(kept, some, {row: book[row] for row in rows}, found, partial(_told, tell, share))
-    return [kept.found[name, repeat, row] for name, repeat in todo for row in rows]
+        _measure(run, some, {row: book[row] for row in rows}, found, partial(_told, tell, share))
+    return [run.kept.found[name, repeat, row] for name, repeat in todo for row in rows]
+
+
+@dataclass(frozen=True)
+class _Run:
+    kept: Kept
+    source: Source
 
 
 def _told(tell: Tell, share: float, what: str, _part: float) -> None:
     tell(what, share)
 
 
-def check(simulations: Sequence[str], rows: Sequence[str], known: Sequence[str] | Mapping[str, Any], part: Any) -> None:
+def _check(source: Source, simulations: Sequence[str], rows: Sequence[str], book: Mapping[str, Row], part: Any) -> None:
     """Refuse names that are not known, and a part that is none."""
-    problems = [
-        Problem(f"simulation {name!r} is not known", nearest(name, SIMULATIONS))
-        for name in simulations
-        if name not in SIMULATIONS
-    ]
-    problems += [Problem(f"row {row!r} is not known", nearest(row, list(known))) for row in rows if row not in known]
-    refuse("experiment", problems + part_problems(part))
+    refuse(
+        "experiment",
+        unknown(source.word, simulations, source.known) + unknown("row", rows, list(book)) + part_problems(part),
+    )
+
+
+def unknown(word: str, names: Sequence[str], known: Sequence[str]) -> list[Problem]:
+    """Say which names are not known."""
+    return [Problem(f"{word} {name!r} is not known", nearest(name, known)) for name in names if name not in known]
 
 
 def part_problems(part: tuple[int, int]) -> list[Problem]:
@@ -153,17 +172,17 @@ def chunks(todo: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
 # -- one chunk --------------------------------------------------------------------------------------------------------
 
 
-def _measure(kept: Kept, keys: Sequence[tuple[str, int]], rows: Mapping[str, Row], found: Any, tell: Tell) -> None:
+def _measure(run: _Run, keys: Sequence[tuple[str, int]], rows: Mapping[str, Row], found: Any, tell: Tell) -> None:
     """Measure what is missing of some rows on some logs, one row after another, all logs together."""
-    missing = {name: [key for key in keys if (*key, name) not in kept.found] for name in rows}
+    missing = {name: [key for key in keys if (*key, name) not in run.kept.found] for name in rows}
     wanted = sorted({key for some in missing.values() for key in some}, key=lambda key: keys.index(key))
-    made = dict(zip(wanted, units(wanted), strict=True))
+    made = dict(zip(wanted, units(wanted, run.source), strict=True))
     for name, row in rows.items():
         some = [made[key] for key in missing[name]]
         if some:
             tell(f"{name}, {len(some)} logs", 0.0)
             for record in _records(name, row, some, found):
-                kept.add(record)
+                run.kept.add(record)
 
 
 def _records(name: str, row: Row, some: list[Unit], found: Any) -> Iterator[dict[str, Any]]:
@@ -190,8 +209,10 @@ def _jobs(row: Row, one: Unit, settings: Mapping[str, Any]) -> list[tuple[Any, A
     """Return what is to be fitted: of which problem or budget, the model, its log."""
     assert row.make is not None
     if row.policy:
-        return [(budget, row.make(budget).set_params(seed=one.repeat), one.log) for budget in BUDGETS]
-    logs = {"levels": one.log, "binary": one.binary} if row.binary else {"levels": one.log}
+        return [(budget, row.make(budget).set_params(seed=one.repeat), one.log) for budget in one.budgets]
+    logs = {"levels": one.log}
+    if row.binary and one.binary is not None:
+        logs["binary"] = one.binary
     return [(what, _made(row.make, one.repeat, settings.get(what, {})), log) for what, log in logs.items()]
 
 
@@ -206,18 +227,24 @@ def _judged(row: Row, fitted: Mapping[Any, Any], one: Unit) -> dict[str, Any]:
         return of_policies(fitted, one.fresh)
     model = fitted["levels"]
     curves = model.predict(one.fresh.features)
-    record = chosen(model) | of_curves(curves, one.fresh) | few(curves, one.fresh)
-    if row.binary:
+    record = chosen(model) | judged(curves, one)
+    if "binary" in fitted:
         record["√pehe"] = effect_error(fitted["binary"].predict(one.fresh.features), one.fresh.truth)
     return record
 
 
-def few(curves: Array, fresh: Simulation) -> dict[str, Any]:
+def judged(curves: Array, one: Unit) -> dict[str, Any]:
+    """Return the errors of curves (n, K) of the fresh customers of a unit, and what plans made from them are worth."""
+    more = {} if one.few_budget is None else _few(curves, one.fresh, one.few_budget)
+    return of_curves(curves, one.fresh, one.budgets) | more
+
+
+def _few(curves: Array, fresh: Fresh, budget: int) -> dict[str, Any]:
     """Return what the paper's dynamic programme and ours make of the first customers: predicted and true values."""
     some, true, n = curves[:FEW], fresh.truth[:FEW], min(FEW, len(curves))
     plans = {
-        "programme": dynamic_programme(some, fresh.costs, FEW_BUDGET * n),
-        "ours": allocate(some, fresh.costs, FEW_BUDGET).levels,
+        "programme": dynamic_programme(some, fresh.costs, budget * n),
+        "ours": allocate(some, fresh.costs, budget).levels,
     }
     rows = np.arange(n)
     return {

@@ -11,9 +11,11 @@ from typing import Any
 from largesse.experiments import rates, rates_n
 from largesse.experiments.compared import Compared, compared, higher_is_better, plain, titled
 from largesse.experiments.figures import Look, Words, dot_figure, line_figure
+from largesse.experiments.markdown import row_of, signed
 from largesse.experiments.orderings import Ordering, count_verdicts, everywhere, orderings_of
+from largesse.experiments.ours import ahead_told, best_table
 from largesse.experiments.prose import TABLE, prose
-from largesse.experiments.published import TABLE2
+from largesse.experiments.summaries import programme_told
 from largesse.report.formats import DASH
 
 DRAWN = ("rmse", "pehe", "reward", "skill")  # columns whose differences are drawn
@@ -39,11 +41,6 @@ class Section:
         self.say(f"![{title}]({self.where}/{name})")
 
 
-def row_of(cells: Sequence[str]) -> str:
-    """Return a row of a Markdown table; a bar within a cell does not end it."""
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
-
-
 def section(result: Mapping[str, Any], where: str) -> Section:
     """Return the section of one file of results."""
     made, words = Section(where), prose(result["experiment"])
@@ -59,11 +56,11 @@ def section(result: Mapping[str, Any], where: str) -> Section:
 def _any(made: Section, result: Mapping[str, Any]) -> None:
     """Fill a section by what its summary holds."""
     summary = result["summary"]
-    if result["experiment"] == "table2":
-        summary = {"paper": TABLE2, **summary}
     found = compared(summary)
     if found is not None:
         _methods(made, result["experiment"], found)
+    if summary.get("programme"):
+        made.say("### The dynamic programme", programme_told(summary["programme"]))
     _lines(made, result["experiment"], summary)
 
 
@@ -79,6 +76,9 @@ def _methods(made: Section, experiment: str, found: Compared) -> None:
         return
     made.say("\n".join(f"- {note}" for note in found.notes) or (TABLE if found.paper else ""))
     made.say(_nearest(found), _simple(found))
+    duels = best_table(found)
+    if duels:
+        made.say("### Ours against the paper's best", ahead_told(found), duels)
     judged = orderings_of(found)
     if judged:
         made.say("### The paper's orderings", f"{count_verdicts(judged)} {everywhere(judged)}")
@@ -182,7 +182,7 @@ def orderings_table(found: Compared, judged: Sequence[Ordering]) -> str:
 def _told(one: Ordering | None) -> str:
     if one is None:
         return DASH
-    gain, low, high = (f"{n:+.4f}".replace("-", "−") for n in (one.gain.estimate, one.gain.low, one.gain.high))
+    gain, low, high = (signed(n) for n in (one.gain.estimate, one.gain.low, one.gain.high))
     return f"{one.verdict}: {gain} ({low} to {high})" + ("" if one.paired else " \\*")
 
 

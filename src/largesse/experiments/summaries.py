@@ -19,6 +19,15 @@ def names(records: Records, field: str) -> list[Any]:
     return list(dict.fromkeys(record[field] for record in records if field in record))
 
 
+def latest(records: Records, key: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the records that differ in a key: of those that do not, the latest.
+
+    >>> latest([{"a": 1, "x": 1}, {"a": 2, "x": 2}, {"a": 1, "x": 3}], ["a"])
+    [{'a': 1, 'x': 3}, {'a': 2, 'x': 2}]
+    """
+    return list({tuple(record[word] for word in key): record for record in records}.values())
+
+
 def cell(records: Records, column: str) -> dict[str, Any] | None:
     """Return mean, standard deviation over repeats and number of repeats of one column; None where there is nothing."""
     values = [record[column] for record in records if record.get(column) is not None]
@@ -75,3 +84,12 @@ def lines(found: Mapping[str, Any], columns: Mapping[str, str], paper: Paper) ->
         told += [shown(*paper.get(row, {}).get(column, (None, None))) for column in beside]
         text.append(f"| {row} | " + " | ".join(told) + " |")
     return text
+
+
+def programme_told(found: Mapping[str, Any]) -> str:
+    """Say how far the paper's dynamic programme is from our plans."""
+    return (
+        f"On the first 500 customers the paper's dynamic programme and our plans, made from the same curves, predict values "
+        f"at most {found['most predicted lost']:.1e} apart ({found['n']:,} plans); true values differ by "
+        f"{found['mean true difference']:+.1e} on average.".replace("-", "−")
+    )

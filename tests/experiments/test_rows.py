@@ -1,0 +1,57 @@
+"""The rows that the paper's tables share."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from largesse.data import simulate
+from largesse.experiments import rows, table1, table2
+from largesse.response import CFRNet
+
+
+def test_both_tables_have_the_same_rows_but_for_thresholds() -> None:
+    assert [name for name in table2.ROWS if name != "Thresholds"] == list(table1.ROWS)
+    for name in ("CCPOvSIRE", "CCPOvSIRE†", "CCPOvIRE", "CCPOvIRE†"):
+        one, other = (book[name].make().get_params(deep=False) for book in (table1.ROWS, table2.ROWS))
+        assert other == one | {"width": 1024}
+    assert table1.ROWS["CFRNet"] == table2.ROWS["CFRNet"]
+    assert set(table1.PUBLISHED) == set(table2.PUBLISHED) == set(list(table1.ROWS)[:8])
+
+
+@pytest.mark.parametrize("book", [table1.ROWS, table2.ROWS])
+def test_groups_hold_every_row_once(book: dict[str, rows.Row]) -> None:
+    assert sorted(rows.named(book, rows.GROUPS)) == sorted(book)
+
+
+def test_random_levels_spend_the_budget() -> None:
+    for budget in (0.5, 1.5, 3.0):
+        share = rows.proportions(np.arange(5.0), budget)
+        assert share.sum() == pytest.approx(1)
+        assert share @ np.arange(5) == pytest.approx(budget)
+
+
+def test_the_grid_of_a_model_is_in_the_order_of_its_choices() -> None:
+    log = simulate("averaged", n=300).log
+    small = {"width": 4, "depth": 1, "head_width": 4, "head_depth": 1, "steps": 2, "ipm": "linear"}
+    tried = CFRNet(alpha=rows.ALPHAS, **small).fit(log).choices_
+    assert [c.name for c in tried] == [f"α {alpha:g}" for alpha in dict(table1.ROWS["CFRNet"].tuned)["alpha"]]
+
+
+NETWORKS_ALONE = """
+import sys
+sys.modules["sklearn"] = sys.modules["stochtree"] = None
+from largesse.experiments import measures, repeats, table1, table2
+from largesse.response import IRE
+measures.TRAIN, measures.FRESH, table2.GENERATED_ROWS = 300, 300, 300
+row = repeats.Row(lambda: IRE(kappa=0.0, width=4, depth=1, epochs=2, folds=1, members=1, start=None), binary=False)
+table1.ROWS["CCPOvIRE†"] = table2.ROWS["CCPOvIRE†"] = row
+print(len(table1.table1(("averaged",), ("CCPOvIRE†",), repeats=1)))
+print(len(table2.table2(("generated",), ("CCPOvIRE†",), repeats=2)))
+"""
+
+
+def test_networks_need_neither_scikit_learn_nor_stochtree() -> None:
+    done = subprocess.run([sys.executable, "-c", NETWORKS_ALONE], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["1", "2"], done.stderr
