@@ -68,8 +68,8 @@ def simultaneous_reach(parts: Array, seed: int = 0) -> float:
 def _with_band(point: FrontierPoint, wider: float) -> FrontierPoint:
     """Return a point with its part of the band: so many times wider than its own interval."""
     value: Estimate = point.value
-    ends = tuple(value.estimate + wider * (end - value.estimate) for end in (value.low, value.high))
-    return FrontierPoint(point.budget, value, point.spend, point.promise, point.price, ends)
+    low, high = (value.estimate + wider * (end - value.estimate) for end in (value.low, value.high))
+    return FrontierPoint(point.budget, value, point.spend, point.promise, point.price, (low, high))
 
 
 def _units(scores: Scores) -> int:

@@ -86,7 +86,7 @@ class Stack(ResponseModel):
 
     def _learn(self, X: Array, log: Log) -> None:
         refuse("Stack", self._problems())
-        models = list(self.models) if self.models is not None else self._usual(*X.shape, log.binary)
+        models = list(self.models) if self.models is not None else self._usual(len(X), X.shape[1], log.binary)
         fold = cut(log, self.folds, self.seed)
         self.members_ = [fit_folds(model, X, log, fold, self) for model in models]
         held = np.array([held_out_scores(member, X, fold, self.binary_) for member in self.members_])
