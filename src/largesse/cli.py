@@ -293,6 +293,8 @@ def experiment(
     part: Annotated[str, typer.Option(help="Which of several parts, as 0/4: for several processes.")] = "0/1",
     chunk: Annotated[int | None, typer.Option(help="How many logs are fitted at once: many on a GPU.")] = None,
     mix: Annotated[float | None, typer.Option(help="coverage: share of the log that drew lots.")] = None,
+    kept: Annotated[bool, typer.Option("--kept", help="Run nothing: make table and figures of what is there.")] = False,
+    machine: Annotated[str | None, typer.Option(help="What it ran on, if not this machine.")] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Folder for results, table, summary and figures; goes on where they end."),
@@ -309,6 +311,8 @@ def experiment(
         part=_part(part),
         chunk=chunk,
         mix=mix,
+        kept=kept,
+        machine=machine,
         out=out,
         command=" ".join(["largesse", *sys.argv[1:]]),
     )

@@ -60,3 +60,13 @@ def test_what_can_be_asked_for_is_what_an_experiment_takes(name: str) -> None:
 def test_a_page_needs_a_folder() -> None:
     with pytest.raises(InputError, match="--out docs/results"):
         run("page", Asked(), quiet)
+
+
+def test_what_is_kept_is_summed_up_without_running_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records, text = run("rates", Asked(repeats=2, out=tmp_path / "rates.jsonl"), quiet)
+    monkeypatch.setattr("largesse.experiments.rates.rates", lambda **_: pytest.fail("ran"))
+    again, told = run("rates", Asked(kept=True, machine="a large one", out=tmp_path), quiet)
+    assert (again, told) == (json.loads(json.dumps(records)), text)
+    assert json.loads((tmp_path / "rates.json").read_text())["made"]["machine"] == "a large one"
+    with pytest.raises(InputError, match="no records are kept"):
+        run("lots", Asked(kept=True, out=tmp_path), quiet)

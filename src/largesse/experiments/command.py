@@ -34,6 +34,8 @@ class Asked:
     part: tuple[int, int] = (0, 1)
     chunk: int | None = None
     mix: float | None = None
+    kept: bool = False  # run nothing: only what is kept
+    machine: str | None = None  # what it ran on, where that is not this machine
     out: Path | None = None
     command: str = ""
 
@@ -104,11 +106,19 @@ def run(name: str, asked: Asked, tell: Tell) -> tuple[Records, str]:
     kept = asked.out if folder is None else folder / (f"{name}.jsonl" if whole else _part_file(name, asked.part))
     if folder is not None and whole:
         _gather(folder, name)
-    records = experiment.run(asked, kept, tell)
+    records = _read(kept) if asked.kept else experiment.run(asked, kept, tell)
     text = experiment.table(records)
     if folder is not None and whole:
         _leave(folder, name, records, text, asked)
     return records, text
+
+
+def _read(path: Path | None) -> Records:
+    """Return the records that are kept in a file."""
+    if path is None or not path.exists():
+        hint = "give by --out the folder, or the .jsonl file, that a run has left"
+        raise InputError("experiment", [Problem("no records are kept" + (f" in {path}" if path else ""), hint)])
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def _part_file(name: str, part: tuple[int, int]) -> str:
@@ -146,7 +156,7 @@ def made(asked: Asked, records: Records) -> dict[str, Any]:
     counted = {record[word] for record in records for word in ("repeat", "seed", "log") if word in record}
     return {
         "command": asked.command,
-        "machine": _machine(),
+        "machine": asked.machine or _machine(),
         "date": datetime.date.today().isoformat(),
         "repeats": len(counted) or None,
         "versions": {part: version for part in PARTS if (version := _version(part)) is not None},

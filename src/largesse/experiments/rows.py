@@ -26,8 +26,9 @@ GROUPS = ("networks", "trees", "simple")
 NOTES = (
     "† without HSIC (κ = 0). CCPOvSIRE and CCPOvIRE: as far as the paper says how, with κ from 0, 3, 30 and 100 by held-out "
     "loss in each repeat; training stops 30 passes after the least held-out loss, at the latest after 100.",
-    "CFRNet (pairs of levels) and GANITE: settings as published, the paper's grids searched on the first ten repeats; the "
-    "values of least mean held-out loss are used in all repeats, for each problem its own.",
+    "CFRNet (pairs of levels; “shared”: one network with a head for each) and GANITE: settings as published, the paper's "
+    "grids searched on the first ten repeats; the values of least mean held-out loss are used in all repeats, for each "
+    "problem its own.",
     "BanditNet: one training for each λ, its price η found on the scores; λ by SNIPS on held-out rows, propensities given.",
     "Skill is 0 for the best uniform mix of levels and 1 for a plan that knows the truth; there is none where the two are "
     "less than .001 apart.",
@@ -47,6 +48,7 @@ def rows_of(literal: Mapping[str, Any]) -> dict[str, Row]:
         "BART": Row(BART, group="trees"),
         "CFRNet": Row(CFRNet, tuned=(("alpha", ALPHAS),)),
         "BanditNet": Row(lambda budget: BanditNet(budget=budget), policy=True),
+        "CFRNet, shared": Row(lambda: CFRNet(way="shared"), tuned=(("alpha", ALPHAS),)),
         "SIRE": Row(SIRE),
         "Stack": Row(Stack, group="trees"),
         "per-level mean": Row(simple=_means, group="simple"),
