@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -314,7 +315,7 @@ def experiment(
         kept=kept,
         machine=machine,
         out=out,
-        command=" ".join(["largesse", *sys.argv[1:]]),
+        command=shlex.join(["largesse", *_without_source(sys.argv[1:])]),
     )
     with _progress(as_json) as tell:
         records, text = run(name, asked, tell)
@@ -335,6 +336,12 @@ def _checked_budget(budget: float | None, total: float | None, campaign: Any) ->
     if given is None or not 0 <= given < math.inf:
         raise InputError("run", [Problem(f"the budget is {given}", BUDGET_RULE)])
     return campaign.spending(budget=budget, total=total)
+
+
+def _without_source(words: list[str]) -> list[str]:
+    """Return a command's words without those that say that it was run elsewhere."""
+    spare = {i for i, word in enumerate(words) if word == "--kept" or "--machine" in (word, *words[max(i - 1, 0) : i])}
+    return [word for i, word in enumerate(words) if i not in spare and not word.startswith("--machine=")]
 
 
 def _part(text: str) -> tuple[int, int]:

@@ -159,7 +159,8 @@ def made(asked: Asked, records: Records) -> dict[str, Any]:
         "machine": asked.machine or _machine(),
         "date": datetime.date.today().isoformat(),
         "repeats": len(counted) or None,
-        "versions": {part: version for part in PARTS if (version := _version(part)) is not None},
+        # Of another machine's they are not known here.
+        "versions": {} if asked.machine else {part: found for part in PARTS if (found := _version(part)) is not None},
     }
 
 

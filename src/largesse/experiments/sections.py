@@ -98,13 +98,19 @@ def metric_table(found: Compared, column: str) -> str:
     head = ["method", *(["paper"] if beside else []), *names]
     lines = [row_of(head), "|---|" + "---:|" * (len(head) - 1)]
     digits = 1 if plain(column) == "seconds" else 4
+    most = max((cell.n for cell in found.cells.values()), default=0)
     for row in rows:
         cells = [found.cells.get((name, row, column)) for name in names]
         ours = [DASH if cell is None else _shown(cell.mean, cell.sd, digits) for cell in cells]
         pair = found.printed(row, column)
         paper = [DASH if pair is None else _shown(*pair, digits)] if beside else []
-        lines.append(row_of([row, *paper, *ours]))
+        lines.append(row_of([_counted(row, [cell.n for cell in cells if cell is not None], most), *paper, *ours]))
     return "\n".join(lines)
+
+
+def _counted(row: str, repeats: Sequence[int], most: int) -> str:
+    """Return a row's name, with its number of repeats where it has fewer than others."""
+    return row if min(repeats) == most else f"{row} ({min(repeats)} repeats)"
 
 
 def _shown(mean: float, sd: float | None, digits: int = 4) -> str:
