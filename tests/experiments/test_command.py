@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from largesse.errors import InputError
+from largesse.errors import InputError, OutputError
 from largesse.experiments import rates
 from largesse.experiments.command import EXPERIMENTS, NAMES, Asked, run
 
@@ -70,3 +70,21 @@ def test_what_is_kept_is_summed_up_without_running_anything(tmp_path: Path, monk
     assert json.loads((tmp_path / "rates.json").read_text())["made"]["machine"] == "a large one"
     with pytest.raises(InputError, match="no records are kept"):
         run("lots", Asked(kept=True, out=tmp_path), quiet)
+
+
+def test_processes_share_the_repeats(tmp_path: Path) -> None:
+    asked = Asked(["averaged"], ["oracle", "per-level mean"], 3, jobs=2, out=tmp_path)
+    records, _ = run("table1", asked, quiet)
+    alone, _ = run("table1", Asked(["averaged"], ["oracle", "per-level mean"], 3), quiet)
+    assert records == json.loads(json.dumps(alone))
+    assert len((tmp_path / "table1.0-of-2.jsonl").read_text().splitlines()) == 4
+
+
+def test_a_part_that_fails_is_told_of(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match=r"(?s)part 0 failed.*did you mean 'averaged'"):
+        run("table1", Asked(["averagd"], ["oracle"], 2, jobs=2, out=tmp_path), quiet)
+
+
+def test_an_experiment_without_parts_is_run_by_one(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="rates has no parts"):
+        run("rates", Asked(repeats=2, jobs=2, out=tmp_path), quiet)

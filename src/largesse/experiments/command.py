@@ -11,7 +11,7 @@ import datetime
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
@@ -33,11 +33,20 @@ class Asked:
     repeats: int | None = None
     part: tuple[int, int] = (0, 1)
     chunk: int | None = None
+    jobs: int = 1  # processes that share the repeats
     mix: float | None = None
     kept: bool = False  # run nothing: only what is kept
     machine: str | None = None  # what it ran on, where that is not this machine
     out: Path | None = None
     command: str = ""
+
+    def words(self, folder: Path) -> list[str]:
+        """Return the options that ask for the same, with results in a folder."""
+        lists = {"--simulations": self.simulations, "--rows": self.models}
+        found = [word for name, given in lists.items() if given is not None for word in (name, ",".join(given))]
+        numbers = {"--repeats": self.repeats, "--chunk": self.chunk, "--mix": self.mix}
+        found += [word for name, number in numbers.items() if number is not None for word in (name, str(number))]
+        return [*found, "--out", str(folder)]
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,16 @@ class Experiment:
         given = {word: value for word, value in given.items() if value is not None}
         more = {"out": out} if "out" in self.words else {}
         return getattr(self._home(), self.module)(**(given | more), tell=tell)
+
+    def search(self, asked: Asked, out: Path, tell: Tell) -> None:
+        """Search the grids that are searched on the first repeats."""
+        from largesse.experiments.repeats import TUNED
+        from largesse.experiments.rows import named
+
+        book = getattr(self._home(), "ROWS", {})
+        dear = [row for row in named(book, asked.models or list(book)) if getattr(book[row], "tuned", ())]
+        if dear:
+            self.run(replace(asked, models=dear, repeats=min(TUNED, asked.repeats or TUNED), part=(0, 1)), out, tell)
 
     def table(self, records: Records) -> str:
         """Return its table."""
@@ -105,12 +124,30 @@ def run(name: str, asked: Asked, tell: Tell) -> tuple[Records, str]:
     folder = None if asked.out is None or asked.out.suffix == ".jsonl" else asked.out
     kept = asked.out if folder is None else folder / (f"{name}.jsonl" if whole else _part_file(name, asked.part))
     if folder is not None and whole:
+        if asked.jobs > 1 and not asked.kept:
+            share_out(name, asked, folder, tell)
         _gather(folder, name)
     records = _read(kept) if asked.kept else experiment.run(asked, kept, tell)
     text = experiment.table(records)
     if folder is not None and whole:
         _leave(folder, name, records, text, asked)
     return records, text
+
+
+def share_out(name: str, asked: Asked, folder: Path, tell: Tell) -> None:
+    """Have several processes run parts of an experiment, each of which knows what the whole has found so far."""
+    from largesse.experiments.jobs import in_parts, run_all
+
+    experiment, whole = EXPERIMENTS[name], folder / f"{name}.jsonl"
+    if "part" not in experiment.words:
+        raise InputError("experiment", [Problem(f"{name} has no parts", "run it without --jobs")])
+    experiment.search(asked, whole, tell)
+    _gather(folder, name)
+    known = whole.read_text(encoding="utf-8") if whole.exists() else ""
+    files = [folder / _part_file(name, (i, asked.jobs)) for i in range(asked.jobs)]
+    for file in files:
+        _write(file, known)
+    run_all(in_parts(["experiment", name, *asked.words(folder)], asked.jobs), files, tell)
 
 
 def _read(path: Path | None) -> Records:

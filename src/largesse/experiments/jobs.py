@@ -1,0 +1,65 @@
+"""Several processes share the repeats of an experiment: each runs a part, and what they leave is put together afterwards.
+
+One process keeps a GPU waiting while it plans, predicts and measures; a few together keep it busy. Grids that are searched on
+the first repeats are searched before the others start.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO
+
+from largesse.errors import OutputError, Problem
+
+LOOK = 0.5  # seconds between two looks at how far they are
+
+
+def in_parts(words: Sequence[str], parts: int) -> list[list[str]]:
+    """Return the command of every part.
+
+    >>> in_parts(["experiment", "rates"], 2)[1][-4:]
+    ['experiment', 'rates', '--part', '1/2']
+    """
+    return [[sys.executable, "-m", "largesse.cli", *words, "--part", f"{i}/{parts}"] for i in range(parts)]
+
+
+def run_all(commands: Sequence[Sequence[str]], files: Sequence[Path], tell: Callable[[str, float], None]) -> None:
+    """Run commands side by side until all have ended, and tell how many lines their files have. What failed is told."""
+    # Processes that share a GPU may not each take all of its memory at once.
+    surroundings = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    with ExitStack() as open_files:
+        told = [open_files.enter_context(tempfile.TemporaryFile("w+")) for _ in commands]
+        running = [
+            subprocess.Popen(command, env=surroundings, stdout=subprocess.DEVNULL, stderr=words)  # noqa: S603 — this very program
+            for command, words in zip(commands, told, strict=True)
+        ]
+        try:
+            while any(process.poll() is None for process in running):
+                tell(f"{len(running)} processes, {sum(_lines(file) for file in files):,} results", 0.0)
+                time.sleep(LOOK)
+        finally:
+            for process in running:
+                process.kill()  # of one that has ended, nothing is left to kill
+        problems = [
+            Problem(f"part {i} failed: {_end(words)}", "run it alone, with --part, to see more")
+            for i, (process, words) in enumerate(zip(running, told, strict=True))
+            if process.returncode
+        ]
+    if problems:
+        raise OutputError("experiment", problems)
+
+
+def _end(words: IO[str]) -> str:
+    words.seek(0)
+    return words.read().strip()[-500:]
+
+
+def _lines(file: Path) -> int:
+    return file.read_bytes().count(b"\n") if file.exists() else 0
