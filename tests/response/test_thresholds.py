@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -81,17 +83,16 @@ def test_thresholds_join_the_stack_where_features_are_many(
     rng = np.random.default_rng(0)
     X, level = rng.normal(size=(120, width)), np.arange(120) % 2
     asked: list[bool] = []
+    members = Stack._usual
 
-    def usual(_self: Stack, many: bool = False) -> list[ResponseModel]:
-        asked.append(many)
+    def usual(self: Stack, *log: Any) -> list[ResponseModel]:
+        asked.append(any(isinstance(model, Thresholds) for model in members(self, *log)))
         return [Linear(penalty=0.1)]
 
     monkeypatch.setattr(Stack, "_usual", usual)
     Stack(folds=2).fit(X, level, np.arange(120) % 3 == 0)
     Stack(folds=2).fit(X, level, rng.normal(size=120))  # amounts have no thresholds
     assert asked == [joins, False]
-    monkeypatch.undo()
-    assert any(isinstance(model, Thresholds) for model in Stack()._usual(many=True))
 
 
 def test_a_network_asks_where_customers_begin_only_where_features_are_many_and_responses_are_shares() -> None:
