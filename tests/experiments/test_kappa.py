@@ -53,16 +53,18 @@ class Wide(Linear):
         return self
 
 
+@pytest.mark.parametrize(("gpu", "width"), [(True, 1024), (False, 256)])
 def test_problems_are_asked_for_by_name_and_sets_have_the_networks_of_their_table(
-    monkeypatch: pytest.MonkeyPatch,
+    gpu: bool, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(kappa, "without_gpu", lambda settings: {} if gpu else settings)
     made: list[Wide] = []
     monkeypatch.setitem(kappa.ROWS, "CCPOvIRE", lambda _strength: made.append(Wide()) or made[-1])
     monkeypatch.setattr(table2, "read_nested", lambda _name: generated_nested(300))
     found = kappa.kappa(["text", "averaged binary"], ("CCPOvIRE",), kappas=(0.0,), repeats=1)
     assert [r["problem"] for r in found] == ["text", "averaged, binary"]  # where commas part names there are none
     assert {"value 1", "value 2"} < set(found[0])
-    assert [one.width for one in made] == [1024, 512]
+    assert [one.width for one in made] == [width, 512]
 
 
 def test_problems_that_are_not_known_are_refused_with_the_nearest() -> None:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from largesse.data import simulate
-from largesse.experiments import rows, table1, table2
-from largesse.response import CFRNet
+from largesse.experiments import repeats, rows, table1, table2
+from largesse.records import Log
+from largesse.response import CFRNet, Linear
 
 
 def test_both_tables_have_the_same_rows_but_for_thresholds() -> None:
@@ -55,3 +56,30 @@ print(len(table2.table2(("generated",), ("CCPOvIRE†",), repeats=2)))
 def test_networks_need_neither_scikit_learn_nor_stochtree() -> None:
     done = subprocess.run([sys.executable, "-c", NETWORKS_ALONE], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["1", "2"], done.stderr
+
+
+def test_without_a_gpu_networks_are_smaller_and_records_and_notes_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = rows.Row(lambda: Linear(penalty=0.1), small={"penalty": 0.5})
+    monkeypatch.setitem(table1.ROWS, "logistic", row)
+    [record] = table1.table1(["averaged"], ["logistic"], repeats=1)
+    assert record["small"]
+    assert rows.SMALL in table1.summary([record])["notes"]
+    monkeypatch.setattr(repeats, "without_gpu", lambda _settings: {})
+    [other] = table1.table1(["averaged"], ["logistic"], repeats=1)
+    assert "small" not in other
+    assert rows.SMALL not in table1.summary([other])["notes"]
+    assert other["rmse"] != record["rmse"]
+
+
+def test_few_repeats_take_what_a_search_found_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = (("penalty", (0.01, 3.0)),)
+    found = {"averaged": {"levels": {"penalty": 3.0}, "binary": {"penalty": 0.01}}}
+    monkeypatch.setitem(table1.ROWS, "logistic", rows.Row(Linear, tuned=grid, found=found))
+    fitted: list[Linear] = []
+
+    def fit(models: list[Linear], logs: list[Log]) -> None:
+        fitted.extend(model.fit(log) for model, log in zip(models, logs, strict=True))
+
+    monkeypatch.setattr(repeats, "fit_together", fit)
+    table1.table1(["averaged", "unit"], ["logistic"], repeats=1)
+    assert [model.penalty for model in fitted] == [3.0, 0.01, None, None]  # elsewhere the model's own

@@ -70,8 +70,8 @@ class Experiment:
 
         book = getattr(self._home(), "ROWS", {})
         dear = [row for row in named(book, asked.models or list(book)) if getattr(book[row], "tuned", ())]
-        if dear:
-            self.run(replace(asked, models=dear, repeats=min(TUNED, asked.repeats or TUNED), part=(0, 1)), out, tell)
+        if dear and (asked.repeats is None or asked.repeats >= TUNED):
+            self.run(replace(asked, models=dear, repeats=TUNED, part=(0, 1)), out, tell)
 
     def table(self, records: Records) -> str:
         """Return its table."""

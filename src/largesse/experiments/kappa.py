@@ -22,8 +22,8 @@ from largesse.experiments import summaries, table2
 from largesse.experiments.compared import plain
 from largesse.experiments.kept import Kept
 from largesse.experiments.measures import effect_error, root_mean_square
-from largesse.experiments.repeats import Tell, chunks, part_problems, taken, unit, unknown
-from largesse.experiments.rows import LITERAL
+from largesse.experiments.repeats import Tell, chunks, part_problems, taken, unit, unknown, without_gpu
+from largesse.experiments.rows import FEWER, LITERAL
 from largesse.records import Array, Log
 from largesse.response import IRE, SIRE
 from largesse.response.together import fit_together
@@ -31,8 +31,8 @@ from largesse.response.together import fit_together
 KAPPAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 KEY = ("problem", "repeat", "row", "kappa")
 ROWS: dict[str, Callable[[float], Any]] = {
-    "CCPOvSIRE": lambda kappa: SIRE(head="minmax", kappa=kappa, **LITERAL),
-    "CCPOvIRE": lambda kappa: IRE(kappa=kappa, **LITERAL),
+    "CCPOvSIRE": lambda kappa: SIRE(head="minmax", kappa=kappa, **{**LITERAL, **without_gpu(FEWER)}),
+    "CCPOvIRE": lambda kappa: IRE(kappa=kappa, **{**LITERAL, **without_gpu(FEWER)}),
 }
 
 
@@ -64,7 +64,7 @@ def binary(simulation: str, repeat: int) -> Task:
 def nested(name: str, repeat: int) -> Task:
     """Return the log of a set of nested labels."""
     one = table2.unit(name, repeat)
-    wide = {"width": table2.WIDE["width"]}
+    wide = {"width": without_gpu(table2.NARROWER).get("width", table2.WIDE["width"])}
     return Task(one.log, one.fresh.features, one.fresh.truth, one.fresh.costs, (1.0, 2.0), wide)
 
 

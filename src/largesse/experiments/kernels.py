@@ -10,7 +10,7 @@ from largesse.data import SIMULATIONS
 from largesse.experiments import summaries
 from largesse.experiments.layout import Layout
 from largesse.experiments.repeats import Row, Tell, repeated
-from largesse.experiments.rows import LITERAL
+from largesse.experiments.rows import FEWER, LITERAL, small_note
 from largesse.response import IRE, SIRE
 
 KERNELS = {"linear": "linear", "RBF": "rbf", "random features": "rff"}
@@ -36,7 +36,7 @@ def _ire(kernel: str) -> Callable[[], IRE]:
 
 
 ROWS: dict[str, Row] = {
-    f"{name}, {shown}": Row(make(kernel), binary=False)
+    f"{name}, {shown}": Row(make(kernel), binary=False, small=FEWER)
     for shown, kernel in KERNELS.items()
     for name, make in (("CCPOvSIRE", _sire), ("CCPOvIRE", _ire))
 }
@@ -59,7 +59,8 @@ def kernels(
 
 def summary(records: summaries.Records) -> dict[str, Any]:
     """Return means, deviations and paired differences, from the linear kernel's CCPOvSIRE and as the paper orders rows."""
-    return {**LAYOUT.summary(records), "notes": list(NOTES)}
+    found = LAYOUT.summary(records)
+    return {**found, "notes": [*NOTES, *small_note(found)]}
 
 
 def table(records: summaries.Records) -> str:

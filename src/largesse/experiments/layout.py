@@ -38,6 +38,7 @@ class Layout:
             "simulations": {name: summaries.by_row(mine, columns, self.base) for name, mine in by.items()},
             "pairs": pairs(told, columns, [*CLAIMS, *rivals]),
             "paper": {row: {column: list(pair) for column, pair in cells.items()} for row, cells in self.paper.items()},
+            "small": sum(bool(record.get("small")) for record in told),  # records of networks that had no GPU
         }
 
     def table(self, summary: Mapping[str, Any]) -> str:

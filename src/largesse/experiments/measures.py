@@ -21,6 +21,7 @@ TRAIN, FRESH, FRESH_SEED = 2000, 10_000, 99
 BINARY_TRAIN = 1000
 TWO_LEVELS = (7,)  # a stream of the world's seed that nothing else uses
 BUDGETS = (1.5, 3.0)
+NARROW: dict[str, Any] = {"width": 64, "head_width": 32}  # of CFRNet: a third of the published, for a few CPU cores
 PAPER: dict[str, Any] = {  # as far as the paper says how: 3 × 512, plain gradient descent, one hold-out
     "width": 512,
     "activation": "elu",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
@@ -46,6 +46,10 @@ class Row:
     policy: bool = False  # one model for each budget, with plans and no curves
     binary: bool = True  # whether the binary problem is learnt too
     tuned: tuple[tuple[str, tuple[float, ...]], ...] = ()  # grids searched on the first repeats, by mean held-out loss
+    found: Mapping[str, Mapping[str, Mapping[str, float]]] = field(
+        default_factory=dict
+    )  # simulation → problem → settings
+    small: Mapping[str, Any] = field(default_factory=dict)  # settings for a machine without a GPU
     group: str = "networks"
     judge: Callable[..., dict[str, Any]] | None = None  # row, fitted models, unit → figures; None: all there are
 
@@ -113,10 +117,14 @@ def repeated(
     _check(source, simulations, rows, book, part)
     run = _Run(Kept(out, KEY), source)
     tuned = {row: book[row] for row in rows if book[row].tuned}
-    early = [(name, repeat) for repeat in range(min(TUNED, repeats)) for name in simulations]
-    for some in chunks(early if tuned else [], chunk):
-        _measure(run, some, {_grid(name): _searched(row) for name, row in tuned.items()}, {}, tell)
-    found = {(name, row): _tuned(run.kept, name, row, book[row]) for name in simulations for row in tuned}
+    found: dict[tuple[str, str], Any] = {
+        (name, row): book[row].found.get(name, {}) for name in simulations for row in tuned
+    }
+    if tuned and repeats >= TUNED:  # with fewer, what was found before
+        early = [(name, repeat) for repeat in range(TUNED) for name in simulations]
+        for some in chunks(early, chunk):
+            _measure(run, some, {_grid(name): _searched(row) for name, row in tuned.items()}, {}, tell)
+        found = {(name, row): _tuned(run.kept, name, row, book[row]) for name, row in found}
     todo = [(name, repeat) for repeat in taken(repeats, part) for name in simulations]
     for done, some in enumerate(chunks(todo, chunk)):
         share = done * chunk / max(len(todo), 1)
@@ -197,7 +205,7 @@ def _records(name: str, row: Row, some: list[Unit], found: Any) -> Iterator[dict
     size = len(jobs) // len(some)
     for i, one in enumerate(some):
         fitted = {what: model for what, model, _ in jobs[i * size : (i + 1) * size]}
-        record = (row.judge or _judged)(row, fitted, one)
+        record = (row.judge or _judged)(row, fitted, one) | ({"small": True} if _small(row) else {})
         yield _named(name, one) | record | one.no_skill | {"seconds": seconds}
 
 
@@ -209,11 +217,29 @@ def _jobs(row: Row, one: Unit, settings: Mapping[str, Any]) -> list[tuple[Any, A
     """Return what is to be fitted: of which problem or budget, the model, its log."""
     assert row.make is not None
     if row.policy:
-        return [(budget, row.make(budget).set_params(seed=one.repeat), one.log) for budget in one.budgets]
+        return [
+            (budget, row.make(budget).set_params(seed=one.repeat, **_small(row)), one.log) for budget in one.budgets
+        ]
     logs = {"levels": one.log}
     if row.binary and one.binary is not None:
         logs["binary"] = one.binary
-    return [(what, _made(row.make, one.repeat, settings.get(what, {})), log) for what, log in logs.items()]
+    return [
+        (what, _made(row.make, one.repeat, {**_small(row), **settings.get(what, {})}), log)
+        for what, log in logs.items()
+    ]
+
+
+def _small(row: Row) -> Mapping[str, Any]:
+    return without_gpu(row.small)
+
+
+def without_gpu(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return settings that are for a machine without a GPU; none where there is one."""
+    if not settings:
+        return {}
+    import jax
+
+    return settings if jax.default_backend() == "cpu" else {}
 
 
 def _made(make: Callable[[], Any], seed: int, settings: Mapping[str, Any]) -> Any:

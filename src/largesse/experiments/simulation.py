@@ -22,6 +22,7 @@ from largesse.experiments.measures import (
     BUDGETS,
     FRESH,
     FRESH_SEED,
+    NARROW,
     PAPER,
     TRAIN,
     chosen,
@@ -51,7 +52,6 @@ from largesse.response import (
 )
 from largesse.response.together import call_together
 
-NARROW: dict[str, Any] = {"width": 64, "head_width": 32}  # of CFRNet: a third of the published, for a few CPU cores
 MODELS: dict[str, Callable[[], ResponseModel]] = {
     "linear": Linear,
     "additive": Additive,

@@ -67,7 +67,8 @@ def table1(
 def summary(records: summaries.Records) -> dict[str, Any]:
     """Return means, deviations, paired differences, and how far the dynamic programme is from our plans."""
     programme = _agreement(LAYOUT.in_order(records))
-    return {**LAYOUT.summary(records), "programme": programme, "notes": list(NOTES)}
+    found = LAYOUT.summary(records)
+    return {**found, "programme": programme, "notes": [*NOTES, *books.small_note(found)]}
 
 
 def _agreement(records: summaries.Records) -> dict[str, Any] | None:

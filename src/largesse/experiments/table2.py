@@ -50,7 +50,8 @@ NOTES = (
     "paper's column.",
 )
 STANDING_IN = "`generated` stands in where the data files are not here: its rows say nothing about images or text."
-ROWS: dict[str, Row] = {**books.rows_of(WIDE), "Thresholds": Row(Thresholds, group="simple")}
+NARROWER: dict[str, Any] = {**books.FEWER, "width": 256}  # where there is no GPU
+ROWS: dict[str, Row] = {**books.rows_of(WIDE, NARROWER), "Thresholds": Row(Thresholds, group="simple")}
 LAYOUT = Layout(SETS, ROWS, COLUMNS, PUBLISHED)
 
 
@@ -84,7 +85,7 @@ def unit(name: str, repeat: int) -> Unit:
 def summary(records: summaries.Records) -> dict[str, Any]:
     """Return means, deviations and paired differences, from CCPOvSIRE and of the rows that are to be ordered."""
     found = LAYOUT.summary(records)
-    notes = [*NOTES, STANDING_IN] if GENERATED in found["simulations"] else [*NOTES]
+    notes = [*NOTES, *([STANDING_IN] if GENERATED in found["simulations"] else []), *books.small_note(found)]
     return {**found, "notes": notes}
 
 
