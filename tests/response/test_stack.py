@@ -9,7 +9,7 @@ from largesse.data import log_from_arrays, simulate
 from largesse.errors import InputError, MissingPartError
 from largesse.policy import Policy
 from largesse.records import Array, Levels
-from largesse.response import BART, SIRE, Boosting, Linear, ResponseModel, Stack
+from largesse.response import BART, SIRE, Boosting, Linear, ResponseModel, Stack, Thresholds
 from largesse.response.folded import mean_scores
 from largesse.response.kinds import model_from_state
 from largesse.response.stack import BART_ROWS, MANY, SMALL
@@ -249,4 +249,27 @@ def test_a_state_with_fold_models_missing_is_refused() -> None:
     state, arrays = Stack(models=small(), folds=2).fit(*data(200, own=0)).state()
     state["learnt"]["models"].pop()
     with pytest.raises(ValueError, match="3 fold models of 2 members"):
+        model_from_state(state, arrays)
+
+
+def test_thresholds_are_fitted_to_all_rows_for_new_customers_and_kept() -> None:
+    X, level, response = data(400, own=0)
+    model = Stack(models=[Thresholds(penalty=0.1)]).fit(X, level, response)
+    assert list(model.whole_) == [0]
+    assert 0 in model.blend_.used
+    alone = Thresholds(penalty=0.1).fit(X, level, response)
+    np.testing.assert_allclose(model.whole_[0]._curves(model.encode(X)), alone.predict(X), atol=1e-6)
+    before = model.predict(X)
+    model.whole_ = {}
+    assert np.abs(model.predict(X) - before).max() > 1e-4
+    model = Stack(models=[Thresholds(penalty=0.1)]).fit(X, level, response)
+    again = model_from_state(*model.state())
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_a_kept_stack_whose_models_of_all_rows_are_of_no_member_is_refused() -> None:
+    X, level, response = data(200, own=0)
+    state, arrays = Stack(models=[Thresholds(penalty=0.1)]).fit(X, level, response).state()
+    state["learnt"]["whole"] = [3]
+    with pytest.raises(ValueError, match="all rows for"):
         model_from_state(state, arrays)

@@ -142,6 +142,7 @@ class ResponseModel(Learner):
     """A model of the response at every level. Subclasses are final: they learn from, and predict for, a matrix."""
 
     shrinks: ClassVar[bool] = False  # whether it holds customers' own increments to common ones as held-out rows advise
+    whole: ClassVar[bool] = False  # whether all rows in one model are worth more to it than a mean of models of some
 
     def predict(self, customers: Any) -> Array:
         """Return the expected response (n, K) of customers: `Customers`, a `Log`, a table or an array (n, p)."""

@@ -15,7 +15,7 @@ from largesse.response.additive import Additive
 from largesse.response.bart import BART, at_hand
 from largesse.response.base import ResponseModel
 from largesse.response.boosting import Boosting
-from largesse.response.folded import fit_folds, held_out_scores, mean_scores
+from largesse.response.folded import fit_folds, fit_within, held_out_scores, mean_scores
 from largesse.response.interval import jackknife_factor, mean_bounds
 from largesse.response.kinds import keep_models, recall_models
 from largesse.response.shrunk import keep_blend, recall_blend
@@ -36,7 +36,8 @@ class Stack(ResponseModel):
     base (a curve's mean over levels) is the best member's, or that of all weighted together where held-out rows say that
     it is clearly better; common steps are fitted to it. Then a share of one member's deviations from common steps is
     added: the smallest that is worse than the best by no more than one standard error of the rows' paired losses. New
-    customers get the mean of the fold models.
+    customers get the mean of the fold models; from `Thresholds`, whose mean of models would be no more than one of fewer
+    rows, what it says once fitted to all rows.
 
     Of a BART only the base is used: its deviations are draws of noise often enough to be chosen for nothing. With the
     usual members a small one is fitted, of few trees and draws, for about a tenth more time; it asks for the extra
@@ -55,8 +56,8 @@ class Stack(ResponseModel):
 
     Attributes
     ----------
-    members_
-        The fold models of each member.
+    members_, whole_
+        The fold models of each member, and, of those that have one, the model of all rows.
     weights_
         Weights (M,) of the members' bases.
     choices_
@@ -89,8 +90,15 @@ class Stack(ResponseModel):
         models = list(self.models) if self.models is not None else self._usual(len(X), X.shape[1], log.binary)
         fold = cut(log, self.folds, self.seed)
         self.members_ = [fit_folds(model, X, log, fold, self) for model in models]
+        self.whole_ = {m: fit_within(model, X, log, self) for m, model in enumerate(models) if model.whole}
         held = np.array([held_out_scores(member, X, fold, self.binary_) for member in self.members_])
-        together = np.array([mean_scores(member, X, self.binary_).mean(axis=1) for member in self.members_])
+        # One model of all rows is as bold on rows that it has not seen as a fold's model is.
+        together = np.array(
+            [
+                held[m].mean(axis=1) if m in self.whole_ else mean_scores(member, X, self.binary_).mean(axis=1)
+                for m, member in enumerate(self.members_)
+            ]
+        )
         names = [type(model).__name__ for model in models]
         shares = [_shares(model) for model in models]
         self.blend_, self.choices_ = blend(held, together, names, log, fold, shares, self.seed)
@@ -115,7 +123,8 @@ class Stack(ResponseModel):
         return [*usual, BART(seed=self.seed, **SMALL)] if wanted else usual
 
     def _curves(self, X: Array) -> Array:
-        return self._blended(X, self.members_)
+        asked = [[self.whole_[m]] if m in self.whole_ else models for m, models in enumerate(self.members_)]
+        return self._blended(X, asked)
 
     def _blended(self, X: Array, members: Sequence[Sequence[ResponseModel]]) -> Array:
         """Return curves (n, K) from the members' scores of encoded features; who has no say in them is not asked."""
@@ -135,14 +144,17 @@ class Stack(ResponseModel):
         return mean_bounds(np.array(means), jackknife_factor(len(means)), level)
 
     def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        states, arrays = keep_models([model for member in self.members_ for model in member])
+        folded = [model for member in self.members_ for model in member]
+        states, arrays = keep_models([*folded, *self.whole_.values()])
         facts, own = keep_blend(self.blend_, self.choices_)
-        return {"members": len(self.members_), "models": states, **facts}, arrays | own
+        return {"members": len(self.members_), "whole": list(self.whole_), "models": states, **facts}, arrays | own
 
     def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        models, M = recall_models(facts["models"], arrays, self), int(facts["members"])
-        if not 1 <= M <= len(models) or len(models) % M:
-            raise ValueError(f"{len(models)} fold models of {M} members")
+        models, M, whole = recall_models(facts["models"], arrays, self), int(facts["members"]), facts["whole"]
+        models, all_rows = models[: len(models) - len(whole)], models[len(models) - len(whole) :]
+        if not 1 <= M <= len(models) or len(models) % M or not set(whole) <= set(range(M)):
+            raise ValueError(f"{len(models)} fold models of {M} members, all rows for {whole}")
+        self.whole_ = dict(zip(whole, all_rows, strict=True))
         each = len(models) // M
         self.members_ = [models[i * each : (i + 1) * each] for i in range(M)]
         self.blend_, self.choices_ = recall_blend(facts, arrays, M, self.levels_)

@@ -80,6 +80,7 @@ class Thresholds(ResponseModel):
     """
 
     shrinks = True  # the ridge holds own increments as much as all else
+    whole = True  # a mean of lines is a line: it has nothing to gain from a mean
 
     def __init__(self, *, penalty: float | None = None, seed: int = 0) -> None:
         self.penalty = penalty
