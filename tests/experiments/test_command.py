@@ -88,3 +88,16 @@ def test_a_part_that_fails_is_told_of(tmp_path: Path) -> None:
 def test_an_experiment_without_parts_is_run_by_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="rates has no parts"):
         run("rates", Asked(repeats=2, jobs=2, out=tmp_path), quiet)
+
+
+def test_numbers_of_nothing_are_refused_together() -> None:
+    with pytest.raises(InputError, match="4 things are wrong") as refused:
+        run("rates", Asked(repeats=0, chunk=0, jobs=-1, mix=1.5, out=None), quiet)
+    told = str(refused.value)
+    assert all(word in told for word in ("--repeats 0", "--chunk 0", "--jobs -1", "--mix 1.5"))
+
+
+def test_several_processes_need_a_folder(tmp_path: Path) -> None:
+    for out in (None, tmp_path / "kept.jsonl"):
+        with pytest.raises(InputError, match="no folder to share"):
+            run("table1", Asked(repeats=2, jobs=2, out=out), quiet)

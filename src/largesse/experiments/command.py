@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse.data.write import atomic_file
-from largesse.errors import InputError, Problem, nearest
+from largesse.errors import InputError, Problem, nearest, refuse
 
 Tell = Callable[[str, float], None]
 Records = list[dict[str, Any]]
@@ -120,6 +120,7 @@ def run(name: str, asked: Asked, tell: Tell) -> tuple[Records, str]:
         return [], _page(asked.out)
     if name not in EXPERIMENTS:
         raise InputError("experiment", [Problem(f"{name!r} is not known", nearest(name, NAMES))])
+    refuse("experiment", _problems(asked))
     experiment, whole = EXPERIMENTS[name], asked.part == (0, 1)
     folder = None if asked.out is None or asked.out.suffix == ".jsonl" else asked.out
     kept = asked.out if folder is None else folder / (f"{name}.jsonl" if whole else _part_file(name, asked.part))
@@ -132,6 +133,17 @@ def run(name: str, asked: Asked, tell: Tell) -> tuple[Records, str]:
     if folder is not None and whole:
         _leave(folder, name, records, text, asked)
     return records, text
+
+
+def _problems(asked: Asked) -> list[Problem]:
+    """Say which numbers are none of anything."""
+    given = {"--repeats": asked.repeats, "--chunk": asked.chunk, "--jobs": asked.jobs}
+    wrong = [Problem(f"{word} {n}", "1 or more") for word, n in given.items() if n is not None and n < 1]
+    if asked.mix is not None and not 0 <= asked.mix <= 1:
+        wrong.append(Problem(f"--mix {asked.mix:g}", "a share between 0 and 1"))
+    if asked.jobs > 1 and (asked.out is None or asked.out.suffix == ".jsonl"):
+        wrong.append(Problem("several --jobs, but no folder to share", "give one by --out, as --out results"))
+    return wrong
 
 
 def share_out(name: str, asked: Asked, folder: Path, tell: Tell) -> None:
