@@ -29,6 +29,7 @@ import numpy as np
 
 from largesse.evaluate import folds as cut
 from largesse.evaluate import propensities
+from largesse.evaluate.outcome import softmax
 from largesse.records import Array, Log
 from largesse.response.cfrnet import held_out
 
@@ -90,10 +91,9 @@ class Trial:
         s = self.settings
         if s.search == "retrain":
             prices, params = self._retrained(shifts)
-            scores = net_scores(s._network(self.X.shape[1]), params, self.X)
         else:
             prices, params = np.zeros(len(shifts)), self._trained(shifts, np.zeros(len(shifts)))
-            scores = net_scores(s._network(self.X.shape[1]), params, self.X)
+        scores = net_scores(s._network(self.X.shape[1]), params, self.X)
         # After "retrain" too: where even the dearest η left the policy over budget, the rest is taken off the scores.
         rest = np.array([find_price(score, self.costs, s.budget, self.weight, s.spend) for score in scores])
         chances = [softmax(score - price * self.costs) for score, price in zip(scores, rest, strict=True)]
@@ -209,12 +209,6 @@ def _crossing(spent: Callable[[float], tuple[float, float]], budget: float, far:
         step = price + (now - budget + left / 2) / slope if slope > 0 and turn % 5 < 4 else low
         price = step if low < step < high else (low + high) / 2
     return high
-
-
-def softmax(scores: Array) -> Array:
-    """Return probabilities (n, K) in proportion to exp(scores)."""
-    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return odds / odds.sum(axis=1, keepdims=True)
 
 
 def net_scores(shape: Any, params: dict[str, Array], X: Array) -> Array:

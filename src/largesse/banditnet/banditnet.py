@@ -10,10 +10,11 @@ from typing import Any, final
 import numpy as np
 
 from largesse.allocate import allocate, expected_costs
-from largesse.banditnet.algorithm import SPENDS, Translation, Trial, best_of, find_price, net_scores, softmax
+from largesse.banditnet.algorithm import SPENDS, Translation, Trial, best_of, find_price, net_scores
 from largesse.data.threads import one_thread
 from largesse.data.write import atomic_file
 from largesse.errors import BudgetError, PolicyFileError, Problem, nearest, refuse
+from largesse.evaluate.outcome import softmax
 from largesse.policy import VERSION, opened, refused, sealed
 from largesse.records import Array, Customers, Levels, Log
 from largesse.response.base import Learner

@@ -48,6 +48,12 @@ def sigmoid(score: Array) -> Array:
     return 0.5 * (1.0 + np.tanh(0.5 * score))
 
 
+def softmax(scores: Array) -> Array:
+    """Return chances (n, K) in proportion to exp(scores)."""
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return odds / odds.sum(axis=1, keepdims=True)
+
+
 @dataclass(frozen=True, eq=False)
 class _Rows:
     """What the regression is fitted to."""

@@ -6,8 +6,9 @@ propensities ("given") and with estimated ones ("estimated"), with costs that ar
 redemption ("redeemed"). The truth is that of fresh customers of the same world; of learnt policies, the mean over folds
 of what each fold's model brings them at that fold's price. The band is that of the whole frontier of learnt policies.
 
-With given propensities estimates have no bias, so what is seen of one there is chance; with estimated propensities the bias
-is measured against the estimate with given ones on the same log, and the chance that both share drops out.
+With given propensities the estimates of fixed policies have no bias, so what is seen of one there is chance (a learnt plan of
+whole customers spends a little less than its price would elsewhere); with estimated propensities the bias is measured
+against the estimate with given ones on the same log, and the chance that both share drops out.
 """
 
 from __future__ import annotations

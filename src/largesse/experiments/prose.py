@@ -64,11 +64,11 @@ be compared across the two columns; orderings can. The paper has no text.""",
     "kernels": Prose(
         "Choice of kernel",
         run="""\
-The models of Table 1 with HSIC of another kernel on the representation: linear, as in the paper's main table, and
-Gaussian (RBF).""",
+The models of Table 1 with HSIC of another kernel on the representation: linear, as in the paper's main table,
+Gaussian (RBF), and random features that stand for it, which the paper does not have.""",
         differs="""\
 The paper's rewards with the RBF kernel lie on another level than those of its main table by many of their standard
-deviations, for both models alike: another draw of the data, most likely. Here both kernels meet the same logs.""",
+deviations, for both models alike: another draw of the data, most likely. Here all kernels meet the same logs.""",
     ),
     "kappa": Prose(
         "How much balance: κ",

@@ -18,6 +18,7 @@ import numpy as np
 
 from largesse.data.threads import one_thread
 from largesse.evaluate import folds as cut
+from largesse.evaluate.outcome import softmax
 from largesse.records import Array, Choice, Log
 from largesse.response.base import ResponseModel
 from largesse.response.choose import least_loss
@@ -48,7 +49,7 @@ class Lines:
         """Return P(threshold ≤ k) (n, K) of features (n, p)."""
         # A plain sum, not a matrix product: a row's curve must not depend on which rows come with it.
         score = np.einsum("ij,jk->ik", X.astype(np.float64), self.coef) + self.intercept
-        return np.minimum(np.cumsum(_softmax(score)[:, :-1], axis=1), 1.0)
+        return np.minimum(np.cumsum(softmax(score)[:, :-1], axis=1), 1.0)
 
 
 @final
@@ -245,7 +246,7 @@ class _Path:
 
     def _loss(self, B: Array, rest: Array) -> tuple[float, Array]:
         """Return the mean log loss and its slope (n, K+1) in the scores."""
-        chance = _softmax((self.Z @ B.astype(self.Z.dtype)).astype(np.float64) + rest)
+        chance = softmax((self.Z @ B.astype(self.Z.dtype)).astype(np.float64) + rest)
         before = np.arange(self.K + 1) <= self.level[:, None]
         at = np.clip((chance * before).sum(axis=1), SMALLEST, 1.0 - SMALLEST)
         pull = (1.0 - self.share) / (1.0 - at) - self.share / at  # of the loss in f
@@ -272,11 +273,6 @@ def _usual(level: Array, share: Array, weight: Array, K: int) -> Array:
 def _row_losses(at: Array, share: Array) -> Array:
     at = np.clip(at, SMALLEST, 1.0 - SMALLEST)
     return -(share * np.log(at) + (1.0 - share) * np.log1p(-at))
-
-
-def _softmax(score: Array) -> Array:
-    high = np.exp(score - score.max(axis=1, keepdims=True))
-    return high / high.sum(axis=1, keepdims=True)
 
 
 def _some(X: Array, log: Log, rows: int, seed: int) -> tuple[Array, Log, Array]:
