@@ -176,3 +176,47 @@ def test_sigmoid_is_the_logistic_curve_without_overflow() -> None:
     score = np.array([-1e4, -3.0, 0.0, 3.0, 1e4])
     np.testing.assert_allclose(sigmoid(score)[1:4], 1 / (1 + np.exp(-score[1:4])))
     assert sigmoid(score)[[0, 4]].tolist() == [0, 1]
+
+
+# ---------------------------------------------------------------------------------------------- many features
+
+
+def wide(n: int, p: int, binary: bool, seed: int = 0) -> dict[str, Any]:
+    """Correlated features, of which the longest axes drive the response."""
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(n, p)) @ (rng.normal(size=(p, p)) / np.arange(1, p + 1)[:, None] ** 0.7)).astype(np.float32)
+    level = rng.integers(0, 3, n)
+    score = 0.3 * X[:, 0] + 0.5 * level - 0.5
+    response = (rng.random(n) < outcome.sigmoid(score)).astype(float) if binary else score + rng.normal(size=n)
+    return {"X": X, "level": level, "response": response, "K": 3, "binary": binary}
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("n", [400, 40])  # more rows than features, and fewer
+def test_gradients_on_principal_axes_find_what_newton_finds(
+    n: int, binary: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = wide(n, 60, binary)
+    for penalty, stiffness in [(0.3, 0.1), (0.01, 0.0), (0.03, 10.0)]:
+        newton = fit_steps(**given, penalty=penalty, stiffness=stiffness)
+        with monkeypatch.context() as patch:
+            patch.setattr(outcome, "WIDE", 50)
+            turned = fit_steps(**given, penalty=penalty, stiffness=stiffness)
+        np.testing.assert_allclose(turned.predict(given["X"]), newton.predict(given["X"]), atol=2e-3)
+        np.testing.assert_allclose(turned.steps, newton.steps, atol=2e-3)
+        assert (turned.steps >= 0).all()
+
+
+def test_penalties_that_bring_nothing_any_more_are_not_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, fold = wide(300, 60, True), np.arange(300) % 3
+    settings = [(penalty, 0.1) for penalty in outcome.PENALTIES]
+    known = {name: given.pop(name) for name in ("K", "binary")}
+    _, slow = outcome.fold_fits(**given, fold=fold, settings=settings, **known)
+    monkeypatch.setattr(outcome, "WIDE", 50)
+    fits, losses = outcome.fold_fits(**given, fold=fold, settings=settings, **known)
+    made = np.isfinite(losses).all(axis=1)
+    assert not made[0]
+    assert made[-3:].all()
+    assert [len(each) for each in fits] == [3 if one else 0 for one in made]
+    np.testing.assert_allclose(losses[made], slow[made], atol=5e-3)
+    assert np.argmin(losses.mean(axis=1)) == np.argmin(slow.mean(axis=1))

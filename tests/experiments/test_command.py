@@ -7,7 +7,7 @@ import pytest
 
 from largesse.errors import InputError, OutputError
 from largesse.experiments import rates
-from largesse.experiments.command import EXPERIMENTS, NAMES, Asked, run
+from largesse.experiments.command import EXPERIMENTS, NAMES, Asked, run, share_out
 
 
 def quiet(_what: str, _done: float) -> None:
@@ -78,6 +78,27 @@ def test_processes_share_the_repeats(tmp_path: Path) -> None:
     alone, _ = run("table1", Asked(["averaged"], ["oracle", "per-level mean"], 3), quiet)
     assert records == json.loads(json.dumps(alone))
     assert len((tmp_path / "table1.0-of-2.jsonl").read_text().splitlines()) == 4
+
+
+def test_grids_are_searched_by_a_process_each_while_the_others_run_rows_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages: list[list[dict[str, str]]] = []
+
+    def noted(commands: list[list[str]], files: list[Path], tell: object) -> None:
+        options = [command[command.index("table1") + 1 :] for command in commands]
+        stages.append([dict(zip(words[::2], words[1::2], strict=True)) for words in options])
+        assert [one["--out"] for one in stages[-1]] == [str(file) for file in files]
+
+    monkeypatch.setattr("largesse.experiments.jobs.run_all", noted)
+    share_out("table1", Asked(None, ["CFRNet, shared", "SIRE", "GANITE"], 20, jobs=5), tmp_path, quiet)
+    told = [[(one["--rows"], one["--repeats"], one["--part"]) for one in stage] for stage in stages]
+    searches = [("CFRNet shared", "10", "0/1"), ("GANITE", "10", "0/1")]
+    assert told[0] == [*searches, *[("SIRE", "20", f"{i}/3") for i in range(3)]]
+    assert told[1] == [("CFRNet shared,GANITE", "20", f"{i}/5") for i in range(5)]
+    stages.clear()
+    share_out("table1", Asked(None, ["SIRE", "GANITE"], 9, jobs=2), tmp_path, quiet)  # too few repeats for a search
+    assert [[one["--rows"] for one in stage] for stage in stages] == [["SIRE,GANITE"] * 2]
 
 
 def test_a_part_that_fails_is_told_of(tmp_path: Path) -> None:

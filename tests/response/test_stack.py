@@ -69,29 +69,60 @@ def test_a_member_that_shrinks_itself_is_taken_whole_or_not_at_all() -> None:
     assert [choice.name for choice in model.choices_] == ["common steps", "SIRE × 1"]
 
 
-def kinds(model: Stack, rows: int, features: int = 50, binary: bool = True) -> list[str]:
-    return [type(member).__name__ for member in model._usual(rows, features, binary)]
+def kinds(model: Stack, features: int = 50, binary: bool = True) -> list[str]:
+    return [type(member).__name__ for member in model._usual(features, binary)]
 
 
 def test_the_usual_members_are_found_without_asking() -> None:
-    assert kinds(Stack(bart=False), 500) == ["Additive", "Boosting", "SIRE"]
-    assert kinds(Stack(), BART_ROWS) == ["Additive", "Boosting", "SIRE", "BART"]
-    assert kinds(Stack(), BART_ROWS + 1) == ["Additive", "Boosting", "SIRE"]
-    assert kinds(Stack(bart=True), BART_ROWS + 1)[-1] == "BART"
-    assert all(member.get_params()["seed"] == 3 for member in Stack(seed=3)._usual(500, 200, True))
+    assert kinds(Stack()) == ["Additive", "Boosting", "SIRE"]
+    assert all(member.get_params()["seed"] == 3 for member in Stack(seed=3)._usual(200, True))
 
 
 def test_thresholds_are_among_the_usual_members_where_features_are_many_and_responses_yes_or_no() -> None:
-    assert kinds(Stack(bart=False), 500, MANY + 1) == ["Additive", "Thresholds", "Boosting", "SIRE"]
-    assert "Thresholds" not in kinds(Stack(), 500, MANY)
-    assert "Thresholds" not in kinds(Stack(), 500, MANY + 1, binary=False)
+    assert kinds(Stack(), MANY + 1) == ["Additive", "Thresholds", "Boosting", "SIRE"]
+    assert "Thresholds" not in kinds(Stack(), MANY)
+    assert "Thresholds" not in kinds(Stack(), MANY + 1, binary=False)
+
+
+def wants(model: Stack, rows: int, boosting: float, others: float, binary: bool = True) -> bool:
+    """Whether BART is asked where members hit a share of rows, the rest of them by chance."""
+    rng = np.random.default_rng(0)
+    level, response = rng.integers(0, 2, rows), (rng.random(rows) < 0.5).astype(float) * (1.0 if binary else 7.0)
+    log = log_from_arrays(rng.normal(size=(rows, 2)), level, response)
+
+    def scores(hit: float) -> Array:
+        known = np.where(rng.random(rows) < hit, response / response.max() - 0.5, 0.0)
+        return np.tile(known[:, None] if binary else response.mean() + 7 * known[:, None], (1, 2))
+
+    return model._wants_bart(model._usual(2, binary), np.array([scores(others), scores(boosting), scores(0.0)]), log)
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_bart_is_asked_where_boosting_comes_near_the_best_of_a_small_log(binary: bool) -> None:
+    assert wants(Stack(), 1000, boosting=0.5, others=0.5, binary=binary)
+    assert wants(Stack(), 1000, boosting=0.9, others=0.1, binary=binary)
+    assert not wants(Stack(), 1000, boosting=0.1, others=0.9, binary=binary)
+    assert not wants(Stack(), BART_ROWS + 1, boosting=0.9, others=0.1, binary=binary)
+    assert wants(Stack(bart=True), BART_ROWS + 1, boosting=0.1, others=0.9, binary=binary)
+    assert not wants(Stack(bart=False), 1000, boosting=0.9, others=0.1, binary=binary)
+
+
+@pytest.mark.parametrize(("rows", "asked"), [("trees", True), ("lines", False)])
+def test_the_usual_members_have_a_bart_where_trees_are_the_better_ones(rows: str, asked: bool) -> None:
+    rng = np.random.default_rng(1)
+    X, level = rng.normal(size=(600, 4)), rng.integers(0, 2, 600)
+    score = 3.0 * np.where(rows == "trees", np.sign(X[:, 0] * X[:, 1]), X.sum(axis=1) / 2) + 0.3 * level
+    response = (rng.random(600) < 1 / (1 + np.exp(-score))).astype(float)
+    model = Stack(folds=2).fit(X, level, response)
+    assert ("BART" in [type(member[0]).__name__ for member in model.members_]) == asked
+    assert model.predict(X).shape == (600, 2)
 
 
 def test_without_stochtree_the_usual_members_are_the_others_unless_bart_was_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "stochtree", None)
-    assert kinds(Stack(), 500) == ["Additive", "Boosting", "SIRE"]
+    assert not wants(Stack(), 500, boosting=0.9, others=0.1)
     with pytest.raises(MissingPartError, match=r"pip install 'largesse\[bart\]'"):
         Stack(models=[BART(**SMALL)]).fit(*data(100, own=0))
 

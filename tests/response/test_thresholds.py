@@ -5,10 +5,11 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from largesse.data import generated_nested, log_from_arrays, nested_bandit, simulate
+from largesse.evaluate.axes import principal_axes
 from largesse.evaluate.outcome import sigmoid
 from largesse.records import Array
 from largesse.response import SIRE, Linear, ResponseModel, Stack, Thresholds
-from largesse.response.thresholds import Lines, _axes, _Path, _usual, fit_lines
+from largesse.response.thresholds import AXES, Lines, _Path, _usual, fit_lines
 
 
 def told(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, tuple[Array, Array, Array]]:
@@ -20,7 +21,7 @@ def told(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, tup
 
 def test_the_slope_of_the_loss_is_right() -> None:
     X, rows = told()
-    path = _Path(_axes(X), np.ones(60, dtype=bool), rows, 3)
+    path = _Path(principal_axes(X, AXES), np.ones(60, dtype=bool), rows, 3)
     path.Z = path.Z.astype(np.float64)  # differences are taken of float64
     scale = np.full((4, 1), 0.7)
     at = np.random.default_rng(1).normal(size=4 * 4 + 4)

@@ -67,6 +67,21 @@ def test_networks_of_several_kinds_and_seeds_meet_in_one_training_each(monkeypat
     assert calls[6:] == [2, 2, 2]
 
 
+def test_policies_of_one_log_for_several_budgets_are_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def policies() -> list[BanditNet]:
+        return [BanditNet(budget=b, width=8, steps=100, translations=[0.0, 0.3]) for b in (0.5, 1.5)]
+
+    given = logs(400, 430)
+    calls = []
+    inner = loop._iterated
+    monkeypatch.setattr(loop, "_iterated", lambda *a: calls.append(len(a[2])) or inner(*a))
+    found = fit_together([*policies(), *policies()], [given[0], given[0], given[1], given[1]])
+    assert calls == [2]  # one for each log
+    customers = simulate("averaged", n=200, seed=9).features
+    for one, log, alone in zip(found, [given[0]] * 2 + [given[1]] * 2, [*policies(), *policies()], strict=True):
+        np.testing.assert_allclose(one.predict(customers), alone.fit(log).predict(customers), atol=2e-4)
+
+
 def test_models_beyond_memory_are_run_in_groups_of_one_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each model adds up rows that chance names; seven models of two jobs and seeds, all at once and three at a time."""
     summing = loop.Parts(

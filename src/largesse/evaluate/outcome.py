@@ -9,11 +9,12 @@ It is what `response.Linear` fits, and the outcome model of a doubly robust scor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from largesse.data.threads import one_thread
+from largesse.evaluate.axes import Axes, principal_axes
 from largesse.evaluate.estimate import mean_estimate
 from largesse.records import Array
 
@@ -24,6 +25,8 @@ CHOOSING_FOLDS = 5
 NEWTON_STEPS = 50
 TOLERANCE = 1e-10  # of the mean loss
 BLOCK = 65_536  # rows
+WIDE = 300  # features, beyond which Newton's matrices cost more than gradients on principal axes
+GRADIENTS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +67,12 @@ class _Rows:
     weight: Array  # (n,)
     K: int
     binary: bool
+    size: Array | None = None  # (p,) mean squares of the features, where these are principal axes
 
     def take(self, rows: Array) -> _Rows:
-        return _Rows(self.X[rows], self.level[rows], self.response[rows], self.weight[rows], self.K, self.binary)
+        return replace(
+            self, X=self.X[rows], level=self.level[rows], response=self.response[rows], weight=self.weight[rows]
+        )
 
 
 def fit_steps(
@@ -89,10 +95,11 @@ def fit_steps(
     weight = np.ones(len(level)) if weight is None else weight
     rows = _Rows(X, level, response / scale, weight, K, binary)
     with one_thread():
+        rows, axes = _turned(rows)
         if penalty is None or stiffness is None:
             penalty, stiffness = _chosen(rows, penalty, seed)
         found = _minimum(rows, penalty, stiffness)
-    return _fit_of(found, X.shape[1], scale, binary, penalty)
+    return _fit_of(found, axes, rows, scale, penalty)
 
 
 def fold_fits(
@@ -115,17 +122,27 @@ def fold_fits(
     weight = np.ones(len(level)) if weight is None else weight
     rows = _Rows(X, level, response / scale, weight, K, binary)
     with one_thread():
+        rows, axes = _turned(rows)
         found, losses = _without_folds(rows, fold, settings)
-    p = X.shape[1]
     fits = [
-        [_fit_of(one, p, scale, binary, penalty) for one in each]
+        [_fit_of(one, axes, rows, scale, penalty) for one in each]
         for each, (penalty, _) in zip(found, settings, strict=True)
     ]
     return fits, losses
 
 
-def _fit_of(found: Array, p: int, scale: float, binary: bool, penalty: float) -> StepFit:
-    return StepFit(found[:p] * scale, float(found[-1]) * scale, found[p:-1] * scale, binary, penalty)
+def _turned(rows: _Rows) -> tuple[_Rows, Axes | None]:
+    """Return rows with many features on their principal axes: the ridge penalty knows no directions."""
+    if rows.X.shape[1] <= WIDE:
+        return rows, None
+    axes = principal_axes(rows.X)
+    return replace(rows, X=axes.Z, size=axes.size), axes
+
+
+def _fit_of(found: Array, axes: Axes | None, rows: _Rows, scale: float, penalty: float) -> StepFit:
+    p = rows.X.shape[1]
+    coef = found[:p] if axes is None else axes.V @ found[:p]
+    return StepFit(coef * scale, float(found[-1]) * scale, found[p:-1] * scale, rows.binary, penalty)
 
 
 def _chosen(rows: _Rows, penalty: float | None, seed: int) -> tuple[float, float]:
@@ -153,16 +170,27 @@ def _held_out(rows: _Rows, fold: Array, settings: list[tuple[float, float]]) -> 
 def _without_folds(
     rows: _Rows, fold: Array, settings: Sequence[tuple[float, float]]
 ) -> tuple[list[list[Array]], Array]:
-    """Return the parameters, settings × folds, of fits without each fold, and rows' losses (settings, n) under them."""
+    """Return the parameters, settings × folds, of fits without each fold, and rows' losses (settings, n) under them.
+
+    Fits to many features of ever smaller penalty, the last of the settings being the largest, take ever longer: once two in
+    a row have brought nothing, the rest are not made, and their losses are infinite.
+    """
+    parts = np.unique(fold)
     found: list[list[Array]] = [[] for _ in settings]
-    losses = np.empty((len(settings), len(fold)))
-    for f in np.unique(fold):
-        train, test = rows.take(fold != f), rows.take(fold == f)
-        start = None  # each fit starts where the one before it ended
-        for j, (penalty, stiffness) in reversed(list(enumerate(settings))):
-            start = _minimum(train, penalty, stiffness, start)
-            losses[j, fold == f] = _losses(_scores(start, test), test.response, test.binary)[0]
-            found[j].append(start)
+    losses = np.full((len(settings), len(fold)), np.inf)
+    starts: list[Array | None] = [None] * len(parts)  # each fit starts where the one before it ended
+    means: list[float] = []
+    for j, (penalty, stiffness) in reversed(list(enumerate(settings))):
+        for i, f in enumerate(parts):
+            here = _minimum(rows.take(fold != f), penalty, stiffness, starts[i])
+            test = rows.take(fold == f)
+            losses[j, fold == f] = _losses(_scores(here, test), test.response, test.binary)[0]
+            found[j].append(here)
+            starts[i] = here
+        means.append(float(rows.weight @ losses[j]))
+        smaller = penalty < settings[-1][0] and rows.size is not None
+        if smaller and len(means) > 2 and min(means[-2:]) > min(means):
+            break
     return found, losses
 
 
@@ -180,21 +208,24 @@ def _losses(score: Array, response: Array, binary: bool) -> tuple[Array, Array]:
 
 
 def _minimum(rows: _Rows, penalty: float, stiffness: float, start: Array | None = None) -> Array:
-    """Return the parameters with the least penalised loss: coefficients (p,), steps (K−1,), intercept.
-
-    Newton's method; steps that would fall below zero are held there (Bertsekas 1982). A handful of passes over the rows.
-    """
+    """Return the parameters with the least penalised loss: coefficients (p,), steps (K−1,), intercept."""
     p, K = rows.X.shape[1], rows.K
-    ridge = _ridge(p, K, penalty, stiffness)
     low = np.concatenate([np.full(p, -np.inf), np.zeros(K - 1), [-np.inf]])
     if start is None:
         start = np.zeros(p + K)
         start[-1] = _flat_score(float(rows.weight @ rows.response / rows.weight.sum()), rows.binary)
+    if rows.size is not None:
+        return _by_gradients(rows, penalty, stiffness, start, low)
+    return _by_newton(rows, _ridge(p, K, penalty, stiffness), start, low)
+
+
+def _by_newton(rows: _Rows, ridge: Array, start: Array, low: Array) -> Array:
+    """Return the minimum by Newton's method: steps that would fall below zero are held there (Bertsekas 1982)."""
     here, value = start, _objective(start, rows, ridge)
     for _ in range(NEWTON_STEPS):
         slope, curvature = _derivatives(here, rows, ridge)
         free = ~((here <= low) & (slope > 0))
-        move = np.zeros(p + K)
+        move = np.zeros(len(here))
         move[free] = np.linalg.solve(curvature[np.ix_(free, free)], -slope[free])
         before = value
         for shorter in range(20):
@@ -206,6 +237,34 @@ def _minimum(rows: _Rows, penalty: float, stiffness: float, start: Array | None 
         if not value < before - TOLERANCE:
             break
     return here
+
+
+def _by_gradients(rows: _Rows, penalty: float, stiffness: float, start: Array, low: Array) -> Array:
+    """Return the minimum for features on principal axes: scaled by their size, all directions are about as steep."""
+    from scipy.optimize import minimize
+
+    assert rows.size is not None
+    p, K, whole = rows.X.shape[1], rows.K, rows.weight.sum()
+    mean = float(rows.weight @ rows.response / whole)
+    bend = max(mean * (1.0 - mean), 0.01) if rows.binary else 1.0
+    scale = 1.0 / np.sqrt(np.concatenate([bend * rows.size + penalty, np.full(K, bend)]))
+    climb = _climb(K)
+
+    def objective(scaled: Array) -> tuple[float, Array]:
+        here = scale * scaled
+        loss, pull = _losses(_scores(here, rows), rows.response, rows.binary)
+        coef, steps = here[:p], here[p : p + K - 1]
+        pull = rows.weight * pull / whole
+        away = steps - steps.mean() if K > 1 else steps
+        value = rows.weight @ loss / whole + 0.5 * penalty * coef @ coef + 0.5 * stiffness * away @ away
+        rest = np.bincount(rows.level, pull, K) @ climb
+        rest[: K - 1] += stiffness * away
+        slope = np.concatenate([(pull.astype(rows.X.dtype) @ rows.X).astype(np.float64) + penalty * coef, rest])
+        return float(value), scale * slope
+
+    bounds = [(None if end == -np.inf else end, None) for end in (low / scale).tolist()]
+    options = {"maxiter": GRADIENTS, "ftol": TOLERANCE, "gtol": 1e-6}
+    return scale * minimize(objective, start / scale, method="L-BFGS-B", jac=True, bounds=bounds, options=options).x
 
 
 def _ridge(p: int, K: int, penalty: float, stiffness: float) -> Array:

@@ -40,13 +40,15 @@ class Asked:
     out: Path | None = None
     command: str = ""
 
-    def words(self, folder: Path) -> list[str]:
-        """Return the options that ask for the same, with results in a folder."""
+    def words(self, out: Path) -> list[str]:
+        """Return the options that ask one process for the same, with results in a file or folder."""
         lists = {"--simulations": self.simulations, "--rows": self.models}
-        found = [word for name, given in lists.items() if given is not None for word in (name, ",".join(given))]
+        # Commas part names: one that has a comma is known without it, too.
+        told = {name: ",".join(one.replace(",", "") for one in given) for name, given in lists.items() if given}
         numbers = {"--repeats": self.repeats, "--chunk": self.chunk, "--mix": self.mix}
-        found += [word for name, number in numbers.items() if number is not None for word in (name, str(number))]
-        return [*found, "--out", str(folder)]
+        told |= {name: str(number) for name, number in numbers.items() if number is not None}
+        told |= {"--part": f"{self.part[0]}/{self.part[1]}", "--out": str(out)}
+        return [word for pair in told.items() for word in pair]
 
 
 @dataclass(frozen=True)
@@ -63,15 +65,16 @@ class Experiment:
         more = {"out": out} if "out" in self.words else {}
         return getattr(self._home(), self.module)(**(given | more), tell=tell)
 
-    def search(self, asked: Asked, out: Path, tell: Tell) -> None:
-        """Search the grids that are searched on the first repeats."""
+    def in_two(self, asked: Asked) -> tuple[list[str], list[str]]:
+        """Return the rows that are asked for: those whose grids are searched on the first repeats, and the others."""
         from largesse.experiments.repeats import TUNED
         from largesse.experiments.rows import named
 
         book = getattr(self._home(), "ROWS", {})
-        dear = [row for row in named(book, asked.models or list(book)) if getattr(book[row], "tuned", ())]
-        if dear and (asked.repeats is None or asked.repeats >= TUNED):
-            self.run(replace(asked, models=dear, repeats=TUNED, part=(0, 1)), out, tell)
+        rows = named(book, asked.models or list(book))
+        many = asked.repeats is None or asked.repeats >= TUNED
+        dear = [row for row in rows if many and getattr(book.get(row), "tuned", ())]
+        return dear, [row for row in rows if row not in dear]
 
     def table(self, records: Records) -> str:
         """Return its table."""
@@ -147,19 +150,42 @@ def _problems(asked: Asked) -> list[Problem]:
 
 
 def share_out(name: str, asked: Asked, folder: Path, tell: Tell) -> None:
-    """Have several processes run parts of an experiment, each of which knows what the whole has found so far."""
-    from largesse.experiments.jobs import in_parts, run_all
+    """Have several processes run parts of an experiment, each of which knows what the whole has found so far.
 
-    experiment, whole = EXPERIMENTS[name], folder / f"{name}.jsonl"
+    What has a grid to be searched on the first repeats waits for that; the others are run meanwhile.
+    """
+    from largesse.experiments.repeats import TUNED
+
+    experiment = EXPERIMENTS[name]
     if "part" not in experiment.words:
         raise InputError("experiment", [Problem(f"{name} has no parts", "run it without --jobs")])
-    experiment.search(asked, whole, tell)
+    dear, others = experiment.in_two(asked)
+    if not dear:
+        _run_parts(name, _parts(asked, asked.jobs), folder, tell)
+        return
+    searches = [replace(asked, models=[row], repeats=TUNED) for row in dear]
+    meanwhile = _parts(replace(asked, models=others), max(asked.jobs - len(dear), 1)) if others else []
+    _run_parts(name, [*searches, *meanwhile], folder, tell)
+    _run_parts(name, _parts(replace(asked, models=dear), asked.jobs), folder, tell)
+
+
+def _parts(asked: Asked, many: int) -> list[Asked]:
+    return [replace(asked, part=(i, many)) for i in range(many)]
+
+
+def _run_parts(name: str, parts: Sequence[Asked], folder: Path, tell: Tell) -> None:
+    """Run processes side by side, with files of their own in a folder that are gathered before and afterwards."""
+    from largesse.experiments.jobs import command_of, run_all
+
     _gather(folder, name)
+    whole = folder / f"{name}.jsonl"
     known = whole.read_text(encoding="utf-8") if whole.exists() else ""
-    files = [folder / _part_file(name, (i, asked.jobs)) for i in range(asked.jobs)]
+    files = [folder / _part_file(name, (i, len(parts))) for i in range(len(parts))]
     for file in files:
         _write(file, known)
-    run_all(in_parts(["experiment", name, *asked.words(folder)], asked.jobs), files, tell)
+    commands = [command_of(["experiment", name, *part.words(file)]) for part, file in zip(parts, files, strict=True)]
+    run_all(commands, files, tell)
+    _gather(folder, name)
 
 
 def _read(path: Path | None) -> Records:

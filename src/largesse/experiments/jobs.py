@@ -1,7 +1,6 @@
 """Several processes share the repeats of an experiment: each runs a part, and what they leave is put together afterwards.
 
-One process keeps a GPU waiting while it plans, predicts and measures; a few together keep it busy. Grids that are searched on
-the first repeats are searched before the others start.
+One process keeps a GPU waiting while it plans, predicts and measures; a few together keep it busy.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from largesse.errors import OutputError, Problem
 LOOK = 0.5  # seconds between two looks at how far they are
 
 
-def in_parts(words: Sequence[str], parts: int) -> list[list[str]]:
-    """Return the command of every part.
+def command_of(words: Sequence[str]) -> list[str]:
+    """Return the command that runs this very program.
 
-    >>> in_parts(["experiment", "rates"], 2)[1][-4:]
-    ['experiment', 'rates', '--part', '1/2']
+    >>> command_of(["experiment", "rates"])[-2:]
+    ['experiment', 'rates']
     """
-    return [[sys.executable, "-m", "largesse.cli", *words, "--part", f"{i}/{parts}"] for i in range(parts)]
+    return [sys.executable, "-m", "largesse.cli", *words]
 
 
 def run_all(commands: Sequence[Sequence[str]], files: Sequence[Path], tell: Callable[[str, float], None]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from largesse.banditnet import BanditNet
+from largesse.experiments.compared import plain
 from largesse.experiments.measures import NARROW, PAPER, effect_error, level_means, of_uniform
 from largesse.experiments.repeats import Row, Unit, judged
 from largesse.records import Array, Log
@@ -94,12 +95,14 @@ def rows_of(literal: Mapping[str, Any], fewer: Mapping[str, Any] = FEWER) -> dic
 
 
 def named(book: Mapping[str, Row], rows: Sequence[str]) -> list[str]:
-    """Return names of rows, those of a group in its place.
+    """Return names of rows as they are spelled here (on a command line they have no commas), those of a group in its place.
 
-    >>> named({"a": Row(group="trees"), "b": Row(group="simple"), "c": Row(group="trees")}, ["b", "trees"])
-    ['b', 'a', 'c']
+    >>> named({"a": Row(group="trees"), "b, too": Row(group="simple"), "c": Row(group="trees")}, ["B too", "trees"])
+    ['b, too', 'a', 'c']
     """
-    return [name for row in rows for name in (in_group(book, row) if row in GROUPS else [row])]
+    known = {plain(name): name for name in book}
+    found = [in_group(book, row) if row in GROUPS else [known.get(plain(row), row)] for row in rows]
+    return list(dict.fromkeys(name for some in found for name in some))
 
 
 def in_group(book: Mapping[str, Row], group: str) -> list[str]:

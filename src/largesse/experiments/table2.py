@@ -21,6 +21,7 @@ from largesse.experiments.repeats import Row, Source, Tell, Unit, repeated
 from largesse.response import Thresholds
 
 BUDGETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
+FIRST_DRAW = 100  # splits and logs of earlier draws were looked at while the models were made
 GENERATED = "generated"
 GENERATED_ROWS = 1500
 SETS = (*FILES, GENERATED)
@@ -78,7 +79,7 @@ def table2(
 def unit(name: str, repeat: int) -> Unit:
     """Return one repeat of a set: another split, and another log."""
     found = generated_nested(GENERATED_ROWS) if name == GENERATED else read_nested(name)
-    made = nested_bandit(found.features, found.nested_level, seed=repeat)
+    made = nested_bandit(found.features, found.nested_level, seed=FIRST_DRAW + repeat)
     return Unit(name, repeat, made.log, made, BUDGETS)
 
 

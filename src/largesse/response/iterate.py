@@ -8,6 +8,7 @@ More models than memory holds are cut into groups of one size.
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -57,6 +58,15 @@ class _Job:
     mine: Any
     seeds: Array
 
+    @property
+    def name(self) -> bytes:
+        """What jobs have in common that would end alike."""
+        found = hashlib.blake2b()
+        for part in jax.tree.leaves((self.data, self.mine, self.seeds)):
+            found.update(f"{part.shape}{part.dtype}".encode())
+            found.update(np.ascontiguousarray(part))
+        return found.digest()
+
 
 def iterate(parts: Parts, loop: Loop, data: Any, mine: Any, seeds: Array) -> tuple[Any, Array]:
     """Run M models, `mine` with M in front; return the kept weights (M, …) and their held-out losses (M,).
@@ -66,9 +76,19 @@ def iterate(parts: Parts, loop: Loop, data: Any, mine: Any, seeds: Array) -> tup
     all of them run as one, if `parts` says which of `mine` are rows of `data`.
     """
     found: tuple[Any, Array] = met(
-        ("iterate", parts, loop), _Job(data, mine, np.asarray(seeds)), lambda jobs: _iterated(parts, loop, jobs)
+        ("iterate", parts, loop), _Job(data, mine, np.asarray(seeds)), lambda jobs: _each_once(parts, loop, jobs)
     )
     return found
+
+
+def _each_once(parts: Parts, loop: Loop, jobs: list[_Job]) -> list[tuple[Any, Array]]:
+    """Return what jobs bring; those that are the same, as policies of one log for several budgets may be, are run once."""
+    if len(jobs) == 1:
+        return _iterated(parts, loop, jobs)
+    names = [job.name for job in jobs]
+    different = dict(zip(names, jobs, strict=True))
+    found = dict(zip(different, _iterated(parts, loop, list(different.values())), strict=True))
+    return [found[name] for name in names]
 
 
 def _iterated(parts: Parts, loop: Loop, jobs: list[_Job]) -> list[tuple[Any, Array]]:

@@ -9,11 +9,12 @@ import numpy as np
 
 from largesse.errors import Problem, refuse
 from largesse.evaluate import folds as cut
+from largesse.evaluate import mean_estimate
 from largesse.evaluate.scores import fresh
 from largesse.records import Array, Log
 from largesse.response.additive import Additive
 from largesse.response.bart import BART, at_hand
-from largesse.response.base import ResponseModel
+from largesse.response.base import ResponseModel, row_losses
 from largesse.response.boosting import Boosting
 from largesse.response.folded import fit_folds, fit_within, held_out_scores, mean_scores
 from largesse.response.interval import jackknife_factor, mean_bounds
@@ -24,6 +25,7 @@ from largesse.response.thresholds import MANY, Thresholds
 
 ROWS = 50_000  # show the mean curve
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of one member's deviations
+NEAR = 2.0  # standard errors: trees that are further behind the best member have nothing to add to it
 BART_ROWS = 20_000  # in a log with more, trees that are grown by boosting see as much and cost less
 SMALL: dict[str, Any] = {"trees": 50, "draws": 20, "warm": 0, "burn": 50}  # of a BART that is one member of several
 
@@ -39,9 +41,9 @@ class Stack(ResponseModel):
     customers get the mean of the fold models; from `Thresholds`, whose mean of models would be no more than one of fewer
     rows, what it says once fitted to all rows.
 
-    Of a BART only the base is used: its deviations are draws of noise often enough to be chosen for nothing. With the
-    usual members a small one is fitted, of few trees and draws, for about a tenth more time; it asks for the extra
-    ``largesse[bart]`` to fit, but not to predict or load.
+    Of a BART only the base is used: its deviations are draws of noise often enough to be chosen for nothing. It is asked
+    where trees have something to say: where boosting comes near the best of the other members. It is a small one, of few
+    trees and draws, and needs the extra ``largesse[bart]`` to fit, but not to predict or load.
 
     Parameters
     ----------
@@ -49,8 +51,9 @@ class Stack(ResponseModel):
         Members, the simplest first; None is ``[Additive(), Boosting(), SIRE()]``, with ``Thresholds()`` after the first
         for 0/1 responses and more than a hundred features, as embeddings have them, and, perhaps, a small BART at the end.
     bart
-        Whether it is among them: True, False or "auto", where stochtree is installed and the log has no more than
-        20,000 rows. Without effect where `models` are given.
+        Whether it is among them: True, False or "auto", where stochtree is installed, the log has no more than 20,000
+        rows, and boosting's held-out loss is at most two paired standard errors above the best member's. Without effect
+        where `models` are given.
     folds, seed
         How the log is cut.
 
@@ -87,11 +90,15 @@ class Stack(ResponseModel):
 
     def _learn(self, X: Array, log: Log) -> None:
         refuse("Stack", self._problems())
-        models = list(self.models) if self.models is not None else self._usual(len(X), X.shape[1], log.binary)
+        models = list(self.models) if self.models is not None else self._usual(X.shape[1], log.binary)
         fold = cut(log, self.folds, self.seed)
         self.members_ = [fit_folds(model, X, log, fold, self) for model in models]
-        self.whole_ = {m: fit_within(model, X, log, self) for m, model in enumerate(models) if model.whole}
         held = np.array([held_out_scores(member, X, fold, self.binary_) for member in self.members_])
+        if self.models is None and self._wants_bart(models, held, log):
+            models.append(BART(seed=self.seed, **SMALL))
+            self.members_.append(fit_folds(models[-1], X, log, fold, self))
+            held = np.concatenate([held, held_out_scores(self.members_[-1], X, fold, self.binary_)[None]])
+        self.whole_ = {m: fit_within(model, X, log, self) for m, model in enumerate(models) if model.whole}
         # One model of all rows is as bold on rows that it has not seen as a fold's model is.
         together = np.array(
             [
@@ -112,15 +119,25 @@ class Stack(ResponseModel):
             wrong.append(Problem(f"bart={self.bart!r}", "True, False, or 'auto': where it can be had and rows are few"))
         return wrong
 
-    def _usual(self, rows: int, features: int, binary: bool) -> list[ResponseModel]:
-        """Return the members for a log of so many rows and encoded features."""
+    def _usual(self, features: int, binary: bool) -> list[ResponseModel]:
+        """Return the members for a log of so many encoded features, BART apart."""
         from largesse.response.sire import SIRE
 
         # With few features the others say as much, and one more to choose from is one more to be wrong about.
         thresholds = [Thresholds(seed=self.seed)] if binary and features > MANY else []
-        usual = [Additive(seed=self.seed), *thresholds, Boosting(seed=self.seed), SIRE(seed=self.seed)]
-        wanted = rows <= BART_ROWS and at_hand() if self.bart == "auto" else self.bart
-        return [*usual, BART(seed=self.seed, **SMALL)] if wanted else usual
+        return [Additive(seed=self.seed), *thresholds, Boosting(seed=self.seed), SIRE(seed=self.seed)]
+
+    def _wants_bart(self, models: Sequence[ResponseModel], held: Array, log: Log) -> bool:
+        """Return whether trees are to be asked once more: as told, or where boosted ones come near the best member."""
+        if self.bart != "auto":
+            return bool(self.bart)
+        if len(log) > BART_ROWS or not at_hand():
+            return False
+        losses = np.array([row_losses(unlinked(score, log.binary), log) for score in held])
+        best = int(np.argmin(np.average(losses, axis=1, weights=log.weight)))
+        boosted = next(m for m, model in enumerate(models) if isinstance(model, Boosting))
+        behind = mean_estimate(losses[boosted] - losses[best], log.weight, log.cluster)
+        return behind.estimate <= NEAR * behind.se
 
     def _curves(self, X: Array) -> Array:
         asked = [[self.whole_[m]] if m in self.whole_ else models for m, models in enumerate(self.members_)]

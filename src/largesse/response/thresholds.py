@@ -18,6 +18,7 @@ import numpy as np
 
 from largesse.data.threads import one_thread
 from largesse.evaluate import folds as cut
+from largesse.evaluate.axes import Axes, principal_axes
 from largesse.evaluate.outcome import softmax
 from largesse.records import Array, Choice, Log
 from largesse.response.base import ResponseModel
@@ -35,7 +36,6 @@ LEAST = 0.005  # the usual chance of any threshold
 ROWS_AT_ONCE = 65_536
 MANY = 100  # features, beyond which lines of every level are asked for unasked: embeddings have more, tables fewer
 SMALLEST = 1e-9  # a chance whose logarithm is taken
-FLAT = 1e-8  # of the largest variance: directions that vary less are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ def fold_lines(
     found: list[list[Lines]] = []
     losses: list[Array] = []
     with one_thread():
-        axes = _axes(X)
+        axes = principal_axes(X, AXES)
         paths = [_Path(axes, fold != f, told, K) for f in parts]
         for penalty in penalties:
             found.append([path.fit(penalty) for path in paths])
@@ -185,33 +185,13 @@ def _held_out(lines: Sequence[Lines], X: Array, told: tuple[Array, Array, Array]
 def fit_lines(X: Array, told: tuple[Array, Array, Array], K: int, penalty: float) -> Lines:
     """Return the lines for features (n, p), and levels, responses in [0, 1] and weights (n,)."""
     with one_thread():
-        return _Path(_axes(X), np.ones(len(X), dtype=bool), told, K).fit(penalty)
-
-
-@dataclass(frozen=True, eq=False)
-class _Axes:
-    """Features on their longest principal axes: Z = X V, with the mean square of each axis."""
-
-    Z: Array  # (n, r) float32
-    V: Array  # (p, r)
-    size: Array  # (r,)
-
-
-def _axes(X: Array) -> _Axes:
-    n, p = X.shape
-    X = X.astype(np.float64)
-    size, V = np.linalg.eigh(X.T @ X / n if p <= n else X @ X.T / n)
-    kept = np.flatnonzero(size > FLAT * max(float(size.max(initial=0.0)), SMALLEST))[-AXES:]
-    size, V = size[kept], V[:, kept]
-    if p > n:
-        V = X.T @ (V / np.sqrt(n * size))
-    return _Axes((X @ V).astype(np.float32), V, size)
+        return _Path(principal_axes(X, AXES), np.ones(len(X), dtype=bool), told, K).fit(penalty)
 
 
 class _Path:
     """Lines of falling penalties for some rows, each started where the one before it ended."""
 
-    def __init__(self, axes: _Axes, rows: Array, told: tuple[Array, Array, Array], K: int) -> None:
+    def __init__(self, axes: Axes, rows: Array, told: tuple[Array, Array, Array], K: int) -> None:
         self.axes, self.K, self.Z = axes, K, axes.Z[rows]
         self.level, self.share, weight = (part[rows] for part in told)
         self.weight = weight / (weight.sum() or 1.0)
