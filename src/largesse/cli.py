@@ -294,7 +294,10 @@ def experiment(
     part: Annotated[str, typer.Option(help="Which of several parts, as 0/4: for several processes.")] = "0/1",
     chunk: Annotated[int | None, typer.Option(help="How many logs are fitted at once: many on a GPU.")] = None,
     mix: Annotated[float | None, typer.Option(help="coverage: share of the log that drew lots.")] = None,
-    jobs: Annotated[int, typer.Option(help="Processes that share the repeats; needs --out with a folder.")] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="Processes that share the repeats of a folder; without a GPU, one for each core."),
+    ] = None,
     kept: Annotated[bool, typer.Option("--kept", help="Run nothing: make table and figures of what is there.")] = False,
     machine: Annotated[str | None, typer.Option(help="What it ran on, if not this machine.")] = None,
     out: Annotated[

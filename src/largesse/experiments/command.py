@@ -33,7 +33,7 @@ class Asked:
     repeats: int | None = None
     part: tuple[int, int] = (0, 1)
     chunk: int | None = None
-    jobs: int = 1  # processes that share the repeats
+    jobs: int | None = None  # processes that share the repeats; None: as many as there are cores, where there is no GPU
     mix: float | None = None
     kept: bool = False  # run nothing: only what is kept
     machine: str | None = None  # what it ran on, where that is not this machine
@@ -128,8 +128,9 @@ def run(name: str, asked: Asked, tell: Tell) -> tuple[Records, str]:
     folder = None if asked.out is None or asked.out.suffix == ".jsonl" else asked.out
     kept = asked.out if folder is None else folder / (f"{name}.jsonl" if whole else _part_file(name, asked.part))
     if folder is not None and whole:
-        if asked.jobs > 1 and not asked.kept:
-            share_out(name, asked, folder, tell)
+        jobs = _jobs(experiment, asked)
+        if jobs > 1 and not asked.kept:
+            share_out(name, replace(asked, jobs=jobs), folder, tell)
         _gather(folder, name)
     records = _read(kept) if asked.kept else experiment.run(asked, kept, tell)
     text = experiment.table(records)
@@ -144,9 +145,23 @@ def _problems(asked: Asked) -> list[Problem]:
     wrong = [Problem(f"{word} {n}", "1 or more") for word, n in given.items() if n is not None and n < 1]
     if asked.mix is not None and not 0 <= asked.mix <= 1:
         wrong.append(Problem(f"--mix {asked.mix:g}", "a share between 0 and 1"))
-    if asked.jobs > 1 and (asked.out is None or asked.out.suffix == ".jsonl"):
+    if (asked.jobs or 1) > 1 and (asked.out is None or asked.out.suffix == ".jsonl"):
         wrong.append(Problem("several --jobs, but no folder to share", "give one by --out, as --out results"))
     return wrong
+
+
+def _jobs(experiment: Experiment, asked: Asked) -> int:
+    """Return how many processes share an experiment's repeats: more than one where cores, not a GPU, do the work."""
+    from largesse.data.threads import cores
+
+    if asked.jobs is not None:
+        return asked.jobs
+    if "part" not in experiment.words or asked.kept:
+        return 1
+    import jax
+
+    many = cores() if jax.default_backend() == "cpu" else 1
+    return many if asked.repeats is None else min(many, asked.repeats)
 
 
 def share_out(name: str, asked: Asked, folder: Path, tell: Tell) -> None:
@@ -159,14 +174,15 @@ def share_out(name: str, asked: Asked, folder: Path, tell: Tell) -> None:
     experiment = EXPERIMENTS[name]
     if "part" not in experiment.words:
         raise InputError("experiment", [Problem(f"{name} has no parts", "run it without --jobs")])
+    jobs = asked.jobs or 1
     dear, others = experiment.in_two(asked)
     if not dear:
-        _run_parts(name, _parts(asked, asked.jobs), folder, tell)
+        _run_parts(name, _parts(asked, jobs), folder, tell)
         return
     searches = [replace(asked, models=[row], repeats=TUNED) for row in dear]
-    meanwhile = _parts(replace(asked, models=others), max(asked.jobs - len(dear), 1)) if others else []
+    meanwhile = _parts(replace(asked, models=others), max(jobs - len(dear), 1)) if others else []
     _run_parts(name, [*searches, *meanwhile], folder, tell)
-    _run_parts(name, _parts(replace(asked, models=dear), asked.jobs), folder, tell)
+    _run_parts(name, _parts(replace(asked, models=dear), jobs), folder, tell)
 
 
 def _parts(asked: Asked, many: int) -> list[Asked]:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
 
@@ -39,6 +39,7 @@ def run_all(commands: Sequence[Sequence[str]], files: Sequence[Path], tell: Call
             subprocess.Popen(command, env=surroundings, stdout=subprocess.DEVNULL, stderr=words)  # noqa: S603 — this very program
             for command, words in zip(commands, told, strict=True)
         ]
+        _give_cores(running)
         try:
             while any(process.poll() is None for process in running):
                 tell(f"{len(running)} processes, {sum(_lines(file) for file in files):,} results", 0.0)
@@ -53,6 +54,24 @@ def run_all(commands: Sequence[Sequence[str]], files: Sequence[Path], tell: Call
         ]
     if problems:
         raise OutputError("experiment", problems)
+
+
+def _give_cores(running: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Give processes cores of their own, as far as there are any: each would start threads for all of them."""
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    for process, cores in zip(running, shared(sorted(os.sched_getaffinity(0)), len(running)), strict=True):
+        with suppress(ProcessLookupError):  # it has failed already, and will be told of
+            os.sched_setaffinity(process.pid, cores)
+
+
+def shared(cores: Sequence[int], processes: int) -> list[list[int]]:
+    """Return the cores of each of several processes.
+
+    >>> shared([0, 1, 2, 3, 4], 2), shared([0, 1], 3)
+    ([[0, 2, 4], [1, 3]], [[0], [1], [0]])
+    """
+    return [list(cores[i % len(cores) :: processes]) for i in range(processes)]
 
 
 def _end(words: IO[str]) -> str:

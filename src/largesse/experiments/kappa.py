@@ -64,7 +64,7 @@ def binary(simulation: str, repeat: int) -> Task:
 def nested(name: str, repeat: int) -> Task:
     """Return the log of a set of nested labels."""
     one = table2.unit(name, repeat)
-    wide = {"width": without_gpu(table2.NARROWER).get("width", table2.WIDE["width"])}
+    wide = {"width": without_gpu(FEWER).get("width", table2.WIDE["width"])}
     return Task(one.log, one.fresh.features, one.fresh.truth, one.fresh.costs, (1.0, 2.0), wide)
 
 

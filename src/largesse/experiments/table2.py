@@ -51,8 +51,7 @@ NOTES = (
     "paper's column.",
 )
 STANDING_IN = "`generated` stands in where the data files are not here: its rows say nothing about images or text."
-NARROWER: dict[str, Any] = {**books.FEWER, "width": 256}  # where there is no GPU
-ROWS: dict[str, Row] = {**books.rows_of(WIDE, NARROWER), "Thresholds": Row(Thresholds, group="simple")}
+ROWS: dict[str, Row] = {**books.rows_of(WIDE), "Thresholds": Row(Thresholds, group="simple")}
 LAYOUT = Layout(SETS, ROWS, COLUMNS, PUBLISHED)
 
 
