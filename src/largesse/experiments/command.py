@@ -73,7 +73,7 @@ class Experiment:
         book = getattr(self._home(), "ROWS", {})
         rows = named(book, asked.models or list(book))
         many = asked.repeats is None or asked.repeats >= TUNED
-        dear = [row for row in rows if many and getattr(book.get(row), "tuned", ())]
+        dear = [row for row in rows if many and bool(getattr(book.get(row), "tuned", False))]
         return dear, [row for row in rows if row not in dear]
 
     def table(self, records: Records) -> str:

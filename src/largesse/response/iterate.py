@@ -64,7 +64,7 @@ class _Job:
         found = hashlib.blake2b()
         for part in jax.tree.leaves((self.data, self.mine, self.seeds)):
             found.update(f"{part.shape}{part.dtype}".encode())
-            found.update(np.ascontiguousarray(part))
+            found.update(np.ascontiguousarray(part).data)
         return found.digest()
 
 
