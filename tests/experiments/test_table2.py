@@ -123,7 +123,9 @@ def test_a_summary_has_means_pairs_and_the_papers_numbers_beside() -> None:
     assert pairs["Stack", "CFRNet", "rmse"] == pytest.approx(0.1)
     assert not any("generated" in note for note in found["notes"])
     row = next(line for line in table2.table(records).splitlines() if line.startswith("| CFRNet |"))
-    assert row.startswith("| CFRNet | 0.2500 ± 0.0707 | 0.0500 ± 0.0000 | – |")
+    assert row.startswith(
+        "| CFRNet | 0.2500 ± 0.0707 | – | – | – | – | 0.0500 ± 0.0000 | – |"
+    )  # rewards at six budgets
     assert row.endswith("| 0.2480 ± 0.0168 | 0.0861 ± 0.0220 | 0.1335 ± 0.0197 |")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from largesse.experiments import rates, rates_n
+from largesse.experiments.by_budget import budget_series, budget_tables, families
 from largesse.experiments.compared import Compared, compared, higher_is_better, plain, titled
 from largesse.experiments.figures import Look, Words, dot_figure, line_figure
 from largesse.experiments.markdown import row_of, signed
@@ -68,10 +69,14 @@ def _any(made: Section, result: Mapping[str, Any]) -> None:
 
 
 def _methods(made: Section, experiment: str, found: Compared) -> None:
-    for column in sorted(filter(_rank, found.columns), key=_rank):
+    several = families(found.columns)
+    apart = [column for column in found.columns if not any(column in mine for mine in several.values())]
+    for column in sorted(filter(_rank, apart), key=_rank):
         made.say(f"### {titled(column)}", metric_table(found, column))
         if plain(column).startswith(DRAWN):
             _differences(made, experiment, found, column)
+    for measure, columns in sorted(several.items(), key=lambda item: _rank(item[0])):
+        _by_budget(made, experiment, found, measure, columns)
     if not made.figures and not any(map(_rank, found.columns)):
         return
     made.say("\n".join(f"- {note}" for note in found.notes) or (TABLE if found.paper else ""))
@@ -83,6 +88,17 @@ def _methods(made: Section, experiment: str, found: Compared) -> None:
     if judged:
         made.say("### The paper's orderings", f"{count_verdicts(judged)} {everywhere(judged)}")
         made.say(orderings_table(found, judged))
+
+
+def _by_budget(made: Section, experiment: str, found: Compared, measure: str, columns: Sequence[str]) -> None:
+    title = f"{measure.capitalize()}, by budget"
+    made.say(f"### {title}", *budget_tables(found, columns))
+    words = Words(title, "budget m: mean cost per customer", measure, "Means over repeats; spreads are in the tables.")
+    made.show(
+        f"{experiment}-{measure}.svg",
+        line_figure(budget_series(found, columns), words, Look(log_across=True, shared=True)),
+        title,
+    )
 
 
 def _rank(column: str) -> int:
@@ -202,11 +218,29 @@ def _lines(made: Section, experiment: str, summary: Mapping[str, Any]) -> None:
     title = prose(experiment).title
     for column in dict.fromkeys(row["column"] for row in series):
         name = titled(column) if column else "mean"
-        words = Words(f"{title}, {name}" if column else title, "κ", name, "Bands: ± 1 sd over repeats.")
         mine = [row for row in series if row["column"] == column]
+        words = Words(f"{title}, {name}" if column else title, "κ", name, f"Bands: ± 1 sd over {_repeats(mine)}.")
         file = f"{experiment}{'-' + _slug(column) if column else ''}.svg"
         made.show(file, line_figure(mine, words, Look(log_across=True)), words.title)
     made.say(against_table(summary.get("against", [])))
+
+
+def _repeats(series: Sequence[Mapping[str, Any]]) -> str:
+    """Return over how many repeats series are means, and of which problems over fewer.
+
+    >>> _repeats([{"panel": "a", "n": [50, 50]}, {"panel": "b", "n": [10, 10]}, {"panel": "c"}])
+    '50 repeats; b: 10'
+    """
+    counts: dict[str, int] = {}
+    for row in series:
+        found = [n for n in row.get("n", []) if n]
+        if found:
+            counts[row["panel"]] = min([*found, counts.get(row["panel"], found[0])])
+    if not counts:
+        return "repeats"
+    most = max(counts.values())
+    fewer = {n: [panel for panel, m in counts.items() if m == n] for n in sorted(set(counts.values()) - {most})}
+    return "; ".join([f"{most} repeats", *(f"{', '.join(panels)}: {n}" for n, panels in fewer.items())])
 
 
 def _halves(panel: str) -> tuple[str, str]:

@@ -28,8 +28,7 @@ SETS = (*FILES, GENERATED)
 WIDE: dict[str, Any] = {**books.LITERAL, "width": 1024}  # the paper doubles its network for images
 COLUMNS = {
     "rmse": "RMSE",
-    "value 1": "reward, m = 1",
-    "value 2": "reward, m = 2",
+    **{f"value {budget:g}": f"reward, m = {budget:g}" for budget in BUDGETS},
     **{f"skill {budget:g}": f"skill, m = {budget:g}" for budget in BUDGETS},
 }
 PUBLISHED: summaries.Paper = {  # mean, standard deviation; the paper has no skill, and images alone
