@@ -101,6 +101,16 @@ def test_grids_are_searched_by_a_process_each_while_the_others_run_rows_without_
     assert [[one["--rows"] for one in stage] for stage in stages] == [["SIRE,GANITE"] * 2]
 
 
+@pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if "part" in one.words])
+def test_every_experiment_that_has_parts_can_be_shared(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[list[list[str]]] = []
+    monkeypatch.setattr("largesse.experiments.jobs.run_all", lambda commands, *_: calls.append(commands))
+    share_out(name, Asked(repeats=2, jobs=2), tmp_path, quiet)
+    assert [[command[command.index("--part") + 1] for command in some] for some in calls] == [["0/2", "1/2"]]
+
+
 def test_a_part_that_fails_is_told_of(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"(?s)part 0 failed.*did you mean 'averaged'"):
         run("table1", Asked(["averagd"], ["oracle"], 2, jobs=2, out=tmp_path), quiet)

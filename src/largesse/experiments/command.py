@@ -70,7 +70,8 @@ class Experiment:
         from largesse.experiments.repeats import TUNED
         from largesse.experiments.rows import named
 
-        book = getattr(self._home(), "ROWS", {})
+        rows_of = getattr(self._home(), "ROWS", {})
+        book = rows_of if isinstance(rows_of, Mapping) else {}
         rows = named(book, asked.models or list(book))
         many = asked.repeats is None or asked.repeats >= TUNED
         dear = [row for row in rows if many and bool(getattr(book.get(row), "tuned", False))]
@@ -97,7 +98,8 @@ EXPERIMENTS = {
     "kappa": Experiment("kappa", {**_REPEATED, "simulations": "problems"}),
     "rates": Experiment("rates", {"repeats": "repeats", "out": "out"}),
     "rates_n": Experiment(
-        "rates_n", {"simulations": "simulations", "models": "models", "repeats": "seeds", "out": "out"}
+        "rates_n",
+        {"simulations": "simulations", "models": "models", "repeats": "seeds", "part": "part", "out": "out"},
     ),
     "simulation": Experiment("simulation", {**_REPEATED, "models": "models", "repeats": "seeds"}),
     "coverage": Experiment(

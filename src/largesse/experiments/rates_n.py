@@ -2,23 +2,25 @@
 
 Worlds are those of a seed; every model meets the same rows, and judged are fresh customers of the same world, on whom the
 true curves are known. Networks are small (half the default's width, three folds, one member), so that the whole grid runs on
-two CPU cores; one of them takes about twenty seconds to fit, nearly all of it compiling, whatever the number of rows.
+two CPU cores; those of all worlds with one number of rows are fitted together, since most of their time goes into compiling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from largesse.data import SIMULATIONS, Simulation, simulate
-from largesse.errors import Problem, nearest, refuse
+from largesse.data import SIMULATIONS, simulate
+from largesse.errors import refuse
 from largesse.experiments.kept import Kept
+from largesse.experiments.measures import level_means, root_mean_square
 from largesse.experiments.rates import moments
-from largesse.records import Array
+from largesse.experiments.repeats import part_problems, taken, unknown
 from largesse.response import IRE, SIRE, Linear, ResponseModel
+from largesse.response.together import fit_together
 
 ROWS = (250, 500, 1000, 2000, 4000, 8000)
 FRESH, FRESH_SEED = 10_000, 99
@@ -38,40 +40,42 @@ def rates_n(
     *,
     rows: Sequence[int] = ROWS,
     seeds: int = 10,
+    part: tuple[int, int] = (0, 1),
     out: str | Path | None = None,
     tell: Callable[[str, float], None] = lambda _what, _done: None,
 ) -> list[dict[str, Any]]:
-    """Return one record per simulation, seed, number of rows and model: RMSE over fresh customers and all levels."""
-    _check(simulations, models)
+    """Return one record per simulation, seed, number of rows and model: RMSE over fresh customers and all levels.
+
+    `part` (i, n) takes every n-th seed.
+    """
+    _check(simulations, models, part)
     kept = Kept(out, ("simulation", "seed", "rows", "model"))
-    todo = [(name, seed, n, model) for seed in range(seeds) for name in simulations for n in rows for model in models]
-    for done, key in enumerate(todo):
-        tell(f"{key[0]}, seed {key[1]}, {key[2]:,} rows: {key[3]}", done / len(todo))
-        if key not in kept.found:
-            kept.add(_measured(*key))
-    return [kept.found[key] for key in todo]
+    mine = taken(seeds, part)
+    groups = [(n, model) for n in rows for model in models]
+    for done, (n, model) in enumerate(groups):
+        tell(f"{n:,} rows: {model}", done / len(groups))
+        keys = [(name, seed, n, model) for seed in mine for name in simulations]
+        for record in _measured([key for key in keys if key not in kept.found]):
+            kept.add(record)
+    return [kept.found[name, seed, n, model] for seed in mine for name in simulations for n in rows for model in models]
 
 
-def _check(simulations: Sequence[str], models: Sequence[str]) -> None:
-    known = (MEANS, *MODELS)
-    problems = [(f"simulation {name!r}", nearest(name, SIMULATIONS)) for name in simulations if name not in SIMULATIONS]
-    problems += [(f"model {name!r}", nearest(name, known)) for name in models if name not in known]
-    refuse("experiment", [Problem(f"{what} is not known", hint) for what, hint in problems])
+def _check(simulations: Sequence[str], models: Sequence[str], part: tuple[int, int]) -> None:
+    wrong = unknown("simulation", simulations, SIMULATIONS) + unknown("model", models, (MEANS, *MODELS))
+    refuse("experiment", wrong + part_problems(part))
 
 
-def _measured(name: str, seed: int, rows: int, model: str) -> dict[str, Any]:
-    sim = simulate(name, n=rows, seed=seed)
-    fresh = sim.draw(FRESH, seed=FRESH_SEED)
-    error = _curves(model, sim, fresh) - fresh.truth
-    return {"simulation": name, "seed": seed, "rows": rows, "model": model, "rmse": float(np.sqrt(np.mean(error**2)))}
-
-
-def _curves(model: str, sim: Simulation, fresh: Simulation) -> Array:
-    """Return curves of the fresh customers: (n, K), or (K,) the same for all."""
-    if model != MEANS:
-        return MODELS[model]().fit(sim.log).predict(fresh.features)
-    K = len(sim.log.levels)
-    return np.bincount(sim.log.level, sim.log.response, K) / np.maximum(np.bincount(sim.log.level, minlength=K), 1)
+def _measured(keys: Sequence[tuple[str, int, int, str]]) -> Iterator[dict[str, Any]]:
+    """Measure one model on the logs of several simulations and seeds."""
+    sims = [simulate(name, n=n, seed=seed) for name, seed, n, _ in keys]
+    models = [MODELS[model]() for *_, model in keys if model != MEANS]
+    if models:
+        fit_together(models, [sim.log for sim in sims])
+    for i, ((name, seed, n, model), sim) in enumerate(zip(keys, sims, strict=True)):
+        fresh = sim.draw(FRESH, seed=FRESH_SEED)
+        curves = models[i].predict(fresh.features) if models else level_means(sim.log)
+        error = root_mean_square(curves - fresh.truth)
+        yield {"simulation": name, "seed": seed, "rows": n, "model": model, "rmse": error}
 
 
 # -- what it comes to ------------------------------------------------------------------------------------------------

@@ -49,15 +49,19 @@ def _both(levels: Mapping[str, float], binary: Mapping[str, float]) -> dict[str,
     return {"levels": levels, "binary": binary}
 
 
-# What searching the paper's grids on ten repeats of each simulation found, for runs of fewer.
-FOUND_ALPHA = {
+# What searching the paper's grids on ten repeats of each simulation and set found, for runs of fewer.
+FOUND_ALPHA: dict[str, Mapping[str, Mapping[str, float]]] = {
+    "images": {"levels": {"alpha": 0.0001}},
+    "text": {"levels": {"alpha": 0.01}},
     "literal": _both({"alpha": 10.0}, {"alpha": 0.1}),
     "averaged": _both({"alpha": 0.01}, {"alpha": 0.01}),
     "unit": _both({"alpha": 1.0}, {"alpha": 1.0}),
     "instrument": _both({"alpha": 0.001}, {"alpha": 0.01}),
     "confounded": _both({"alpha": 0.1}, {"alpha": 0.001}),
 }
-FOUND_STRENGTHS = {
+FOUND_STRENGTHS: dict[str, Mapping[str, Mapping[str, float]]] = {
+    "images": {"levels": {"alpha": 0.0, "beta": 0.0}},
+    "text": {"levels": {"alpha": 2.0, "beta": 2.0}},
     "literal": _both({"alpha": 10.0, "beta": 0.0}, {"alpha": 5.0, "beta": 0.0}),
     "averaged": _both({"alpha": 0.0, "beta": 0.0}, {"alpha": 0.0, "beta": 0.0}),
     "unit": _both({"alpha": 10.0, "beta": 0.0}, {"alpha": 0.1, "beta": 10.0}),
