@@ -1,5 +1,6 @@
 import inspect
 import json
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from largesse.errors import InputError, OutputError
 from largesse.experiments import rates
 from largesse.experiments.command import EXPERIMENTS, NAMES, Asked, run, share_out
+from largesse.experiments.jobs import run_all
 
 
 def quiet(_what: str, _done: float) -> None:
@@ -111,9 +113,17 @@ def test_every_experiment_that_has_parts_can_be_shared(
     assert [[command[command.index("--part") + 1] for command in some] for some in calls] == [["0/2", "1/2"]]
 
 
+def test_what_every_process_would_refuse_is_refused_before_any_is_started(tmp_path: Path) -> None:
+    for jobs in (2, None):
+        with pytest.raises(InputError, match="did you mean 'averaged'"):
+            run("table1", Asked(["averagd"], ["oracle"], 2, jobs=jobs, out=tmp_path), quiet)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_part_that_fails_is_told_of(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match=r"(?s)part 0 failed.*did you mean 'averaged'"):
-        run("table1", Asked(["averagd"], ["oracle"], 2, jobs=2, out=tmp_path), quiet)
+    commands = [[sys.executable, "-c", f"raise SystemExit({words})"] for words in ("0", "'out of luck'")]
+    with pytest.raises(OutputError, match="part 1 failed: out of luck"):
+        run_all(commands, [tmp_path / "a", tmp_path / "b"], quiet)
 
 
 def test_an_experiment_without_parts_is_run_by_one(tmp_path: Path) -> None:

@@ -176,6 +176,7 @@ def share_out(name: str, asked: Asked, folder: Path, tell: Tell) -> None:
     experiment = EXPERIMENTS[name]
     if "part" not in experiment.words:
         raise InputError("experiment", [Problem(f"{name} has no parts", "run it without --jobs")])
+    experiment.run(replace(asked, repeats=0), None, tell)  # refuses at once what every process would refuse
     jobs = asked.jobs or 1
     dear, others = experiment.in_two(asked)
     if not dear:
