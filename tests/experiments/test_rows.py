@@ -83,3 +83,14 @@ def test_few_repeats_take_what_a_search_found_before(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(repeats, "fit_together", fit)
     table1.table1(["averaged", "unit"], ["logistic"], repeats=1)
     assert [model.penalty for model in fitted] == [3.0, 0.01, None, None]  # elsewhere the model's own
+
+
+def test_few_repeats_without_a_gpu_have_settings_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(table1.ROWS, "logistic", rows.Row(Linear, few={"penalty": 5.0}, binary=False))
+    seen: list[float | None] = []
+    inner = repeats.fit_together
+    monkeypatch.setattr(repeats, "fit_together", lambda m, logs: seen.extend(o.penalty for o in m) or inner(m, logs))
+    assert table1.table1(["averaged"], ["logistic"], repeats=1)[0]["small"]
+    monkeypatch.setattr(repeats, "TUNED", 1)
+    assert "small" not in table1.table1(["averaged"], ["logistic"], repeats=1)[0]
+    assert seen == [5.0, None]

@@ -50,6 +50,9 @@ class Row:
         default_factory=dict
     )  # simulation → problem → settings
     small: Mapping[str, Any] = field(default_factory=dict)  # settings for a machine without a GPU
+    few: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # more of these, where there are fewer repeats than are searched
     group: str = "networks"
     judge: Callable[..., dict[str, Any]] | None = None  # row, fitted models, unit → figures; None: all there are
 
@@ -126,9 +129,10 @@ def repeated(
             _measure(run, some, {_grid(name): _searched(row) for name, row in tuned.items()}, {}, tell)
         found = {(name, row): _tuned(run.kept, name, row, book[row]) for name, row in found}
     todo = [(name, repeat) for repeat in taken(repeats, part) for name in simulations]
+    asked = {row: book[row] if repeats >= TUNED else _for_few(book[row]) for row in rows}
     for done, some in enumerate(chunks(todo, chunk)):
         share = done * chunk / max(len(todo), 1)
-        _measure(run, some, {row: book[row] for row in rows}, found, partial(_told, tell, share))
+        _measure(run, some, asked, found, partial(_told, tell, share))
     return [run.kept.found[name, repeat, row] for name, repeat in todo for row in rows]
 
 
@@ -227,6 +231,10 @@ def _jobs(row: Row, one: Unit, settings: Mapping[str, Any]) -> list[tuple[Any, A
         (what, _made(row.make, one.repeat, {**_small(row), **settings.get(what, {})}), log)
         for what, log in logs.items()
     ]
+
+
+def _for_few(row: Row) -> Row:
+    return replace(row, small={**row.small, **row.few})
 
 
 def _small(row: Row) -> Mapping[str, Any]:
