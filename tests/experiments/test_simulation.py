@@ -6,7 +6,8 @@ import pytest
 from largesse.banditnet import BanditNet
 from largesse.data import simulate
 from largesse.errors import InputError
-from largesse.experiments.simulation import POLICIES, simulation, table, two_levels
+from largesse.experiments.sections import section
+from largesse.experiments.simulation import POLICIES, simulation, summary, table, two_levels
 
 
 def test_every_table_has_the_simple_rows_and_the_oracle_is_perfect() -> None:
@@ -78,3 +79,16 @@ def test_a_policy_has_plans_within_its_budget_and_no_curves(monkeypatch: pytest.
         assert mine[f"spend {budget:g}"] <= budget
         assert mine[f"expected spend {budget:g}"] <= budget + 1e-9
     assert "| small net | – | – | – |" in table(records)
+
+
+def test_a_summary_has_means_and_differences_from_level_means_and_makes_a_section() -> None:
+    records = simulation(["averaged", "unit"], ["linear"], seeds=2)
+    found = summary(records)
+    mine = [r["rmse"] for r in records if (r["simulation"], r["model"]) == ("averaged", "linear")]
+    means = [r["rmse"] for r in records if (r["simulation"], r["model"]) == ("averaged", "level means")]
+    linear = found["simulations"]["averaged"]["linear"]
+    assert linear["cells"]["rmse"]["mean"] == pytest.approx(np.mean(mine))
+    assert linear["against"]["rmse"]["difference"] == pytest.approx(np.mean(mine) - np.mean(means))
+    made = section({"experiment": "simulation", "summary": found, "file": "simulation.json"}, "results")
+    assert "simulation-rmse.svg" in made.figures
+    assert any(part.startswith("| method | averaged | unit |") for part in made.parts)

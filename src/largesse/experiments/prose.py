@@ -108,6 +108,12 @@ most, gaps are small against s and the gain is real.""",
 Response models fitted to logs of growing length from the same worlds; networks are smaller than the default. The
 slope is that of log RMSE over log n: −½ where all error is noise, 0 where nothing is left to learn.""",
     ),
+    "simulation": Prose(
+        "Models on simulated logs",
+        run="""\
+Any of our models and the paper's on logs of the simulations of Table 1, each fitted to the same rows. Seconds are of one
+fit, or its share where several were fitted together.""",
+    ),
     "coverage": Prose("Coverage of intervals"),
 }
 

@@ -17,6 +17,7 @@ import numpy as np
 from largesse.banditnet import BanditNet
 from largesse.data import SIMULATIONS, Simulation, simulate
 from largesse.errors import Problem, nearest, refuse
+from largesse.experiments import summaries
 from largesse.experiments.kept import Kept
 from largesse.experiments.measures import (
     BUDGETS,
@@ -93,6 +94,7 @@ POLICIES: dict[str, Callable[[float], BanditNet]] = {
     "banditnet spend-all": lambda budget: BanditNet(budget=budget, spend="all"),
 }
 SIMPLE = ("level means", "uniform", "oracle")
+COLUMNS = ("rmse", "increments", "√pehe", *(f"skill {budget:g}" for budget in BUDGETS), "seconds")
 
 
 def simulation(
@@ -183,16 +185,25 @@ def _curves(model: str, log: Log, fresh: Simulation) -> tuple[Array, dict[str, A
     return fitted.predict(fresh.features), dict(chosen(fitted))
 
 
+def summary(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return means, deviations, and paired differences from level means on the same logs."""
+    told = [{**record, "row": record["model"], "repeat": record["seed"]} for record in records]
+    by = {name: [r for r in told if r["simulation"] == name] for name in summaries.names(told, "simulation")}
+    return {
+        "base": SIMPLE[0],
+        "simulations": {name: summaries.by_row(mine, COLUMNS, SIMPLE[0]) for name, mine in by.items()},
+    }
+
+
 def table(records: Sequence[dict[str, Any]]) -> str:
     """Return the means ± standard errors as a Markdown table, one per simulation."""
-    columns = ("rmse", "increments", "√pehe", *(f"skill {budget:g}" for budget in BUDGETS), "seconds")
     lines = []
     for name in dict.fromkeys(record["simulation"] for record in records):
         mine = [record for record in records if record["simulation"] == name]
-        lines += [f"\n### {name}\n", "| model | " + " | ".join(columns) + " |", "|---|" + "---:|" * len(columns)]
+        lines += [f"\n### {name}\n", "| model | " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * len(COLUMNS)]
         for model in dict.fromkeys(record["model"] for record in mine):
             rows = [record for record in mine if record["model"] == model]
-            lines.append(f"| {model} | " + " | ".join(_cell([row.get(c) for row in rows], c) for c in columns) + " |")
+            lines.append(f"| {model} | " + " | ".join(_cell([row.get(c) for row in rows], c) for c in COLUMNS) + " |")
     return "\n".join(lines).strip() + "\n"
 
 
