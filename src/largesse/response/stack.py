@@ -131,12 +131,12 @@ class Stack(ResponseModel):
         """Return whether trees are to be asked once more: as told, or where boosted ones come near the best member."""
         if self.bart != "auto":
             return bool(self.bart)
-        if len(log) > BART_ROWS or not at_hand():
+        boosted = [m for m, model in enumerate(models) if isinstance(model, Boosting)]
+        if not boosted or len(log) > BART_ROWS or not at_hand():
             return False
         losses = np.array([row_losses(unlinked(score, log.binary), log) for score in held])
         best = int(np.argmin(np.average(losses, axis=1, weights=log.weight)))
-        boosted = next(m for m, model in enumerate(models) if isinstance(model, Boosting))
-        behind = mean_estimate(losses[boosted] - losses[best], log.weight, log.cluster)
+        behind = mean_estimate(losses[boosted[0]] - losses[best], log.weight, log.cluster)
         return behind.estimate <= NEAR * behind.se
 
     def _curves(self, X: Array) -> Array:
