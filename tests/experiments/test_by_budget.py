@@ -65,3 +65,11 @@ def test_a_section_has_one_table_and_one_figure_for_each_family() -> None:
     assert set(made.figures) == {"table2-reward.svg", "table2-skill.svg"}
     for drawn in made.figures.values():
         assert "mean cost per customer" in "".join(ET.fromstring(drawn).itertext())
+
+
+def test_rows_of_which_none_is_drawn_have_their_tables_still() -> None:
+    told = summary()
+    told["cells"] = {name: {"additive": rows["additive"]} for name, rows in told["cells"].items()}
+    made = section({"experiment": "table2", "summary": told, "file": "table2.json"}, "results")
+    assert not made.figures
+    assert any(part.startswith("| method | m = 0.5 |") for part in made.parts)

@@ -93,12 +93,13 @@ def _methods(made: Section, experiment: str, found: Compared) -> None:
 def _by_budget(made: Section, experiment: str, found: Compared, measure: str, columns: Sequence[str]) -> None:
     title = f"{measure.capitalize()}, by budget"
     made.say(f"### {title}", *budget_tables(found, columns))
-    words = Words(title, "budget m: mean cost per customer", measure, "Means over repeats; spreads are in the tables.")
-    made.show(
-        f"{experiment}-{measure}.svg",
-        line_figure(budget_series(found, columns), words, Look(log_across=True, shared=True)),
-        title,
-    )
+    series = budget_series(found, columns)
+    if series:
+        words = Words(
+            title, "budget m: mean cost per customer", measure, "Means over repeats; spreads are in the tables."
+        )
+        look = Look(log_across=True, shared=True)
+        made.show(f"{experiment}-{measure}.svg", line_figure(series, words, look), title)
 
 
 def _rank(column: str) -> int:
