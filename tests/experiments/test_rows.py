@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -94,3 +95,17 @@ def test_few_repeats_without_a_gpu_have_settings_of_their_own(monkeypatch: pytes
     monkeypatch.setattr(repeats, "TUNED", 1)
     assert "small" not in table1.table1(["averaged"], ["logistic"], repeats=1)[0]
     assert seen == [5.0, None]
+
+
+def test_what_a_small_model_left_is_measured_anew_by_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(table1.ROWS, "logistic", rows.Row(Linear, few={"penalty": 5.0}, binary=False))
+    out = tmp_path / "kept.jsonl"
+    few = table1.table1(["averaged"], ["logistic"], repeats=1, out=out)
+    assert table1.table1(["averaged"], ["logistic"], repeats=1, out=out) == few
+    assert len(out.read_text().splitlines()) == 1  # gone on with, not measured twice
+    monkeypatch.setattr(repeats, "TUNED", 1)
+    whole = table1.table1(["averaged"], ["logistic"], repeats=1, out=out)
+    assert whole[0]["rmse"] < few[0]["rmse"]
+    assert table1.table1(["averaged"], ["logistic"], repeats=1, out=out) == whole

@@ -14,6 +14,7 @@ from largesse.records import Array
 
 FLAT = 1e-8  # of the largest variance: directions that vary less are left out
 SMALLEST = 1e-9
+BLOCK = 65_536  # rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +35,16 @@ def principal_axes(X: Array, most: int | None = None) -> Axes:
     ((50, 2), True, True)
     """
     n, p = X.shape
-    X = X.astype(np.float64)
-    size, V = np.linalg.eigh(X.T @ X / n if p <= n else X @ X.T / n)
+    blocks = [X[first : first + BLOCK] for first in range(0, n, BLOCK)]  # a long table is not copied whole
+    if p <= n:
+        square = np.zeros((p, p))
+        for block in blocks:
+            square += block.T.astype(np.float64) @ block
+    else:
+        square = X.astype(np.float64) @ X.T
+    size, V = np.linalg.eigh(square / n)
     kept = np.flatnonzero(size > FLAT * max(float(size.max(initial=0.0)), SMALLEST))[-(most or p) :]
     size, V = size[kept], V[:, kept]
     if p > n:
         V = X.T @ (V / np.sqrt(n * size))
-    return Axes((X @ V).astype(np.float32), V, size)
+    return Axes(np.concatenate([(block @ V).astype(np.float32) for block in blocks]), V, size)

@@ -186,7 +186,9 @@ def chunks(todo: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
 
 def _measure(run: _Run, keys: Sequence[tuple[str, int]], rows: Mapping[str, Row], found: Any, tell: Tell) -> None:
     """Measure what is missing of some rows on some logs, one row after another, all logs together."""
-    missing = {name: [key for key in keys if (*key, name) not in run.kept.found] for name in rows}
+    missing = {
+        name: [key for key in keys if _wanted(run.kept.found.get((*key, name)), row)] for name, row in rows.items()
+    }
     wanted = sorted({key for some in missing.values() for key in some}, key=lambda key: keys.index(key))
     made = dict(zip(wanted, units(wanted, run.source), strict=True))
     for name, row in rows.items():
@@ -195,6 +197,11 @@ def _measure(run: _Run, keys: Sequence[tuple[str, int]], rows: Mapping[str, Row]
             tell(f"{name}, {len(some)} logs", 0.0)
             for record in _records(name, row, some, found):
                 run.kept.add(record)
+
+
+def _wanted(kept: Mapping[str, Any] | None, row: Row) -> bool:
+    """Return whether a row is still to be measured; what a small model left is not what a whole one would."""
+    return kept is None or (bool(kept.get("small")) and not _small(row))
 
 
 def _records(name: str, row: Row, some: list[Unit], found: Any) -> Iterator[dict[str, Any]]:
