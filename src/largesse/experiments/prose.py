@@ -20,7 +20,8 @@ OPENING = """\
 Every number on this page is read from the files in [`{folder}`]({folder}), one for each experiment, which hold the summary and
 the command that made it; the page and its figures are written anew by `largesse experiment page`. Verdicts are computed from
 the same files; what is said under “What differs, and why” is our reading of full runs on a GPU.
-Spreads (±) are standard deviations over repeats, as in the paper; intervals are 95 % intervals of differences, paired repeat by repeat unless marked.
+Spreads (±) are standard deviations over repeats, as in the paper; intervals are 95 % intervals of differences, paired
+repeat by repeat unless marked.
 """
 
 TABLE = """\
