@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from largesse.evaluate.bootstrap import bootstrap
-from largesse.evaluate.estimators import ESTIMATORS, estimates, judged
+from largesse.evaluation.bootstrap import bootstrap
+from largesse.evaluation.estimators import ESTIMATORS, estimates, judged
 
 LEVELS, REPEATS = 5, 7
 

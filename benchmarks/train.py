@@ -11,9 +11,9 @@ import time
 import jax
 import numpy as np
 
-from largesse.data import simulate
-from largesse.response.network import Shape
-from largesse.response.train import Grid, Recipe, train
+from largesse.response.networks.network import Shape
+from largesse.response.networks.train import Grid, Recipe, train
+from largesse.worlds.simulation import simulate
 
 
 def main() -> None:

@@ -62,7 +62,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many models each training program was given, in the order they ran; nothing is really trained."""
     import jax
 
-    from largesse.response import iterate as module
+    from largesse.response.networks import iterate as module
 
     ran: list[int] = []
 

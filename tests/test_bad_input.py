@@ -27,9 +27,10 @@ import pytest
 
 import largesse as lg
 from largesse import cli
-from largesse.data import read_campaign, read_table
-from largesse.engines import run
+from largesse.data.read import read_table
 from largesse.errors import BudgetError, InputError, LargesseError, NotFittedError, PolicyFileError
+from largesse.runs.campaign import read_campaign
+from largesse.runs.local import run
 
 Make = Callable[[Path], Any]
 N = 60

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from largesse import __version__
 from largesse.errors import InputError, LargesseError, Problem
+from largesse.version import __version__
 
 app = typer.Typer(
     add_completion=False,
@@ -67,8 +67,8 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 @app.command()
 def demo(out: Annotated[Path, typer.Option("--out", help="Run folder.")] = DEMO_OUT, as_json: AsJson = False) -> None:
     """Plan real cash incentives (Thornton 2008) from a log, judge the plan, and leave a report."""
-    from largesse.engines.demo import demo_campaign
-    from largesse.engines.local import run as run_campaign
+    from largesse.runs import demo_campaign
+    from largesse.runs import run as run_campaign
 
     campaign, table = demo_campaign()
     with _progress(as_json) as tell:
@@ -83,8 +83,8 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace a campaign file that is there already.")] = False,
 ) -> None:
     """Look at a table and write a first campaign.toml, with its guesses commented."""
-    from largesse.data.guess import guess_campaign
-    from largesse.data.write import atomic_file
+    from largesse.files import atomic_file
+    from largesse.runs import guess_campaign
 
     if out.exists() and not force:
         raise InputError("init", [Problem(f"{out} is there already", "give another --out, or --force to replace it")])
@@ -105,8 +105,8 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Do the whole way: read, learn, plan, judge, report."""
-    from largesse.data import read_campaign
-    from largesse.engines.local import run as run_campaign
+    from largesse.runs import read_campaign
+    from largesse.runs import run as run_campaign
 
     found = read_campaign(campaign)
     if budget is not None or total is not None:
@@ -144,8 +144,8 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn the response from a log and leave a run folder."""
-    from largesse.data.campaign import campaign_from
-    from largesse.engines.local import fit as fit_campaign
+    from largesse.runs import campaign_from
+    from largesse.runs import fit as fit_campaign
 
     roles = {
         "level": level,
@@ -192,7 +192,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Give every customer a level at a budget."""
-    from largesse.engines.local import plan as plan_customers
+    from largesse.runs import plan as plan_customers
 
     if budget is not None and total is not None:
         raise InputError(
@@ -217,7 +217,7 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Say what the plan will bring and cost, from the log alone, each with a 95 % interval."""
-    from largesse.engines.local import judge
+    from largesse.runs import judge
 
     with _progress(as_json) as tell:
         found = judge(run_folder, log, budget=budget, estimator=estimator, tell=tell)
@@ -238,7 +238,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Make the HTML report of a run folder."""
-    from largesse.engines.local import report as make_report
+    from largesse.runs import report as make_report
 
     shown = make_report(run_folder, out)
     _say(shown, as_json, f"wrote {out or run_folder / 'report.html'}")
@@ -260,7 +260,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Say whether a log can answer the question: overlap, balance, lots, leaks; each fine, careful or no."""
-    from largesse.engines.doctor import campaign_of, examine
+    from largesse.runs import campaign_of, examine
 
     roles = {"level": level, "response": response, "propensity": propensity, "logger": logger}
     roles |= {"cluster": cluster, "weight": weight}
@@ -307,7 +307,7 @@ def experiment(
     as_json: AsJson = False,
 ) -> None:
     """Repeat the paper's experiments, or measure models where the truth is known."""
-    from largesse.experiments.command import Asked, run
+    from largesse_lab.command import Asked, run
 
     asked = Asked(
         simulations=None if simulations is None else _split(simulations),
@@ -335,7 +335,7 @@ def _checked_budget(budget: float | None, total: float | None, campaign: Any) ->
         raise InputError(
             "run", [Problem("both --budget and --total were given", "give the average per customer, or the total")]
         )
-    from largesse.data.campaign import BUDGET_RULE
+    from largesse.runs import BUDGET_RULE
 
     given = total if total is not None else budget
     if given is None or not 0 <= given < math.inf:
@@ -407,8 +407,7 @@ def _summary(shown: dict[str, Any], folder: Path, as_json: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from largesse.report.formats import Units
-    from largesse.report.words import gain_text
+    from largesse.report import Units, gain_text
 
     units = Units(shown["response"]["kind"], shown["unit"])
     answer = shown["answer"]
@@ -438,7 +437,7 @@ def _summary(shown: dict[str, Any], folder: Path, as_json: bool) -> None:
 
 def _named_log(log: str, columns: dict[str, Any], costs: str | None, names: str | None) -> Any:
     """Return the campaign of a table whose columns are named; without costs, they cost 0, 1, 2 and so on."""
-    from largesse.data.campaign import campaign_from
+    from largesse.runs import campaign_from
 
     if costs is None:
         if names is None:
@@ -458,7 +457,7 @@ def _checkup(shown: dict[str, Any], out: Path | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from largesse.report.formats import Units
+    from largesse.report import Units
 
     units = Units(shown["response"]["kind"], shown["unit"])
     console = Console()
@@ -492,7 +491,7 @@ def _checkup(shown: dict[str, Any], out: Path | None) -> None:
 
 
 def _cells(units: Any, row: dict[str, Any]) -> tuple[str, str, str]:
-    from largesse.report.words import value_interval, value_text
+    from largesse.report import value_interval, value_text
 
     return value_text(units, row["value"]), value_interval(units, row["value"]), units.cost(row["spend"]["estimate"])
 

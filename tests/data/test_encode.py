@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largesse.data import Encoder, read_table
+from largesse.data.encode import Encoder
+from largesse.data.read import read_table
 from largesse.errors import InputError
 
 N = 60

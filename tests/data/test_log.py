@@ -10,9 +10,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from largesse.data import log_from_arrays, read_customers, read_log
+from largesse.data.log import log_from_arrays, read_customers, read_log
 from largesse.errors import InputError
-from largesse.records import Customers, Levels, Log
+from largesse.levels import Levels
+from largesse.records import Customers, Log
 
 N = 120
 LEVEL = np.arange(N) % 4

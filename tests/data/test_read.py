@@ -14,7 +14,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.data import read_table
+from largesse.data.read import read_table
 from largesse.errors import InputError
 
 TEXT = pa.dictionary(pa.int32(), pa.string())

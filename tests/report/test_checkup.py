@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.data import log_from_arrays, read_campaign
-from largesse.engines import run
-from largesse.evaluate import doctor
+from largesse.data.log import log_from_arrays
+from largesse.evaluation.doctor import doctor
 from largesse.records import Log
-from largesse.report import render_checkup
 from largesse.report.checkup import checkup_numbers
+from largesse.report.page import render_checkup
+from largesse.runs.campaign import read_campaign
+from largesse.runs.local import run
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 

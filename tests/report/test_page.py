@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from largesse.report import render
+from largesse.report.charts.palette import DARK, LIGHT, contrast, ink, ramp
+from largesse.report.charts.scales import axis
 from largesse.report.formats import Units, count, percent, style_for
-from largesse.report.palette import DARK, LIGHT, contrast, ink, ramp
-from largesse.report.scales import axis
+from largesse.report.page import render
 
 SECTIONS = ("answer", "frontier", "curve", "who", "money", "support", "method", "glossary")
 VOID = {"meta", "br", "hr", "img", "link", "input"}

@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largesse.data import simulate
-from largesse.evaluate import folds as cut
-from largesse.response import Additive, Linear
-from largesse.response.additive import CHOOSING_ROWS
+from largesse.response.additive import CHOOSING_ROWS, Additive
 from largesse.response.bends import bends
+from largesse.response.linear import Linear
+from largesse.stats.folds import assign_folds
+from largesse.worlds.simulation import simulate
 
 
 def bent(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -54,7 +54,7 @@ def test_amounts_are_learnt_on_their_own_scale() -> None:
 def test_each_fold_is_learnt_without_its_rows() -> None:
     log = simulate("unit", n=600).log
     model = Additive().fit(log)
-    X, fold = model.encode(log), cut(log, 4, 0)
+    X, fold = model.encode(log), assign_folds(log, 4, 0)
     parts = Additive.fold_models(model, X, log, fold)
     assert len(parts) == 4
     other = log.response.copy()

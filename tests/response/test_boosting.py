@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from largesse.evaluate.outcome import sigmoid
 from largesse.records import Array
-from largesse.response import Boosting
+from largesse.response.boosting import Boosting
 from largesse.response.trees import Trees, trees_of
+from largesse.stats.link import sigmoid
 
 
 def rows(n: int = 500, seed: int = 0) -> tuple[Array, Array, Array]:

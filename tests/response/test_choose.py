@@ -3,12 +3,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.data import log_from_arrays
-from largesse.evaluate import mean_estimate
+from largesse.data.log import log_from_arrays
 from largesse.records import Array, Log
-from largesse.response import Boosting, Choose, Linear
 from largesse.response.base import row_losses
-from largesse.response.choose import one_standard_error
+from largesse.response.boosting import Boosting
+from largesse.response.choose import Choose
+from largesse.response.linear import Linear
+from largesse.stats.choice import one_standard_error
+from largesse.stats.mean import mean_estimate
 
 
 def log_of(n: int, **more: Any) -> Log:
@@ -17,7 +19,8 @@ def log_of(n: int, **more: Any) -> Log:
 
 def chosen(losses: Array, log: Log | None = None) -> str:
     names = [f"m{i}" for i in range(len(losses))]
-    choices = one_standard_error(names, losses, log or log_of(losses.shape[1]))
+    weight, cluster = (None, None) if log is None else (log.weight, log.cluster)
+    choices = one_standard_error(names, losses, weight, cluster)
     (kept,) = [choice.name for choice in choices if choice.chosen]
     return kept
 
@@ -53,7 +56,7 @@ def test_a_worse_one_between_two_good_ones_is_passed_over() -> None:
 
 def test_choices_tell_losses_differences_and_errors() -> None:
     losses = np.random.default_rng(4).normal(size=(2, 50)) + np.array([[1], [0]])
-    first, second = one_standard_error(["a", "b"], losses, log_of(50))
+    first, second = one_standard_error(["a", "b"], losses)
     assert (first.name, first.loss) == ("a", pytest.approx(losses[0].mean()))
     difference = mean_estimate(losses[0] - losses[1])
     assert (first.difference, first.se) == (difference.estimate, difference.se)

@@ -11,27 +11,25 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
-from largesse.data import log_from_arrays, read_log
+from largesse.data.log import log_from_arrays, read_log
 from largesse.errors import InputError, NotFittedError
-from largesse.policy import Policy
-from largesse.records import Array, Customers, Levels, Log
-from largesse.response import (
-    BART,
-    GANITE,
-    IRE,
-    SIRE,
-    Additive,
-    Boosting,
-    CFRNet,
-    Choose,
-    Linear,
-    Pava,
-    ResponseModel,
-    Shrunk,
-    Stack,
-    Thresholds,
-    TLearner,
-)
+from largesse.levels import Levels
+from largesse.policy.policy import Policy
+from largesse.records import Array, Customers, Log
+from largesse.response.additive import Additive
+from largesse.response.base import ResponseModel
+from largesse.response.baselines.bart import BART
+from largesse.response.baselines.cfrnet import CFRNet
+from largesse.response.baselines.ganite import GANITE
+from largesse.response.baselines.tlearner import TLearner
+from largesse.response.boosting import Boosting
+from largesse.response.choose import Choose
+from largesse.response.linear import Linear
+from largesse.response.networks.sire import IRE, SIRE
+from largesse.response.pava import Pava
+from largesse.response.shrunk import Shrunk
+from largesse.response.stack import Stack
+from largesse.response.thresholds import Thresholds
 
 
 def slow(model: ResponseModel) -> Any:

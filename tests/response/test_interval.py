@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from largesse.data import simulate
 from largesse.errors import InputError, NotFittedError
 from largesse.records import Array
-from largesse.response import IRE, SIRE
+from largesse.response.catalogue import model_from_state
 from largesse.response.interval import bounds, jackknife_factor, spread_factor
-from largesse.response.kinds import model_from_state
+from largesse.response.networks.sire import IRE, SIRE
+from largesse.worlds.simulation import simulate
 
 
 def small(kind: type = SIRE, **more: object) -> SIRE | IRE:

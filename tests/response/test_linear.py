@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from largesse.allocate import allocate
-from largesse.data import simulate
-from largesse.evaluate import fit_steps
-from largesse.response import Linear
+from largesse.allocation.plan import allocate
+from largesse.response.linear import Linear
+from largesse.response.regression import fit_steps
+from largesse.worlds.simulation import simulate
 
 
 def test_it_is_the_plain_regression_on_encoded_features() -> None:

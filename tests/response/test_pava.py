@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import isotonic_regression
 
-from largesse.data import simulate
-from largesse.response import Pava, TLearner
+from largesse.response.baselines.tlearner import TLearner
 from largesse.response.linear import Linear
+from largesse.response.pava import Pava
 from largesse.response.steps import isotonic
+from largesse.worlds.simulation import simulate
 
 
 def test_each_customers_curve_is_the_nearest_that_never_falls() -> None:

@@ -7,15 +7,21 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as any_array
 from sklearn.base import clone
 
-from largesse.data import log_from_arrays, simulate
+from largesse.data.log import log_from_arrays
 from largesse.errors import InputError
-from largesse.evaluate import folds as cut
-from largesse.policy import Policy
-from largesse.records import Array, Levels
-from largesse.response import Boosting, Choose, Linear, Shrunk, TLearner
-from largesse.response.kinds import model_from_state
+from largesse.levels import Levels
+from largesse.policy.policy import Policy
+from largesse.records import Array
+from largesse.response.baselines.tlearner import TLearner
+from largesse.response.boosting import Boosting
+from largesse.response.catalogue import model_from_state
+from largesse.response.choose import Choose
 from largesse.response.ladder import Rows, fit_ladder
+from largesse.response.linear import Linear
+from largesse.response.shrunk import Shrunk
 from largesse.response.steps import Blend, blend, isotonic, linked, unlinked
+from largesse.stats.folds import assign_folds
+from largesse.worlds.simulation import simulate
 
 
 def logit(p: Array) -> Array:
@@ -177,7 +183,7 @@ def test_clusters_and_weights_count_in_the_choice() -> None:
         log = log_from_arrays(*copies, levels=levels, **more)
         member = logit(np.clip(0.2 * copies[0][:, :1] + 0.4 + 0.01 * np.arange(4), 0.05, 0.95))
         member = member + 0.3 * np.repeat(rng.normal(size=(60, 4)), 20, axis=0)
-        choices = blend(member[None], member.mean(axis=1)[None], ["m"], log, cut(log, 5), [(0.0, 1.0)])[1]
+        choices = blend(member[None], member.mean(axis=1)[None], ["m"], log, assign_folds(log, 5), [(0.0, 1.0)])[1]
         return max(choice.se for choice in choices)  # the best one's is zero
 
     alone, together = chosen(), chosen(cluster=np.arange(1200) // 20)

@@ -4,15 +4,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from largesse.allocate import allocate
-from largesse.data import log_from_arrays, simulate
+from largesse.allocation.plan import allocate
+from largesse.data.log import log_from_arrays
 from largesse.errors import InputError, MissingPartError
-from largesse.policy import Policy
-from largesse.records import Array, Levels
-from largesse.response import BART, SIRE, Boosting, Linear, ResponseModel, Stack, Thresholds
-from largesse.response.folded import mean_scores
-from largesse.response.kinds import model_from_state
-from largesse.response.stack import BART_ROWS, MANY, SMALL
+from largesse.levels import Levels
+from largesse.policy.policy import Policy
+from largesse.records import Array
+from largesse.response.base import ResponseModel
+from largesse.response.baselines.bart import BART
+from largesse.response.boosting import Boosting
+from largesse.response.catalogue import model_from_state
+from largesse.response.fold_ensemble import mean_scores
+from largesse.response.linear import Linear
+from largesse.response.networks.sire import SIRE
+from largesse.response.stack import BART_ROWS, SMALL, Stack
+from largesse.response.thresholds import MANY, Thresholds
+from largesse.worlds.simulation import simulate
 
 
 def data(n: int, own: float, curved: float = 0.0, *, seed: int = 0, K: int = 4) -> tuple[Array, Array, Array]:

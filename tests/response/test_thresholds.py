@@ -4,12 +4,18 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from largesse.data import generated_nested, log_from_arrays, nested_bandit, simulate
-from largesse.evaluate.axes import principal_axes
-from largesse.evaluate.outcome import sigmoid
+from largesse.data.log import log_from_arrays
 from largesse.records import Array
-from largesse.response import SIRE, Linear, ResponseModel, Stack, Thresholds
-from largesse.response.thresholds import AXES, Lines, _Path, _usual, fit_lines
+from largesse.response.base import ResponseModel
+from largesse.response.linear import Linear
+from largesse.response.networks.sire import SIRE
+from largesse.response.stack import Stack
+from largesse.response.thresholds import AXES, Lines, Thresholds, _Path, _usual, fit_lines
+from largesse.stats.axes import principal_axes
+from largesse.stats.link import sigmoid
+from largesse.worlds.simulation import simulate
+from largesse_lab.nested.bandit import nested_bandit
+from largesse_lab.nested.labelled import generated_nested
 
 
 def told(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, tuple[Array, Array, Array]]:

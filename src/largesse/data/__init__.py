@@ -7,19 +7,15 @@ log and safe for values never seen. `simulate` draws logs whose truth is known, 
 `Campaign` is one small file that names columns, levels, costs and budget.
 """
 
-from largesse.data.campaign import Campaign as Campaign
-from largesse.data.campaign import read_campaign as read_campaign
+from largesse.data.checks import INDEX_NAMES as INDEX_NAMES
+from largesse.data.checks import as_floats as as_floats
+from largesse.data.checks import identifier as identifier
 from largesse.data.encode import Encoder as Encoder
-from largesse.data.labelled import Labelled as Labelled
-from largesse.data.labelled import generated_nested as generated_nested
-from largesse.data.labelled import nested_images as nested_images
-from largesse.data.labelled import read_nested as read_nested
+from largesse.data.encode import kind_of as kind_of
+from largesse.data.log import feature_table as feature_table
 from largesse.data.log import log_from_arrays as log_from_arrays
 from largesse.data.log import read_customers as read_customers
 from largesse.data.log import read_log as read_log
-from largesse.data.nested import Nested as Nested
-from largesse.data.nested import nested_bandit as nested_bandit
+from largesse.data.read import check_names as check_names
+from largesse.data.read import home_expanded as home_expanded
 from largesse.data.read import read_table as read_table
-from largesse.data.simulate import SIMULATIONS as SIMULATIONS
-from largesse.data.simulate import Simulation as Simulation
-from largesse.data.simulate import simulate as simulate

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.check import as_floats
+from largesse.data.checks import as_floats
 from largesse.data.read import is_text, unusable
 from largesse.errors import Problem, nearest, refuse
 from largesse.records import Array

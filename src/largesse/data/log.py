@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.check import Check
+from largesse.data.checks import Check
 from largesse.data.read import check_names, read_table
 from largesse.errors import InputError, Problem, count, refuse, some
-from largesse.records import Array, Customers, Levels, Log
+from largesse.levels import Levels
+from largesse.records import Array, Customers, Log
 
 if TYPE_CHECKING:
     import pyarrow as pa

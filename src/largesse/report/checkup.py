@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from largesse import __version__
 from largesse.records import Checkup, Log
 from largesse.report.formats import percent, style_for
 from largesse.report.numbers import overlap_part
+from largesse.version import __version__
 
 HEADLINES = {
     "fine": "This log can answer the question.",

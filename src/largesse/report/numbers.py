@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from largesse import __version__
-from largesse.data import Campaign
-from largesse.evaluate.findings import level_verdict
+from largesse.evaluation import level_verdict
+from largesse.levels import Levels
 from largesse.records import (
     Array,
     Checkup,
@@ -22,7 +22,6 @@ from largesse.records import (
     Estimate,
     Evaluation,
     FrontierPoint,
-    Levels,
     Log,
     Overlap,
     Plan,
@@ -31,6 +30,7 @@ from largesse.records import (
 )
 from largesse.report.formats import Units
 from largesse.report.words import headline, spending, verdict
+from largesse.version import __version__
 
 
 def fit_part(
@@ -226,16 +226,23 @@ def _finite(number: float | None) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-def numbers(
-    campaign: Campaign, fit: dict[str, Any], plan: dict[str, Any], evaluation: dict[str, Any]
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Heading:
+    """What a page says of its campaign: its title, the unit of money and the seed."""
+
+    title: str
+    unit: str
+    seed: int
+
+
+def numbers(heading: Heading, fit: dict[str, Any], plan: dict[str, Any], evaluation: dict[str, Any]) -> dict[str, Any]:
     """Join the three parts into the dict that the page is made from."""
-    units = Units(fit["response"]["kind"], campaign.unit)
+    units = Units(fit["response"]["kind"], heading.unit)
     return {
-        "title": campaign.title,
-        "unit": campaign.unit,
+        "title": heading.title,
+        "unit": heading.unit,
         "version": __version__,
-        "seed": campaign.seed,
+        "seed": heading.seed,
         **fit,
         "customers": plan["customers"],
         "budget": plan["budget"],

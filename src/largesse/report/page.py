@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from largesse.report import sections
+from largesse.report.charts.palette import DARK, LIGHT, level_variables
 from largesse.report.formats import THIN, Units, count, finite
-from largesse.report.palette import DARK, LIGHT, level_variables
 
 HERE = Path(__file__).parent
 

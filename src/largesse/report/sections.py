@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from largesse.report.figures import DESK, PHONE, Chart, frontier_figure, point_marks
-from largesse.report.formats import DASH, Style, Units, count, finite, half_width, parts, percent, style_for
-from largesse.report.scales import axis
-from largesse.report.strips import (
+from largesse.report.charts.figures import DESK, PHONE, Chart, frontier_figure, point_marks
+from largesse.report.charts.scales import axis
+from largesse.report.charts.strips import (
     balance_strip,
     curve_strip,
     gain_strip,
@@ -23,6 +22,7 @@ from largesse.report.strips import (
     swatch,
     tick_strip,
 )
+from largesse.report.formats import DASH, Style, Units, count, finite, half_width, parts, percent, style_for
 
 Numbers: TypeAlias = Mapping[str, Any]
 BALANCED = 0.1  # standardised differences below this are usually taken as balanced

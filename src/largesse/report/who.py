@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.check import as_floats
-from largesse.data.encode import kind_of
+from largesse.data import as_floats, kind_of
 from largesse.records import Array
 
 if TYPE_CHECKING:

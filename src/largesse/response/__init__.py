@@ -16,18 +16,30 @@ best member's base (or all of them, where that is clearly better) and shrinks in
 """
 
 from largesse.response.additive import Additive as Additive
-from largesse.response.bart import BART as BART
+from largesse.response.base import Learner as Learner
 from largesse.response.base import ResponseModel as ResponseModel
+from largesse.response.base import fresh as fresh
+from largesse.response.baselines.bart import BART as BART
+from largesse.response.baselines.cfrnet import ALPHAS as ALPHAS
+from largesse.response.baselines.cfrnet import CFRNet as CFRNet
+from largesse.response.baselines.cfrnet import check_params as check_params
+from largesse.response.baselines.cfrnet import share_problems as share_problems
+from largesse.response.baselines.ganite import GANITE as GANITE
+from largesse.response.baselines.ganite import STRENGTHS as STRENGTHS
+from largesse.response.baselines.tlearner import TLearner as TLearner
 from largesse.response.boosting import Boosting as Boosting
-from largesse.response.cfrnet import CFRNet as CFRNet
+from largesse.response.catalogue import kinds as kinds
 from largesse.response.choose import Choose as Choose
-from largesse.response.dose import DoseSIRE as DoseSIRE
-from largesse.response.ganite import GANITE as GANITE
+from largesse.response.fold_ensemble import out_of_fold_curves as out_of_fold_curves
 from largesse.response.linear import Linear as Linear
+from largesse.response.networks.dose import DoseSIRE as DoseSIRE
+from largesse.response.networks.sire import IRE as IRE
+from largesse.response.networks.sire import SIRE as SIRE
+from largesse.response.networks.together import call_together as call_together
+from largesse.response.networks.together import fit_together as fit_together
 from largesse.response.pava import Pava as Pava
+from largesse.response.regression import fit_steps as fit_steps
 from largesse.response.shrunk import Shrunk as Shrunk
-from largesse.response.sire import IRE as IRE
-from largesse.response.sire import SIRE as SIRE
 from largesse.response.stack import Stack as Stack
+from largesse.response.steps import isotonic as isotonic
 from largesse.response.thresholds import Thresholds as Thresholds
-from largesse.response.tlearner import TLearner as TLearner

@@ -13,12 +13,11 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.evaluate import folds as cut
-from largesse.evaluate.outcome import PENALTIES, STIFFNESSES, StepFit, fit_steps, fold_fits
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
 from largesse.response.bends import Bends, bends
-from largesse.response.choose import one_standard_error
+from largesse.response.regression import PENALTIES, STIFFNESSES, StepFit, fit_steps, fold_fits
+from largesse.stats import assign_folds, chosen, one_standard_error
 
 BENDS = (0.0, 0.5, 2.0)
 ROWS = 100_000  # a few hundred coefficients are known well enough from these
@@ -51,7 +50,7 @@ class Additive(ResponseModel):
     bend_, penalty_
         What was chosen.
 
-    >>> from largesse.data import simulate
+    >>> from largesse.worlds import simulate
     >>> sim = simulate("unit", n=500)
     >>> model = Additive().fit(sim.log)
     >>> model.bend_ > 0, model.predict(sim.features[:2]).shape
@@ -67,7 +66,7 @@ class Additive(ResponseModel):
         X, log, _ = _some(X, log, ROWS, self.seed)
         few, some, _ = _some(X, log, CHOOSING_ROWS, self.seed)
         self._shape(X)
-        penalty, stiffness, _ = self._choose(few, some, cut(some, FOLDS, self.seed))
+        penalty, stiffness, _ = self._choose(few, some, assign_folds(some, FOLDS, self.seed))
         self.fit_ = fit_steps(
             self._design(X),
             log.level,
@@ -120,9 +119,9 @@ class Additive(ResponseModel):
             best = int(np.argmin(np.average(losses, axis=1, weights=log.weight)))
             tried.append((bend, PENALTIES[best], losses[best]))
         self.choices_ = one_standard_error(
-            [f"bend {bend:g}" for bend, _, _ in tried], np.array([row for _, _, row in tried]), log
+            [f"bend {bend:g}" for bend, _, _ in tried], np.array([row for _, _, row in tried]), log.weight, log.cluster
         )
-        self.bend_, penalty, _ = next(t for t, choice in zip(tried, self.choices_, strict=True) if choice.chosen)
+        self.bend_, penalty, _ = tried[chosen(self.choices_)]
         fits, losses = fold_fits(
             self._design(X),
             log.level,
@@ -133,8 +132,8 @@ class Additive(ResponseModel):
             binary=log.binary,
             weight=log.weight,
         )
-        stiff = one_standard_error([f"{s:g}" for s in STIFFNESSES], losses, log)
-        kept = next(i for i, choice in enumerate(stiff) if choice.chosen)
+        stiff = one_standard_error([f"{s:g}" for s in STIFFNESSES], losses, log.weight, log.cluster)
+        kept = chosen(stiff)
         return penalty, STIFFNESSES[kept], fits[kept]
 
     def _single(self, fit: StepFit) -> ResponseModel:

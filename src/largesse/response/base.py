@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from largesse.data import Encoder, log_from_arrays
-from largesse.data.log import feature_table
+from largesse.data import Encoder, feature_table, log_from_arrays
 from largesse.errors import NotFittedError, Problem, nearest, refuse
 from largesse.records import Array, Customers, Log
 
@@ -170,3 +169,12 @@ def row_losses(curves: Array, log: Log) -> Array:
         inside = np.clip(fitted, 1e-6, 1 - 1e-6)
         return -np.where(log.response > 0.5, np.log(inside), np.log1p(-inside))
     return 0.5 * (fitted - log.response) ** 2
+
+
+def fresh(model: Any) -> Any:
+    """Return an unfitted copy of a model, its nested models copied too (what scikit-learn's `clone` does)."""
+    parameters = {
+        name: fresh(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
+        for name, value in model.get_params(deep=False).items()
+    }
+    return type(model)(**parameters)

@@ -6,11 +6,10 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.data.threads import one_thread
-from largesse.evaluate.outcome import sigmoid
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
 from largesse.response.trees import FIELDS, Trees, trees_of
+from largesse.stats import one_thread, sigmoid
 
 ENOUGH = 200  # with fewer rows none are set aside for early stopping
 FEW = 10  # nor with fewer rows of one of two responses: the rows set aside must hold both
@@ -29,7 +28,7 @@ class Boosting(ResponseModel):
     seed
         For the rows set aside for early stopping.
 
-    >>> from largesse.data import simulate
+    >>> from largesse.worlds import simulate
     >>> sim = simulate("averaged", n=500)
     >>> curves = Boosting(rounds=20).fit(sim.log).predict(sim.features)
     >>> bool((np.diff(curves, axis=1) >= 0).all())

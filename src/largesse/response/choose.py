@@ -8,13 +8,11 @@ from typing import Any, final
 import numpy as np
 
 from largesse.errors import Problem, refuse
-from largesse.evaluate import folds as cut
-from largesse.evaluate import mean_estimate
-from largesse.evaluate.scores import fresh
-from largesse.records import Array, Choice, Estimate, Log
-from largesse.response.base import ResponseModel, row_losses
+from largesse.records import Array, Log
+from largesse.response.base import ResponseModel, fresh, row_losses
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
+from largesse.stats import assign_folds, chosen, one_standard_error, sample_rows
 
 ROWS = 50_000  # held-out losses of this many rows tell two models apart; more only take longer
 
@@ -52,15 +50,11 @@ class Choose(ResponseModel):
         )
         if not candidates:
             refuse("Choose", [Problem("there are no models to choose from", "give at least one, the simplest first")])
-        some = (
-            log
-            if len(log) <= ROWS
-            else log.take(np.sort(np.random.default_rng(self.seed).permutation(len(log))[:ROWS]))
-        )
-        fold = cut(some, self.folds, self.seed)
+        some = log if len(log) <= ROWS else log.take(sample_rows(len(log), ROWS, self.seed))
+        fold = assign_folds(some, self.folds, self.seed)
         losses = np.array([_held_out(model, some, fold) for model in candidates])
-        self.choices_ = one_standard_error([type(m).__name__ for m in candidates], losses, some)
-        kept = next(i for i, choice in enumerate(self.choices_) if choice.chosen)
+        self.choices_ = one_standard_error([type(m).__name__ for m in candidates], losses, some.weight, some.cluster)
+        kept = chosen(self.choices_)
         self.model_ = fresh(candidates[kept])
         # The encoding is the same for every candidate, so the matrix need not be made again.
         self.model_.encoder_ = self.encoder_
@@ -101,31 +95,3 @@ def _losses(curves: Array, held: Log, binary: bool) -> Array:
         return row_losses(curves, held)
     fitted = curves[np.arange(len(held)), held.level]
     return 0.5 * (fitted - held.response) ** 2
-
-
-def one_standard_error(names: Sequence[str], losses: Array, log: Log) -> tuple[Choice, ...]:
-    """Choose among candidates by losses (candidates, n), the simplest first: best mean, minus one paired standard error."""
-    best, against = _against_best(losses, log)
-    kept = next(i for i, e in enumerate(against) if e.estimate <= e.se or i == best)
-    return _choices(names, losses, log, against, kept)
-
-
-def least_loss(names: Sequence[str], losses: Array, log: Log) -> tuple[Choice, ...]:
-    """Choose among candidates by losses (candidates, n): the best mean."""
-    best, against = _against_best(losses, log)
-    return _choices(names, losses, log, against, best)
-
-
-def _against_best(losses: Array, log: Log) -> tuple[int, list[Estimate]]:
-    best = int(np.argmin(np.average(losses, axis=1, weights=log.weight)))
-    return best, [mean_estimate(row - losses[best], log.weight, log.cluster) for row in losses]
-
-
-def _choices(
-    names: Sequence[str], losses: Array, log: Log, against: Sequence[Estimate], kept: int
-) -> tuple[Choice, ...]:
-    means = np.average(losses, axis=1, weights=log.weight)
-    return tuple(
-        Choice(name, float(mean), e.estimate, e.se, i == kept)
-        for i, (name, mean, e) in enumerate(zip(names, means, against, strict=True))
-    )

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.evaluate.outcome import sigmoid
 from largesse.records import Array
+from largesse.stats import sigmoid
 
 NEWTON_STEPS = 100
 TOLERANCE = 1e-11  # of the mean loss

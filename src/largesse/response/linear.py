@@ -6,9 +6,9 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.evaluate import StepFit, fit_steps
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
+from largesse.response.regression import StepFit, fit_steps
 
 
 @final
@@ -29,7 +29,7 @@ class Linear(ResponseModel):
     penalty_
         The penalty used.
 
-    >>> from largesse.data import simulate
+    >>> from largesse.worlds import simulate
     >>> sim = simulate("averaged", n=500)
     >>> Linear().fit(sim.log).predict(sim.features[:2]).shape
     (2, 5)

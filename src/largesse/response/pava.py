@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from largesse.evaluate.scores import fresh
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel
+from largesse.response.base import ResponseModel, fresh
 from largesse.response.boosting import Boosting
-from largesse.response.folded import fit_within
-from largesse.response.kinds import keep_models, recall_models
+from largesse.response.catalogue import keep_models, recall_models
+from largesse.response.fold_ensemble import fit_within
 from largesse.response.steps import isotonic
 
 

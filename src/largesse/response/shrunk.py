@@ -9,14 +9,13 @@ from typing import Any, final
 import numpy as np
 
 from largesse.errors import Problem, refuse
-from largesse.evaluate import folds as cut
-from largesse.evaluate.scores import fresh
 from largesse.records import Array, Choice, Log
-from largesse.response.base import ResponseModel
+from largesse.response.base import ResponseModel, fresh
 from largesse.response.boosting import Boosting
-from largesse.response.folded import fit_folds, held_out_scores, mean_scores
-from largesse.response.kinds import keep_models, recall_models
+from largesse.response.catalogue import keep_models, recall_models
+from largesse.response.fold_ensemble import fit_folds, held_out_scores, mean_scores
 from largesse.response.steps import Blend, blend, unlinked
+from largesse.stats import assign_folds
 
 
 @final
@@ -45,7 +44,7 @@ class Shrunk(ResponseModel):
     blend_
         The common steps, the share that was chosen, and what deviations are measured from.
 
-    >>> from largesse.data import simulate
+    >>> from largesse.worlds import simulate
     >>> sim = simulate("averaged", n=500)
     >>> model = Shrunk(model=Boosting(rounds=20)).fit(sim.log)
     >>> model.blend_.share, model.predict(sim.features[:2]).shape
@@ -68,7 +67,7 @@ class Shrunk(ResponseModel):
     def _learn(self, X: Array, log: Log) -> None:
         check_shares("Shrunk", self.weights)
         model = self.model if self.model is not None else Boosting(seed=self.seed)
-        fold = cut(log, self.folds, self.seed)
+        fold = assign_folds(log, self.folds, self.seed)
         self.models_ = fit_folds(model, X, log, fold, self)
         held = held_out_scores(self.models_, X, fold, self.binary_)[None]
         together = mean_scores(self.models_, X, self.binary_).mean(axis=1)[None]

@@ -8,20 +8,18 @@ from typing import Any, final
 import numpy as np
 
 from largesse.errors import Problem, refuse
-from largesse.evaluate import folds as cut
-from largesse.evaluate import mean_estimate
-from largesse.evaluate.scores import fresh
 from largesse.records import Array, Log
 from largesse.response.additive import Additive
-from largesse.response.bart import BART, at_hand
-from largesse.response.base import ResponseModel, row_losses
+from largesse.response.base import ResponseModel, fresh, row_losses
+from largesse.response.baselines.bart import BART, at_hand
 from largesse.response.boosting import Boosting
-from largesse.response.folded import fit_folds, fit_within, held_out_scores, mean_scores
+from largesse.response.catalogue import keep_models, recall_models
+from largesse.response.fold_ensemble import fit_folds, fit_within, held_out_scores, mean_scores
 from largesse.response.interval import jackknife_factor, mean_bounds
-from largesse.response.kinds import keep_models, recall_models
 from largesse.response.shrunk import keep_blend, recall_blend
 from largesse.response.steps import blend, unlinked
 from largesse.response.thresholds import MANY, Thresholds
+from largesse.stats import assign_folds, mean_estimate
 
 ROWS = 50_000  # show the mean curve
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of one member's deviations
@@ -68,7 +66,7 @@ class Stack(ResponseModel):
     blend_
         The weights, the common steps, and the share of whose deviations was chosen.
 
-    >>> from largesse.data import simulate
+    >>> from largesse.worlds import simulate
     >>> sim = simulate("averaged", n=500)
     >>> model = Stack(models=[Additive(), Boosting(rounds=20)]).fit(sim.log)
     >>> next(c.name for c in model.choices_ if c.chosen)
@@ -91,7 +89,7 @@ class Stack(ResponseModel):
     def _learn(self, X: Array, log: Log) -> None:
         refuse("Stack", self._problems())
         models = list(self.models) if self.models is not None else self._usual(X.shape[1], log.binary)
-        fold = cut(log, self.folds, self.seed)
+        fold = assign_folds(log, self.folds, self.seed)
         self.members_ = [fit_folds(model, X, log, fold, self) for model in models]
         held = np.array([held_out_scores(member, X, fold, self.binary_) for member in self.members_])
         if self.models is None and self._wants_bart(models, held, log):
@@ -121,7 +119,7 @@ class Stack(ResponseModel):
 
     def _usual(self, features: int, binary: bool) -> list[ResponseModel]:
         """Return the members for a log of so many encoded features, BART apart."""
-        from largesse.response.sire import SIRE
+        from largesse.response.networks.sire import SIRE
 
         # With few features the others say as much, and one more to choose from is one more to be wrong about.
         thresholds = [Thresholds(seed=self.seed)] if binary and features > MANY else []

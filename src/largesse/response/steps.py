@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.evaluate import mean_estimate
-from largesse.evaluate.outcome import sigmoid
 from largesse.records import Array, Choice, Log
-from largesse.response.choose import ROWS, one_standard_error
+from largesse.response.choose import ROWS
 from largesse.response.ladder import Rows, fit_ladder
 from largesse.response.tilt import MOST
+from largesse.stats import chosen, mean_estimate, one_standard_error, sample_rows, sigmoid
 
 STIFFNESSES = (10.0, 0.1, 0.0)  # equal steps, in between, free: as in `Linear`
 INSIDE = 1e-6  # probabilities are held this far from 0 and 1, so that their logits stay finite
@@ -130,7 +129,7 @@ def blend(
     base = _base(rows, stiffness, log)
     tried, scores = zip(*_candidates(members, rows, fold, stiffness, shares, base), strict=True)
     losses = np.array([rows.losses(score) for score in scores])
-    choices = one_standard_error([_label(c, names) for c in tried], losses * scale**2, log)
+    choices = one_standard_error([_label(c, names) for c in tried], losses * scale**2, log.weight, log.cluster)
     kept = next(c for c, choice in zip(tried, choices, strict=True) if choice.chosen)
     kept = _stretched(kept, rows, together)
     return replace(kept, ladder=kept.ladder * scale, centre=kept.centre * scale), choices
@@ -203,7 +202,7 @@ def _deviations(members: Array, level: Array, fold: Array) -> tuple[Array, Array
 def _stiffness(rows: Rows, fold: Array, cluster: Array | None, seed: int) -> float:
     """Return the stiffest setting that the best one does not clearly beat on rows that the ladder was not fitted to."""
     if len(fold) > ROWS:
-        some = np.sort(np.random.default_rng(seed).permutation(len(fold))[:ROWS])
+        some = sample_rows(len(fold), ROWS, seed)
         rows, fold, cluster = rows.take(some), fold[some], None if cluster is None else cluster[some]
     losses = np.empty((len(STIFFNESSES), len(fold)))
     for f in np.unique(fold):
@@ -211,9 +210,4 @@ def _stiffness(rows: Rows, fold: Array, cluster: Array | None, seed: int) -> flo
         design = test.design()
         for j, stiffness in enumerate(STIFFNESSES):
             losses[j, fold == f] = test.losses(test.offset + design @ fit_ladder(train, stiffness))
-    best = int(np.argmin(losses @ rows.weight))
-    for stiffness, row in zip(STIFFNESSES, losses, strict=True):
-        worse = mean_estimate(row - losses[best], rows.weight, cluster)
-        if worse.estimate <= worse.se:
-            return stiffness
-    return STIFFNESSES[best]
+    return STIFFNESSES[chosen(one_standard_error([f"{s:g}" for s in STIFFNESSES], losses, rows.weight, cluster))]

@@ -16,13 +16,9 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.data.threads import one_thread
-from largesse.evaluate import folds as cut
-from largesse.evaluate.axes import Axes, principal_axes
-from largesse.evaluate.outcome import softmax
 from largesse.records import Array, Choice, Log
 from largesse.response.base import ResponseModel
-from largesse.response.choose import least_loss
+from largesse.stats import Axes, assign_folds, least_loss, one_thread, principal_axes, softmax
 
 PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # per row; the most shrunk first
 CHOOSING_ROWS = 20_000  # tell which penalty
@@ -73,7 +69,7 @@ class Thresholds(ResponseModel):
     penalty_, lines_
         The penalty used, and the lines.
 
-    >>> from largesse.data import simulate
+    >>> from largesse.worlds import simulate
     >>> sim = simulate("averaged", n=500)
     >>> curves = Thresholds().fit(sim.log).predict(sim.features)
     >>> bool((np.diff(curves, axis=1) >= 0).all())
@@ -90,7 +86,7 @@ class Thresholds(ResponseModel):
     def _learn(self, X: Array, log: Log) -> None:
         X, log, _ = _some(X, log, ROWS, self.seed)
         few, some, _ = _some(X, log, CHOOSING_ROWS, self.seed)
-        self._choose(few, some, cut(some, FOLDS, self.seed))
+        self._choose(few, some, assign_folds(some, FOLDS, self.seed))
         self.lines_ = fit_lines(X, self._told(log), len(log.levels), self.penalty_)
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
@@ -117,7 +113,7 @@ class Thresholds(ResponseModel):
         tried = PENALTIES if self.penalty is None else (float(self.penalty),)
         found, losses = fold_lines(X, self._told(log), len(log.levels), fold, tried)
         names = [f"{penalty:g}" for penalty in tried[: len(found)]]
-        self.choices_: tuple[Choice, ...] = least_loss(names, losses, log)
+        self.choices_: tuple[Choice, ...] = least_loss(names, losses, log.weight, log.cluster)
         kept = next(i for i, choice in enumerate(self.choices_) if choice.chosen)
         self.penalty_ = tried[kept]
         return found[kept]

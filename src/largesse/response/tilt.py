@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.evaluate.outcome import sigmoid
 from largesse.records import Array
+from largesse.stats import sigmoid
 
 STEPS = 20
 LEAST, MOST = 0.5, 2.0  # a slope beyond these is noise, or a model that should not be used

@@ -1,0 +1,68 @@
+"""What `allocate` and `frontier` are given, checked once."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from largesse.allocation.costs import expected_costs
+from largesse.allocation.price.hull import as_rows
+from largesse.errors import BudgetError, Problem, refuse
+from largesse.levels import Levels
+from largesse.records import Array
+
+
+def checked(curves: Any, costs: Any) -> tuple[Array, Array]:
+    """Return curves (n, K) and cost rows (1, K) or (n, K) as the compiled loops read them, or refuse them."""
+    curves = np.asarray(curves)
+    costs = expected_costs(costs, curves) if isinstance(costs, Levels) else np.asarray(costs)
+    problems = []
+    if curves.ndim != 2 or 0 in curves.shape:
+        problems.append(
+            Problem(f"curves have shape {curves.shape}", "give one row per customer and one column per level")
+        )
+    elif not _finite(curves):
+        problems.append(
+            Problem("curves hold missing or infinite numbers", "every customer needs a response at every level")
+        )
+    if curves.ndim == 2 and costs.shape not in ((curves.shape[1],), curves.shape):
+        problems.append(Problem(f"costs have shape {costs.shape}, curves {curves.shape}", "give costs (K,) or (n, K)"))
+    elif not _finite(costs) or costs.min(initial=0) < 0:
+        problems.append(Problem("costs hold negative, missing or infinite numbers", "costs are zero or more"))
+    refuse("allocate", problems)
+    if costs.ndim == 1:
+        costs = costs.astype(np.float64)
+    return as_rows(curves, costs)
+
+
+def _finite(values: Array) -> bool:
+    """Whether all are finite numbers: a finite sum says so without a mask as large as they are."""
+    if not (np.issubdtype(values.dtype, np.number) and np.isrealobj(values)):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
+
+
+def total_limit(n: int, budget: float | None, total: float | None) -> float:
+    """Return the budget for all customers together."""
+    if (budget is None) == (total is None):
+        refuse(
+            "allocate",
+            [Problem("give either budget (average per customer) or total", "allocate(curves, costs, budget=1.7)")],
+        )
+    limit = total if total is not None else (budget or 0.0) * n
+    if math.isnan(limit) or limit < 0:
+        refuse(
+            "allocate",
+            [Problem(f"the budget is {total if total is not None else budget}", "a budget is a number, zero or more")],
+        )
+    return float(limit)
+
+
+def too_small(cheapest: float, limit: float, n: int, total: bool) -> BudgetError:
+    """Return the error that names what the cheapest plan costs, in the unit the budget was given in."""
+    unit = 1 if total else n
+    got = f"the budget of {limit / unit:g} is below the cheapest plan, which costs {cheapest / unit:g}{'' if total else ' per customer'}"
+    return BudgetError("allocate", [Problem(got, "raise the budget, or add a level that costs nothing")])

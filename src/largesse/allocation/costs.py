@@ -1,0 +1,38 @@
+"""What a level is expected to cost each customer, whichever way it is paid."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from largesse.errors import Problem, refuse
+from largesse.levels import Levels
+from largesse.records import Array
+
+
+def expected_costs(levels: Levels, curves: Array, costs: Array | None = None) -> Array:
+    """Return expected costs, (K,) when they are the same for everybody, else (n, K).
+
+    Parameters
+    ----------
+    levels
+        Says whether a cost is always paid, or is a face value paid as far as the customer responds, and what reaching a
+        customer costs at any level above the first.
+    curves
+        (n, K) expected responses.
+    costs
+        (n, K) each customer's own costs; None when `levels` holds them.
+
+    >>> levels = Levels(costs=[0, 10], on_redemption=True)
+    >>> expected_costs(levels, np.array([[0.2, 0.5]]))
+    array([[0., 5.]])
+    """
+    face = costs if costs is not None else levels.common_costs
+    if face is None:
+        hint = f"read the table with levels=…, so that {levels.cost_columns} are found"
+        refuse("costs", [Problem("costs are per customer, but this table was read without them", hint)])
+        raise AssertionError
+    # A response below zero (a refund, say) does not pay a coupon back.
+    expected = face * np.maximum(curves, 0.0) if levels.on_redemption else face
+    if not levels.contact_cost:
+        return expected
+    return expected + np.where(np.arange(len(levels)) > 0, levels.contact_cost, 0.0)

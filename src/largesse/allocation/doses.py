@@ -1,0 +1,110 @@
+"""The best amount on a continuous scale, from curves given at knots.
+
+Between knots a curve is a straight line, and so is the cost, so at one price every customer's best dose is a knot on the
+upper hull. Only the customer on whom the budget runs out may stop between two knots.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from largesse.allocation.checks import checked, too_small, total_limit
+from largesse.allocation.price.hull import climb
+from largesse.allocation.price.search import Short, price_search
+from largesse.errors import Problem, refuse
+from largesse.records import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Doses:
+    """One amount for each customer. Value and spend are averages per customer."""
+
+    doses: Array  # (n,)
+    value: float
+    spend: float
+    price: float
+    bound: float  # no choice of doses within the budget is worth more
+    budget: float
+
+    @property
+    def gap(self) -> float:
+        """How much better the best choice could be at most."""
+        return max(self.bound - self.value, 0.0)
+
+
+def best_doses(
+    curves: Any,
+    knots: Any,
+    budget: float | None = None,
+    *,
+    costs: Any = None,
+    total: float | None = None,
+    step: float = 0.0,
+) -> Doses:
+    """Give every customer the dose that makes the responses as large as the budget allows.
+
+    Parameters
+    ----------
+    curves
+        (n, m) expected response at each knot; straight lines between them.
+    knots
+        (m,) doses, rising.
+    budget, total
+        Average cost per customer, or the cost of all of them.
+    costs
+        (m,) or (n, m) cost at each knot, straight lines between them; by default the doses themselves.
+    step
+        The tolerance of a dose between knots: it is a whole number of these above the knot below, rounded down.
+
+    >>> best_doses([[0.0, 0.6, 0.8], [0.0, 0.5, 1.0]], knots=[0, 5, 10], budget=6).doses
+    array([5., 7.])
+    """
+    knots = np.asarray(knots, dtype=np.float64)
+    if knots.ndim != 1 or not np.isfinite(knots).all() or (np.diff(knots) <= 0).any():
+        refuse("best_doses", [Problem("knots do not rise, or are not numbers", "list them from the least dose up")])
+    if not 0 <= step < math.inf:
+        refuse("best_doses", [Problem(f"step is {step}", "a step is zero or more")])
+    curves, costs = checked(curves, knots if costs is None else costs)
+    n = len(curves)
+    limit = total_limit(n, budget, total)
+    found = price_search(curves, costs, limit)
+    if isinstance(found, Short):
+        raise too_small(found.cheapest, limit, n, total is not None)
+    doses, value, spend = knots[found.levels], math.fsum(found.value), math.fsum(found.spend)
+    left = max(limit - spend, 0.0)
+    bound = value + (found.price * left if found.price > 0 else 0.0)
+    if found.price > 0 and left > 0:
+        who, to, slope, cost = climb(curves, costs, found.rows, found.levels, found.price)
+        dear = np.flatnonzero(cost > left)
+        if len(dear):
+            at = dear[np.argmax(slope[dear])]
+            row = int(found.rows[who[at]])
+            paid = costs[row if len(costs) > 1 else 0].astype(np.float64)
+            dose, more, extra = _between(
+                knots, curves[row].astype(np.float64), paid, found.levels[row], to[at], left, step
+            )
+            doses[row], value, spend = dose, value + more, spend + extra
+    average = limit / n if budget is None else float(budget)
+    return Doses(doses, value / n, min(spend / n, average), found.price, max(bound, value) / n, average)
+
+
+def _between(
+    knots: Array, curve: Array, paid: Array, low: int, high: int, room: float, step: float
+) -> tuple[float, float, float]:
+    """Return the best dose from one knot to another that costs at most `room` more, and its gain and further cost."""
+    best = (float(knots[low]), 0.0, 0.0)
+    for k in range(min(low, high), max(low, high)):
+        rise = paid[k + 1] - paid[k]
+        share = min(max((paid[low] + room - paid[k]) / rise, 0.0), 1.0) if rise > 0 else 1.0
+        if step > 0 and share < 1:
+            share = min(math.floor(share * (knots[k + 1] - knots[k]) / step) * step / (knots[k + 1] - knots[k]), 1.0)
+        for part in (0.0, share):
+            gain = curve[k] + part * (curve[k + 1] - curve[k]) - curve[low]
+            extra = paid[k] + part * rise - paid[low]
+            if gain > best[1] and extra <= room * (1 + 1e-12):
+                best = (float(knots[k] + part * (knots[k + 1] - knots[k])), float(gain), float(extra))
+    return best

@@ -1,0 +1,84 @@
+"""From the price to a whole plan: never over the budget, and what rounding left over is spent as well as it can be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from largesse.allocation.price.search import Found
+from largesse.records import Array
+
+FILL_ROUNDS = 16  # how often what is left is offered to the customer who gains most from it
+CARRIED = 1e-24  # relative; sums with a carry are exact to more digits than this
+
+
+@dataclass(eq=False)
+class Draft:
+    """A plan being made: levels (n,), and its exact total value and cost as they change."""
+
+    curves: Array  # (n, K)
+    costs: Array  # (1, K) or (n, K)
+    levels: Array
+    value: Fraction
+    spend: Fraction
+    limit: float
+
+    @property
+    def room(self) -> float:
+        """What is left of the budget, rounded; below zero when the plan is over it."""
+        return math.inf if math.isinf(self.limit) else float(Fraction(self.limit) - self.spend)
+
+    def change(self, row: int, level: int) -> None:
+        """Give a customer another level."""
+        paid = self.costs[row if len(self.costs) > 1 else 0]
+        old = self.levels[row]
+        self.spend += Fraction(float(paid[level])) - Fraction(float(paid[old]))
+        self.value += Fraction(float(self.curves[row, level])) - Fraction(float(self.curves[row, old]))
+        self.levels[row] = level
+
+
+def draft(found: Found, curves: Array, costs: Array, limit: float) -> Draft:
+    """Return the plan that a price search ended with."""
+    spend = _exact(found.spend, found.levels, costs, limit)
+    return Draft(curves, costs, found.levels, sum(map(Fraction, found.value), Fraction(0)), spend, limit)
+
+
+def _exact(parts: list[float], levels: Array, costs: Array, limit: float) -> Fraction:
+    """Return the total cost, on the right side of the limit for certain."""
+    total = sum(map(Fraction, parts), Fraction(0))
+    if math.isinf(limit) or abs(float(total - Fraction(limit))) > CARRIED * limit or not any(parts[1::2]):
+        return total
+    paid = costs[np.arange(len(levels)) if len(costs) > 1 else 0, levels]
+    return Fraction(limit) + Fraction(math.fsum([*paid.tolist(), -limit]))
+
+
+def within(plan: Draft, rows: Array) -> None:
+    """Take back what only fitted by rounding: the change that loses least, until the exact cost is within the budget."""
+    from largesse.allocation.price.kernels import best_change
+
+    while plan.room < 0:
+        row, level, _ = best_change(plan.curves, plan.costs, rows, plan.levels, plan.room)
+        if row < 0 and len(rows) < len(plan.levels):
+            rows = np.arange(len(plan.levels))
+        elif row < 0:
+            return  # the cheapest plan itself: the budget is what it costs, rounded
+        else:
+            plan.change(row, level)
+
+
+def fill(plan: Draft, rows: Array) -> None:
+    """Offer what is left, again and again, to the customer who gains most from a level that still fits."""
+    from largesse.allocation.price.kernels import best_change
+
+    for _ in range(FILL_ROUNDS):
+        row, level, _ = best_change(plan.curves, plan.costs, rows, plan.levels, plan.room)
+        if row < 0:
+            return
+        old = plan.levels[row]
+        plan.change(row, level)
+        if plan.room < 0:  # the difference was rounded down
+            plan.change(row, old)
+            return

@@ -1,0 +1,81 @@
+"""Intervals by resampling clusters (or rows): the estimate again and again on logs drawn from the log.
+
+All that an estimate needs of a cluster are sums, so rows are added up once and a replicate is one weighted sum over
+clusters. How often a cluster is drawn is multinomial; with very many clusters it is drawn on its own, 0 to 5 times as
+Poisson's law has it in 256 parts, with mean and variance exactly one: a byte each, an eighth of the work.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from largesse.evaluation.estimators import Terms
+from largesse.records import Array, Estimate
+from largesse.stats import COVERAGE
+
+REPLICATES = 1000
+MANY = 20_000  # clusters
+PARTS = (94, 95, 46, 16, 4, 1)  # of 256: how often 0, 1, … 5
+
+
+def bootstrap(
+    terms: Terms,
+    weight: Array | None = None,
+    cluster: Array | None = None,
+    *,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+) -> Estimate:
+    """Return an estimate with the standard deviation of its replicates and their middle 95 %."""
+    first = terms.plain if terms.plain is not None else terms.top
+    assert first is not None
+    weight = np.ones(len(first)) if weight is None else weight
+    sums = cluster_sums([terms.plain, terms.top, terms.bottom], weight, cluster)
+    found = _combined(sums.sum(axis=0)[None])[0]
+    replicated = _combined(resampled(sums, replicates, seed))
+    low, high = np.quantile(replicated, [0.5 - COVERAGE / 2, 0.5 + COVERAGE / 2])
+    return Estimate(float(found), float(np.std(replicated, ddof=1)), float(low), float(high))
+
+
+def cluster_sums(columns: list[Array | None], weight: Array, cluster: Array | None) -> Array:
+    """Return the sums (clusters, 1 + columns) of the weights and of the weighted columns; a missing column is zero."""
+    if cluster is None:
+        parts = [weight, *(np.zeros(len(weight)) if column is None else weight * column for column in columns)]
+    else:
+        _, own = np.unique(cluster, return_inverse=True)
+        size = int(own.max()) + 1
+        parts = [np.bincount(own, weights=weight, minlength=size)]
+        parts += [
+            np.zeros(size) if column is None else np.bincount(own, weights=weight * column, minlength=size)
+            for column in columns
+        ]
+    return np.column_stack(parts)
+
+
+def resampled(sums: Array, replicates: int, seed: int = 0) -> Array:
+    """Return the sums (replicates, m) over clusters drawn anew, from sums (clusters, m)."""
+    rng = np.random.default_rng(seed)
+    used = np.flatnonzero(sums.any(axis=0))
+    # Only what a draw changes is summed anew: that is small beside the sums themselves, so single precision is enough.
+    kept = np.ascontiguousarray(sums[:, used].T, dtype=np.float32)
+    out = np.tile(sums.sum(axis=0), (replicates, 1))
+    for j in range(replicates):
+        out[j, used] += kept @ _changes(len(sums), rng)
+    return out
+
+
+def _changes(clusters: int, rng: np.random.Generator) -> Array:
+    """Return how often each cluster is drawn, less one, (clusters,)."""
+    if clusters <= MANY:
+        return (np.bincount(rng.integers(clusters, size=clusters), minlength=clusters) - 1).astype(np.float32)
+    return _CHANGES[np.frombuffer(rng.bytes(clusters), dtype=np.uint8)]
+
+
+def _combined(sums: Array) -> Array:
+    """Return the estimates (replicates,) from sums of weight, plain, top and bottom (replicates, 4)."""
+    whole, plain, top, bottom = sums.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return plain / whole + np.where(bottom == 0, 0.0, top / bottom)
+
+
+_CHANGES = np.repeat(np.arange(len(PARTS), dtype=np.float32), PARTS) - 1

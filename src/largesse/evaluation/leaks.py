@@ -1,0 +1,82 @@
+"""Features that give too much away: one that nearly equals the response, or one that nearly equals the level.
+
+The first was usually written down after the fact; a model that learns from it looks splendid and plans nonsense. The
+second leaves nobody to compare with. Each feature alone predicts held-out rows by the mean of its group.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from largesse.data import as_floats, kind_of
+from largesse.records import Array, Leak, Log
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GROUPS = 50
+ROWS = 50_000
+SUSPECT, SURE = 0.5, 0.8  # share of the variance of what is given away, explained on held-out rows
+
+
+def leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
+    """Return the suspected features, the surest first."""
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.permutation(len(log))[:ROWS])
+    half = rng.integers(0, 2, len(rows))
+    targets = {"response": log.response[rows][:, None], "level": np.eye(len(log.levels))[log.level[rows]]}
+    found = []
+    for name in log.features.column_names:
+        code = _groups(log.features.column(name).take(rows))
+        for of, target in targets.items():
+            share = explained(code, target, half)
+            if share >= SUSPECT:
+                found.append(Leak(name, of, share))
+    return tuple(sorted(found, key=lambda leak: -leak.explained))
+
+
+def explained(code: Array, target: Array, half: Array) -> float:
+    """Return the share of the variance of targets (n, m) that groups (n,) explain on the half they were not learnt from."""
+    left = whole = 0.0
+    for held in (0, 1):
+        train, test = half != held, half == held
+        if not train.any() or not test.any():
+            return 0.0
+        mean = target[train].mean(axis=0)
+        sizes = np.bincount(code[train], minlength=int(code.max()) + 1)
+        for j in range(target.shape[1]):
+            sums = np.bincount(code[train], weights=target[train, j], minlength=len(sizes))
+            guess = np.where(sizes > 0, sums / np.maximum(sizes, 1), mean[j])[code[test]]
+            left += float(((target[test, j] - guess) ** 2).sum())
+            whole += float(((target[test, j] - mean[j]) ** 2).sum())
+    return max(1.0 - left / whole, 0.0) if whole > 0 else 0.0
+
+
+def _groups(column: pa.ChunkedArray) -> Array:
+    """Return the group (n,) of each value: ranges of about equal size, or the most frequent words; missing is a group."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = kind_of(column.type)
+    if kind == "text":
+        text = column.cast(pa.string())
+        tally = sorted(pc.value_counts(text).to_pylist(), key=lambda pair: -pair["counts"])[:GROUPS]
+        words = pa.array([pair["values"] for pair in tally], type=pa.string())
+        return np.asarray(pc.fill_null(pc.index_in(text, value_set=words), len(words)), dtype=np.int64)
+    if kind == "date":
+        column = column.cast(pa.timestamp("s", tz=getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
+    elif kind != "number":
+        return np.zeros(len(column), dtype=np.int64)
+    values = as_floats(column)
+    known = np.isfinite(values)
+    if not known.any():
+        return np.zeros(len(values), dtype=np.int64)
+    distinct = np.unique(values[known])
+    cuts = (
+        distinct
+        if len(distinct) <= GROUPS
+        else np.unique(np.quantile(values[known], np.linspace(0, 1, GROUPS + 1)[1:]))
+    )
+    return np.where(known, np.searchsorted(cuts, np.where(known, values, 0.0)), len(cuts) + 1)

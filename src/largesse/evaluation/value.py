@@ -1,0 +1,197 @@
+"""From scores to the value and spend of a policy, and to what it is compared with. All of it are means of scores.
+
+A policy is levels (n,), or probabilities (n, K) or (K,), for the rows of the log. Whatever the estimator, what is
+averaged is each row's influence, so that differences are paired and clusters are respected everywhere alike.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from largesse.allocation import allocate
+from largesse.errors import BudgetError
+from largesse.evaluation.bootstrap import bootstrap
+from largesse.evaluation.estimators import ESTIMATORS, Judged, Terms, influence, judged_spend, judged_value
+from largesse.levels import Levels
+from largesse.records import Array, Estimate, Reference, Scores
+from largesse.stats import mean_estimate
+
+INTERVALS = ("influence", "bootstrap")
+
+
+def policy_value(
+    scores: Scores, policy: Array, estimator: str = "dr", interval: str = "influence", seed: int = 0
+) -> tuple[Estimate, Estimate]:
+    """Return value and spend of a policy, with intervals from the influence of rows or by resampling."""
+    found = []
+    for terms in policy_terms(scores, policy, estimator):
+        if interval == "bootstrap":
+            found.append(bootstrap(terms, scores.weight, scores.cluster, seed=seed))
+        else:
+            found.append(_mean(scores, influence(terms, scores.weight)))
+    return found[0], found[1]
+
+
+def policy_terms(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Terms, Terms]:
+    """Return what the estimates of value and spend are made of."""
+    if estimator == "dr":  # its scores are there already
+        if policy.ndim == 1 and np.issubdtype(policy.dtype, np.integer):
+            rows = np.arange(len(policy))
+            return Terms(scores.gamma[rows, policy]), Terms(scores.costs[rows, policy])
+        chances = np.broadcast_to(policy, scores.gamma.shape)
+        return Terms((chances * scores.gamma).sum(axis=1)), Terms((chances * scores.costs).sum(axis=1))
+    found = ESTIMATORS[estimator]
+    return found(judged_value(scores, policy)), _spend_terms(judged_spend(scores, policy), estimator)
+
+
+def _spend_terms(rows: Judged, estimator: str) -> Terms:
+    """Return the terms of the spend; where costs are known nothing is left to estimate, whichever way is asked for."""
+    return ESTIMATORS[estimator](rows) if rows.residual.any() else Terms(rows.direct)
+
+
+def policy_scores(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Array, Array]:
+    """Return each row's scores of response and cost under a policy: two arrays (n,)."""
+    value, spend = policy_terms(scores, policy, estimator)
+    return influence(value, scores.weight), influence(spend, scores.weight)
+
+
+def difference(
+    scores: Scores, policy: Array, other: Array, estimator: str = "dr", others: Scores | None = None
+) -> tuple[Estimate, Estimate]:
+    """Return by how much one policy brings more and costs more than another, paired row by row.
+
+    The other policy may have scores of its own, of the same rows.
+    """
+    one = policy_scores(scores, policy, estimator)
+    two = policy_scores(scores if others is None else others, other, estimator)
+    return _mean(scores, one[0] - two[0]), _mean(scores, one[1] - two[1])
+
+
+def per_spend(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Estimate, Estimate]:
+    """Return value per unit spent, and what is gained over the cheapest level for all per unit spent more."""
+    value, spend = policy_scores(scores, policy, estimator)
+    least, cheapest = policy_scores(scores, np.zeros(len(scores.level), dtype=np.int64), estimator)
+    return ratio(scores, value, spend), ratio(scores, value - least, spend - cheapest)
+
+
+def ratio(scores: Scores, top: Array, bottom: Array) -> Estimate:
+    """Return the ratio of two means of scores (n,), its interval by the delta method; missing where nothing is spent."""
+    whole = scores.weight.sum()
+    under = float(scores.weight @ bottom / whole)
+    if abs(under) <= 1e-12 * max(float(np.abs(bottom).max()), 1.0):
+        return Estimate(float("nan"), float("nan"), float("nan"), float("nan"))
+    share = float(scores.weight @ top / whole) / under
+    return _mean(scores, share + (top - share * bottom) / under)
+
+
+def uniform_values(scores: Scores, estimator: str = "dr") -> list[tuple[Estimate, Estimate]]:
+    """Return value and spend of giving everybody level k, for each k."""
+    return [policy_value(scores, everyone(scores, k), estimator) for k in range(scores.gamma.shape[1])]
+
+
+def everyone(scores: Scores, level: int) -> Array:
+    """Return the policy that gives every row the same level."""
+    return np.full(len(scores.level), level, dtype=np.int64)
+
+
+def learnt_levels(scores: Scores, budget: float) -> Array:
+    """Return the levels (n,) that policies learnt on the other folds give each row at an average budget."""
+    return learnt_plan(scores, budget)[0]
+
+
+def learnt_plan(scores: Scores, budget: float) -> tuple[Array, Array]:
+    """Return the levels (n,) that policies learnt on the other folds give each row, and the price of each fold.
+
+    Each fold is planned for like a fresh set of customers: curves from models that never saw it, price from those
+    curves. A row of weight two is planned for like two customers.
+    """
+    levels, prices = np.empty(len(scores.level), dtype=np.int64), []
+    for f in np.unique(scores.fold):
+        rows = scores.fold == f
+        curves, costs = weighted(scores, rows)
+        try:
+            plan = allocate(curves, costs, budget)
+            levels[rows] = plan.levels
+            prices.append(plan.price)
+        except BudgetError:
+            allocate(*weighted(scores, np.arange(len(levels))), budget)  # refuses a budget too small for the whole log
+            levels[rows] = _cheapest(curves, costs)  # this part alone is dear: its cheapest plan
+            prices.append(np.inf)
+    return levels, np.array(prices)
+
+
+def _cheapest(curves: Array, costs: Array) -> Array:
+    """Return the level (n,) with the least cost, the best of those that tie."""
+    least = costs <= costs.min(axis=1, keepdims=True)
+    return np.argmax(np.where(least, curves, -np.inf), axis=1)
+
+
+def weighted(scores: Scores, rows: Array) -> tuple[Array, Array]:
+    """Return the curves and expected costs of some rows, times their weights, so that plain sums count every row right."""
+    weight = (scores.weight[rows] / scores.weight[rows].mean())[:, None]
+    return weight * scores.curves[rows], weight * scores.expected_costs[rows]
+
+
+def references(scores: Scores, policy: Array, levels: Levels, estimator: str = "dr") -> tuple[Reference, ...]:
+    """Compare a policy with the best uniform mix at the same spend, and with what was done before."""
+    value, spend = policy_scores(scores, policy, estimator)
+    mix = best_mix(scores, float(scores.weight @ spend / scores.weight.sum()))
+    uniform_value, uniform_spend = policy_scores(scores, mix, estimator)
+    return (
+        Reference(
+            "everyone the same",
+            describe_mix(mix, levels),
+            _mean(scores, uniform_value),
+            _mean(scores, uniform_spend),
+            _mean(scores, value - uniform_value),
+        ),
+        Reference(
+            "what was done before",
+            "the levels in the log",
+            _mean(scores, scores.response),
+            _mean(scores, scores.paid),
+            _mean(scores, value - scores.response),
+        ),
+    )
+
+
+def uniform_references(scores: Scores, policy: Array, levels: Levels, estimator: str = "dr") -> tuple[Reference, ...]:
+    """Compare a policy with every level given to everybody, whatever it costs."""
+    value, _ = policy_scores(scores, policy, estimator)
+    found = []
+    for k, label in enumerate(levels.labels):
+        other, spend = policy_scores(scores, everyone(scores, k), estimator)
+        words = (label, f"all get {label!r}")
+        found.append(
+            Reference(*words, _mean(scores, other), _mean(scores, spend), _mean(scores, value - other)),
+        )
+    return tuple(found)
+
+
+def best_mix(scores: Scores, spend: float) -> Array:
+    """Return the chances (K,), the same for everybody, with the largest value at an average spend.
+
+    Two levels are enough: one that costs no more, and one that costs no less.
+    """
+    weight = scores.weight / scores.weight.sum()
+    value, cost = weight @ scores.gamma, np.maximum(weight @ scores.costs, 0.0)
+    within = np.flatnonzero(cost <= spend * (1 + 1e-12))
+    best = int(within[np.argmax(value[within])]) if len(within) else int(np.argmin(cost))
+    most, mix = float(value[best]) if len(within) else np.inf, np.eye(len(value))[best]
+    for a in within:
+        for b in np.flatnonzero(cost > spend * (1 + 1e-12)):
+            share = (spend - cost[a]) / (cost[b] - cost[a])
+            worth = (1 - share) * value[a] + share * value[b]
+            if worth > most + 1e-12 * abs(most):
+                most, mix = float(worth), (1 - share) * np.eye(len(value))[a] + share * np.eye(len(value))[b]
+    return mix
+
+
+def describe_mix(mix: Array, levels: Levels) -> str:
+    """Say in words who gets what: everybody one level, or two shares."""
+    parts = [f"{share:.0%} get {levels.labels[k]!r}" for k, share in enumerate(mix) if share >= 0.005]
+    return f"all get {levels.labels[int(np.argmax(mix))]!r}" if len(parts) == 1 else ", ".join(parts)
+
+
+def _mean(scores: Scores, values: Array) -> Estimate:
+    return mean_estimate(values, scores.weight, scores.cluster)

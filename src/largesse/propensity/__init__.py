@@ -1,0 +1,9 @@
+"""How the log chose: the probability of each row's own level, and doubly robust scores made with it.
+
+`propensities` takes them from the log or estimates them (`estimate`: cross-fitted and calibrated; `balance`: tilted until
+the weighted rows of each level look like all rows). `doubly_robust` corrects any curves by the log's own outcomes.
+"""
+
+from largesse.propensity.estimate import chosen_strength as chosen_strength
+from largesse.propensity.estimate import propensities as propensities
+from largesse.propensity.scores import doubly_robust as doubly_robust

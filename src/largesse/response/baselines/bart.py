@@ -1,0 +1,244 @@
+"""BART: Bayesian sums of trees over features and level (Chipman, George and McCulloch 2010; for effects, Hill 2011).
+
+The sampler is stochtree's. As Hill: the level is one more column, an ordered one, and the curve is read off by asking at
+every level. Beyond Hill: a warm start by growing trees from the root, so that tens of draws do instead of thousands; a
+probit link for 0/1 responses; estimated propensities as further columns, if asked for.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, final
+
+import numpy as np
+
+from largesse.errors import MissingPartError, Problem, nearest, refuse
+from largesse.propensity import chosen_strength
+from largesse.records import Array, Log
+from largesse.response.base import ResponseModel
+from largesse.response.draws import Draws, draws_of, keep_draws, one_number, recall_draws
+from largesse.stats import one_thread
+
+LINKS = ("auto", "probit", "identity")
+NEVER = -1e3  # the score of a level that the log never chose
+
+
+@final
+class BART(ResponseModel):
+    """A sum of small trees with a prior that keeps each of them weak; the prediction is the posterior mean.
+
+    Parameters
+    ----------
+    trees, draws
+        Trees per draw, and draws that are kept.
+    warm, burn, thin
+        Sweeps that grow all trees from the root before the first draw, draws thrown away after them, and of how many
+        draws one is kept.
+    link
+        "probit" (0/1 responses), "identity", or "auto": probit where every response is 0 or 1.
+    propensity
+        Whether the estimated probabilities of the levels are given to the trees as columns.
+    level_weight
+        How many times likelier a tree is to look at the level than at any one feature.
+    leaf_rows, deepest
+        Fewest rows per leaf, most splits in a row.
+    seed
+        Of the sampler.
+
+    Attributes
+    ----------
+    draws_
+        The trees.
+
+    Rows that weigh more are repeated, and those that weigh less left out in turn: n rows remain, each as often as its
+    weight says. stochtree's own weights are not used: in version 0.4.5 they are turned around, so that a heavy row counts
+    for less.
+
+    Needs the extra ``largesse[bart]``; to predict, a fitted or loaded model does not.
+    """
+
+    def __init__(
+        self,
+        *,
+        trees: int = 200,
+        draws: int = 200,
+        warm: int = 10,
+        burn: int = 0,
+        thin: int = 1,
+        link: str = "auto",
+        propensity: bool = False,
+        level_weight: float = 1.0,
+        leaf_rows: int = 5,
+        deepest: int = 10,
+        seed: int = 0,
+    ) -> None:
+        self.trees = trees
+        self.draws = draws
+        self.warm = warm
+        self.burn = burn
+        self.thin = thin
+        self.link = link
+        self.propensity = propensity
+        self.level_weight = level_weight
+        self.leaf_rows = leaf_rows
+        self.deepest = deepest
+        self.seed = seed
+
+    # -- learning ---------------------------------------------------------------------------------------------------
+
+    def _learn(self, X: Array, log: Log) -> None:
+        refuse("BART", self._problems(log))
+        self.probit_ = log.binary if self.link == "auto" else self.link == "probit"
+        self.logging_ = _logging(X, log) if self.propensity else None
+        rows = np.arange(len(log)) if log.weight is None else _as_often(log.weight, self.seed)
+        response = log.response[rows]
+        if np.ptp(response) == 0:  # nothing to learn, and a probit of nothing is infinite
+            self.probit_, self.draws_ = False, one_number(float(response[0]))
+            return
+        columns = np.column_stack([self._columns(X), log.level]).astype(np.float64)
+        with one_thread():
+            self.draws_ = self._sampled(columns[rows], response)
+
+    def _sampled(self, columns: Array, response: Array) -> Draws:
+        BARTModel, OutcomeModel = _stochtree()
+        split = np.ones(columns.shape[1])
+        split[-1] = self.level_weight
+        general: dict[str, Any] = {
+            "random_seed": self.seed,
+            "keep_every": self.thin,
+            "variable_weights": split / split.sum(),
+            "outcome_model": OutcomeModel(outcome="binary", link="probit") if self.probit_ else OutcomeModel(),
+            "sample_sigma2_global": not self.probit_,
+        }
+        forest = {"num_trees": self.trees, "min_samples_leaf": self.leaf_rows, "max_depth": self.deepest}
+        model = BARTModel()
+        model.sample(
+            columns,
+            response,
+            num_gfr=self.warm,
+            num_burnin=self.burn,
+            num_mcmc=self.draws,
+            general_params=general,
+            mean_forest_params=forest,
+        )
+        return draws_of(model)
+
+    def _columns(self, X: Array) -> Array:
+        """Return the features (n, p), with the estimated propensities beside them if they are asked for."""
+        return (
+            X if self.logging_ is None else np.column_stack([X, _softmax(X @ self.logging_[:-1] + self.logging_[-1])])
+        )
+
+    def _problems(self, log: Log) -> list[Problem]:
+        wrong = [
+            Problem(f"{name}={getattr(self, name)!r}", f"a whole number, {least} or more")
+            for name, least in (("trees", 1), ("draws", 1), ("warm", 0), ("burn", 0), ("thin", 1), ("leaf_rows", 1))
+            if getattr(self, name) < least
+        ]
+        if self.link not in LINKS:
+            wrong.append(Problem(f"link={self.link!r}", nearest(str(self.link), LINKS)))
+        elif self.link == "probit" and not log.binary:
+            wrong.append(Problem("link='probit' is for responses 0 and 1", "use 'auto' or 'identity' for amounts"))
+        if not self.level_weight > 0:
+            wrong.append(Problem(f"level_weight={self.level_weight!r}", "a number above zero"))
+        return wrong
+
+    # -- predicting -------------------------------------------------------------------------------------------------
+
+    def _curves(self, X: Array) -> Array:
+        out = np.empty((len(X), self.levels_))
+        for rows, responses in self._responses(X):
+            out[rows] = responses.mean(axis=1)
+        return out
+
+    def predict_interval(self, customers: Any, level: float = 0.9) -> tuple[Array, Array]:
+        """Return the ends (n, K), (n, K) of intervals that hold the true response with a posterior probability."""
+        X = self.encode(customers)
+        if not 0 < level < 1:
+            hint = "the probability of an interval lies between 0 and 1, as 0.9"
+            refuse("predict_interval", [Problem(f"level={level!r}", hint)])
+        low, high = np.empty((2, len(X), self.levels_))
+        for rows, responses in self._responses(X):
+            low[rows], high[rows] = np.quantile(responses, [0.5 - level / 2, 0.5 + level / 2], axis=1)
+        return low, high
+
+    def _responses(self, X: Array) -> Any:
+        """Yield rows and what every draw expects of them (rows, S, K)."""
+        from scipy.special import ndtr
+
+        for rows, scores in self.draws_.scores(self._columns(X), self.levels_):
+            # A sum of trees is not held inside [0, 1] by itself.
+            yield rows, ndtr(scores) if self.probit_ else np.clip(scores, 0.0, 1.0) if self.binary_ else scores
+
+    # -- keeping ----------------------------------------------------------------------------------------------------
+
+    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        facts, arrays = keep_draws(self.draws_)
+        more = {} if self.logging_ is None else {"logging": self.logging_}
+        return {"probit": self.probit_, **facts}, arrays | more
+
+    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        p = len(self.encoder_.names)
+        self.probit_ = bool(facts["probit"])
+        self.logging_ = np.asarray(arrays["logging"], np.float64) if "logging" in arrays else None
+        if self.logging_ is not None and self.logging_.shape != (p + 1, self.levels_):
+            raise ValueError(f"propensities of shape {self.logging_.shape} do not fit features and levels")
+        self.draws_ = recall_draws(facts, arrays, p if self.logging_ is None else p + self.levels_)
+
+
+def at_hand() -> bool:
+    """Return whether a BART can be fitted here."""
+    try:
+        _stochtree()
+    except MissingPartError:
+        return False
+    return True
+
+
+def _stochtree() -> tuple[Any, Any]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the plotting package that it loads
+            from stochtree import BARTModel, OutcomeModel
+    except ImportError as missing:
+        problem = Problem("stochtree is not installed", "pip install 'largesse[bart]'")
+        raise MissingPartError("BART", [problem]) from missing
+    return BARTModel, OutcomeModel
+
+
+def _as_often(weight: Array, seed: int) -> Array:
+    """Return n rows in which each is found as often as its weight says, up to one: evenly spaced along the weights.
+
+    The sampler's own weights, turned around in version 0.4.5, would be no count of rows for a probit's latent noise anyway.
+    """
+    n = len(weight)
+    ends = np.cumsum(weight) / weight.sum()
+    found = np.searchsorted(ends, (np.random.default_rng(seed).random() + np.arange(n)) / n, side="right")
+    return np.minimum(found, n - 1)
+
+
+def _logging(X: Array, log: Log) -> Array:
+    """Return a logistic regression of the level on features (n, p): coefficients and, last, intercepts (p + 1, K)."""
+    from sklearn.linear_model import LogisticRegression
+
+    K = len(log.levels)
+    weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
+    found = np.zeros((X.shape[1] + 1, K))
+    if X.shape[1] == 0 or len(np.unique(log.level)) < 2:
+        found[-1] = np.log(np.maximum(np.bincount(log.level, weight, K) / weight.sum(), np.exp(NEVER / 2)))
+        return found
+    with one_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an unfinished fit is still a fit
+        model = LogisticRegression(C=chosen_strength(X, log.level, weight, K), max_iter=200)
+        model.fit(X, log.level, sample_weight=weight)
+    coef, intercept = model.coef_, model.intercept_
+    if len(model.classes_) == 2:  # the first of two classes is what the other is measured from
+        coef, intercept = np.concatenate([0 * coef, coef]), np.concatenate([0 * intercept, intercept])
+    found[-1] = NEVER
+    found[:-1, model.classes_], found[-1, model.classes_] = coef.T, intercept
+    return found
+
+
+def _softmax(score: Array) -> Array:
+    odds = np.exp(score - score.max(axis=1, keepdims=True))
+    return odds / odds.sum(axis=1, keepdims=True)

@@ -1,0 +1,110 @@
+"""One model per level, each of that level's rows alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+
+from largesse.errors import Problem, refuse
+from largesse.levels import Levels
+from largesse.records import Array, Log
+from largesse.response.base import ResponseModel, fresh
+from largesse.response.catalogue import keep_models, recall_models
+from largesse.response.fold_ensemble import fit_within
+from largesse.response.linear import Linear
+
+FEWEST = 20  # a level with fewer rows is predicted by a model of all rows: a handful would say anything
+
+
+@final
+class TLearner(ResponseModel):
+    """The response at each level is learnt from the customers who got it; nothing is shared between levels.
+
+    Parameters
+    ----------
+    model
+        What is fitted to each level: a response model, or any regressor or classifier in scikit-learn's style
+        (`fit(X, y)`, `predict` or `predict_proba`); only the former can be saved. None is ``Linear()``.
+    seed
+        For that default.
+
+    Attributes
+    ----------
+    models_
+        One fitted model per level; if some level has too few rows, one more, of all rows.
+    own_
+        The place (K,) in that list of each level's model.
+
+    >>> from largesse.worlds import simulate
+    >>> sim = simulate("averaged", n=500)
+    >>> TLearner().fit(sim.log).predict(sim.features[:2]).shape
+    (2, 5)
+    """
+
+    def __init__(self, *, model: Any = None, seed: int = 0) -> None:
+        self.model = model
+        self.seed = seed
+
+    def _learn(self, X: Array, log: Log) -> None:
+        model = self.model if self.model is not None else Linear(seed=self.seed)
+        K = len(log.levels)
+        count = np.bincount(log.level, minlength=K)
+        enough = np.flatnonzero(count >= FEWEST)
+        self.own_ = np.full(K, len(enough))
+        self.own_[enough] = np.arange(len(enough))
+        parts = [log.level == k for k in enough] + ([np.ones(len(log), dtype=bool)] if len(enough) < K else [])
+        self.models_ = [self._fitted(model, X[mine], log.take(mine)) for mine in parts]
+
+    def _fitted(self, model: Any, X: Array, log: Log) -> Any:
+        if isinstance(model, ResponseModel):
+            one = replace(log, level=np.zeros_like(log.level), levels=Levels(costs=[0.0]), costs=None)
+            return fit_within(model, X, one, self)
+        found = fresh(model) if hasattr(model, "get_params") else model
+        response = log.response
+        if self.binary_ and hasattr(found, "predict_proba"):
+            response = response.astype(np.int64)
+            if np.ptp(response) == 0:  # classifiers want two classes
+                return _Same(float(response[0]))
+        extra = {} if log.weight is None else {"sample_weight": log.weight}
+        return found.fit(X, response, **extra)
+
+    def _curves(self, X: Array) -> Array:
+        found = [_single(self.models_[k], X) for k in self.own_]
+        curves = np.column_stack(found).astype(np.float64)
+        return np.clip(curves, 0.0, 1.0) if self.binary_ else curves
+
+    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        if not all(isinstance(model, ResponseModel) for model in self.models_):
+            hint = "use a response model of largesse: TLearner(model=Boosting())"
+            refuse("TLearner", [Problem(f"a {type(self.models_[-1]).__name__} cannot be kept without pickle", hint)])
+        states, arrays = keep_models(self.models_)
+        return {"models": states, "own": self.own_.tolist()}, arrays
+
+    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        self.models_ = recall_models(facts["models"], arrays, self, levels=1)
+        self.own_ = np.asarray(facts["own"], dtype=np.int64)
+        if self.own_.shape != (self.levels_,) or not ((self.own_ >= 0) & (self.own_ < len(self.models_))).all():
+            raise ValueError(f"levels predicted by the models {self.own_.tolist()} of {len(self.models_)}")
+        self.model = fresh(self.models_[0])
+
+
+class _Same:
+    """What a classifier would say that has seen a single class."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def predict(self, X: Array) -> Array:
+        """Return the one value for every row."""
+        return np.full(len(X), self.value)
+
+
+def _single(model: Any, X: Array) -> Array:
+    """Return what a model of one level expects of features: (n,)."""
+    if isinstance(model, ResponseModel):
+        return model._curves(X)[:, 0]
+    if not len(X):
+        return np.zeros(0)
+    return model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else np.ravel(model.predict(X))

@@ -1,0 +1,69 @@
+"""One model per fold: each predicts the rows it has not seen, and all of them together predict new customers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from largesse.records import Array, Log
+from largesse.response.base import ResponseModel, fresh
+from largesse.response.steps import linked
+
+
+def fit_folds(model: ResponseModel, X: Array, log: Log, fold: Array, owner: ResponseModel) -> list[ResponseModel]:
+    """Return copies of a model, each fitted without one fold of the encoded features (n, p) and the log.
+
+    They share the owner's encoder: customers are then encoded once, not once for every model.
+    """
+    if hasattr(model, "fold_models"):  # it trains the models of all folds together, and chooses its settings once
+        models: list[ResponseModel] = _blank(model, log, owner).fold_models(X, log, fold)  # type: ignore[attr-defined]
+        return models
+    return [fit_within(model, X[fold != f], log.take(fold != f), owner) for f in np.unique(fold)]
+
+
+def _blank(model: ResponseModel, log: Log, owner: ResponseModel) -> ResponseModel:
+    """Return an unfitted copy that shares the owner's encoder."""
+    copy: ResponseModel = fresh(model)
+    copy.encoder_ = owner.encoder_
+    # Part of a log of amounts may happen to hold only 0 and 1: what a model predicts follows the part it learnt from.
+    copy.levels_, copy.binary_, copy.fingerprint_ = len(log.levels), log.binary, log.fingerprint
+    return copy
+
+
+def fit_within(model: ResponseModel, X: Array, log: Log, owner: ResponseModel) -> ResponseModel:
+    """Return a copy of a model fitted to encoded features (n, p) and the log; it shares the owner's encoder."""
+    copy = _blank(model, log, owner)
+    copy._learn(X, log)
+    return copy
+
+
+def held_out_scores(models: Sequence[ResponseModel], X: Array, fold: Array, binary: bool) -> Array:
+    """Return the linked scores (n, K) of encoded rows (n, p), each from the model that did not see it."""
+    scores = np.empty((len(X), models[0].levels_))
+    for model, f in zip(models, np.unique(fold), strict=True):
+        scores[fold == f] = linked(model._curves(X[fold == f]), binary)
+    return scores
+
+
+def mean_scores(models: Sequence[ResponseModel], X: Array, binary: bool) -> Array:
+    """Return the mean over models of the linked scores (n, K) of new customers (n, p)."""
+    total = np.zeros((len(X), models[0].levels_))
+    for model in models:
+        total += linked(model._curves(X), binary)
+    return total / len(models)
+
+
+def out_of_fold_curves(model: Any, log: Log, fold: Array, tell: Callable[[int, int], None] | None = None) -> Array:
+    """Return the curves (n, K) of a log, each fold's predicted by a copy of the model fitted to the other folds."""
+    parts = np.unique(fold)
+    curves = np.empty((len(log), len(log.levels)))
+    for done, f in enumerate(parts):
+        if tell:
+            tell(done, len(parts) + 1)
+        test = fold == f
+        curves[test] = fresh(model).fit(log.take(~test)).predict(log.take(test).features)
+    if tell:
+        tell(len(parts), len(parts) + 1)
+    return curves

@@ -1,0 +1,133 @@
+"""The part of a campaign file that says what a plan must keep besides its budget."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from largesse.errors import Problem, nearest
+from largesse.levels import Levels
+
+TABLES = {"caps": "customers", "shares": "a share from 0 to 1", "segment_budgets": "a total"}
+KEYS = ("exact", "explore", "least_return", "segment", "eligible", *TABLES)
+
+
+@dataclass(frozen=True)
+class Planning:
+    """How to plan: proven or not, how much to explore, and the rules. Levels go by their number, columns by name."""
+
+    exact: bool = False
+    explore: float = 0.0
+    least_return: float = 0.0
+    segment: str | None = None  # column
+    eligible: tuple[str, ...] | None = None  # one column per level, true where a customer may get it
+    caps: dict[int, float] = field(default_factory=dict)
+    shares: dict[int, float] = field(default_factory=dict)
+    segment_budgets: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def ruled(self) -> bool:
+        """Whether there is any rule besides the budget."""
+        return bool(self.least_return or self.eligible or self.caps or self.shares or self.segment_budgets)
+
+    def lines(self, levels: Levels) -> list[str]:
+        """Return the lines of TOML under [plan], tables last."""
+        lines = [f"exact = {json.dumps(self.exact)}", f"explore = {self.explore!r}"]
+        lines.append(f"least_return = {self.least_return!r}")
+        lines += [f"segment = {json.dumps(self.segment, ensure_ascii=False)}"] if self.segment else []
+        lines += [f"eligible = {json.dumps(self.eligible, ensure_ascii=False)}"] if self.eligible else []
+        for word in TABLES:
+            table = getattr(self, word)
+            if table:
+                names = {key: key if word == "segment_budgets" else levels.labels[key] for key in table}
+                lines += ["", f"[plan.{word}]"]
+                lines += [f"{json.dumps(names[key], ensure_ascii=False)} = {value!r}" for key, value in table.items()]
+        return lines
+
+
+def planning_from(section: dict[str, Any], levels: Levels | None, problems: list[Problem]) -> Planning:
+    """Check the keys under [plan] that are not the budget; what is wrong is added to `problems`."""
+    exact = section.get("exact", False)
+    if not isinstance(exact, bool):
+        problems.append(Problem(f"plan.exact is {exact!r}", "write true or false, without quotes"))
+    explore = _number(section, "explore", 1.0, "a share of customers, from 0 to 1", problems)
+    least = _number(section, "least_return", math.inf, "response per unit of cost, zero or more", problems)
+    segment, eligible = section.get("segment"), section.get("eligible")
+    if segment is not None and not isinstance(segment, str):
+        problems.append(Problem(f"plan.segment is {segment!r}", "give the column's name in quotes"))
+    count = len(levels) if levels is not None else None
+    if eligible is not None and not (
+        isinstance(eligible, list)
+        and all(isinstance(name, str) for name in eligible)
+        and len(eligible) in (count, None)
+    ):
+        problems.append(Problem(f"plan.eligible is {eligible!r}", "name one column per level, in their order"))
+    tables = {word: _table(section, word, problems) for word in TABLES}
+    if tables["segment_budgets"] and segment is None:
+        hint = 'add a line under [plan]: segment = "…", the column that names each customer\'s segment'
+        problems.append(Problem("plan.segment_budgets without plan.segment", hint))
+    planning = Planning(
+        exact=bool(exact),
+        explore=explore,
+        least_return=least,
+        segment=segment if isinstance(segment, str) else None,
+        eligible=tuple(eligible) if isinstance(eligible, list) else None,
+        caps=_by_number(tables["caps"], "caps", levels, problems),
+        shares=_by_number(tables["shares"], "shares", levels, problems),
+        segment_budgets=tables["segment_budgets"],
+    )
+    if planning.explore and (planning.ruled or planning.exact):
+        hint = "a level drawn by chance keeps no rule: leave explore out, or the rules"
+        problems.append(Problem("plan.explore works with a budget only", hint))
+    return planning
+
+
+def _number(section: dict[str, Any], key: str, most: float, rule: str, problems: list[Problem]) -> float:
+    value = section.get(key, 0.0)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most or math.isinf(value):
+        problems.append(Problem(f"plan.{key} is {value!r}", rule))
+        return 0.0
+    return float(value)
+
+
+def _table(section: dict[str, Any], word: str, problems: list[Problem]) -> dict[str, float]:
+    given = section.get(word, {})
+    most = 1.0 if word == "shares" else math.inf
+    if not isinstance(given, dict):
+        problems.append(
+            Problem(f"plan.{word} is {given!r}", f"write [plan.{word}] and one line for each: name = number")
+        )
+        return {}
+    wrong = [
+        name
+        for name, value in given.items()
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most
+    ]
+    problems += [Problem(f"plan.{word}.{name} is {given[name]!r}", f"give {TABLES[word]}, a number") for name in wrong]
+    return {name: value for name, value in given.items() if name not in wrong}
+
+
+def _by_number(table: dict[str, float], word: str, levels: Levels | None, problems: list[Problem]) -> dict[int, float]:
+    if levels is None:
+        return {}
+    found: dict[int, float] = {}
+    for name, value in table.items():
+        meant = {k for names in _spellings(levels) for k, known in enumerate(names) if known == name}
+        if len(meant) == 1:
+            found[meant.pop()] = value
+        elif meant:
+            hint = "give the levels names under [levels], and use those"
+            problems.append(Problem(f"plan.{word}.{name} may be a level's number or its cost", hint))
+        else:
+            problems.append(Problem(f"plan.{word} names the level {name!r}", nearest(name, levels.labels)))
+    return found
+
+
+def _spellings(levels: Levels) -> list[tuple[str, ...]]:
+    """Return how people may write the levels: as they are called; else, as in a log, by number or by cost."""
+    costs = levels.common_costs
+    if levels.names is not None or levels.doses is not None or costs is None:
+        return [levels.labels]
+    return [levels.labels, tuple(f"{cost:g}" for cost in costs)]

@@ -1,0 +1,55 @@
+"""Choosing among candidates by held-out losses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from largesse.records import Array, Choice, Estimate
+from largesse.stats.mean import mean_estimate
+
+
+def one_standard_error(
+    names: Sequence[str], losses: Array, weight: Array | None = None, cluster: Array | None = None
+) -> tuple[Choice, ...]:
+    """Choose the first candidate that the best one does not beat by more than one paired standard error.
+
+    List the candidates in order of preference, the simplest first; losses are (candidates, n).
+
+    >>> losses = np.array([[1.0, 2.0, 1.0, 2.0], [1.1, 1.8, 1.1, 1.9]])
+    >>> [choice.chosen for choice in one_standard_error(["simple", "rich"], losses)]
+    [True, False]
+    """
+    best, behind = _behind_best(losses, weight, cluster)
+    kept = next(i for i, e in enumerate(behind) if e.estimate <= e.se or i == best)
+    return _choices(names, losses, weight, behind, kept)
+
+
+def least_loss(
+    names: Sequence[str], losses: Array, weight: Array | None = None, cluster: Array | None = None
+) -> tuple[Choice, ...]:
+    """Choose the candidate with the least mean of losses (candidates, n)."""
+    best, behind = _behind_best(losses, weight, cluster)
+    return _choices(names, losses, weight, behind, best)
+
+
+def chosen(choices: Sequence[Choice]) -> int:
+    """Return the index of the chosen candidate."""
+    return next(i for i, choice in enumerate(choices) if choice.chosen)
+
+
+def _behind_best(losses: Array, weight: Array | None, cluster: Array | None) -> tuple[int, list[Estimate]]:
+    """Return the index of the least mean loss, and how far each candidate is behind it, paired."""
+    best = int(np.argmin(np.average(losses, axis=1, weights=weight)))
+    return best, [mean_estimate(row - losses[best], weight, cluster) for row in losses]
+
+
+def _choices(
+    names: Sequence[str], losses: Array, weight: Array | None, behind: Sequence[Estimate], kept: int
+) -> tuple[Choice, ...]:
+    means = np.average(losses, axis=1, weights=weight)
+    return tuple(
+        Choice(name, float(mean), e.estimate, e.se, i == kept)
+        for i, (name, mean, e) in enumerate(zip(names, means, behind, strict=True))
+    )

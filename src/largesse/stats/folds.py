@@ -1,0 +1,62 @@
+"""Cutting a log into folds: clusters stay whole, levels are spread evenly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from largesse.errors import Problem, refuse
+from largesse.records import Array, Log
+
+PARTS = 10  # a share of the log is held out in tenths
+
+
+def assign_folds(log: Log, count: int = 5, seed: int = 0) -> Array:
+    """Return the fold (n,) of every row.
+
+    Without clusters each level is dealt out over the folds like cards; with clusters, whole clusters go to the fold
+    that is smallest so far, the largest clusters first.
+    """
+    _check(log, count)
+    rng = np.random.default_rng(seed)
+    return _by_level(log, count, rng) if log.cluster is None else _by_cluster(log.cluster, count, rng)
+
+
+def hold_out(log: Log, share: float, seed: int) -> Array:
+    """Return which rows (n,) are held out: about a share of every level, whole clusters together."""
+    fold = assign_folds(log, max(2, min(PARTS, len(log))), seed)
+    parts = int(fold.max()) + 1  # fewer clusters make fewer parts
+    return fold < min(max(1, round(share * parts)), parts - 1)
+
+
+def _check(log: Log, count: int) -> None:
+    problems = []
+    if not 2 <= count <= len(log):
+        problems.append(
+            Problem(f"{count} folds of a log with {len(log)} rows", "use at least 2 folds, and no more than rows")
+        )
+    elif log.cluster is not None and np.ptp(log.cluster) == 0:
+        problems.append(
+            Problem("every row is in the same cluster", "rows are held out by whole clusters: it takes at least two")
+        )
+    refuse("folds", problems)
+
+
+def _by_level(log: Log, count: int, rng: np.random.Generator) -> Array:
+    shuffled = rng.permutation(len(log))
+    dealt = shuffled[np.argsort(log.level[shuffled], kind="stable")]
+    fold = np.empty(len(log), dtype=np.int64)
+    fold[dealt] = np.arange(len(log)) % count
+    return fold
+
+
+def _by_cluster(cluster: Array, count: int, rng: np.random.Generator) -> Array:
+    _, cluster = np.unique(cluster, return_inverse=True)  # part of a log need not have every cluster
+    sizes = np.bincount(cluster)
+    shuffled = rng.permutation(len(sizes))
+    order = shuffled[np.argsort(-sizes[shuffled], kind="stable")]
+    filled = np.zeros(min(count, len(sizes)), dtype=np.int64)
+    home = np.empty(len(sizes), dtype=np.int64)
+    for group in order:
+        home[group] = np.argmin(filled)
+        filled[home[group]] += sizes[group]
+    return home[cluster]

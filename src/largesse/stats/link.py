@@ -1,0 +1,61 @@
+"""Links between scores and responses, and the losses of rows that follow from them.
+
+A score is a logit where responses are 0/1, and the response itself where they are amounts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from largesse.records import Array
+
+INSIDE = 1e-6  # probabilities are held this far from 0 and 1, so that their logits and log losses stay finite
+
+
+def sigmoid(score: Array) -> Array:
+    """Return 1 / (1 + exp(−score)) without overflow."""
+    return 0.5 * (1.0 + np.tanh(0.5 * score))
+
+
+def logit(probability: Array, inside: float = INSIDE) -> Array:
+    """Return the log-odds of probabilities, which are first held `inside` away from 0 and 1.
+
+    >>> logit(np.array([0.5, 1.0]), inside=0.1).round(3)
+    array([0.   , 2.197])
+    """
+    held = np.clip(probability, inside, 1.0 - inside)
+    return np.log(held) - np.log1p(-held)
+
+
+def softmax(scores: Array) -> Array:
+    """Return probabilities (n, K) in proportion to exp(scores)."""
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return odds / odds.sum(axis=1, keepdims=True)
+
+
+def score_loss(score: Array, response: Array, binary: bool) -> Array:
+    """Return the loss of each row at its score: log loss of a logit, or half the squared error of an amount."""
+    if binary:
+        return np.logaddexp(0.0, score) - response * score
+    return 0.5 * (score - response) ** 2
+
+
+def score_slope(score: Array, response: Array, binary: bool) -> Array:
+    """Return the derivative of each row's loss in its score: what is expected minus what happened."""
+    return (sigmoid(score) if binary else score) - response
+
+
+def score_curvature(score: Array, binary: bool) -> Array:
+    """Return the second derivative of each row's loss in its score."""
+    if not binary:
+        return np.ones(len(score))
+    expected = sigmoid(score)
+    return expected * (1.0 - expected)
+
+
+def response_loss(expected: Array, response: Array, binary: bool) -> Array:
+    """Return the loss of each row at its expected response: log loss of a probability, or half the squared error."""
+    if binary:
+        held = np.clip(expected, INSIDE, 1 - INSIDE)
+        return -np.where(response > 0.5, np.log(held), np.log1p(-held))
+    return 0.5 * (expected - response) ** 2

@@ -1,0 +1,86 @@
+"""Real data for the demo: randomised cash for collecting the result of an HIV test.
+
+In rural Malawi, people who had been tested drew a voucher of 0 to 2.84 dollars, worth its amount only if they came for
+their result. The draws were random, but not equally generous everywhere: shares of the levels differ between three
+blocks of villages, so whoever learns from this log conditions on `block`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from largesse.errors import MissingPartError, Problem
+from largesse.levels import Levels
+from largesse.records import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+THORNTON_CITATION = (
+    "Thornton, R. L. (2008). The Demand for, and Impact of, Learning HIV Status. "
+    "American Economic Review 98(5), 1829–1863."
+)
+
+_NAMES = np.array(["none", "up to $0.50", "$0.50–1", "$1–2", "over $2"])
+_TOPS = np.array([0.0, 0.5, 1.0, 2.0])  # dollars; a level holds what is above the top before it and up to its own
+_BLOCKS = np.array(["villages 1–50", "villages 51–99", "villages 100–145"])
+_LAST_VILLAGES = np.array([50, 99])
+
+
+def read_thornton() -> pa.Table:
+    """Return the 2,825 people whose draw, village and age are known, and whether they came for their result.
+
+    Columns: `customer` (row number in the source), `village`, `block`, `age`, `distance` (km to the centre that gave
+    the results), `incentive` (a name of `thornton_levels`) and the response `got` (0 or 1).
+
+    >>> table = read_thornton()
+    >>> table.num_rows, table.column_names
+    (2825, ['customer', 'village', 'block', 'age', 'distance', 'incentive', 'got'])
+    """
+    import pyarrow as pa
+
+    people = _people()
+    village = people["villnum"].to_numpy(dtype=np.int64)
+    # `hiv2004` stays out: a result the person does not know yet must not steer the offer to come and learn it.
+    return pa.table(
+        {
+            "customer": people.index.to_numpy(dtype=np.int64),
+            "village": village,
+            "block": pa.array(_BLOCKS[np.searchsorted(_LAST_VILLAGES, village)]),
+            "age": people["age"].to_numpy(dtype=np.float64),
+            "distance": people["distvct"].to_numpy(dtype=np.float64),
+            "incentive": pa.array(_NAMES[_level(people)]),
+            "got": people["got"].to_numpy(dtype=np.int64),
+        }
+    )
+
+
+def thornton_levels() -> Levels:
+    """Return the five levels; a level costs the mean amount drawn inside it, paid only to those who came.
+
+    >>> thornton_levels().labels
+    ('none', 'up to $0.50', '$0.50–1', '$1–2', 'over $2')
+    """
+    people = _people()
+    level, dollars = _level(people), people["tinc"].to_numpy(dtype=np.float64)
+    costs = [round(float(dollars[level == k].mean()), 2) for k in range(len(_NAMES))]
+    return Levels(costs=costs, names=_NAMES.tolist(), on_redemption=True)
+
+
+def _level(people: Any) -> Array:
+    """Return the level (n,) of each amount drawn."""
+    return np.searchsorted(_TOPS, people["tinc"].to_numpy(dtype=np.float64), side="left")
+
+
+@cache
+def _people() -> Any:
+    """Return the complete rows of the source, a pandas frame."""
+    try:
+        from causaldata import thornton_hiv
+    except ImportError as missing:
+        problem = Problem(f"the package {missing.name!r} is not installed", "pip install causaldata")
+        raise MissingPartError("the Thornton data", [problem]) from missing
+    return thornton_hiv.load_pandas().data.dropna(subset=["got", "tinc", "villnum", "age"])

@@ -1,0 +1,108 @@
+"""What is measured where the truth is known, shared by all experiments on simulated logs.
+
+RMSE is over fresh customers and all levels, against the true mean response. Skill at a budget is
+(V − V_uniform) / (V_oracle − V_uniform): 0 for the best uniform mix, 1 for a plan that knows the truth. √PEHE is of the
+binary problem, drawn anew with the first two levels alone: the root mean squared error of the effect of the second over the
+first. A policy network has no curves, only plans, one trained for each budget; its spend is kept beside its skill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from largesse.allocation import allocate
+from largesse.data import log_from_arrays
+from largesse.levels import Levels
+from largesse.records import Array, Log
+from largesse.worlds import Simulation
+from largesse_lab.nested.bandit import Nested
+
+TRAIN, FRESH, FRESH_SEED = 2000, 10_000, 99
+BINARY_TRAIN = 1000
+TWO_LEVELS = (7,)  # a stream of the world's seed that nothing else uses
+BUDGETS = (1.5, 3.0)
+NARROW: dict[str, Any] = {"width": 64, "head_width": 32}  # of CFRNet: a third of the published, for a few CPU cores
+PAPER: dict[str, Any] = {  # as far as the paper says how: 3 × 512, plain gradient descent, one hold-out
+    "width": 512,
+    "activation": "elu",
+    "batch": 32,
+    "skip": False,
+    "optimiser": "sgd",
+    "rate": 0.01,
+    "schedule": "constant",
+    "decay": 0.0,
+    "epochs": 400,
+    "patience": 60,
+    "folds": 1,
+    "members": 1,
+    "start": None,
+}
+CHOSEN = ("kappa", "penalty", "alpha", "beta")
+Fresh = Simulation | Nested  # customers whose truth is known
+
+
+def root_mean_square(error: Array) -> float:
+    """Return the root of the mean square."""
+    return float(np.sqrt(np.mean(error**2)))
+
+
+def two_levels(log: Simulation) -> Log:
+    """Return a log of the first customers in which only levels 0 and 1 were ever given, in the odds they had."""
+    rng = log.world.rng(*TWO_LEVELS)
+    n = min(BINARY_TRAIN, len(log))
+    odds = log.propensities[:n, :2] / log.propensities[:n, :2].sum(axis=1, keepdims=True)
+    level = (rng.random(n) < odds[:, 1]).astype(np.int64)
+    rows = np.arange(n)
+    response = (rng.random(n) < log.truth[rows, level]).astype(np.float64)
+    levels = Levels(costs=log.costs[:2])
+    return log_from_arrays(log.features[:n], level, response, levels=levels, propensity=odds[rows, level])
+
+
+def level_means(log: Log) -> Array:
+    """Return the mean response (K,) of the rows of each level."""
+    K = len(log.levels)
+    return np.bincount(log.level, log.response, K) / np.maximum(np.bincount(log.level, minlength=K), 1)
+
+
+def of_curves(curves: Array, fresh: Fresh, budgets: Sequence[float] = BUDGETS) -> dict[str, Any]:
+    """Return the errors of curves (n, K) of fresh customers, and what plans made from them are worth."""
+    record: dict[str, Any] = {
+        "rmse": root_mean_square(curves - fresh.truth),
+        "increments": root_mean_square(np.diff(curves, axis=1) - np.diff(fresh.truth, axis=1)),
+    }
+    for budget in budgets:
+        levels = allocate(curves, fresh.costs, budget).levels
+        record |= {f"value {budget:g}": fresh.value(levels), f"skill {budget:g}": fresh.skill(levels, budget)}
+    return record
+
+
+def effect_error(curves: Array, truth: Array) -> float:
+    """Return √PEHE: the error of the effect of level 1 over level 0, of curves (n, 2 or more) against the truth."""
+    return root_mean_square((curves[:, 1] - curves[:, 0]) - (truth[:, 1] - truth[:, 0]))
+
+
+def of_policies(policies: Mapping[float, Any], fresh: Fresh) -> dict[str, Any]:
+    """Return what the plans of policies fitted for each budget are worth, and what they spend."""
+    record: dict[str, Any] = {}
+    for budget, net in policies.items():
+        levels, chances = net.decide(fresh.features), net.chances(fresh.features)
+        record[f"value {budget:g}"] = fresh.value(levels)
+        record[f"skill {budget:g}"] = fresh.skill(levels, budget)
+        record[f"spend {budget:g}"] = float(fresh.costs[levels].mean())
+        record[f"expected spend {budget:g}"] = float((chances @ fresh.costs).mean())
+        record[f"expected value {budget:g}"] = float((chances * fresh.truth).sum(axis=1).mean())
+    return record
+
+
+def of_uniform(fresh: Fresh, budgets: Sequence[float] = BUDGETS) -> dict[str, Any]:
+    """Return what the best uniform mix is worth."""
+    values = {f"value {budget:g}": fresh.uniform_value(budget) for budget in budgets}
+    return values | {f"skill {budget:g}": 0.0 for budget in budgets}
+
+
+def chosen(model: Any) -> dict[str, str]:
+    """Return the settings that a fitted model chose for itself."""
+    return {word: str(getattr(model, f"{word}_")) for word in CHOSEN if hasattr(model, f"{word}_")}

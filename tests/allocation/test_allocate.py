@@ -1,0 +1,387 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from instances import KINDS, concave, instances, linear_optimum, paid_by, whole_optimum
+
+from largesse.allocation.costs import expected_costs
+from largesse.allocation.plan import allocate, at_price, frontier
+from largesse.allocation.price.hull import as_rows, cheapest, climb, steps
+from largesse.errors import BudgetError, InputError
+from largesse.levels import Levels
+from largesse.records import Array
+
+# ---------------------------------------------------------------------------------------------- against HiGHS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bound_is_the_linear_optimum(kind: Any) -> None:
+    for curves, costs, budget in instances(kind, 100):
+        assert allocate(curves, costs, budget).bound == pytest.approx(linear_optimum(curves, costs, budget), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_plan_beats_the_gap(kind: Any) -> None:
+    for curves, costs, budget in instances(kind, 100):
+        plan = allocate(curves, costs, budget)
+        assert whole_optimum(curves, costs, budget) - plan.value <= plan.gap + 1e-9
+        n = len(curves)
+        assert plan.value == math.fsum(curves[np.arange(n), plan.levels]) / n
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gap_is_at_most_one_customers_step(kind: Any) -> None:
+    for curves, costs, budget in instances(kind, 100):
+        gain = steps(curves, np.asarray(costs)).gain
+        assert allocate(curves, costs, budget).gap <= gain.max(initial=0.0) / len(curves) + 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_spend_is_exactly_within_the_budget(kind: Any) -> None:
+    for curves, costs, budget in instances(kind, 100):
+        n = len(curves)
+        plan = allocate(curves, costs, budget)
+        assert paid_by(plan.levels, costs, curves.shape) <= budget * n
+        assert plan.spend <= budget == plan.budget
+        total = allocate(curves, costs, total=budget * n)
+        assert paid_by(total.levels, costs, curves.shape) <= budget * n
+
+
+def test_spend_does_not_exceed_a_budget_that_floats_cannot_write() -> None:
+    plan = allocate(np.tile([0.1, 0.5], (3, 1)), [0.1, 0.4], budget=0.1)
+    assert plan.spend <= 0.1 == plan.budget
+    dimes = allocate(np.tile([0.0, 1.0], (10, 1)), [0.0, 0.1], total=sum([0.1] * 10))  # 0.9999999999999999
+    assert paid_by(dimes.levels, np.array([0.0, 0.1]), (10, 2)) <= sum([0.1] * 10)
+
+
+def test_unit_steps_and_concave_curves_leave_no_gap_at_whole_budgets() -> None:
+    rng = np.random.default_rng(3)
+    curves, costs = concave(rng, 20, 5)
+    for total in range(81):
+        assert allocate(curves, costs, total=total).gap < 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_frontier_is_the_linear_optimum_at_every_budget(kind: Any) -> None:
+    for curves, costs, budget in instances(kind, 15):
+        front = frontier(curves, costs)
+        for at in [budget, *front.spend[:: max(len(front) // 3, 1)], *np.quantile(front.spend, (0.3, 0.8)), 99.0]:
+            if at >= front.spend[0]:
+                assert front.at(at) == pytest.approx(linear_optimum(curves, costs, at + 1e-12), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_frontier_rises_and_bends_down(kind: Any) -> None:
+    for curves, costs, _ in instances(kind, 100):
+        front = frontier(curves, costs)
+        assert (np.diff(front.spend) > 0).all()
+        assert (np.diff(front.value) > 0).all()
+        assert front.price[0] == math.inf
+        assert (np.diff(front.price[1:]) < 0).all()
+        slopes = np.diff(front.value) / np.diff(front.spend)
+        np.testing.assert_allclose(slopes, front.price[1:], rtol=1e-6, atol=1e-9)
+
+
+def test_frontier_says_what_lies_outside_it() -> None:
+    front = frontier([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]], costs=[1, 2, 3])
+    assert math.isnan(front.at(0.99))
+    assert front.at(99) == front.value[-1]
+    assert front.price_at(99) == 0
+    assert front.price_at(1.5) == front.price[1]
+    assert math.isinf(front.price_at(0.5))
+    assert len(front) == 4
+
+
+def test_frontier_begins_at_equal_costs_that_floats_cannot_average() -> None:
+    assert frontier(np.full((6, 1), 0.5), [0.7]).at(0.7) == pytest.approx(0.5)
+
+
+# ---------------------------------------------------------------------------------------------- the price
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_price_of_a_plan_never_overspends_by_more_than_one_step(kind: Any) -> None:
+    for curves, costs, budget in instances(kind, 100):
+        plan = allocate(curves, costs, budget)
+        levels = at_price(curves, np.asarray(costs), plan.price)
+        step = np.ptp(np.broadcast_to(costs, curves.shape), axis=1).max()
+        assert paid_by(levels, costs, curves.shape) <= budget * len(curves) + step + 1e-9
+
+
+def test_customers_with_the_same_curve_do_not_overspend_together() -> None:
+    # 0.7 / 1.1 is rounded, and 0.3 against 1.0 − price × 1.1 is a tie that rounding breaks upwards.
+    curves, costs = np.tile([0.3, 0.4, 1.0], (1000, 1)), np.array([0.0, 0.3, 1.1])
+    plan = allocate(curves, costs, budget=0.2)
+    assert plan.spend == pytest.approx(0.2, abs=0.002)
+    assert not at_price(curves, costs, plan.price).any()
+
+
+def test_price_picks_the_cheapest_of_equals_whatever_its_place() -> None:
+    assert at_price(np.array([[0.5, 0.5, 0.5]]), np.array([2.0, 1.0, 3.0]), 0.0) == [1]
+    assert at_price(np.array([[1.0, 2.0, 3.0]]), np.array([1.0, 2.0, 3.0]), 1.0) == [0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_at_price_is_the_best_of_response_less_price_times_cost(kind: Any) -> None:
+    for curves, costs, _ in instances(kind, 30):
+        wide = np.broadcast_to(costs, curves.shape)
+        for price in (0.0, 0.1, 0.5, 2.0):
+            levels = at_price(curves, np.asarray(costs), price)
+            for i, level in enumerate(levels):
+                worth = [curves[i, k] - price * wide[i, k] for k in range(curves.shape[1])]
+                assert worth[level] >= max(worth) - 1e-11
+
+
+def test_price_is_zero_when_everything_is_affordable() -> None:
+    for budget in (2.0, 7.0, math.inf):
+        plan = allocate([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]], [0, 1, 2], budget)
+        assert (plan.price, plan.levels.tolist()) == (0.0, [2, 2])
+        assert plan.gap < 1e-15
+
+
+def test_no_budget_buys_only_what_is_free() -> None:
+    plan = allocate([[0.1, 0.3, 0.9], [0.2, 0.1, 0.9]], [0, 0, 1], budget=0)
+    assert plan.levels.tolist() == [1, 0]
+    assert (plan.spend, plan.price) == (0.0, 0.7)
+
+
+# ---------------------------------------------------------------------------------------------- hulls
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hull_agrees_with_a_slow_plain_one(kind: Any) -> None:
+    for curves, costs, _ in instances(kind, 20):
+        wide = np.broadcast_to(costs, curves.shape)
+        start, _ = cheapest(*as_rows(curves, np.asarray(costs)))
+        who, to, _, _ = climb(*as_rows(curves, np.asarray(costs)), np.arange(len(curves)), start, 0.0)
+        for i in range(len(curves)):
+            kept = [start[i], *to[who == i]]
+            cost, value = wide[i, kept], curves[i, kept]
+            assert cost[0] == wide[i].min()
+            assert (np.diff(cost) > 0).all()
+            assert (np.diff(value) > 0).all()
+            # Nothing lies above the hull.
+            above = np.interp(wide[i], cost, value)
+            assert (curves[i] <= above + 1e-12).all()
+
+
+# ---------------------------------------------------------------------------------------------- laws
+
+numbers = st.floats(0, 10, allow_nan=False, width=32).map(lambda x: round(x, 3))
+
+
+@st.composite
+def tasks(draw: st.DrawFn) -> tuple[Array, Array, float]:
+    n, K = draw(st.integers(1, 8)), draw(st.integers(1, 4))
+    curves = draw(st.lists(st.lists(numbers, min_size=K, max_size=K), min_size=n, max_size=n))
+    own = draw(st.booleans())
+    rows = n if own else 1
+    costs = np.array(draw(st.lists(st.lists(numbers, min_size=K, max_size=K), min_size=rows, max_size=rows)))
+    costs = costs if own else costs[0]
+    return np.array(curves), costs, draw(numbers)
+
+
+def possible(curves: Array, costs: Array, budget: float) -> bool:
+    return bool(np.broadcast_to(costs, curves.shape).min(axis=1).mean() <= budget * (1 - 1e-9))
+
+
+laws = settings(max_examples=60, deadline=None, derandomize=True)
+
+
+@laws
+@given(tasks(), numbers)
+def test_more_budget_never_brings_less_and_never_costs_more_at_the_margin(task: Any, more: float) -> None:
+    curves, costs, budget = task
+    assume(possible(curves, costs, budget))
+    small, large = allocate(curves, costs, budget), allocate(curves, costs, budget + more)
+    assert large.bound >= small.bound - 1e-12
+    assert large.value >= small.value - small.gap - large.gap - 1e-12
+    assert large.price <= small.price
+
+
+@laws
+@given(tasks(), st.sampled_from([0.25, 2.0, 1024.0]))
+def test_scaling_the_curves_scales_value_and_price(task: Any, factor: float) -> None:
+    curves, costs, budget = task
+    assume(possible(curves, costs, budget))
+    plan, scaled = allocate(curves, costs, budget), allocate(curves * factor, costs, budget)
+    assert np.array_equal(plan.levels, scaled.levels)
+    assert scaled.value == plan.value * factor
+    assert scaled.bound == plan.bound * factor
+    assert scaled.price == plan.price * factor
+
+
+@laws
+@given(tasks(), st.sampled_from([0.25, 2.0, 1024.0]))
+def test_scaling_costs_and_budget_scales_the_spend(task: Any, factor: float) -> None:
+    curves, costs, budget = task
+    assume(possible(curves, costs, budget))
+    plan, scaled = allocate(curves, costs, budget), allocate(curves, costs * factor, budget * factor)
+    assert np.array_equal(plan.levels, scaled.levels)
+    assert (scaled.value, scaled.spend) == (plan.value, plan.spend * factor)
+    assert scaled.price == plan.price / factor
+
+
+@laws
+@given(tasks(), st.randoms(use_true_random=False))
+def test_the_order_of_customers_changes_nothing_of_value(task: Any, random: Any) -> None:
+    curves, costs, budget = task
+    assume(possible(curves, costs, budget))
+    order = list(range(len(curves)))
+    random.shuffle(order)
+    own = costs[order] if costs.ndim == 2 else costs
+    plan, other = allocate(curves, costs, budget), allocate(curves[order], own, budget)
+    assert other.bound == pytest.approx(plan.bound, abs=1e-12)
+    assert other.price == plan.price
+    assert abs(other.value - plan.value) <= max(plan.gap, other.gap) + 1e-12
+
+
+@laws
+@given(tasks())
+def test_a_customer_who_gains_nothing_costs_nothing(task: Any) -> None:
+    curves, costs, budget = task
+    wide = np.vstack([np.broadcast_to(costs, curves.shape), np.linspace(0, 1, curves.shape[1])])
+    assume(possible(curves, costs, budget))
+    n = len(curves)
+    plan = allocate(curves, costs, total=budget * n)
+    more = allocate(np.vstack([curves, np.full(curves.shape[1], 0.5)]), wide, total=budget * n)
+    assert np.array_equal(more.levels, [*plan.levels, 0])
+    assert more.value * (n + 1) == pytest.approx(plan.value * n + 0.5)
+
+
+@laws
+@given(tasks())
+def test_a_total_is_the_average_times_the_customers(task: Any) -> None:
+    curves, costs, budget = task
+    assume(possible(curves, costs, budget))
+    n = len(curves)
+    plan, same = allocate(curves, costs, budget), allocate(curves, costs, total=budget * n)
+    assert np.array_equal(plan.levels, same.levels)
+    assert (plan.value, plan.price, plan.bound) == (same.value, same.price, same.bound)
+
+
+@laws
+@given(tasks())
+def test_single_precision_numbers_are_planned_like_the_same_double_ones(task: Any) -> None:
+    curves, costs, budget = task
+    single, paid = curves.astype(np.float32), costs.astype(np.float32)
+    assume(possible(single.astype(float), paid.astype(float), budget))
+    plan = allocate(single, paid, budget)
+    same = allocate(single.astype(np.float64), paid.astype(np.float64), budget)
+    assert np.array_equal(plan.levels, same.levels)
+    assert (plan.value, plan.spend, plan.price, plan.bound) == (same.value, same.spend, same.price, same.bound)
+    for price in (0.0, 0.1, plan.price):
+        assert np.array_equal(at_price(single, paid, price), at_price(single.astype(float), paid.astype(float), price))
+
+
+def test_whole_numbers_and_lists_are_welcome() -> None:
+    plan = allocate([[1, 2], [1, 5]], [0, 1], budget=0.5)
+    assert plan.levels.tolist() == [0, 1]
+    assert len(plan) == 2
+    assert "2 customers" in repr(plan)
+
+
+# ---------------------------------------------------------------------------------------------- one customer mixed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mixing_one_customer_spends_the_budget_and_reaches_the_bound(kind: Any) -> None:
+    for curves, costs, budget in instances(kind, 60):
+        n = len(curves)
+        plan = allocate(curves, costs, budget, randomise=True)
+        assert plan.value == pytest.approx(linear_optimum(curves, costs, budget), abs=1e-9)
+        if plan.mix is None:
+            assert paid_by(plan.levels, costs, curves.shape) <= budget * n
+            continue
+        wide, mix, expected = np.broadcast_to(costs, curves.shape), plan.mix, plan.levels.copy()
+        expected[mix.customer] = mix.low
+        step = wide[mix.customer, mix.high] - wide[mix.customer, mix.low]
+        assert paid_by(expected, costs, curves.shape) + mix.chance * step == pytest.approx(budget * n, rel=1e-9)
+        assert plan.levels[mix.customer] in (mix.low, mix.high)
+
+
+def test_the_mixed_customer_is_drawn_with_the_chance_that_is_told() -> None:
+    curves, costs = np.tile([0.0, 1.0], (3, 1)), [0.0, 1.0]
+    drawn = [allocate(curves, costs, total=1.3, randomise=True, seed=seed).levels.sum() for seed in range(400)]
+    assert np.mean(drawn) == pytest.approx(1.3, abs=0.1)
+
+
+def test_proof_and_chance_exclude_each_other() -> None:
+    with pytest.raises(InputError, match="exact and randomise"):
+        allocate([[0.1, 0.4]], [0, 1], 1, exact=True, randomise=True)
+
+
+# ---------------------------------------------------------------------------------------------- refusals
+
+GOOD = [[0.1, 0.4], [0.2, 0.3]]
+
+
+@pytest.mark.parametrize(
+    ("curves", "costs", "budget", "message"),
+    [
+        ([0.1, 0.4], [0, 1], 1, r"curves have shape \(2,\)"),
+        (np.zeros((0, 2)), [0, 1], 1, r"curves have shape \(0, 2\)"),
+        (np.zeros((2, 0)), [], 1, r"curves have shape \(2, 0\)"),
+        (GOOD, [0, 1, 2], 1, r"costs have shape \(3,\)"),
+        (GOOD, [[0, 1]], 1, r"costs have shape \(1, 2\)"),
+        ([[0.1, math.nan]], [0, 1], 1, "curves hold missing or infinite"),
+        ([[0.1, math.inf]], [0, 1], 1, "curves hold missing or infinite"),
+        ([["a", "b"]], [0, 1], 1, "curves hold missing"),
+        (GOOD, [0, -1], 1, "costs hold negative"),
+        (GOOD, [0, math.nan], 1, "costs hold negative, missing"),
+        (GOOD, [0, math.inf], 1, "costs hold negative, missing or infinite"),
+        (GOOD, [0, 1], -1, "the budget is -1"),
+        (GOOD, [0, 1], math.nan, "the budget is nan"),
+        (GOOD, [0, 1], None, "give either budget"),
+    ],
+)
+def test_bad_input_is_refused(curves: Any, costs: Any, budget: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        allocate(curves, costs, budget)
+
+
+def test_two_budgets_are_refused() -> None:
+    with pytest.raises(InputError, match="either budget"):
+        allocate(GOOD, [0, 1], 1, total=2)
+
+
+def test_a_budget_below_the_cheapest_plan_is_refused_in_its_own_unit() -> None:
+    with pytest.raises(BudgetError, match=r"budget of 0\.5 is below the cheapest plan, which costs 1 per customer"):
+        allocate(GOOD, [1, 2], 0.5)
+    with pytest.raises(BudgetError, match="budget of 1 is below the cheapest plan, which costs 2\n"):
+        allocate(GOOD, [1, 2], total=1)
+
+
+def test_a_budget_that_is_the_cheapest_plan_up_to_rounding_is_met() -> None:
+    costs = np.array([[3.931862852], [3.055738491], [0.436795492]])
+    assert allocate(np.ones((3, 1)), costs, float(np.mean(costs)) * (1 - 1e-15)).levels.tolist() == [0, 0, 0]
+
+
+# ---------------------------------------------------------------------------------------------- costs
+
+
+def test_costs_paid_on_redemption_follow_the_response_but_never_below_zero() -> None:
+    levels = Levels(costs=[0, 10], on_redemption=True)
+    assert expected_costs(levels, np.array([[0.2, 0.5], [0.1, -0.3]])).tolist() == [[0, 5], [0, 0]]
+
+
+def test_costs_that_are_always_paid_are_common_or_each_customers_own() -> None:
+    curves = np.zeros((2, 2))
+    assert expected_costs(Levels(costs=[0, 10]), curves).tolist() == [0, 10]
+    own = np.array([[0.0, 1.0], [0.0, 2.0]])
+    levels = Levels(costs=["a", "b"])
+    assert expected_costs(levels, curves, own) is own
+    with pytest.raises(InputError, match="read without them"):
+        expected_costs(levels, curves)
+
+
+def test_reaching_a_customer_costs_the_same_at_every_level_above_the_first() -> None:
+    curves = np.array([[0.2, 0.5, 0.5]])
+    assert expected_costs(Levels(costs=[0, 5, 10], contact_cost=0.5), curves).tolist() == [0, 5.5, 10.5]
+    redeemed = Levels(costs=[0, 5, 10], on_redemption=True, contact_cost=0.5)
+    assert expected_costs(redeemed, curves).tolist() == [[0, 3.0, 5.5]]
+    with pytest.raises(InputError, match="contact cost is -1"):
+        Levels(costs=[0, 5], contact_cost=-1)

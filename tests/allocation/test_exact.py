@@ -1,0 +1,52 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from instances import KINDS, instances, paid_by, whole_optimum
+
+from largesse.allocation.plan import allocate
+from largesse_lab.bench.textbook import dynamic_programme
+
+
+def proves(kind: Any, count: int) -> None:
+    for curves, costs, budget in instances(kind, count):
+        n = len(curves)
+        plan = allocate(curves, costs, budget, exact=True)
+        assert plan.value == pytest.approx(whole_optimum(curves, costs, budget), abs=1e-9)
+        assert plan.gap <= 1e-9
+        assert paid_by(plan.levels, costs, curves.shape) <= budget * n
+        assert plan.value == math.fsum(curves[np.arange(n), plan.levels]) / n
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_exact_is_the_best_whole_plan(kind: Any) -> None:
+    proves(kind, 40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_exact_is_the_best_whole_plan_of_many(kind: Any) -> None:
+    proves(kind, 500)
+
+
+def test_exact_agrees_with_the_dynamic_programme_where_many_plans_are_close() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        curves, costs = np.cumsum(rng.random((150, 5)), axis=1), np.array([0, 2, 3, 7, 11])
+        total = int(rng.integers(100, 1200))
+        best = dynamic_programme(curves, costs, total)
+        plan = allocate(curves, costs, total=total, exact=True)
+        assert plan.value * 150 == pytest.approx(curves[np.arange(150), best].sum(), abs=1e-9)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_exact_closes_the_gap_of_many_customers(own: bool) -> None:
+    rng = np.random.default_rng(6)
+    n, K = 30_000, 5
+    curves, costs = rng.random((n, K)), np.sort(rng.random((n, K) if own else K) * 5, axis=-1)
+    budget = float(costs.mean()) / 2
+    plan, proven = allocate(curves, costs, budget), allocate(curves, costs, budget, exact=True)
+    assert proven.value >= plan.value
+    assert proven.gap <= 2e-12 * proven.value < plan.gap
+    assert paid_by(proven.levels, costs, curves.shape) <= budget * n

@@ -1,0 +1,117 @@
+"""More customers than are looked at one by one: the bracket and the selection must agree with a plain sort."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from instances import paid_by
+
+from largesse.allocation.plan import allocate, frontier
+from largesse.allocation.price import search
+from largesse.allocation.price.hull import steps
+from largesse.allocation.price.kernels import select
+from largesse.errors import BudgetError
+from largesse.records import Array
+
+N = 30_000
+
+
+def task(name: str) -> tuple[Array, Array]:
+    rng = np.random.default_rng(3)
+    curves, costs = rng.random((N, 5)), np.array([0.0, 1.0, 2.0, 3.5, 4.0])
+    return {
+        "common": (np.cumsum(curves, axis=1), costs),
+        "own": (curves, np.sort(rng.random((N, 5)) * 4, axis=1)),
+        "own, unsorted": (curves, rng.random((N, 5)) * 4),
+        "single": (np.cumsum(curves, axis=1).astype(np.float32), costs),
+        "single own": (curves.astype(np.float32), rng.random((N, 5), dtype=np.float32)),
+        "heavy": (curves, np.sort(rng.pareto(1.1, (N, 5)), axis=1)),
+        "ten curves": (np.cumsum(rng.random((10, 5)), axis=1)[rng.integers(0, 10, N)], costs),
+        "sorted": (np.sort(curves, axis=0), costs),
+        "flat": (np.full((N, 5), 0.5), costs),
+        "free": (curves, np.array([0.0, 0.0, 1.0, 1.0, 2.0])),
+    }[name]
+
+
+NAMES = ["common", "own", "own, unsorted", "single", "single own", "heavy", "ten curves", "sorted", "flat", "free"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_price_and_bound_are_those_of_a_full_sort(name: str) -> None:
+    curves, costs = task(name)
+    path = steps(curves, costs)
+    spent = path.base_cost + np.cumsum(path.cost)
+    most = path.base_cost + path.cost.sum()
+    for part in (0.0, 1e-4, 0.3, 0.7, 0.999, 1.5):
+        total = path.base_cost + part * (most - path.base_cost) + 1e-6 * (part == 0)
+        plan = allocate(curves, costs, total=total)
+        taken = int(np.searchsorted(spent, total * (1 + 1e-12), side="right"))
+        price = path.slope[taken] if taken < len(path.slope) else 0.0
+        assert plan.price == pytest.approx(price, rel=1e-6, abs=1e-12)
+        assert plan.bound == pytest.approx(frontier(curves, costs).at(total / N), rel=1e-10)
+        assert plan.value >= plan.bound - path.gain.max(initial=0.0) / N - 1e-12
+        assert paid_by(plan.levels, costs, curves.shape) <= total
+
+
+def test_ties_are_split_and_the_budget_is_spent() -> None:
+    curves, costs = task("ten curves")
+    for budget in (0.3, 1.234, 2.5):
+        plan = allocate(curves, costs, budget)
+        assert budget - plan.spend <= 4.0 / N
+        assert plan.gap <= 1e-5 * (plan.value - curves[:, 0].mean())
+
+
+@pytest.mark.parametrize("name", ["common", "own", "ten curves"])
+def test_the_order_of_many_customers_changes_nothing_of_value(name: str) -> None:
+    curves, costs = task(name)
+    order = np.random.default_rng(1).permutation(N)
+    plan = allocate(curves, costs, 1.0)
+    other = allocate(curves[order], costs[order] if costs.ndim == 2 else costs, 1.0)
+    assert other.price == pytest.approx(plan.price, rel=1e-9)
+    assert other.bound == pytest.approx(plan.bound, rel=1e-12)
+
+
+def test_an_unlucky_sample_is_found_out_and_drawn_wider(monkeypatch: Any) -> None:
+    curves, costs = task("common")
+    expected = allocate(curves, costs, 1.0)
+    monkeypatch.setattr(search, "WIDTH", 1e-6)
+    plan = allocate(curves, costs, 1.0)
+    assert (plan.price, plan.value) == (expected.price, expected.value)
+
+
+def test_many_customers_with_no_limit_get_the_best_and_with_too_little_are_refused() -> None:
+    curves, costs = task("own")
+    plan = allocate(curves, costs, math.inf)
+    assert np.array_equal(plan.levels, curves.argmax(axis=1))
+    with pytest.raises(BudgetError, match="below the cheapest plan"):
+        allocate(curves, costs, float(costs.min(axis=1).mean()) * 0.99)
+
+
+def test_read_only_and_column_wise_curves_are_planned_alike() -> None:
+    curves, costs = task("single")
+    plan = allocate(curves, costs, 1.0)
+    frozen = curves.copy()
+    frozen.flags.writeable = False
+    for same in (frozen, np.asfortranarray(curves)):
+        assert np.array_equal(allocate(same, costs, 1.0).levels, plan.levels)
+
+
+def test_selection_finds_the_step_that_a_sort_finds() -> None:
+    rng = np.random.default_rng(2)
+    for m in (1, 2, 3, 50, 1000):
+        slope, cost = rng.integers(1, 20, m) / 7, rng.random(m)
+        order = np.argsort(-slope, kind="stable")
+        for room in (0.0, cost.sum() / 3, cost.sum() * 0.9, cost.sum() * 2):
+            over = np.flatnonzero(np.cumsum(cost[order]) > room)
+            expected = slope[order][over[0]] if len(over) else 0.0
+            assert select(slope.copy(), cost.copy(), room) == expected
+
+
+def test_the_budget_at_a_price_is_where_the_price_falls_below_it() -> None:
+    front = frontier(*task("common"))
+    for price in (0.2, 0.5, 0.9):
+        budget = front.budget_at(price)
+        assert front.price_at(budget * (1 + 1e-9)) < price <= front.price_at(budget * (1 - 1e-9))
+    assert front.budget_at(math.inf) == front.spend[0]
+    assert front.budget_at(0.0) == front.spend[-1]

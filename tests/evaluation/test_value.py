@@ -1,0 +1,159 @@
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from largesse.evaluation.crossfitting import crossfit
+from largesse.evaluation.value import (
+    best_mix,
+    describe_mix,
+    learnt_levels,
+    policy_scores,
+    policy_value,
+    references,
+    uniform_values,
+)
+from largesse.levels import Levels
+from largesse.records import Array, Log, Scores
+from largesse.stats.mean import mean_estimate
+from largesse.worlds.simulation import Simulation, simulate
+
+
+def scores_of(gamma: Array, costs: Array, **more: Any) -> Scores:
+    n, K = gamma.shape
+    given: dict[str, Any] = {
+        "curves": gamma,
+        "gamma": gamma,
+        "costs": np.broadcast_to(costs, gamma.shape),
+        "expected_costs": np.broadcast_to(costs, gamma.shape),
+        "propensity": np.full(n, 1 / K),
+        "fold": np.arange(n) % 2,
+        "level": np.arange(n) % K,
+        "response": np.arange(n) % 2 * 1.0,
+        "paid": np.broadcast_to(costs, gamma.shape)[np.arange(n), np.arange(n) % K],
+        "weight": np.ones(n),
+        "cluster": None,
+        "propensity_source": "given",
+    }
+    return Scores(**{**given, **more})
+
+
+def narrow(sim: Simulation) -> Log:
+    """The log with a few of its features: quicker to fit."""
+    return replace(sim.log, features=sim.log.features.select([f"x{j}" for j in range(6)]))
+
+
+def brute_force(value: Array, cost: Array, spend: float) -> float:
+    """The best value of a mixture of two levels on a fine grid of shares: mixtures of more are never better."""
+    best = -np.inf
+    for a, b in itertools.product(range(len(value)), repeat=2):
+        share = np.linspace(0, 1, 2001)
+        worth = (1 - share) * value[a] + share * value[b]
+        paid = (1 - share) * cost[a] + share * cost[b]
+        best = max(best, worth[paid <= spend + 1e-9].max(initial=-np.inf))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_best_mix_agrees_with_brute_force(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    K = int(rng.integers(1, 5))
+    scores = scores_of(rng.normal(size=(30, K)), np.sort(rng.random(K)) + 0.1, weight=rng.random(30))
+    value = np.average(scores.gamma, axis=0, weights=scores.weight)
+    cost = scores.costs[0]
+    for spend in [*cost, *rng.uniform(cost[0], cost[-1] + 0.1, 3)]:
+        mix = best_mix(scores, spend)
+        assert mix.sum() == pytest.approx(1)
+        assert (mix >= 0).all()
+        assert (mix > 0).sum() <= 2
+        assert mix @ cost <= spend + 1e-12
+        assert mix @ value >= brute_force(value, cost, spend) - 1e-3
+        assert mix @ value == pytest.approx(brute_force(value, cost, spend), abs=2e-3)
+
+
+def test_best_mix_of_a_spend_below_the_cheapest_level_is_that_level() -> None:
+    scores = scores_of(np.random.default_rng(0).random((10, 3)), np.array([1.0, 2.0, 3.0]))
+    assert best_mix(scores, 0.5).tolist() == [1, 0, 0]
+
+
+def test_policy_value_is_the_mean_of_its_scores() -> None:
+    rng = np.random.default_rng(1)
+    scores = scores_of(
+        rng.normal(size=(40, 3)), np.array([0.0, 1, 2]), weight=rng.random(40), cluster=np.arange(40) // 3
+    )
+    levels = rng.integers(0, 3, 40)
+    value, spend = policy_value(scores, levels)
+    assert value == mean_estimate(scores.gamma[np.arange(40), levels], scores.weight, scores.cluster)
+    assert spend.estimate == pytest.approx(np.average(levels, weights=scores.weight))
+
+
+def test_chances_may_be_common_to_all() -> None:
+    scores = scores_of(np.random.default_rng(2).normal(size=(40, 3)), np.array([0.0, 1, 2]))
+    chances = np.array([0.2, 0.3, 0.5])
+    value, spend = policy_scores(scores, chances)
+    np.testing.assert_allclose(value, scores.gamma @ chances)
+    np.testing.assert_allclose(spend, 1.3)
+    assert [v.estimate for v, _ in uniform_values(scores)] == pytest.approx(scores.gamma.mean(axis=0).tolist())
+
+
+def test_references_are_paired_with_the_policy() -> None:
+    rng = np.random.default_rng(3)
+    scores = scores_of(rng.normal(size=(60, 3)), np.array([0.0, 1, 2]))
+    levels = np.argmax(scores.gamma, axis=1)
+    same, before = references(scores, levels, Levels(costs=[0, 1, 2], names=["none", "small", "big"]))
+    value, spend = policy_value(scores, levels)
+    assert same.spend.estimate <= spend.estimate + 1e-12
+    assert same.difference.estimate == pytest.approx(value.estimate - same.value.estimate)
+    own = scores.gamma[np.arange(60), levels]
+    assert before.difference == mean_estimate(own - scores.response, scores.weight)
+    assert before.value.estimate == scores.response.mean()
+    assert before.spend.estimate == scores.paid.mean()
+    assert before.detail == "the levels in the log"
+
+
+def test_treating_all_alike_is_no_better_than_itself() -> None:
+    scores = scores_of(np.arange(3.0) + np.random.default_rng(4).normal(size=(60, 3)) / 9, np.array([0.0, 1, 2]))
+    same, _ = references(scores, np.full(60, 2), Levels(costs=[0, 1, 2]))
+    assert (same.difference.estimate, same.difference.se) == pytest.approx((0, 0), abs=1e-12)
+    assert same.detail == "all get '2'"
+
+
+@pytest.mark.parametrize(
+    ("mix", "words"),
+    [
+        ([0, 1, 0], "all get 'small'"),
+        ([0.25, 0.75, 0], "25% get 'none', 75% get 'small'"),
+        ([0.999, 0.001, 0], "all get 'none'"),
+    ],
+)
+def test_mixes_are_said_in_words(mix: list[float], words: str) -> None:
+    assert describe_mix(np.array(mix), Levels(costs=[0, 1, 2], names=["none", "small", "big"])) == words
+
+
+def test_learnt_levels_keep_the_budget_in_every_fold() -> None:
+    scores = crossfit(narrow(simulate("confounded", n=500, seed=1)))
+    for budget in (0.0, 0.7, 1.5, 4.0, 9.0):
+        levels = learnt_levels(scores, budget)
+        for f in range(5):
+            assert levels[scores.fold == f].mean() <= budget
+
+
+def test_learnt_levels_keep_a_weighted_budget() -> None:
+    sim = simulate("confounded", n=500, seed=1)
+    weight = np.where(sim.features[:, 0] > 7, 3.0, 0.5)
+    scores = replace(crossfit(narrow(sim)), weight=weight / weight.mean())
+    levels = learnt_levels(scores, 1.2)
+    for f in range(5):
+        rows = scores.fold == f
+        assert 1.1 < np.average(levels[rows], weights=weight[rows]) <= 1.2 * (1 + 1e-12)
+
+
+def test_a_part_whose_cheapest_plan_is_over_the_budget_gets_that_plan() -> None:
+    curves = np.tile([0.1, 0.5, 0.6], (6, 1))
+    costs = np.where(np.arange(6)[:, None] % 2 == 0, [0.0, 1.0, 2.0], [1.0, 2.0, 3.0])
+    scores = scores_of(curves, costs)  # rows of fold 1 cost at least 1
+    levels = learnt_levels(scores, 0.7)
+    assert (levels[scores.fold == 1] == 0).all()
+    assert costs[np.arange(6), levels][scores.fold == 0].mean() <= 0.7

@@ -1,0 +1,372 @@
+import copy
+import functools
+import hashlib
+import io
+import json
+import pickletools
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+from largesse.allocation.plan import at_price
+from largesse.data.log import log_from_arrays, read_log
+from largesse.errors import BudgetError, InputError, NotFittedError, PolicyFileError
+from largesse.levels import Levels
+from largesse.policy.policy import ARRAYS, MANIFEST, Policy, _digest
+from largesse.records import Array, Customers
+from largesse.response.base import ResponseModel
+from largesse.response.boosting import Boosting
+from largesse.response.choose import Choose
+from largesse.response.linear import Linear
+
+LEVELS = Levels(costs=[0, 1.5, 2.5], names=["none", "small", "big"])
+
+
+@functools.cache
+def data() -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(0)
+    X, level = rng.normal(size=(120, 2)), rng.permutation(np.arange(120) % 3)
+    return X, level, (rng.random(120) < 0.3 + 0.2 * level).astype(float)
+
+
+@functools.cache
+def fitted(kind: str) -> ResponseModel:
+    model: ResponseModel = {"Linear": Linear(penalty=0.1), "Boosting": Boosting(rounds=4)}[kind]
+    return model.fit(*data())
+
+
+@functools.cache
+def content(kind: str = "Linear") -> bytes:
+    return Policy(fitted(kind), LEVELS, price=0.07)._bytes()
+
+
+def kept(path: Path, raw: bytes) -> Path:
+    path.write_bytes(raw)
+    return path
+
+
+def members(raw: bytes) -> tuple[dict[str, Any], bytes]:
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        return json.loads(archive.read(MANIFEST)), archive.read(ARRAYS)
+
+
+def forged(manifest: dict[str, Any], blob: bytes) -> bytes:
+    """A file whose digests are right, whatever it holds."""
+    manifest = {**manifest, "arrays": hashlib.sha256(blob).hexdigest()}
+    manifest["digest"] = _digest(manifest)
+    return zipped({MANIFEST: json.dumps(manifest).encode(), ARRAYS: blob})
+
+
+def zipped(parts: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    return out.getvalue()
+
+
+# ---------------------------------------------------------------------------------------------- deciding
+
+
+@pytest.mark.parametrize("price", [0.0, 0.07, 0.2, 9.0])
+def test_decisions_are_the_best_of_response_less_price_times_cost(price: float) -> None:
+    X = data()[0]
+    policy = Policy(fitted("Linear"), LEVELS, price=price)
+    expected = at_price(policy.model.predict(X), np.array([0, 1.5, 2.5]), price)
+    assert np.array_equal(policy.decide(X), expected)
+
+
+def test_decisions_on_redemption_use_expected_costs() -> None:
+    X = data()[0]
+    policy = Policy(fitted("Linear"), Levels(costs=[0, 1, 2], on_redemption=True), price=0.3)
+    curves = policy.model.predict(X)
+    assert np.array_equal(policy.decide(X), at_price(curves, curves * [0, 1, 2], 0.3))
+
+
+def test_a_dearer_price_never_gives_more() -> None:
+    X = data()[0]
+    spent = [Policy(fitted("Boosting"), LEVELS, price=p).decide(X).sum() for p in (0, 0.02, 0.05, 0.1, 1)]
+    assert spent == sorted(spent, reverse=True)
+
+
+def test_customers_may_come_in_any_form(tmp_path: Path) -> None:
+    X, level, response = data()
+    policy = Policy(fitted("Linear"), LEVELS, price=0.07)
+    expected = policy.decide(X)
+    table = pa.table({"x1": X[:, 1], "x0": X[:, 0]})
+    pq.write_table(table, tmp_path / "customers.parquet")
+    log = log_from_arrays(X, level, response)
+    for customers in (
+        table,
+        Customers(table),
+        log,
+        tmp_path / "customers.parquet",
+        str(tmp_path / "customers.parquet"),
+    ):
+        assert np.array_equal(policy.decide(customers), expected)
+
+
+def test_each_customers_own_costs_are_read_with_them() -> None:
+    X, level, response = data()
+    own = np.column_stack([np.zeros(120), np.linspace(0.1, 3, 120), np.linspace(0.2, 6, 120)])
+    table = pa.table({"x0": X[:, 0], "x1": X[:, 1], "a": own[:, 0], "b": own[:, 1], "c": own[:, 2]})
+    levels = Levels(costs=["a", "b", "c"])
+    policy = Policy(fitted("Linear"), levels, price=0.1)
+    expected = at_price(policy.model.predict(X), own, 0.1)
+    assert np.array_equal(policy.decide(table), expected)
+    full = table.append_column("y", pa.array(level)).append_column("r", pa.array(response))
+    assert np.array_equal(policy.decide(read_log(full, level="y", response="r", levels=levels)), expected)
+    with pytest.raises(InputError, match="'c' is not in the table"):
+        policy.decide(table.drop_columns(["c"]))
+
+
+def test_a_policy_without_a_price_cannot_decide() -> None:
+    with pytest.raises(NotFittedError, match="no price yet"):
+        Policy(fitted("Linear"), LEVELS).decide(data()[0])
+
+
+def test_levels_that_the_model_never_saw_are_refused() -> None:
+    with pytest.raises(InputError, match="fitted with 3 levels, but 2 are given"):
+        Policy(fitted("Linear"), Levels(costs=[0, 1]), price=0.1)
+
+
+# ---------------------------------------------------------------------------------------------- keeping
+
+
+@pytest.mark.parametrize("kind", ["Linear", "Boosting"])
+def test_a_loaded_policy_decides_the_same(kind: str, tmp_path: Path) -> None:
+    X = data()[0]
+    policy = Policy(fitted(kind), LEVELS, price=0.07)
+    policy.save(tmp_path / "policy")
+    again = Policy.load(tmp_path / "policy")
+    assert (again.levels, again.price, repr(again)) == (LEVELS, 0.07, repr(policy))
+    assert again.model.predict(X).tobytes() == policy.model.predict(X).tobytes()
+    assert np.array_equal(again.decide(X), policy.decide(X))
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        Levels(costs=[0, 1, 2], doses=[0, 5, 10]),
+        Levels(costs=["a", "b", "c"]),
+        Levels(costs=[0, 0.1, 1 / 3], on_redemption=True),
+    ],
+)
+def test_levels_and_a_missing_price_are_kept(levels: Levels, tmp_path: Path) -> None:
+    Policy(fitted("Linear"), levels).save(tmp_path / "policy")
+    again = Policy.load(tmp_path / "policy")
+    assert (again.levels, again.price) == (levels, None)
+
+
+@pytest.mark.parametrize("kind", ["Linear", "Boosting"])
+def test_the_same_policy_is_the_same_file(kind: str, tmp_path: Path) -> None:
+    assert Policy(copy.deepcopy(fitted(kind)), LEVELS, price=0.07)._bytes() == content(kind)
+    path = kept(tmp_path / "policy", content(kind))
+    assert Policy.load(path)._bytes() == content(kind)
+    assert Policy(fitted(kind), LEVELS, price=0.08)._bytes() != content(kind)
+
+
+def test_a_choice_is_kept_as_what_was_chosen(tmp_path: Path) -> None:
+    X, level, response = data()
+    model = Choose(models=[Linear(penalty=0.1), Boosting(rounds=4)], folds=2).fit(X, level, response)
+    Policy(model, LEVELS, price=0.1).save(tmp_path / "policy")
+    assert type(Policy.load(tmp_path / "policy").model) is type(model.model_)
+
+
+def test_an_unfitted_model_is_not_kept(tmp_path: Path) -> None:
+    with pytest.raises(NotFittedError):
+        Policy(Linear(), LEVELS, price=0.1).save(tmp_path / "policy")
+    assert not list(tmp_path.iterdir())
+
+
+# ---------------------------------------------------------------------------------------------- refusing
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.data())
+def test_a_changed_byte_is_harmless_or_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(["Linear", "Boosting"]))
+    raw = bytearray(content(kind))
+    # The zip's own headers are where a changed byte changes how the rest is read: try them more often.
+    ends = st.one_of(st.integers(0, 60), st.integers(len(raw) - 200, len(raw) - 1), st.integers(0, len(raw) - 1))
+    raw[data.draw(ends)] ^= data.draw(st.integers(1, 255))
+    path = kept(tmp_path_factory.getbasetemp() / "changed", bytes(raw))
+    try:
+        again = Policy.load(path)
+    except PolicyFileError as error:
+        assert str(path) in str(error)  # noqa: PT017 — not every changed byte must raise
+    else:
+        assert again._bytes() == content(kind)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.6, 0.99])
+def test_a_file_cut_off_is_refused(share: float, tmp_path: Path) -> None:
+    raw = content()
+    with pytest.raises(PolicyFileError, match="damaged"):
+        Policy.load(kept(tmp_path / "cut", raw[: int(share * len(raw))]))
+
+
+def test_what_is_no_policy_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PolicyFileError, match="does not exist"):
+        Policy.load(tmp_path / "nowhere")
+    with pytest.raises(PolicyFileError, match="not a policy file"):
+        Policy.load(kept(tmp_path / "text", b"price,0.1\n"))
+    with pytest.raises(PolicyFileError, match="not a policy file"):
+        Policy.load(tmp_path)
+    for manifest in (b"[]", b"{}", b'{"format": "other"}', b"\xff", b"[" * 100_000):
+        with pytest.raises(PolicyFileError, match="not a policy file"):
+            Policy.load(kept(tmp_path / "other", zipped({MANIFEST: manifest, ARRAYS: b""})))
+
+
+@pytest.mark.parametrize("gone", [MANIFEST, ARRAYS])
+def test_a_missing_member_is_refused(gone: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(io.BytesIO(content())) as archive:
+        parts = {name: archive.read(name) for name in (MANIFEST, ARRAYS) if name != gone}
+    with pytest.raises(PolicyFileError, match="damaged"):
+        Policy.load(kept(tmp_path / "policy", zipped(parts)))
+
+
+def test_another_version_is_refused_by_name(tmp_path: Path) -> None:
+    manifest, blob = members(content())
+    with pytest.raises(PolicyFileError, match="has version 2; this largesse reads version 1"):
+        Policy.load(kept(tmp_path / "policy", forged({**manifest, "version": 2}, blob)))
+
+
+@pytest.mark.parametrize(("field", "value"), [("price", 0.9), ("levels", {"costs": [0, 0, 0]})])
+def test_a_changed_manifest_is_refused(field: str, value: Any, tmp_path: Path) -> None:
+    manifest, blob = members(content())
+    parts = {MANIFEST: json.dumps({**manifest, field: value}).encode(), ARRAYS: blob}
+    with pytest.raises(PolicyFileError, match="digest"):
+        Policy.load(kept(tmp_path / "policy", zipped(parts)))
+
+
+def test_changed_arrays_are_refused(tmp_path: Path) -> None:
+    manifest, blob = members(content())
+    arrays = load_arrays(blob)
+    arrays["steps"] = arrays["steps"] + 1
+    parts = {MANIFEST: json.dumps(manifest).encode(), ARRAYS: save_arrays(arrays)}
+    with pytest.raises(PolicyFileError, match="digest"):
+        Policy.load(kept(tmp_path / "policy", zipped(parts)))
+
+
+def test_a_model_of_another_kind_is_refused_by_name(tmp_path: Path) -> None:
+    manifest, blob = members(content())
+    manifest["model"]["kind"] = "Liner"
+    with pytest.raises(PolicyFileError, match="kind 'Liner'\n   → did you mean 'Linear'"):
+        Policy.load(kept(tmp_path / "policy", forged(manifest, blob)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoil"),
+    [
+        ("Linear", lambda m, _: m.update(model=[])),
+        ("Linear", lambda m, _: m["model"].update(kind=["Linear"])),
+        ("Linear", lambda m, _: m["model"]["params"].update(unknown=1)),
+        ("Linear", lambda m, _: m["model"]["common"].pop("encoder")),
+        ("Linear", lambda m, _: m["model"]["common"].update(levels=7)),
+        ("Linear", lambda m, _: m["levels"].update(costs=[3, 2, 1])),
+        ("Linear", lambda m, _: m["levels"].update(costs=[0, 1], names=None)),
+        ("Linear", lambda m, _: m.pop("price")),
+        ("Linear", lambda _, a: a.pop("coef")),
+        ("Linear", lambda _, a: a.update(coef=np.zeros(9))),
+        ("Linear", lambda _, a: a.update(steps=np.zeros(1))),
+        ("Boosting", lambda _, a: a["left"].__setitem__(0, 10**6)),
+        ("Boosting", lambda _, a: a["right"].__setitem__(0, 0)),
+        ("Boosting", lambda _, a: a.update(feature=a["feature"] + 9)),
+        ("Boosting", lambda _, a: a.update(value=a["value"][:1])),
+    ],
+)
+def test_a_forged_file_with_right_digests_is_refused_still(kind: str, spoil: Any, tmp_path: Path) -> None:
+    manifest, blob = members(content(kind))
+    arrays = {name: array.copy() for name, array in load_arrays(blob).items()}
+    spoil(manifest, arrays)
+    with pytest.raises(PolicyFileError, match="not expected"):
+        Policy.load(kept(tmp_path / "policy", forged(manifest, save_arrays(arrays))))
+
+
+def test_arrays_that_are_none_are_refused(tmp_path: Path) -> None:
+    manifest, _ = members(content())
+    with pytest.raises(PolicyFileError, match="not expected"):
+        Policy.load(kept(tmp_path / "policy", forged(manifest, b"no arrays")))
+
+
+@pytest.mark.parametrize("kind", ["Linear", "Boosting"])
+def test_the_file_holds_text_and_numbers_only(kind: str) -> None:
+    with zipfile.ZipFile(io.BytesIO(content(kind))) as archive:
+        assert archive.namelist() == [MANIFEST, ARRAYS]
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    json.loads(parts[MANIFEST])
+    assert all(array.dtype.kind in "fi" for array in load_arrays(parts[ARRAYS]).values())
+    for part in parts.values():  # neither is a pickle: reading one ends before its STOP
+        with pytest.raises((ValueError, UnicodeDecodeError)):
+            list(pickletools.genops(part))
+
+
+# ---------------------------------------------------------------------------------------------- calibrating, exploring
+
+
+def fresh(seed: int, n: int = 4000) -> Array:
+    return np.random.default_rng([7, seed]).normal(size=(n, 2))
+
+
+@pytest.mark.parametrize("kind", ["Linear", "Boosting"])  # a few trees give many customers one curve
+@pytest.mark.parametrize("explore", [0.0, 0.1])
+def test_a_calibrated_policy_costs_the_budget_on_fresh_customers(kind: str, explore: float) -> None:
+    costs = np.array([0, 1.5, 2.5])
+    off = []
+    for seed in range(6):
+        policy = Policy(fitted(kind), LEVELS).calibrate(fresh(seed), 0.8, explore=explore)
+        spend = policy.chances(fresh(100 + seed)) @ costs
+        off.append((spend.mean() - 0.8) / (spend.std() * np.sqrt(2 / 4000)))
+    assert np.abs(off).max() < 4  # standard errors: both sets of customers are samples
+    assert np.abs(np.mean(off)) < 2
+
+
+def test_a_calibrated_policy_costs_just_the_budget_on_its_own_customers() -> None:
+    for kind in ("Linear", "Boosting"):
+        policy = Policy(fitted(kind), LEVELS).calibrate(fresh(0), 0.8, explore=0.05)
+        assert (policy.chances(fresh(0)) @ [0, 1.5, 2.5]).mean() == pytest.approx(0.8, abs=2.5 / 4000)
+
+
+def test_offers_are_drawn_with_the_propensity_that_is_told() -> None:
+    policy = Policy(fitted("Boosting"), LEVELS, explore=0.3).calibrate(fresh(0), 0.8)
+    chances, made = policy.chances(fresh(1)), policy.offer(fresh(1), seed=3)
+    assert chances.sum(axis=1) == pytest.approx(np.ones(4000))
+    assert chances.min() == pytest.approx(0.1)
+    assert np.array_equal(made.propensity, chances[np.arange(4000), made.levels])
+    assert len(made) == 4000
+    assert np.bincount(made.levels) / 4000 == pytest.approx(chances.mean(axis=0), abs=0.03)
+    assert (1 / made.propensity).mean() == pytest.approx(3, rel=0.1)  # weighted back, every level counts all customers
+    assert np.array_equal(policy.offer(fresh(1), seed=3).levels, made.levels)
+
+
+def test_without_chance_an_offer_is_the_decision() -> None:
+    policy = Policy(fitted("Linear"), LEVELS, price=0.07)
+    made = policy.offer(data()[0])
+    assert np.array_equal(made.levels, policy.decide(data()[0]))
+    assert (made.propensity == 1).all()
+
+
+def test_a_budget_that_exploring_alone_exceeds_is_refused() -> None:
+    with pytest.raises(BudgetError, match=r"explore with 0\.75 at most"):
+        Policy(fitted("Linear"), LEVELS).calibrate(fresh(0), 1.0, explore=0.9)
+    with pytest.raises(InputError, match="explore is 2"):
+        Policy(fitted("Linear"), LEVELS, explore=2)
+
+
+def test_chance_and_contact_cost_are_kept_with_the_policy(tmp_path: Path) -> None:
+    levels = Levels(costs=[0, 1, 2], on_redemption=True, contact_cost=0.25)
+    policy = Policy(fitted("Boosting"), levels, explore=0.1).calibrate(fresh(0), 0.6)
+    policy.save(tmp_path / "p.largesse")
+    again = Policy.load(tmp_path / "p.largesse")
+    assert (again.price, again.explore, again.share, again.levels) == (policy.price, 0.1, policy.share, levels)
+    assert np.array_equal(again.chances(fresh(1)), policy.chances(fresh(1)))

@@ -1,0 +1,210 @@
+"""Nothing is ever half there: what a failure, an interrupt or a kill leaves is what was there before."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from largesse.errors import OutputError
+from largesse.files import WRITTEN, atomic_file, atomic_folder
+from largesse.levels import Levels
+from largesse.runs.campaign import Campaign
+from largesse.runs.local import run
+
+STOPS = [RuntimeError("boom"), KeyboardInterrupt(), SystemExit(143), OSError(errno.ENOSPC, "No space left on device")]
+by_name = pytest.mark.parametrize("stop", STOPS, ids=lambda stop: type(stop).__name__)
+
+
+def everything_in(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def earlier_run(folder: Path) -> Path:
+    """Make a folder as an earlier run left it."""
+    (folder / "run").mkdir()
+    for name in ("campaign.toml", "policy.largesse", "report.html"):
+        (folder / "run" / name).write_text(f"old {name}")
+    return folder / "run"
+
+
+def write_half(path: Path, stop: BaseException) -> None:
+    path.write_text("half")
+    raise stop
+
+
+def fails_with(stop: BaseException) -> type[BaseException]:
+    return OutputError if isinstance(stop, OSError) else type(stop)
+
+
+@by_name
+def test_a_file_that_fails_leaves_the_old_one_and_nothing_else(stop: BaseException, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("old")
+    before = everything_in(tmp_path)
+    with pytest.raises(fails_with(stop)), atomic_file(tmp_path / "t.txt") as part:
+        write_half(part, stop)
+    assert everything_in(tmp_path) == before
+
+
+@by_name
+def test_a_folder_that_fails_leaves_the_old_one_and_nothing_else(stop: BaseException, tmp_path: Path) -> None:
+    out = earlier_run(tmp_path)
+    before = everything_in(tmp_path)
+    with pytest.raises(fails_with(stop)), atomic_folder(out) as part:
+        write_half(part / "report.html", stop)
+    assert everything_in(tmp_path) == before
+
+
+@by_name
+def test_a_swap_that_fails_half_way_brings_the_old_folder_back(
+    stop: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = earlier_run(tmp_path)
+    before = everything_in(tmp_path)
+    replace = Path.replace
+
+    def failing(self: Path, target: Path) -> Path:
+        if self.name.endswith(".part"):
+            raise stop
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
+    with pytest.raises(fails_with(stop)), atomic_folder(out) as part:
+        (part / "report.html").write_text("new")
+    assert everything_in(tmp_path) == before
+
+
+def test_a_file_and_a_folder_take_the_place_of_the_old_ones(tmp_path: Path) -> None:
+    out = earlier_run(tmp_path)
+    with atomic_folder(out) as part:
+        (part / "report.html").write_text("new")
+    with atomic_file(tmp_path / "new" / "deep" / "t.txt") as part:
+        part.write_text("new")
+    assert everything_in(tmp_path) == {
+        "new": b"",
+        "new/deep": b"",
+        "new/deep/t.txt": b"new",
+        "run": b"",
+        "run/report.html": b"new",
+    }
+
+
+def test_an_empty_folder_may_be_filled(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    with atomic_folder(tmp_path / "run") as part:
+        (part / "report.html").write_text("new")
+    assert (tmp_path / "run" / "report.html").read_text() == "new"
+
+
+def test_of_a_link_the_folder_it_points_to_is_replaced(tmp_path: Path) -> None:
+    out = earlier_run(tmp_path)
+    (tmp_path / "latest").symlink_to(out)
+    with atomic_folder(tmp_path / "latest") as part:
+        (part / "report.html").write_text("new")
+    assert (tmp_path / "latest").is_symlink()
+    assert everything_in(out) == {"report.html": b"new"}
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["latest", "run"]
+
+
+@pytest.mark.parametrize("inside", [["thesis.tex"], ["campaign.toml", "log.parquet"], [*sorted(WRITTEN), "notes.md"]])
+def test_a_folder_with_anything_of_the_users_is_never_replaced(inside: list[str], tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    for name in inside:
+        (tmp_path / "out" / name).write_text("mine")
+    before = everything_in(tmp_path)
+    with (
+        pytest.raises(OutputError, match="holds other files and will not be replaced"),
+        atomic_folder(tmp_path / "out"),
+    ):
+        pytest.fail("it must not come so far")
+    assert everything_in(tmp_path) == before
+
+
+# -- whole runs -------------------------------------------------------------------------------------------------------------
+
+
+def small_campaign(folder: Path, n: int = 200) -> Campaign:
+    rng = np.random.default_rng(2)
+    level = rng.integers(0, 3, n)
+    table = {
+        "id": np.arange(n),
+        "age": rng.normal(40, 9, n),
+        "city": rng.choice(["Oslo", "Rome"], n),
+        "coupon": level,
+        "bought": (rng.random(n) < 0.3 + 0.1 * level).astype(float),
+    }
+    pq.write_table(pa.table(table), folder / "log.parquet")
+    return Campaign(
+        log=str(folder / "log.parquet"),
+        levels=Levels([0, 5, 10]),
+        columns={"level": "coupon", "response": "bought", "customer": "id"},
+        budget=4.0,
+        model="linear",
+    )
+
+
+def test_the_same_seed_gives_the_same_bytes_file_by_file(tmp_path: Path) -> None:
+    campaign = small_campaign(tmp_path)
+    for name in ("a", "b"):
+        run(campaign, tmp_path / name)
+    a, b = everything_in(tmp_path / "a"), everything_in(tmp_path / "b")
+    assert set(a) == set(b) == WRITTEN - {"log.parquet"}
+    assert [name for name in a if a[name] != b[name]] == []
+
+
+def test_a_run_may_be_repeated_into_its_own_folder(tmp_path: Path) -> None:
+    campaign = small_campaign(tmp_path)
+    run(campaign, tmp_path / "run")
+    before = everything_in(tmp_path)
+    run(campaign, tmp_path / "run")
+    assert everything_in(tmp_path) == before
+
+
+STALLED = """
+import sys, time
+import largesse.runs.local as local
+def stalled(*args, **kwargs):
+    print("half way", flush=True)
+    time.sleep(60)
+local._judge_into = stalled
+sys.argv = ["largesse", "run", "campaign.toml", "--out", "run"]
+from largesse.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_run_killed_in_the_middle_leaves_the_earlier_run_and_nothing_else(
+    sent: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    (tmp_path / "campaign.toml").write_text(small_campaign(tmp_path).text)
+    earlier_run(tmp_path)
+    before = everything_in(tmp_path)
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    child = subprocess.Popen(
+        [sys.executable, "-c", STALLED],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "half way\n"
+    assert set(everything_in(tmp_path)) > set(before)  # it really was at work
+    time.sleep(0.05)
+    child.send_signal(sent)
+    _, errors = child.communicate(timeout=20)
+    assert child.returncode == code
+    assert "Traceback" not in errors
+    assert everything_in(tmp_path) == before

@@ -1,0 +1,171 @@
+"""The house keeps its order: imports follow the row's path, rooms are entered by their doors, heavy packages wait."""
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import largesse
+
+PRODUCT = Path(largesse.__file__).parent
+LAB = PRODUCT.parent / "largesse_lab"
+# A room imports only from those before it: the order in which a row walks through them.
+ROOMS = (
+    *("version", "errors", "levels", "records", "files", "stats", "data", "propensity", "response", "allocation"),
+    *("worlds", "evaluation", "policy", "report", "runs", "studio", "cli"),
+)
+# Opening a file with one of these can run code that the file brings along.
+UNSAFE = {"pickle", "cPickle", "_pickle", "joblib", "cloudpickle", "dill", "shelve", "marshal"}
+HEAVY = {
+    "sklearn",
+    "scipy",
+    "numba",
+    "pandas",
+    "polars",
+    "jax",
+    "optax",
+    "jinja2",
+    "stochtree",
+    "causaldata",
+    "pyspark",
+}
+
+
+def modules(root: Path) -> list[Path]:
+    return sorted(root.rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PRODUCT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> Iterator[tuple[str, str, int]]:
+    """Every import of a file, inside functions too: the module, the imported name ("" for a whole module), the line."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "", node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: a relative import"
+            yield from ((node.module or "", alias.name, node.lineno) for alias in node.names)
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PRODUCT).parts[0].removesuffix(".py")
+
+
+def inner_imports() -> Iterator[tuple[Path, str, str, int]]:
+    """The product's imports of itself, but for those of the front door, which opens every room."""
+    for path in modules(PRODUCT):
+        for module, name, line in imports(path):
+            if module.split(".")[0] == "largesse" and path != PRODUCT / "__init__.py":
+                yield path, module, name, line
+
+
+def test_every_file_lies_in_a_room() -> None:
+    assert {room_of(path) for path in modules(PRODUCT)} <= {*ROOMS, "__init__"}
+
+
+def test_imports_follow_the_path() -> None:
+    uphill = []
+    for path, module, name, line in inner_imports():
+        there = [*module.split("."), name][1]
+        if there not in ROOMS or ROOMS.index(there) > ROOMS.index(room_of(path)):
+            uphill.append(f"{path.relative_to(PRODUCT)}:{line}: {module} {name}")
+    assert uphill == []
+
+
+def test_another_room_is_entered_only_through_its_door() -> None:
+    deep = [
+        f"{path.relative_to(PRODUCT)}:{line}: {module}"
+        for path, module, _, line in inner_imports()
+        if module.count(".") > 1 and module.split(".")[1] != room_of(path)
+    ]
+    assert deep == []
+
+
+def test_the_lab_enters_the_product_only_through_its_doors() -> None:
+    deep = [
+        f"{path.relative_to(LAB)}:{line}: {module}"
+        for path in modules(LAB)
+        for module, _, line in imports(path)
+        if module.startswith("largesse.") and module.count(".") > 1
+    ]
+    assert deep == []
+
+
+def test_the_product_does_not_need_the_lab() -> None:
+    asked = {
+        path.relative_to(PRODUCT).as_posix()
+        for path in modules(PRODUCT)
+        for module, _, _ in imports(path)
+        if module.startswith("largesse_lab")
+    }
+    assert asked <= {"cli.py"}  # `largesse experiment` finds it where it is installed
+
+
+def test_no_import_goes_in_a_circle() -> None:
+    """Imports inside functions count: a circle hidden in one is still a circle."""
+    known = {module_name(path): path for root in (PRODUCT, LAB) for path in modules(root)}
+    needs: dict[str, set[str]] = {}
+    for here, path in known.items():
+        if path.name == "__init__.py":
+            continue  # a door names what lies behind it
+        needs[here] = {
+            there
+            for module, name, _ in imports(path)
+            for there in (f"{module}.{name}" if f"{module}.{name}" in known else module,)
+            if there in known and known[there].name != "__init__.py"
+        }
+    while free := {here for here, there in needs.items() if not there & needs.keys()}:
+        needs = {here: there for here, there in needs.items() if here not in free}
+    assert sorted(needs) == []
+
+
+@pytest.mark.parametrize(
+    "door", [path for root in (PRODUCT, LAB) for path in modules(root) if path.name == "__init__.py"]
+)
+def test_a_door_holds_a_paragraph_and_names(door: Path) -> None:
+    body = ast.parse(door.read_text(encoding="utf-8")).body
+    assert ast.get_docstring(ast.Module(body, []))
+    for node in body[1:]:
+        assert isinstance(node, ast.ImportFrom), f"{door}:{node.lineno}"
+        assert all(alias.name == alias.asname for alias in node.names), f"{door}:{node.lineno}"
+
+
+def packages() -> list[ModuleType]:
+    doors = [module_name(path) for root in (PRODUCT, LAB) for path in modules(root) if path.name == "__init__.py"]
+    return [importlib.import_module(name) for name in doors]
+
+
+@pytest.mark.parametrize("package", packages(), ids=lambda package: package.__name__)
+def test_no_module_bears_the_name_of_something_its_door_exports(package: ModuleType) -> None:
+    inside = {path.stem for path in Path(str(package.__file__)).parent.iterdir()} - {"__init__"}
+    shadowed = [name for name in inside if not inspect.ismodule(getattr(package, name, package))]
+    assert shadowed == []
+
+
+def test_nothing_that_runs_when_opened_is_imported() -> None:
+    found = [
+        f"{path}:{line}"
+        for root in (PRODUCT, LAB)
+        for path in modules(root)
+        for module, _, line in imports(path)
+        if module.split(".")[0] in UNSAFE
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "start", ["largesse", "largesse.cli", *(f"largesse.{room}" for room in ROOMS if (PRODUCT / room).is_dir())]
+)
+def test_importing_loads_nothing_heavy(start: str) -> None:
+    code = f"import sys, {start}; print(*sorted({HEAVY!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
