@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class OutputError(LargesseError, OSError):
 
 
 class NotFittedError(LargesseError, AttributeError):
-    """A model was asked to predict before it was fitted."""
+    """A model or policy is used before it was fitted."""
 
 
 class MissingPartError(LargesseError, ImportError):
@@ -70,6 +71,11 @@ def refuse(subject: str, problems: Sequence[Problem]) -> None:
     """Raise one `InputError` that names every problem, if there is any."""
     if problems:
         raise InputError(subject, problems)
+
+
+def fail(subject: str, problem: Problem) -> NoReturn:
+    """Raise an `InputError` that names the one problem."""
+    raise InputError(subject, [problem])
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -7,8 +7,10 @@ customer unless a name says total. Records hold arrays and numbers; they know no
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Required, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -18,6 +20,32 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# What a column of a log can be, and what it then holds: the one list of roles, for `read_log`, campaign files and options.
+ROLES = {
+    "level": "the level each customer got",
+    "response": "what happened",
+    "propensity": "the probability with which the row's own level was chosen, in (0, 1]",
+    "logger": "the policy that chose the level",
+    "cluster": "the household, village or other group whose rows are not independent",
+    "weight": "the weight of the row",
+    "customer": "the customer's id",
+    "features": "the columns to learn from; by default every column that has no other role",
+}
+
+
+class Roles(TypedDict, total=False):
+    """Which column has which role; `ROLES` says what each holds."""
+
+    level: Required[str]
+    response: Required[str]
+    propensity: str | None
+    logger: str | None
+    cluster: str | None
+    weight: str | None
+    customer: str | None
+    features: Sequence[str] | None
+
 
 NOT_BY_CHANCE = 0.01  # a p-value below this is not put down to chance
 
@@ -54,10 +82,25 @@ class Log:
         known = f", with {', '.join(extras)}" if extras else ""
         return f"Log({len(self):,} rows, {self.features.num_columns} features, {len(self.levels)} levels{known})"
 
-    @property
+    @cached_property
     def binary(self) -> bool:
         """Whether every response is 0 or 1."""
         return bool(np.isin(self.response, (0.0, 1.0)).all())
+
+    @cached_property
+    def clusters(self) -> int | None:
+        """How many clusters there are; None where rows are independent."""
+        return None if self.cluster is None else len(np.unique(self.cluster))
+
+    @property
+    def weights(self) -> Array:
+        """The weight (n,) of every row: ones where none are given."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    @property
+    def scaled_weights(self) -> Array:
+        """The weight (n,) of every row, scaled to mean one."""
+        return np.ones(len(self)) if self.weight is None else self.weight / self.weight.mean()
 
     @property
     def fingerprint(self) -> str:

@@ -300,6 +300,29 @@ def test_five_mistakes_of_naming_are_named_in_one_error() -> None:
         assert part in message
 
 
+def test_an_unknown_argument_and_a_missing_column_are_named_with_what_to_give() -> None:
+    with pytest.raises(InputError) as found:
+        read_log(content(), levels=Levels(COSTS), level="coupon", wieght="age")  # type: ignore[call-arg]
+    message = str(found.value)
+    assert "there is no argument 'wieght'\n   → did you mean 'weight'?" in message
+    assert "the response column is not named\n   → give response= the name of the column with what happened" in message
+
+
+def test_weights_are_ones_where_none_are_given() -> None:
+    log = read(content(heavy=np.arange(N)), weight="heavy")
+    np.testing.assert_array_equal(log.weights, np.arange(N))
+    assert log.scaled_weights.mean() == pytest.approx(1)
+    np.testing.assert_array_equal(read().weights, np.ones(N))
+    np.testing.assert_array_equal(read().scaled_weights, np.ones(N))
+
+
+def test_clusters_are_counted_among_the_rows_that_are_left() -> None:
+    log = read(content(home=np.arange(N) // 4), cluster="home")
+    assert log.clusters == N // 4
+    assert log.take(np.arange(8)).clusters == 2
+    assert read().clusters is None
+
+
 def test_five_mistakes_of_values_are_named_in_one_error() -> None:
     table = content(
         coupon=np.where(np.arange(N) == 9, 7, LEVEL),

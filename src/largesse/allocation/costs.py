@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.errors import Problem, refuse
+from largesse.errors import Problem, fail
 from largesse.levels import Levels
 from largesse.records import Array
 
@@ -29,8 +29,7 @@ def expected_costs(levels: Levels, curves: Array, costs: Array | None = None) ->
     face = costs if costs is not None else levels.common_costs
     if face is None:
         hint = f"read the table with levels=…, so that {levels.cost_columns} are found"
-        refuse("costs", [Problem("costs are per customer, but this table was read without them", hint)])
-        raise AssertionError
+        fail("costs", Problem("costs are per customer, but this table was read without them", hint))
     # A response below zero (a refund, say) does not pay a coupon back.
     expected = face * np.maximum(curves, 0.0) if levels.on_redemption else face
     if not levels.contact_cost:

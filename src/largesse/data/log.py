@@ -2,57 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from largesse.data.checks import Check
 from largesse.data.read import check_names, read_table
-from largesse.errors import InputError, Problem, count, refuse, some
+from largesse.errors import InputError, Problem, count, nearest, refuse, some
 from largesse.levels import Levels
-from largesse.records import Array, Customers, Log
+from largesse.records import ROLES, Array, Customers, Log, Roles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_log(
-    source: Any,
-    *,
-    level: str,
-    response: str,
-    levels: Levels,
-    propensity: str | None = None,
-    logger: str | None = None,
-    cluster: str | None = None,
-    weight: str | None = None,
-    customer: str | None = None,
-    features: Sequence[str] | None = None,
-) -> Log:
+def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
     """Read and check a log of past decisions.
 
     Parameters
     ----------
     source
         A path, a glob, a folder, or a pandas, polars or pyarrow table.
-    level, response
-        The columns with the level each customer got and with what happened.
     levels
         The levels in order, and their costs.
-    propensity
-        Column with the probability with which the row's own level was chosen, in (0, 1].
-    logger
-        Column that names the policy that chose the level.
-    cluster
-        Column with the household, village or other group whose rows are not independent.
-    weight
-        Column with the weight of each row.
-    customer
-        Column with the customer's id.
+    level, response
+        The columns with the level each customer got and with what happened.
+    propensity, logger, cluster, weight, customer
+        Optional columns: the probability with which the row's own level was chosen, in (0, 1]; the policy that chose it;
+        the household, village or other group whose rows are not independent; the row's weight; the customer's id.
     features
-        Columns to learn from; by default every column that has no other role.
+        The columns to learn from; by default every column that has no other role.
 
     >>> log = read_log({"age": [20, 30, 40, 50], "coupon": [0, 5, 0, 5], "bought": [0, 1, 1, 0]},
     ...                level="coupon", response="bought", levels=Levels(costs=[0, 5]))
@@ -63,19 +44,11 @@ def read_log(
     """
     table = read_table(source, what="log")
     check_names(table, "log")
-    roles = {
-        "level": level,
-        "response": response,
-        "propensity": propensity,
-        "logger": logger,
-        "cluster": cluster,
-        "weight": weight,
-        "customer": customer,
-    }
+    given: dict[str, Any] = {**roles}
+    refuse("log", _misgiven(levels, given))
     # Names that are numbers became text with the table.
-    named = {role: str(column) for role, column in roles.items() if column is not None}
-    refuse("log", _misgiven(levels, features))
-    features = None if features is None else [str(name) for name in features]
+    named = {role: str(given[role]) for role in ROLES if role != "features" and given.get(role) is not None}
+    features = None if given.get("features") is None else [str(name) for name in given["features"]]
     check = Check(table)
     check.roles(named, levels, features)
     refuse("log", check.problems)  # values are looked at only once the columns are known to be there
@@ -99,9 +72,19 @@ def read_log(
     return log if known.all() else log.take(known)
 
 
-def _misgiven(levels: Any, features: Any) -> list[Problem]:
-    """Say which arguments are not of the kind that is asked for."""
-    problems = []
+def _misgiven(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
+    """Name the arguments that are unknown, missing or of the wrong type."""
+    features = roles.get("features")
+    problems = [
+        Problem(f"there is no argument {role!r}", nearest(role, ("levels", *ROLES)))
+        for role in roles
+        if role not in ROLES
+    ]
+    problems += [
+        Problem(f"the {role} column is not named", f"give {role}= the name of the column with {ROLES[role]}")
+        for role in ("level", "response")
+        if roles.get(role) is None
+    ]
     if not isinstance(levels, Levels):
         problems.append(Problem(f"levels is not Levels but {levels!r}", "give levels=Levels(costs=[0, 5, 10])"))
     if isinstance(features, str):

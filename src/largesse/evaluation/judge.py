@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, nearest, refuse
+from largesse.errors import Problem, fail, nearest, refuse
 from largesse.evaluation.crossfitting import Tell, crossfit
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.findings import findings
@@ -179,8 +179,7 @@ def _of_model(
 ) -> tuple[Scores, Array, dict[str, Any]]:
     if budget is None:
         hint = "give the budget too: evaluate(log, model, budget=1.7)"
-        refuse("evaluate", [Problem("a model alone does not say who gets what", hint)])
-        raise AssertionError
+        fail("evaluate", Problem("a model alone does not say who gets what", hint))
     scores = crossfit(log, model, folds=folds, seed=seed, tell=tell)
     levels = learnt_levels(scores, budget)
     promise = float(scores.weight @ scores.curves[np.arange(len(log)), levels] / scores.weight.sum())

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from largesse.allocation import allocate, expected_costs
-from largesse.errors import BudgetError, PolicyFileError, Problem, nearest, refuse
+from largesse.errors import BudgetError, PolicyFileError, Problem, fail, nearest, refuse
 from largesse.files import atomic_file
 from largesse.levels import Levels
 from largesse.policy.policy import VERSION, opened, refused, sealed
@@ -129,8 +129,7 @@ class BanditNet(Learner):
         face = own if own is not None else self.levels_known_.common_costs
         if face is None:
             hint = f"read the table with levels=…, so that {self.levels_known_.cost_columns} are found"
-            refuse("BanditNet", [Problem("costs are per customer, but this table was read without them", hint)])
-            raise AssertionError
+            fail("BanditNet", Problem("costs are per customer, but this table was read without them", hint))
         K = len(self.levels_known_)
         # Nothing is paid on redemption here, so no curve is needed to know what is paid.
         return np.broadcast_to(expected_costs(self.levels_known_, np.zeros((1, K)), face), (n, K))

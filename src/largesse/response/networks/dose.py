@@ -11,7 +11,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from largesse.data import Encoder, log_from_arrays
-from largesse.errors import Problem, refuse
+from largesse.errors import Problem, fail, refuse
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
@@ -131,8 +131,7 @@ class DoseSIRE(ResponseModel):
         """Refuse: a policy chooses between levels, and is saved with a model of levels."""
         self._check_fitted()
         hint = "fit SIRE on the doses you can give as levels, and save its policy"
-        refuse("DoseSIRE", [Problem("a model of doses cannot be saved", hint)])
-        raise AssertionError  # `refuse` has raised
+        fail("DoseSIRE", Problem("a model of doses cannot be saved", hint))
 
     def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
         raise NotImplementedError
