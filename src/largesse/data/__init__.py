@@ -2,16 +2,15 @@
 
 `read_log` and `read_customers` take a table in any usual form, check every rule once and name everything that is wrong
 together; nothing behind the door checks again. `Encoder` turns checked features into a matrix of numbers, learnt on the
-log and safe for values never seen. `simulate` draws logs whose truth is known, `nested_bandit` makes them of nested labels
-(`read_nested`, `nested_images`, `generated_nested`); `thornton` brings the demo's real data;
-`Campaign` is one small file that names columns, levels, costs and budget.
+log and safe for values never seen. `columns` knows the kinds of columns and puts their values into groups.
 """
 
-from largesse.data.checks import INDEX_NAMES as INDEX_NAMES
-from largesse.data.checks import as_floats as as_floats
-from largesse.data.checks import identifier as identifier
+from largesse.data.columns import Groups as Groups
+from largesse.data.columns import as_floats as as_floats
+from largesse.data.columns import group_column as group_column
+from largesse.data.columns import kind_of as kind_of
+from largesse.data.columns import why_skip as why_skip
 from largesse.data.encode import Encoder as Encoder
-from largesse.data.encode import kind_of as kind_of
 from largesse.data.log import feature_table as feature_table
 from largesse.data.log import log_from_arrays as log_from_arrays
 from largesse.data.log import read_customers as read_customers

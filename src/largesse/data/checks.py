@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.read import is_text, unusable
+from largesse.data.columns import as_floats, as_plain, is_number, is_text, is_unusable, nan_as_null, why_skip
 from largesse.errors import Problem, count, nearest, some
 from largesse.levels import Levels
 from largesse.records import Array
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_MISSING = 0.2  # above this share of missing responses, missing probably means something
-INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")  # what becomes of row numbers written to a file and read again
 
 
 @dataclass
@@ -74,7 +73,7 @@ class Check:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        column = _known(_plain(self.table.column(name)))
+        column = nan_as_null(as_plain(self.table.column(name)))
         if column.null_count:
             self.problems.append(
                 Problem(
@@ -82,7 +81,7 @@ class Check:
                     "write the level they got (the lowest, if nothing was given)",
                 )
             )
-        if not (is_text(column.type) or _numeric(column.type) or pa.types.is_null(column.type)):
+        if not (is_text(column.type) or is_number(column.type) or pa.types.is_null(column.type)):
             self.problems.append(
                 Problem(f"the level column {name!r} holds {column.type}", "levels are numbers, amounts or names")
             )
@@ -185,7 +184,7 @@ class Check:
         """Return group numbers in order of appearance."""
         import pyarrow.compute as pc
 
-        column = _known(_plain(self.table.column(name)))
+        column = nan_as_null(as_plain(self.table.column(name)))
         if self._uncountable(name, role, column.type):
             return np.zeros(len(column), dtype=np.int64)
         if column.null_count:
@@ -201,7 +200,7 @@ class Check:
         """Return customer ids (n,), none missing, and each once unless they may repeat."""
         import pyarrow.compute as pc
 
-        column = _known(_plain(self.table.column(name))).combine_chunks()
+        column = nan_as_null(as_plain(self.table.column(name))).combine_chunks()
         if self._uncountable(name, "customer", column.type):
             return column
         if column.null_count:
@@ -224,7 +223,7 @@ class Check:
         """Write down, and say, whether values of this type cannot be compared with each other."""
         import pyarrow.types as types
 
-        if not unusable(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind):
+        if not is_unusable(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind):
             return False
         self.problems.append(Problem(f"the {role} column {name!r} holds {kind}", "write numbers or text"))
         return True
@@ -261,26 +260,18 @@ class Check:
         names = list(listed) if listed is not None else [n for n in self.table.column_names if n not in taken]
         kept = []
         for name in names:
-            column = self.table.column(name)
-            if unusable(column.type):
-                self._unusable_feature(name, column.type, asked=listed is not None)
-            elif listed is None and name in INDEX_NAMES:
-                self.notes.append(f"column {name!r} left out: it looks like row numbers that were written to a file")
-            elif listed is None and identifier(column):
-                self.notes.append(f"column {name!r} left out: nearly every row has its own text, like an identifier")
+            kind = self.table.column(name).type
+            reason = "" if listed is not None else why_skip(name, self.table.column(name))
+            if listed is not None and is_unusable(kind):
+                hint = "features are numbers, booleans, text, dates or times"
+                self.problems.append(Problem(f"the feature {name!r} holds {kind}", hint))
+            elif reason:
+                self.notes.append(f"column {name!r} left out: {reason}")
             else:
                 kept.append(name)
         if not kept and not self.problems:
             self.problems.append(Problem("there is no column left to learn from", "the log needs at least one feature"))
         return self.table.select(kept)
-
-    def _unusable_feature(self, name: str, kind: pa.DataType, *, asked: bool) -> None:
-        if asked:
-            self.problems.append(
-                Problem(f"the feature {name!r} holds {kind}", "features are numbers, booleans, text, dates or times")
-            )
-        else:
-            self.notes.append(f"column {name!r} left out: it holds {kind}, not numbers, text or dates")
 
     def enough(self, codes: Array, outcome: Array, levels: Levels) -> None:
         """Every level has at least one row."""
@@ -296,16 +287,11 @@ class Check:
         """Return a column as float64, missing as NaN; None when it does not hold numbers."""
         import pyarrow as pa
 
-        column = _plain(self.table.column(name))
+        column = as_plain(self.table.column(name))
         kind = column.type
         if pa.types.is_null(kind):
             return np.full(len(column), np.nan)
-        if not (
-            pa.types.is_integer(kind)
-            or pa.types.is_floating(kind)
-            or pa.types.is_boolean(kind)
-            or pa.types.is_decimal(kind)
-        ):
+        if not is_number(kind):
             examples = some([str(value) for value in column.slice(0, 3).to_pylist()])
             self.problems.append(
                 Problem(
@@ -315,38 +301,6 @@ class Check:
             )
             return None
         return as_floats(column)
-
-
-def as_floats(column: pa.ChunkedArray) -> Array:
-    """Return numbers, booleans, durations or times of day (both in microseconds) as float64, missing as NaN."""
-    import pyarrow as pa
-
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    elif pa.types.is_duration(column.type):
-        column = column.cast(pa.duration("us"), safe=False).cast(pa.int64())
-    elif pa.types.is_time(column.type):
-        column = column.cast(pa.time64("us"), safe=False).cast(pa.int64())
-    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column without dictionary encoding."""
-    import pyarrow as pa
-
-    if not pa.types.is_dictionary(column.type) or unusable(column.type):
-        return column
-    return column.cast(column.type.value_type)
-
-
-def _known(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column with NaN, which only some tables have, as missing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not pa.types.is_floating(column.type):
-        return column
-    return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
 
 
 def _amounts(column: pa.ChunkedArray, levels: Levels) -> pa.ChunkedArray:
@@ -385,32 +339,9 @@ def _level_values(levels: Levels) -> list[float]:
     return [float(k) for k in range(len(levels))]
 
 
-def _numeric(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-    )
-
-
 def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
         return False
     return True
-
-
-def identifier(column: pa.ChunkedArray) -> bool:
-    """Text of which nearly every row has its own value says nothing about the next customer."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not pa.types.is_dictionary(column.type) or len(column) < 50:
-        return False
-    known = len(column) - column.null_count
-    # Counted among the rows: a dictionary may hold words that no row uses.
-    return len(pc.unique(column).drop_null()) > 0.9 * known > 0

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.checks import as_floats
-from largesse.data.read import is_text, unusable
+from largesse.data.columns import as_floats, as_seconds, count_words, kind_of, word_codes
 from largesse.errors import Problem, nearest, refuse
 from largesse.records import Array
 
@@ -75,8 +74,8 @@ class Encoder:
         if kind == "number":
             learnt = {"name": name, "kind": kind, **_scale(as_floats(column))}
         elif kind == "date":
-            learnt = {"name": name, "kind": kind, **_scale(_seconds(column) / DAY)}
-            learnt["circles"] = _used_circles(_seconds(column))
+            learnt = {"name": name, "kind": kind, **_scale(as_seconds(column) / DAY)}
+            learnt["circles"] = _used_circles(as_seconds(column))
         elif kind == "text":
             learnt, means = self._learn_text(name, column, target, discrete, seed)
             if means is not None:  # cross-fitted: the log's own rows differ from what `transform` would give
@@ -88,18 +87,17 @@ class Encoder:
     def _learn_text(
         self, name: str, column: pa.ChunkedArray, target: Array, discrete: bool, seed: int
     ) -> tuple[dict[str, Any], Array | None]:
-        tally = dict(zip(*_tally(column), strict=True))  # the most frequent first
-        missing = tally.pop(None, 0)
-        known = len(column) - missing
+        tally = count_words(column)  # the most frequent first
+        known = len(column) - column.null_count
         rare = min(self.rare, max(1, len(column) // 50))  # in a small log ten rows are not few
         frequent = [word for word, times in tally.items() if times >= rare]
         others = known - sum(tally[word] for word in frequent)
         # Few words, or few rows beyond the frequent ones: one-hot. Else (a thousand postcodes) the words need means.
         # A word that hardly ever comes back has no mean to learn.
         if len(frequent) <= self.few and (len(tally) <= self.few or others <= POOLED * known or known < 2 * len(tally)):
-            return _one_hot_state(name, frequent, others > 0, missing > 0), None
+            return _one_hot_state(name, frequent, others > 0, column.null_count > 0), None
         words = list(tally)
-        means, table = _target_means(_codes(column, words), target, discrete, seed)
+        means, table = _target_means(word_codes(column, words), target, discrete, seed)
         centre, spread = means.mean(axis=0), means.std(axis=0)
         spread[spread == 0] = 1.0
         learnt = {"name": name, "kind": "means", "words": words}
@@ -172,21 +170,6 @@ def _one_hot_state(name: str, words: list[str], other: bool, missing: bool) -> d
     return learnt
 
 
-def kind_of(kind: pa.DataType) -> str:
-    """Return number, text, date, nothing (a column that is missing throughout), or other (no feature can be that)."""
-    import pyarrow.types as types
-
-    if types.is_null(kind):
-        return "nothing"
-    if unusable(kind):
-        return "other"
-    if types.is_dictionary(kind):
-        return kind_of(kind.value_type)
-    if is_text(kind):
-        return "text"
-    return "date" if types.is_date(kind) or types.is_timestamp(kind) else "number"
-
-
 def _kind_learnt(learnt: dict[str, Any]) -> str:
     return {"words": "text", "means": "text"}.get(learnt["kind"], learnt["kind"])
 
@@ -212,40 +195,6 @@ def _used_circles(seconds: Array) -> list[str]:
     return [name for name, days in CIRCLES if span >= days and (name != "day" or clock)]
 
 
-def _tally(column: pa.ChunkedArray) -> tuple[list[Any], list[int]]:
-    """Return distinct values, the most frequent first (ties by value), None for missing."""
-    import pyarrow.compute as pc
-
-    tally = pc.value_counts(_words(column))
-    pairs = zip(tally.field("values").to_pylist(), tally.field("counts").to_pylist(), strict=True)
-    ordered = sorted(pairs, key=lambda pair: (-pair[1], pair[0] is None, pair[0] or ""))
-    return [value for value, _ in ordered], [times for _, times in ordered]
-
-
-def _words(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    import pyarrow as pa
-
-    return column.cast(pa.string())
-
-
-def _codes(column: pa.ChunkedArray, words: list[str]) -> Array:
-    """Return each row's place among `words`; len(words) for anything else, missing among it."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    values = pa.array(words, type=pa.string())
-    if pa.types.is_dictionary(column.type):  # look up each distinct word once, then spread over the rows
-        parts = []
-        for chunk in column.chunks:
-            place = np.append(
-                np.asarray(pc.fill_null(pc.index_in(chunk.dictionary.cast(pa.string()), value_set=values), len(words))),
-                len(words),
-            )
-            parts.append(place[np.asarray(pc.fill_null(chunk.indices.cast(pa.int64()), len(chunk.dictionary)))])
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-    return np.asarray(pc.fill_null(pc.index_in(_words(column), value_set=values), len(words)))
-
-
 def _target_means(codes: Array, target: Array, discrete: bool, seed: int) -> tuple[Array, Array]:
     """Return cross-fitted means for the rows (n, t) and the table of means by code (words + 1, t)."""
     from sklearn.model_selection import KFold
@@ -259,14 +208,6 @@ def _target_means(codes: Array, target: Array, discrete: bool, seed: int) -> tup
     return means, encoder.transform(everything[:, None])
 
 
-def _seconds(column: pa.ChunkedArray) -> Array:
-    """Return dates as seconds since 1970, missing as NaN."""
-    import pyarrow as pa
-
-    stamps = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
-    return np.asarray(stamps.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64) / 1e6
-
-
 def _encode(learnt: dict[str, Any], column: pa.ChunkedArray) -> Array:
     """Return the block of float32 columns (n, q) that one feature becomes."""
     kind, n = learnt["kind"], len(column)
@@ -276,9 +217,9 @@ def _encode(learnt: dict[str, Any], column: pa.ChunkedArray) -> Array:
     if kind == "number":
         return _scaled(learnt, np.full(n, np.nan) if absent else as_floats(column))
     if kind == "date":
-        seconds = np.full(n, np.nan) if absent else _seconds(column)
+        seconds = np.full(n, np.nan) if absent else as_seconds(column)
         return np.concatenate([_scaled(learnt, seconds / DAY), *_circle_columns(learnt, seconds)], axis=1)
-    codes = _codes(column, learnt["words"])
+    codes = word_codes(column, learnt["words"])
     if kind == "means":
         table = np.asarray(learnt["table"], dtype=np.float32)
         unseen = (codes == len(learnt["words"])) & ~_missing(column)

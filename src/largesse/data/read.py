@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from largesse.data.columns import is_text, is_unusable
 from largesse.errors import InputError, Problem, count, refuse, some
 
 if TYPE_CHECKING:
@@ -327,32 +328,7 @@ def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
             for chunk in column.chunks
         ]
         return pa.chunked_array(parts, type=wanted)
-    return column if unusable(kind) else column.cast(kind.value_type)
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether a type is text, in any of Arrow's layouts."""
-    import pyarrow.types as types
-
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def unusable(kind: pa.DataType) -> bool:
-    """Whether a type can be no feature, id or group: lists, records, bytes, and types that Arrow does not know itself."""
-    import pyarrow as pa
-    import pyarrow.types as types
-
-    inner = kind.value_type if types.is_dictionary(kind) else kind
-    return bool(
-        types.is_nested(inner)
-        or isinstance(inner, pa.BaseExtensionType)
-        or types.is_run_end_encoded(inner)
-        or types.is_binary(inner)
-        or types.is_large_binary(inner)
-        or types.is_binary_view(inner)
-        or types.is_fixed_size_binary(inner)
-        or types.is_interval(inner)
-    )
+    return column if is_unusable(kind) else column.cast(kind.value_type)
 
 
 def check_names(table: pa.Table, what: str) -> None:

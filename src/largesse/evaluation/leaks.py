@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data import as_floats, kind_of
+from largesse.data import group_column
 from largesse.records import Array, Leak, Log
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 GROUPS = 50
 ROWS = 50_000
@@ -29,7 +29,7 @@ def leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
     targets = {"response": log.response[rows][:, None], "level": np.eye(len(log.levels))[log.level[rows]]}
     found = []
     for name in log.features.column_names:
-        code = _groups(log.features.column(name).take(rows))
+        code = group_column(log.features.column(name).take(rows), GROUPS).code
         for of, target in targets.items():
             share = explained(code, target, half)
             if share >= SUSPECT:
@@ -52,31 +52,3 @@ def explained(code: Array, target: Array, half: Array) -> float:
             left += float(((target[test, j] - guess) ** 2).sum())
             whole += float(((target[test, j] - mean[j]) ** 2).sum())
     return max(1.0 - left / whole, 0.0) if whole > 0 else 0.0
-
-
-def _groups(column: pa.ChunkedArray) -> Array:
-    """Return the group (n,) of each value: ranges of about equal size, or the most frequent words; missing is a group."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = kind_of(column.type)
-    if kind == "text":
-        text = column.cast(pa.string())
-        tally = sorted(pc.value_counts(text).to_pylist(), key=lambda pair: -pair["counts"])[:GROUPS]
-        words = pa.array([pair["values"] for pair in tally], type=pa.string())
-        return np.asarray(pc.fill_null(pc.index_in(text, value_set=words), len(words)), dtype=np.int64)
-    if kind == "date":
-        column = column.cast(pa.timestamp("s", tz=getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
-    elif kind != "number":
-        return np.zeros(len(column), dtype=np.int64)
-    values = as_floats(column)
-    known = np.isfinite(values)
-    if not known.any():
-        return np.zeros(len(values), dtype=np.int64)
-    distinct = np.unique(values[known])
-    cuts = (
-        distinct
-        if len(distinct) <= GROUPS
-        else np.unique(np.quantile(values[known], np.linspace(0, 1, GROUPS + 1)[1:]))
-    )
-    return np.where(known, np.searchsorted(cuts, np.where(known, values, 0.0)), len(cuts) + 1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data import INDEX_NAMES, as_floats, check_names, identifier, kind_of, read_table
+from largesse.data import as_floats, check_names, kind_of, read_table, why_skip
 from largesse.errors import some
 from largesse.records import Array
 from largesse.runs.campaign import toml
@@ -58,7 +58,7 @@ def _look(name: str, column: pa.ChunkedArray) -> Column:
     kind = kind_of(column.type)
     if kind in ("nothing", "other"):
         return Column(name, kind, 0, None, learnable=False)
-    learnable = not identifier(column) and name not in INDEX_NAMES
+    learnable = not why_skip(name, column)
     distinct = len(pc.unique(column).drop_null())
     if kind != "number":
         return Column(name, kind, distinct, None, learnable)

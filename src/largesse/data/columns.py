@@ -1,0 +1,260 @@
+"""Columns of an Arrow table: which kind of feature they are, and their values as numbers, as codes or in a few groups.
+
+A column is of one of five kinds: numbers (booleans, durations and times of day among them), text, dates, nothing (missing
+throughout), or other (lists, records, bytes: no feature can be that).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from largesse.records import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Kind: TypeAlias = Literal["number", "text", "date", "nothing", "other"]
+INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")  # names that row numbers get when they are written to a file
+OWN_TEXT = 0.9  # share of rows with a text of their own above which a column is an identifier
+FEW_ROWS = 50  # with fewer, a text of its own in every row says little
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """A column in a few groups: the group of every row and what each group is called."""
+
+    code: Array  # (n,) int64, an index into labels
+    labels: tuple[str, ...]
+
+
+# ---------------------------------------------------------------------------------------------------------------- kinds
+
+
+def kind_of(kind: pa.DataType) -> Kind:
+    """Return the kind of feature that a column of this Arrow type is."""
+    import pyarrow.types as types
+
+    if types.is_null(kind):
+        return "nothing"
+    if is_unusable(kind):
+        return "other"
+    if types.is_dictionary(kind):
+        return kind_of(kind.value_type)
+    if is_text(kind):
+        return "text"
+    return "date" if types.is_date(kind) or types.is_timestamp(kind) else "number"
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is text, in any of Arrow's layouts."""
+    import pyarrow.types as types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a type is numbers or booleans (not durations, and not times of day)."""
+    import pyarrow.types as types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
+
+
+def is_unusable(kind: pa.DataType) -> bool:
+    """Whether a type cannot be a feature, id or group: lists, records, bytes, and types that Arrow itself does not know."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    inner = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(
+        types.is_nested(inner)
+        or isinstance(inner, pa.BaseExtensionType)
+        or types.is_run_end_encoded(inner)
+        or types.is_binary(inner)
+        or types.is_large_binary(inner)
+        or types.is_binary_view(inner)
+        or types.is_fixed_size_binary(inner)
+        or types.is_interval(inner)
+    )
+
+
+def why_skip(name: str, column: pa.ChunkedArray) -> str:
+    """Return why a column is left out unless it is listed as a feature; empty when it can be learnt from."""
+    if is_unusable(column.type):
+        return f"it holds {column.type}, not numbers, text or dates"
+    if name in INDEX_NAMES:
+        return "it looks like row numbers that were written to a file"
+    return "nearly every row has its own text, like an identifier" if _is_identifier(column) else ""
+
+
+def _is_identifier(column: pa.ChunkedArray) -> bool:
+    """Whether nearly every row has its own text, which says nothing about the next customer."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type) or len(column) < FEW_ROWS:
+        return False
+    known = len(column) - column.null_count
+    # Counted among the rows: a dictionary may hold words that no row uses.
+    return len(pc.unique(column).drop_null()) > OWN_TEXT * known > 0
+
+
+# --------------------------------------------------------------------------------------------------------------- values
+
+
+def as_floats(column: pa.ChunkedArray) -> Array:
+    """Return numbers, booleans, durations or times of day (both in microseconds) as float64 (n,), missing as NaN."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    elif pa.types.is_duration(column.type):
+        column = column.cast(pa.duration("us"), safe=False).cast(pa.int64())
+    elif pa.types.is_time(column.type):
+        column = column.cast(pa.time64("us"), safe=False).cast(pa.int64())
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+
+
+def as_seconds(column: pa.ChunkedArray) -> Array:
+    """Return dates as seconds since 1970 (n,), missing as NaN."""
+    import pyarrow as pa
+
+    stamps = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
+    return np.asarray(stamps.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64) / 1e6
+
+
+def as_plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the column without dictionary encoding."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type) or is_unusable(column.type):
+        return column
+    return column.cast(column.type.value_type)
+
+
+def nan_as_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the column with NaN as missing: pandas and files differ in which of the two they write."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+
+
+def count_words(column: pa.ChunkedArray) -> dict[str, int]:
+    """Return how often each word of a text column occurs, the most frequent first (ties by word).
+
+    >>> import pyarrow as pa
+    >>> count_words(pa.chunked_array([["b", "a", None, "b"]]))
+    {'b': 2, 'a': 1}
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    tally = pc.value_counts(column.cast(pa.string()).drop_null())
+    pairs = zip(tally.field("values").to_pylist(), tally.field("counts").to_pylist(), strict=True)
+    return dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
+
+
+def word_codes(column: pa.ChunkedArray, words: Sequence[str]) -> Array:
+    """Return the index of each row's text among `words` (n,); len(words) for anything else, missing included.
+
+    >>> import pyarrow as pa
+    >>> word_codes(pa.chunked_array([["b", "a", None, "c"]]), ["a", "b"])
+    array([1, 0, 2, 2])
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = pa.array(words, type=pa.string())
+
+    def place(texts: pa.Array | pa.ChunkedArray) -> Array:
+        found = pc.fill_null(pc.index_in(texts.cast(pa.string()), value_set=known), len(words))
+        return np.asarray(found, dtype=np.int64)
+
+    if not pa.types.is_dictionary(column.type):
+        return place(column)
+    parts = [np.zeros(0, dtype=np.int64)]
+    for chunk in column.chunks:  # look up each distinct word once, then spread over the rows
+        index = np.asarray(pc.fill_null(chunk.indices.cast(pa.int64()), len(chunk.dictionary)))
+        parts.append(np.append(place(chunk.dictionary), len(words))[index])
+    return np.concatenate(parts)
+
+
+# --------------------------------------------------------------------------------------------------------------- groups
+
+
+def group_column(column: pa.ChunkedArray, most: int) -> Groups:
+    """Return a column in about `most` groups: its most frequent words, its few values, or ranges of about equal size.
+
+    Rarer words are one more group, and so is what is missing.
+
+    >>> import pyarrow as pa
+    >>> group_column(pa.chunked_array([[1, 2, 3, 4, None]]), most=2).labels
+    ('up to 2', 'over 2', 'missing')
+    """
+    import pyarrow as pa
+
+    kind = kind_of(column.type)
+    if kind in ("nothing", "other"):
+        return Groups(np.zeros(len(column), dtype=np.int64), ("missing",))
+    if kind == "text":
+        return _group_words(column, most)
+    if kind == "date":
+        return _group_ranges(as_seconds(column), most, lambda second: str(np.datetime64(int(second), "s"))[:10])
+    values = as_floats(column)
+    known = values[np.isfinite(values)]
+    if pa.types.is_boolean(column.type):
+        return _group_values(values, lambda value: "yes" if value else "no")
+    # The first rows show at once that most columns have more values than groups.
+    if len(known) and len(np.unique(known[: 100 * most])) <= most and len(np.unique(known)) <= most:
+        return _group_values(values, _short)
+    return _group_ranges(values, most, _short)
+
+
+def _group_words(column: pa.ChunkedArray, most: int) -> Groups:
+    words = list(count_words(column))
+    shown = sorted(words[:most])
+    labels = [*shown, "other"] if len(words) > most else shown
+    code = word_codes(column, shown)
+    if column.null_count:
+        code[np.asarray(column.is_null())] = len(labels)
+        labels = [*labels, "missing"]
+    return Groups(code, tuple(labels))
+
+
+def _group_values(values: Array, label: Callable[[float], str]) -> Groups:
+    known = np.isfinite(values)
+    distinct, own = np.unique(values[known], return_inverse=True)
+    code = np.full(len(values), len(distinct))
+    code[known] = own
+    return Groups(code, (*map(label, distinct), *_missing_label(known)))
+
+
+def _group_ranges(values: Array, most: int, label: Callable[[float], str]) -> Groups:
+    known = np.isfinite(values)
+    if not known.any():
+        return Groups(np.zeros(len(values), dtype=np.int64), ("missing",))
+    inside = values[known]
+    cuts = np.unique(np.quantile(inside, np.linspace(0, 1, most + 1)[1:-1], method="inverted_cdf"))
+    cuts = cuts[cuts < inside.max()]
+    code = np.full(len(values), len(cuts) + 1)
+    code[known] = np.searchsorted(cuts, inside, side="left")
+    texts = [label(cut) for cut in cuts]
+    ranges = (
+        (f"up to {texts[0]}", *(f"{a} – {b}" for a, b in pairwise(texts)), f"over {texts[-1]}") if texts else ("all",)
+    )
+    return Groups(code, (*ranges, *_missing_label(known)))
+
+
+def _missing_label(known: Array) -> tuple[str, ...]:
+    return () if known.all() else ("missing",)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else f"{value:.3g}"

@@ -1,0 +1,177 @@
+"""Kinds of columns, and their values as numbers, codes and groups."""
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from largesse.data.columns import (
+    as_floats,
+    as_plain,
+    as_seconds,
+    count_words,
+    group_column,
+    is_number,
+    kind_of,
+    nan_as_null,
+    why_skip,
+    word_codes,
+)
+
+
+def column(*values: Any, kind: pa.DataType | None = None) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array(values, type=kind)])
+
+
+DAY = dt.date(2024, 3, 1)
+KINDS: dict[str, list[pa.Array]] = {
+    "number": [
+        pa.array([1]),
+        pa.array([1.5]),
+        pa.array([True]),
+        pa.array([Decimal("1.5")]),
+        pa.array([dt.timedelta(1)]),
+        pa.array([dt.time(9)]),
+        pa.array([1, 1]).dictionary_encode(),
+    ],
+    "text": [pa.array(["a"]), pa.array(["a"], pa.large_string()), pa.array(["a"]).dictionary_encode()],
+    "date": [pa.array([DAY]), pa.array([dt.datetime(2024, 3, 1)])],
+    "nothing": [pa.nulls(2)],
+    "other": [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([b"a"]), pa.array([b"a"]).dictionary_encode()],
+}
+
+
+@pytest.mark.parametrize(("kind", "values"), [(kind, values) for kind, some in KINDS.items() for values in some])
+def test_every_type_has_one_kind(kind: str, values: pa.Array) -> None:
+    assert kind_of(values.type) == kind
+
+
+def test_durations_are_a_feature_but_no_numbers() -> None:
+    assert is_number(pa.int8())
+    assert is_number(pa.bool_())
+    assert not is_number(pa.duration("s"))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (column(1, None), [1, np.nan]),
+        (column(True, False), [1, 0]),
+        (column(Decimal("2.5")), [2.5]),
+        (column(dt.timedelta(seconds=1), None), [1e6, np.nan]),
+        (column(dt.time(0, 0, 1)), [1e6]),
+    ],
+)
+def test_what_is_a_number_becomes_floats_and_missing_nan(values: pa.ChunkedArray, expected: list[float]) -> None:
+    np.testing.assert_array_equal(as_floats(values), expected)
+
+
+def test_dates_become_seconds_since_1970() -> None:
+    np.testing.assert_array_equal(as_seconds(column(dt.date(1970, 1, 2), None)), [86_400, np.nan])
+    moment = dt.datetime(1970, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1)))
+    np.testing.assert_array_equal(as_seconds(column(moment)), [0])
+
+
+def test_plain_columns_hold_the_same_values() -> None:
+    coded = column("a", None, "b").dictionary_encode()
+    assert as_plain(coded).to_pylist() == ["a", None, "b"]
+    assert as_plain(coded).type == pa.string()
+
+
+def test_nan_counts_as_missing() -> None:
+    assert nan_as_null(column(1.0, float("nan"), None)).null_count == 2
+    assert nan_as_null(column("nan")).null_count == 0
+
+
+TEXTS = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "c", "", "ä"])), min_size=1)
+
+
+@given(TEXTS, TEXTS)
+def test_words_are_counted_and_coded_alike_in_either_layout(first: list[str | None], second: list[str | None]) -> None:
+    plain = pa.chunked_array([pa.array(first, pa.string()), pa.array(second, pa.string())])
+    coded = pa.chunked_array([pa.array(part, pa.string()).dictionary_encode() for part in (first, second)])
+    tally = count_words(plain)
+    assert count_words(coded.unify_dictionaries()) == tally
+    assert list(tally.values()) == sorted(tally.values(), reverse=True)
+    known = [text for text in (*first, *second) if text is not None]
+    assert tally == {word: known.count(word) for word in known}
+    expected = [["b", "a"].index(text) if text in ("a", "b") else 2 for text in (*first, *second)]
+    assert word_codes(plain, ["b", "a"]).tolist() == expected
+    assert word_codes(coded, ["b", "a"]).tolist() == expected
+
+
+def test_a_column_without_rows_has_no_codes() -> None:
+    assert len(word_codes(pa.chunked_array([], pa.dictionary(pa.int32(), pa.string())), ["a"])) == 0
+
+
+# -- groups -------------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(width=32)), min_size=1), st.integers(2, 6))
+def test_ranges_cover_every_value_in_order(values: list[float | None], most: int) -> None:
+    numbers = pa.chunked_array([pa.array(values, pa.float64(), from_pandas=True)])
+    groups = group_column(numbers, most)
+    floats = as_floats(numbers)
+    known = np.isfinite(floats)
+    assert groups.code.min() >= 0
+    assert groups.code.max() < len(groups.labels) <= most + 1
+    order = np.argsort(floats[known], kind="stable")
+    assert (np.diff(groups.code[known][order]) >= 0).all()
+    assert all(groups.labels[g] == "missing" for g in groups.code[~known])
+    assert ("missing" in groups.labels) == (not known.all())
+
+
+def test_ranges_are_of_about_equal_size() -> None:
+    groups = group_column(column(*np.random.default_rng(0).normal(size=1000)), 5)
+    assert np.ptp(np.bincount(groups.code)) <= 2
+    assert groups.labels[0].startswith("up to ")
+    assert groups.labels[-1].startswith("over ")
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        (column(3, 1, 3), ("1", "3")),
+        (column(0.25, 1234.5, None), ("0.25", "1,234", "missing")),
+        (column(True, False), ("no", "yes")),
+        (column("b", "a", None, "b", "c"), ("a", "b", "other", "missing")),
+        (column(DAY, DAY + dt.timedelta(1)), ("up to 2024-03-01", "over 2024-03-01")),
+        (column(DAY, DAY), ("all",)),
+        (column(None, None), ("missing",)),
+        (column(float("nan")), ("missing",)),
+        (column([1]), ("missing",)),
+    ],
+    ids=str,
+)
+def test_groups_are_called_what_they_hold(values: pa.ChunkedArray, labels: tuple[str, ...]) -> None:
+    groups = group_column(values, 2)
+    assert groups.labels == labels
+    assert len(groups.code) == len(values)
+    assert groups.code.max() < len(labels)
+
+
+# -- what is left out ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("age", column(1, 2), ""),
+        ("", column(1, 2), "row numbers"),
+        ("parts", column([1]), "it holds list"),
+        ("id", column(*map(str, range(60))).dictionary_encode(), "like an identifier"),
+        ("few", column(*map(str, range(40))).dictionary_encode(), ""),
+        ("city", column(*["Oslo", "Rome"] * 30).dictionary_encode(), ""),
+    ],
+)
+def test_a_column_that_says_nothing_about_the_next_customer_is_left_out(
+    name: str, values: pa.ChunkedArray, reason: str
+) -> None:
+    found = why_skip(name, values)
+    assert reason in found
+    assert bool(found) == bool(reason)
