@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Required, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, Required, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -48,6 +48,13 @@ class Roles(TypedDict, total=False):
 
 
 NOT_BY_CHANCE = 0.01  # a p-value below this is not put down to chance
+
+
+class Progress(Protocol):
+    """Hears which stage of the work has begun, and what share of the stage is done (0 to 1)."""
+
+    def __call__(self, stage: str, done: float, /) -> None:
+        """Show it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,6 +349,15 @@ class DoseEvaluation:
     warnings: tuple[Finding, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class HeldOutPlan:
+    """A plan for the rows of a log at one budget: each fold is planned by models and a price that never saw it."""
+
+    budget: float  # average per customer
+    levels: Array  # (n,) int64
+    prices: Array  # (folds,) infinite where a fold's cheapest plan costs more than the budget
+
+
 @dataclass(frozen=True)
 class FrontierPoint:
     """What a policy learnt for one budget really brings and costs (cross-fitted), beside what its model promises."""
@@ -468,3 +484,18 @@ class Checkup:
     def __repr__(self) -> str:
         told = "; ".join(f"{v.about}: {v.answer}" for v in self.verdicts)
         return f"Checkup({self.rows:,} rows, {self.answer}: {told})"
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Everything a run says about a model at a budget, each number computed once from the same cross-fitted scores."""
+
+    scores: Scores
+    plan: HeldOutPlan  # at the budget of the run: what `evaluation` judges
+    plans: tuple[HeldOutPlan, ...]  # at every budget of the frontier
+    evaluation: Evaluation
+    frontier: tuple[FrontierPoint, ...]
+    cost_curve: Qini
+    estimates: dict[str, Estimate]  # the plan's value by every estimator
+    mean_curve: Array  # (K,) the model's own mean response at each level
+    checkup: Checkup

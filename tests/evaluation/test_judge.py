@@ -6,9 +6,9 @@ import pytest
 
 from largesse.data.log import log_from_arrays
 from largesse.errors import BudgetError, InputError
+from largesse.evaluation.budgets import plan_held_out
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.judge import evaluate, evaluate_scores
-from largesse.evaluation.value import learnt_levels
 from largesse.levels import Levels
 from largesse.policy.policy import Policy
 from largesse.records import Log
@@ -114,7 +114,7 @@ def test_a_policy_of_other_levels_is_refused(sim: Simulation, log: Log) -> None:
 def test_a_model_with_a_budget_is_learnt_and_judged_on_different_rows(sim: Simulation, log: Log) -> None:
     result = evaluate(log, MODEL, budget=1.5)
     scores = crossfit(log, MODEL)
-    levels = learnt_levels(scores, 1.5)
+    levels = plan_held_out(scores, 1.5).levels
     assert result.value == evaluate_scores(log, scores, levels).value
     assert abs(result.value - sim.value(levels)) < 3 * result.value_se
     assert 1.45 < result.spend <= 1.5 == result.budget
@@ -224,7 +224,7 @@ def covered(policy: str, logs: int = 200, n: int = 1000) -> float:
             true = fresh.value(_fixed(fresh))
         else:
             scores = crossfit(sim.log, Linear(), seed=seed)
-            levels = learnt_levels(scores, 1.5)
+            levels = plan_held_out(scores, 1.5).levels
             low, high = evaluate_scores(sim.log, scores, levels).value_interval
             # Each fold has a policy of its own; what is estimated is what they bring on the rows they did not see.
             true = sim.value(levels)

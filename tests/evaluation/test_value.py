@@ -1,24 +1,20 @@
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.value import (
     best_mix,
     describe_mix,
-    learnt_levels,
     policy_scores,
     policy_value,
     references,
     uniform_values,
 )
 from largesse.levels import Levels
-from largesse.records import Array, Log, Scores
+from largesse.records import Array, Scores
 from largesse.stats.mean import mean_estimate
-from largesse.worlds.simulation import Simulation, simulate
 
 
 def scores_of(gamma: Array, costs: Array, **more: Any) -> Scores:
@@ -38,11 +34,6 @@ def scores_of(gamma: Array, costs: Array, **more: Any) -> Scores:
         "propensity_source": "given",
     }
     return Scores(**{**given, **more})
-
-
-def narrow(sim: Simulation) -> Log:
-    """The log with a few of its features: quicker to fit."""
-    return replace(sim.log, features=sim.log.features.select([f"x{j}" for j in range(6)]))
 
 
 def brute_force(value: Array, cost: Array, spend: float) -> float:
@@ -130,30 +121,3 @@ def test_treating_all_alike_is_no_better_than_itself() -> None:
 )
 def test_mixes_are_said_in_words(mix: list[float], words: str) -> None:
     assert describe_mix(np.array(mix), Levels(costs=[0, 1, 2], names=["none", "small", "big"])) == words
-
-
-def test_learnt_levels_keep_the_budget_in_every_fold() -> None:
-    scores = crossfit(narrow(simulate("confounded", n=500, seed=1)))
-    for budget in (0.0, 0.7, 1.5, 4.0, 9.0):
-        levels = learnt_levels(scores, budget)
-        for f in range(5):
-            assert levels[scores.fold == f].mean() <= budget
-
-
-def test_learnt_levels_keep_a_weighted_budget() -> None:
-    sim = simulate("confounded", n=500, seed=1)
-    weight = np.where(sim.features[:, 0] > 7, 3.0, 0.5)
-    scores = replace(crossfit(narrow(sim)), weight=weight / weight.mean())
-    levels = learnt_levels(scores, 1.2)
-    for f in range(5):
-        rows = scores.fold == f
-        assert 1.1 < np.average(levels[rows], weights=weight[rows]) <= 1.2 * (1 + 1e-12)
-
-
-def test_a_part_whose_cheapest_plan_is_over_the_budget_gets_that_plan() -> None:
-    curves = np.tile([0.1, 0.5, 0.6], (6, 1))
-    costs = np.where(np.arange(6)[:, None] % 2 == 0, [0.0, 1.0, 2.0], [1.0, 2.0, 3.0])
-    scores = scores_of(curves, costs)  # rows of fold 1 cost at least 1
-    levels = learnt_levels(scores, 0.7)
-    assert (levels[scores.fold == 1] == 0).all()
-    assert costs[np.arange(6), levels][scores.fold == 0].mean() <= 0.7

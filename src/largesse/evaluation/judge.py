@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from largesse.errors import Problem, fail, nearest, refuse
+from largesse.evaluation.budgets import plan_held_out
 from largesse.evaluation.crossfitting import Tell, crossfit
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.findings import findings
@@ -14,13 +15,13 @@ from largesse.evaluation.overlap import overlap
 from largesse.evaluation.value import (
     INTERVALS,
     difference,
-    learnt_levels,
     per_spend,
     policy_value,
+    predict_value,
     references,
     uniform_references,
 )
-from largesse.records import Array, Customers, Estimate, Evaluation, Finding, Log, Scores
+from largesse.records import Array, Customers, Estimate, Evaluation, Finding, Log, Overlap, Scores
 
 
 def evaluate(
@@ -101,14 +102,16 @@ def evaluate_scores(
     budget: float | None = None,
     promise: float | None = None,
     also: tuple[Finding, ...] = (),
+    seen: Overlap | None = None,
     estimator: str = "dr",
     interval: str = "influence",
     seed: int = 0,
 ) -> Evaluation:
     """Judge levels (n,) or probabilities (n, K) by scores that are already there."""
+    seen = overlap(log, scores.propensity) if seen is None else seen
     value, spend = policy_value(scores, policy, estimator, interval, seed)
     each, more = per_spend(scores, policy, estimator)
-    warned = findings(overlap(log, scores.propensity), scores, log.levels, log.notes)
+    warned = findings(seen, scores, log.levels, log.notes)
     return Evaluation(
         value=value.estimate,
         value_interval=value.interval,
@@ -162,13 +165,9 @@ def _of_policy(log: Log, policy: Any, folds: int, seed: int, tell: Tell | None) 
         refuse("evaluate", [Problem(got, "a policy can be judged only by a log of the same levels")])
     customers = Customers(log.features, None, log.costs)
     curves = policy.model.predict(log.features)
-    if getattr(policy, "explore", 0.0) or getattr(policy, "share", 0.0):  # it leaves some to chance
-        done = policy.chances(customers)
-        own = (done * curves).sum(axis=1)
-    else:
-        done = policy.decide(customers)
-        own = curves[np.arange(len(log)), done]
-    promise = float(np.average(own, weights=log.weight))
+    draws = getattr(policy, "explore", 0.0) or getattr(policy, "share", 0.0)
+    done = policy.chances(customers) if draws else policy.decide(customers)
+    promise = predict_value(curves, done, log.weight)
     also = _seen(policy.model, log, "evaluate(log, model, budget=…) judges each row by models that never saw it.")
     scores = crossfit(log, policy.model, folds=folds, seed=seed, tell=tell)
     return scores, done, {"promise": promise, "also": also}
@@ -181,9 +180,8 @@ def _of_model(
         hint = "give the budget too: evaluate(log, model, budget=1.7)"
         fail("evaluate", Problem("a model alone does not say who gets what", hint))
     scores = crossfit(log, model, folds=folds, seed=seed, tell=tell)
-    levels = learnt_levels(scores, budget)
-    promise = float(scores.weight @ scores.curves[np.arange(len(log)), levels] / scores.weight.sum())
-    return scores, levels, {"budget": budget, "promise": promise}
+    levels = plan_held_out(scores, budget).levels
+    return scores, levels, {"budget": budget, "promise": predict_value(scores.curves, levels, scores.weight)}
 
 
 def _check(estimator: str, interval: str) -> None:

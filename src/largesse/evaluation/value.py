@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.allocation import allocate
-from largesse.errors import BudgetError
 from largesse.evaluation.bootstrap import bootstrap
-from largesse.evaluation.estimators import ESTIMATORS, Judged, Terms, influence, judged_spend, judged_value
+from largesse.evaluation.estimators import ESTIMATORS, Judged, Terms, influence, judged_spend, judged_value, mean
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, Reference, Scores
 from largesse.stats import mean_estimate
@@ -94,42 +92,10 @@ def everyone(scores: Scores, level: int) -> Array:
     return np.full(len(scores.level), level, dtype=np.int64)
 
 
-def learnt_levels(scores: Scores, budget: float) -> Array:
-    """Return the levels (n,) that policies learnt on the other folds give each row at an average budget."""
-    return learnt_plan(scores, budget)[0]
-
-
-def learnt_plan(scores: Scores, budget: float) -> tuple[Array, Array]:
-    """Return the levels (n,) that policies learnt on the other folds give each row, and the price of each fold.
-
-    Each fold is planned for like a fresh set of customers: curves from models that never saw it, price from those
-    curves. A row of weight two is planned for like two customers.
-    """
-    levels, prices = np.empty(len(scores.level), dtype=np.int64), []
-    for f in np.unique(scores.fold):
-        rows = scores.fold == f
-        curves, costs = weighted(scores, rows)
-        try:
-            plan = allocate(curves, costs, budget)
-            levels[rows] = plan.levels
-            prices.append(plan.price)
-        except BudgetError:
-            allocate(*weighted(scores, np.arange(len(levels))), budget)  # refuses a budget too small for the whole log
-            levels[rows] = _cheapest(curves, costs)  # this part alone is dear: its cheapest plan
-            prices.append(np.inf)
-    return levels, np.array(prices)
-
-
-def _cheapest(curves: Array, costs: Array) -> Array:
-    """Return the level (n,) with the least cost, the best of those that tie."""
-    least = costs <= costs.min(axis=1, keepdims=True)
-    return np.argmax(np.where(least, curves, -np.inf), axis=1)
-
-
-def weighted(scores: Scores, rows: Array) -> tuple[Array, Array]:
-    """Return the curves and expected costs of some rows, times their weights, so that plain sums count every row right."""
-    weight = (scores.weight[rows] / scores.weight[rows].mean())[:, None]
-    return weight * scores.curves[rows], weight * scores.expected_costs[rows]
+def predict_value(curves: Array, policy: Array, weight: Array | None = None) -> float:
+    """Return the mean response that curves (n, K) themselves promise under levels (n,) or probabilities (n, K)."""
+    own = curves[np.arange(len(curves)), policy] if policy.ndim == 1 else (policy * curves).sum(axis=1)
+    return mean(own, weight)
 
 
 def references(scores: Scores, policy: Array, levels: Levels, estimator: str = "dr") -> tuple[Reference, ...]:

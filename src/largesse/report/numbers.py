@@ -17,16 +17,14 @@ from largesse.evaluation import level_verdict
 from largesse.levels import Levels
 from largesse.records import (
     Array,
-    Checkup,
     Choice,
     Estimate,
-    Evaluation,
     FrontierPoint,
     Log,
     Overlap,
     Plan,
-    Qini,
     Reference,
+    Study,
 )
 from largesse.report.formats import Units
 from largesse.report.words import headline, spending, verdict
@@ -91,24 +89,9 @@ def plan_part(
     }
 
 
-def evaluation_part(
-    log: Log,
-    result: Evaluation,
-    band: Sequence[FrontierPoint],
-    uniform: Sequence[tuple[Estimate, Estimate]],
-    model_means: Array,
-    found: Checkup,
-    cost_curve: Qini,
-    ways: dict[str, Estimate],
-) -> dict[str, Any]:
-    """Return what the plan will bring, judged from the log: the answer, the frontier, the curve, the log's checkup.
-
-    `ways` has the plan's value by every estimator.
-    """
-    seen = found.overlap
-    labels = log.levels.labels
-    weight = np.ones(len(log)) if log.weight is None else log.weight
-    raw = [float(np.average(log.response[log.level == k], weights=weight[log.level == k])) for k in range(len(labels))]
+def evaluation_part(log: Log, study: Study) -> dict[str, Any]:
+    """Return what the plan will bring, judged from the log: the answer, the frontier, the curve, the log's checkup."""
+    result, found, labels = study.evaluation, study.checkup, log.levels.labels
     return {
         "budget": _finite(result.budget),
         "log": {
@@ -136,24 +119,23 @@ def evaluation_part(
         "versus_uniform": [_reference(r) for r in result.uniform],
         "per_spend": _estimate(result.per_spend),
         "gain_per_spend": _estimate(result.gain_per_spend),
-        "ways": [{"name": name, **_estimate(value)} for name, value in ways.items()],
+        "ways": [{"name": name, **_estimate(value)} for name, value in study.estimates.items()],
         "qini": {
-            "area": _estimate(cost_curve.area),
+            "area": _estimate(study.cost_curve.area),
             "points": [
                 {"spend": p.spend, **_whiskers(p.gain), "uniform": p.uniform, "difference": _estimate(p.difference)}
-                for p in cost_curve.points
+                for p in study.cost_curve.points
             ],
         },
-        "frontier": [_frontier_point(point) for point in band],
+        "frontier": [_frontier_point(point) for point in study.frontier],
         "uniform": [
-            {"name": label, "spend": spend.estimate, **_whiskers(value)}
-            for label, (value, spend) in zip(labels, uniform, strict=True)
+            {"name": every.name, "spend": every.spend.estimate, **_whiskers(every.value)} for every in result.uniform
         ],
         "curve": [
-            {"name": label, **_whiskers(value), "model": float(own), "raw": mean}
-            for label, (value, _), own, mean in zip(labels, uniform, model_means, raw, strict=True)
+            {"name": every.name, **_whiskers(every.value), "model": float(own), "raw": raw.estimate}
+            for every, own, raw in zip(result.uniform, study.mean_curve, found.raw, strict=True)
         ],
-        **overlap_part(labels, seen),
+        **overlap_part(labels, found.overlap),
         "doctor": [{"about": v.about, "answer": v.answer, "text": v.text} for v in found.verdicts],
         "warnings": [{"severity": finding.severity, "text": finding.text} for finding in result.warnings],
     }

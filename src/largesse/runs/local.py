@@ -19,20 +19,7 @@ import numpy as np
 from largesse.allocation import Constraints, allocate, expected_costs, explore_plan
 from largesse.data import read_customers, read_log
 from largesse.errors import InputError, Problem, nearest, refuse
-from largesse.evaluation import (
-    ESTIMATORS,
-    crossfit,
-    doctor,
-    estimates,
-    evaluate_scores,
-    frontier_band,
-    judged_value,
-    learnt_levels,
-    qini,
-    uniform_values,
-    used_propensities,
-    usual_budgets,
-)
+from largesse.evaluation import ESTIMATORS, make_study
 from largesse.files import atomic_file, atomic_folder
 from largesse.policy import Policy
 from largesse.records import Array, Choice, Customers, Finding, Log, Plan
@@ -404,23 +391,9 @@ def _plan_table(made: Plan, customers: Customers, curves: Array, spent: Array, l
 
 
 def _judge_into(folder: Path, campaign: Campaign, log: Log, budget: float, tell: Tell, estimator: str = "dr") -> None:
-    model = model_named(campaign.model, campaign.seed)
-    scores = crossfit(
-        log, model, seed=campaign.seed, tell=lambda done, total: tell("judging it on held-out rows", done / total)
-    )
-    tell("judging it on held-out rows", 1.0)
-    levels = learnt_levels(scores, budget)
-    own = scores.curves[np.arange(len(log)), levels]
-    promise = float(scores.weight @ own / scores.weight.sum())
-    also = _not_judged(campaign)
-    result = evaluate_scores(log, scores, levels, budget=budget, promise=promise, estimator=estimator, also=also)
-    band = frontier_band(scores, usual_budgets(scores, budget), estimator)
-    means = scores.weight @ scores.curves / scores.weight.sum()
-    ways = estimates(judged_value(scores, levels), log.cluster)
-    tell("examining the log", 0.0)
-    found = doctor(log, seed=campaign.seed, chances=used_propensities(scores))
-    gains = qini(scores, estimator=estimator)
-    part = evaluation_part(log, result, band, uniform_values(scores, estimator), means, found, gains, ways)
+    model, also = model_named(campaign.model, campaign.seed), _not_judged(campaign)
+    study = make_study(log, model, budget, estimator=estimator, seed=campaign.seed, also=also, progress=tell)
+    part = evaluation_part(log, study)
     _write_json(folder / EVALUATION_JSON, part)
     _write_table(folder / FRONTIER, _frontier_table(part["frontier"]))
 

@@ -23,11 +23,11 @@ import numpy as np
 
 from largesse.allocation import at_price, expected_costs
 from largesse.errors import Problem, nearest, refuse
-from largesse.evaluation import crossfit, frontier_band, learnt_plan, policy_value, usual_budgets
+from largesse.evaluation import crossfit, plan_budgets, plan_held_out, policy_value, spread_budgets, trace_frontier
 from largesse.evaluation import scores as scored
 from largesse.levels import Levels
 from largesse.propensity import propensities
-from largesse.records import Array, Estimate, Log, Propensities, Scores
+from largesse.records import Array, Estimate, HeldOutPlan, Log, Propensities, Scores
 from largesse.response import Linear, ResponseModel, call_together
 from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.bench.kept import Kept
@@ -131,7 +131,7 @@ def _scores(log: Log, base: Scores, chances: Propensities, paid: str) -> Scores:
 
 def _truths(made: Scores, fresh: Simulation, seen: list[Array], paid: str) -> dict[str, tuple[float, float]]:
     """Return true value and spend of every policy."""
-    _, prices = learnt_plan(made, BUDGETS[paid])
+    prices = plan_held_out(made, BUDGETS[paid]).prices
     return {
         **{name: _true(fresh, [rule(fresh.features)], paid) for name, rule in RULES.items()},
         "learnt": _true(fresh, _given(seen, prices, paid), paid),
@@ -143,7 +143,7 @@ def _judged(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, rule in RULES.items():
         yield name, _case(policy_value(made, rule(sim.features)), truths[name])
-    levels, _ = learnt_plan(made, BUDGETS[paid])
+    levels = plan_held_out(made, BUDGETS[paid]).levels
     own = made.curves[np.arange(len(levels)), levels]
     case = _case(policy_value(made, levels), truths["learnt"])
     yield "learnt", {**case, "promise": float(own.mean()) - truths["learnt"][0]}
@@ -189,17 +189,16 @@ def _case(found: tuple[Estimate, Estimate], truth: tuple[float, float]) -> dict[
     }
 
 
-def _frontier(made: Scores, fresh: Simulation, seen: list[Array]) -> tuple[Array, Array]:
-    """Return the usual budgets, and what the policies learnt for each truly bring to fresh customers."""
-    budgets = usual_budgets(made)
-    prices = [learnt_plan(made, float(budget))[1] for budget in budgets]
+def _frontier(made: Scores, fresh: Simulation, seen: list[Array]) -> tuple[tuple[HeldOutPlan, ...], Array]:
+    """Return the plans at every budget, and what the policies learnt for each truly bring to fresh customers."""
+    plans = plan_budgets(made, spread_budgets(made))
     seen = [curves[:BAND_FRESH] for curves in seen]
-    return budgets, np.array([_true(fresh, _given(seen, price, "always"), "always")[0] for price in prices])
+    return plans, np.array([_true(fresh, _given(seen, plan.prices, "always"), "always")[0] for plan in plans])
 
 
-def _band(made: Scores, budgets: Array, truths: Array) -> dict[str, Any]:
+def _band(made: Scores, plans: Sequence[HeldOutPlan], truths: Array) -> dict[str, Any]:
     """Return whether the simultaneous band holds the whole true frontier, and the share of points pointwise ones hold."""
-    points = frontier_band(made, budgets)
+    points = trace_frontier(made, plans)
     inside = [p.band[0] <= true <= p.band[1] for p, true in zip(points, truths, strict=True)]
     pointwise = [p.value.low <= true <= p.value.high for p, true in zip(points, truths, strict=True)]
     return {"hit": bool(np.all(inside)), "pointwise": float(np.mean(pointwise))}

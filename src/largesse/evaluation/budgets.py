@@ -1,0 +1,186 @@
+"""What policies learnt for each budget really bring and cost: the frontier with its band, and the cost curve.
+
+Every budget is planned once (`plan_budgets`); frontier and cost curve are two readings of the same plans.
+
+*Frontier.* Every budget has a pointwise interval, which holds for that budget, and a wider simultaneous one: with 95 %
+confidence the whole curve lies inside the band. How much wider it is follows from the correlations between budgets: it is
+the 95 % quantile of the largest of correlated normal errors (a "sup-t" band; Montiel Olea and Plagborg-Møller 2019).
+
+*Cost curve.* At every budget the learnt policy is compared with the best mixture of levels, the same for everybody, at the
+same spend. The area between the two curves, divided by the range of spends, is what choosing customers gains on average
+over all budgets: the Qini measure for several levels with costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from largesse.allocation import allocate, frontier
+from largesse.errors import BudgetError
+from largesse.evaluation.value import best_mix, policy_scores, predict_value
+from largesse.records import Array, FrontierPoint, HeldOutPlan, Qini, QiniPoint, Scores
+from largesse.stats import COVERAGE, mean_estimate, t_quantile
+
+POINTS = 21
+DRAWS = 20_000
+
+
+# -- plans ------------------------------------------------------------------------------------------------------------
+
+
+def spread_budgets(scores: Scores) -> Array:
+    """Return budgets spread evenly from the cheapest plan to the one that gives every customer the best level."""
+    front = frontier(*_weighted(scores, np.arange(len(scores.curves))))
+    return np.unique(np.linspace(float(front.spend[0]), float(front.spend[-1]), POINTS))
+
+
+def add_budget(budgets: Array, budget: float) -> Array:
+    """Return budgets with one more among them, moved to the nearest end if it lies outside."""
+    return np.unique(np.append(budgets, min(max(budget, budgets[0]), budgets[-1])))
+
+
+def plan_budgets(scores: Scores, budgets: Iterable[float]) -> tuple[HeldOutPlan, ...]:
+    """Plan the log's rows at each of several average budgets."""
+    return tuple(plan_held_out(scores, float(budget)) for budget in budgets)
+
+
+def plan_held_out(scores: Scores, budget: float) -> HeldOutPlan:
+    """Plan the log's rows at an average budget, each fold like a fresh set of customers.
+
+    A fold's curves come from models that never saw it, and its price from those curves. A row of weight two is planned
+    like two customers.
+    """
+    levels, prices = np.empty(len(scores.level), dtype=np.int64), []
+    for f in np.unique(scores.fold):
+        rows = scores.fold == f
+        curves, costs = _weighted(scores, rows)
+        try:
+            plan = allocate(curves, costs, budget)
+            levels[rows] = plan.levels
+            prices.append(plan.price)
+        except BudgetError:
+            allocate(*_weighted(scores, np.arange(len(levels))), budget)  # refuses a budget too small for the whole log
+            levels[rows] = _cheapest(curves, costs)  # only this fold costs more: it gets its cheapest plan
+            prices.append(np.inf)
+    return HeldOutPlan(budget, levels, np.array(prices))
+
+
+def _cheapest(curves: Array, costs: Array) -> Array:
+    """Return the level (n,) with the least cost, the best of those that tie."""
+    least = costs <= costs.min(axis=1, keepdims=True)
+    return np.argmax(np.where(least, curves, -np.inf), axis=1)
+
+
+def _weighted(scores: Scores, rows: Array) -> tuple[Array, Array]:
+    """Return the curves and expected costs of some rows times their weights, so that plain sums weight every row."""
+    weight = (scores.weight[rows] / scores.weight[rows].mean())[:, None]
+    return weight * scores.curves[rows], weight * scores.expected_costs[rows]
+
+
+# -- frontier ---------------------------------------------------------------------------------------------------------
+
+
+def trace_frontier(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str = "dr") -> tuple[FrontierPoint, ...]:
+    """Estimate value and spend at each plan's budget, with pointwise intervals and a simultaneous band."""
+    parts = np.empty((_units(scores), len(plans)), dtype=np.float32)  # only for correlations
+    points = []
+    for j, plan in enumerate(plans):
+        value, spend = policy_scores(scores, plan.levels, estimator)
+        estimate = mean_estimate(value, scores.weight, scores.cluster)
+        parts[:, j] = _by_unit(scores, value - estimate.estimate)
+        paid = mean_estimate(spend, scores.weight, scores.cluster)
+        promise = predict_value(scores.curves, plan.levels, scores.weight)
+        points.append(FrontierPoint(plan.budget, estimate, paid, promise, _mean_price(plan.prices)))
+    reach = simultaneous_reach(parts)
+    usual = t_quantile(len(parts) - 1) if len(parts) > 1 else float("nan")
+    return tuple(_with_band(point, reach / usual) for point in points)
+
+
+def _mean_price(prices: Array) -> float:
+    finite = prices[np.isfinite(prices)]
+    return float(np.mean(finite)) if len(finite) else float("nan")
+
+
+def simultaneous_reach(parts: Array, seed: int = 0) -> float:
+    """Return how many standard errors a band must reach so that all its points hold together, 95 % of the time.
+
+    `parts` (units, points) are the centred contributions of rows or clusters to each point.
+    """
+    size = np.sqrt(np.einsum("ub,ub->b", parts, parts, dtype=np.float64))
+    kept = size > 1e-6 * max(size.max(initial=0.0), 1e-300)
+    pointwise = t_quantile(len(parts) - 1) if len(parts) > 1 else float("nan")
+    if kept.sum() < 2:
+        return pointwise
+    scaled = parts[:, kept] / size[kept].astype(parts.dtype)
+    spread, turn = np.linalg.eigh((scaled.T @ scaled).astype(np.float64))
+    root = turn * np.sqrt(np.maximum(spread, 0.0))
+    draws = np.random.default_rng(seed).standard_normal((DRAWS, len(root))) @ root.T
+    normal = float(np.quantile(np.abs(draws).max(axis=1), COVERAGE))
+    # With few rows or clusters errors are not known to be normal: widen the band as much as one interval is widened.
+    return max(normal * pointwise / t_quantile(1e9), pointwise)
+
+
+def _with_band(point: FrontierPoint, wider: float) -> FrontierPoint:
+    """Return a point with its part of the band: `wider` times as wide as its own interval."""
+    value = point.value
+    low, high = (value.estimate + wider * (end - value.estimate) for end in (value.low, value.high))
+    return replace(point, band=(low, high))
+
+
+def _units(scores: Scores) -> int:
+    return len(scores.level) if scores.cluster is None else len(np.unique(scores.cluster))
+
+
+def _by_unit(scores: Scores, centred: Array) -> Array:
+    """Return weighted sums over rows or clusters."""
+    parts: Array = scores.weight * centred
+    if scores.cluster is None:
+        return parts
+    _, own = np.unique(scores.cluster, return_inverse=True)
+    return np.bincount(own, weights=parts)
+
+
+# -- cost curve -------------------------------------------------------------------------------------------------------
+
+
+def trace_cost_curve(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str = "dr") -> Qini:
+    """Estimate the gain over the first plan at each spend, learnt and uniform, and the area between them."""
+    weight, cluster = scores.weight, scores.cluster
+    start, _ = policy_scores(scores, plans[0].levels, estimator)
+    points, gaps = [], []
+    for plan in plans:
+        value, spend = policy_scores(scores, plan.levels, estimator)
+        paid = float(weight @ spend / weight.sum())
+        mix = best_mix(scores, paid)
+        other, cost = policy_scores(scores, mix, estimator)
+        # At the same spend: where spends are estimated too, subtract what the difference between them would buy.
+        gap = value - other - _slope(scores, mix) * (spend - cost)
+        gain = mean_estimate(value - start, weight, cluster)
+        mixed = mean_estimate(other - start, weight, cluster)
+        points.append(QiniPoint(plan.budget, paid, gain, mixed.estimate, mean_estimate(gap, weight, cluster)))
+        gaps.append(gap)
+    share = _trapezoid(np.array([point.spend for point in points]))
+    area = sum((s * gap for s, gap in zip(share, gaps, strict=True)), np.zeros(len(weight)))
+    return Qini(tuple(points), mean_estimate(area, weight, cluster))
+
+
+def _slope(scores: Scores, mix: Array) -> float:
+    """Return what one more unit of spend brings along the uniform mix; 0 where it is a single level."""
+    used = np.flatnonzero(mix)
+    if len(used) < 2:
+        return 0.0
+    weight = scores.weight / scores.weight.sum()
+    value, cost = weight @ scores.gamma[:, used], weight @ scores.costs[:, used]
+    return float((value[-1] - value[0]) / (cost[-1] - cost[0]))
+
+
+def _trapezoid(spend: Array) -> Array:
+    """Return the share of each point in the mean over the range of spends, by the trapezoidal rule."""
+    steps = np.maximum(np.diff(spend), 0.0)
+    if steps.sum() == 0:
+        return np.full(len(spend), 1.0 / len(spend))
+    share: Array = (np.append(steps, 0.0) + np.insert(steps, 0, 0.0)) / 2
+    return share / steps.sum()
