@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from largesse.errors import InputError
-from largesse.report.charts.palette import contrast
-from largesse_lab.charts.axes import linear, logarithmic, roomy
-from largesse_lab.charts.dots import dot_figure
-from largesse_lab.charts.figures import Look, line_figure
-from largesse_lab.charts.ink import DARK, DASHES, LIGHT, NIGHT, PAPER, SHAPES, Pen
-from largesse_lab.charts.sheet import FONT, Words, wide
+from largesse.report import Caption, Look, draw_dots, draw_lines
+from largesse.report.charts.frame import FONT
+from largesse.report.charts.marks import measure
+from largesse.report.charts.palette import DARK_PENS, DARK_SHEET, LIGHT_PENS, LIGHT_SHEET, contrast
+from largesse.report.charts.pens import DASHES, SHAPES, Pen
+from largesse.report.charts.scales import fit_linear_scale, fit_log_scale, thin_ticks
 
-WORDS = Words("Error by the strength of balance", "κ", "RMSE of curves", "Bands: ± 1 sd over 20 worlds.")
+CAPTION = Caption("Error by the strength of balance", "κ", "RMSE of curves", "Bands: ± 1 sd over 20 worlds.")
 SVG = "{http://www.w3.org/2000/svg}"
 BEYOND = {"panel": "world 1", "label": "method 9", "estimate": 99.0, "low": 98.0, "high": 100.0}
 KAPPAS = [0.0, 1e-4, 1e-2, 1.0, 100.0]
@@ -48,7 +48,7 @@ def texts(svg: str) -> list[tuple[str, float, float, float, float]]:
     found = []
     for node in ET.fromstring(svg).iter(f"{SVG}text"):
         words, size = node.text or "", float(node.get("font-size", FONT))
-        x, y, long = float(node.get("x", 0)), float(node.get("y", 0)), wide(words, size)
+        x, y, long = float(node.get("x", 0)), float(node.get("y", 0)), measure(words, size)
         start = {"middle": -0.5, "end": -1.0}.get(node.get("text-anchor", ""), 0.0) * long
         turned = re.match(r"translate\(([\d.-]+),([\d.-]+)\) rotate\(-90\)", node.get("transform", ""))
         if turned:
@@ -62,14 +62,14 @@ def texts(svg: str) -> list[tuple[str, float, float, float, float]]:
 def every_figure() -> list[Any]:
     rising = [{"panel": "p", "label": "a", "x": [250, 8000], "mean": [0.2, 0.02], "sd": [0.3, 0.001]}]
     return [
-        pytest.param(line_figure(lines(1, 1), WORDS), id="one line"),
-        pytest.param(line_figure(lines(), WORDS, Look(log_across=True)), id="three panels"),
-        pytest.param(line_figure(lines(4, 9), WORDS, Look(log_across=True, bars=True)), id="bars"),
-        pytest.param(line_figure(lines(5, 2), WORDS, Look(log_across=True, log_up=True, shared=True)), id="five"),
-        pytest.param(line_figure(rising, WORDS, Look(log_across=True, log_up=True)), id="spread below zero"),
-        pytest.param(dot_figure(differences(), WORDS), id="dots"),
-        pytest.param(dot_figure(differences(5), WORDS), id="dots in two rows"),
-        pytest.param(dot_figure([*differences(), BEYOND], WORDS), id="dots beyond"),
+        pytest.param(draw_lines(lines(1, 1), CAPTION), id="one line"),
+        pytest.param(draw_lines(lines(), CAPTION, Look(log_across=True)), id="three panels"),
+        pytest.param(draw_lines(lines(4, 9), CAPTION, Look(log_across=True, bars=True)), id="bars"),
+        pytest.param(draw_lines(lines(5, 2), CAPTION, Look(log_across=True, log_up=True, shared=True)), id="five"),
+        pytest.param(draw_lines(rising, CAPTION, Look(log_across=True, log_up=True)), id="spread below zero"),
+        pytest.param(draw_dots(differences(), CAPTION), id="dots"),
+        pytest.param(draw_dots(differences(5), CAPTION), id="dots in two rows"),
+        pytest.param(draw_dots([*differences(), BEYOND], CAPTION), id="dots beyond"),
     ]
 
 
@@ -93,19 +93,19 @@ def test_every_figure_is_xml_without_holes_and_its_writing_stays_inside_and_apar
 
 def test_every_label_panel_and_title_is_written() -> None:
     rows = lines()
-    written = [words for words, *_ in texts(line_figure(rows, WORDS, Look(log_across=True)))]
+    written = [words for words, *_ in texts(draw_lines(rows, CAPTION, Look(log_across=True)))]
     for row in rows:
         assert written.count(row["label"]) == 1
         assert written.count(row["panel"]) == 1
-    assert {WORDS.title, WORDS.across, WORDS.up, WORDS.note} <= set(written)
-    dotted = [words for words, *_ in texts(dot_figure(differences(), WORDS))]
+    assert {CAPTION.title, CAPTION.across, CAPTION.up, CAPTION.note} <= set(written)
+    dotted = [words for words, *_ in texts(draw_dots(differences(), CAPTION))]
     assert {f"method {k}" for k in range(6)} | {"world 0", "world 1", "world 2"} <= set(dotted)
 
 
 def test_nothing_is_joined_across_a_missing_number_or_to_a_zero_that_stands_apart() -> None:
     row = {"panel": "", "label": "a", "x": [0.0, 1.0, 10.0, 100.0, 1000.0], "sd": [None] * 5}
-    whole = line_figure([{**row, "mean": [1.0, 2.0, 3.0, 4.0, 5.0]}], WORDS, Look(log_across=True))
-    holed = line_figure([{**row, "mean": [1.0, 2.0, 3.0, math.nan, 5.0]}], WORDS, Look(log_across=True))
+    whole = draw_lines([{**row, "mean": [1.0, 2.0, 3.0, 4.0, 5.0]}], CAPTION, Look(log_across=True))
+    holed = draw_lines([{**row, "mean": [1.0, 2.0, 3.0, math.nan, 5.0]}], CAPTION, Look(log_across=True))
 
     def paths(svg: str) -> list[int]:
         found = [node.get("d", "") for node in ET.fromstring(svg).iter(f"{SVG}path") if node.get("class") == "line"]
@@ -116,13 +116,13 @@ def test_nothing_is_joined_across_a_missing_number_or_to_a_zero_that_stands_apar
 
 
 def test_a_zero_stands_apart_left_of_a_break() -> None:
-    scale = logarithmic(KAPPAS)
+    scale = fit_log_scale(KAPPAS)
     assert scale.gap is not None
     assert 0 < scale.place(0.0) < scale.gap < scale.place(1e-4)
     steps = np.diff([scale.place(kappa) for kappa in KAPPAS[1:]])
     assert steps == pytest.approx(steps[0])
     assert [words for _, words in scale.ticks] == ["0", "10⁻⁴", "0.01", "1", "100"]
-    assert logarithmic(KAPPAS[1:]).gap is None
+    assert fit_log_scale(KAPPAS[1:]).gap is None
 
 
 def test_a_dot_is_hollow_when_its_interval_holds_zero_and_missing_when_there_is_none() -> None:
@@ -132,7 +132,7 @@ def test_a_dot_is_hollow_when_its_interval_holds_zero_and_missing_when_there_is_
         {**base, "label": "alike", "estimate": 0.2, "low": -0.5, "high": 0.9},
         {**base, "label": "none", "estimate": None, "low": None, "high": None},
     ]
-    svg = dot_figure(rows, WORDS)
+    svg = draw_dots(rows, CAPTION)
     marks = list(ET.fromstring(svg).iter(f"{SVG}g"))
     hollow = [any(path.get("class") == "hollow" for path in mark) for mark in marks]
     assert hollow == [False, True]
@@ -143,46 +143,46 @@ def test_a_dot_is_hollow_when_its_interval_holds_zero_and_missing_when_there_is_
 def test_a_few_rows_far_beyond_all_others_are_arrows_with_their_number() -> None:
     near = [{"panel": "p", "label": f"m{k}", "estimate": 0.01 * k, "low": 0.0, "high": 0.02 * k} for k in range(1, 6)]
     far = [{"panel": "p", "label": "far", "estimate": -1.234, "low": -2.0, "high": -1.0}]
-    svg = dot_figure([*near, *far], WORDS)
+    svg = draw_dots([*near, *far], CAPTION)
     written = [words for words, *_ in texts(svg)]
     assert "−1.2" in written
-    assert f"{WORDS.note} Arrows: beyond the panel." in written
+    assert f"{CAPTION.note} Arrows: beyond the panel." in written
     spread = [{**row, "estimate": row["estimate"] * 10.0**k} for k, row in enumerate(near)]
-    assert "Arrows" not in dot_figure(spread[:2], WORDS)  # two of two: not a few
+    assert "Arrows" not in draw_dots(spread[:2], CAPTION)  # two of two: not a few
     assert "far" in written
 
 
 def test_both_colour_schemes_stand_out_and_lines_differ_without_colour() -> None:
-    assert min(contrast(colour, PAPER) for colour in LIGHT) >= 3
-    assert min(contrast(colour, NIGHT) for colour in DARK) >= 3
-    looks = [(k % len(LIGHT), Pen(k).dash, SHAPES[k % len(SHAPES)]) for k in range(16)]
+    assert min(contrast(colour, LIGHT_SHEET["paper"]) for colour in LIGHT_PENS) >= 3
+    assert min(contrast(colour, DARK_SHEET["paper"]) for colour in DARK_PENS) >= 3
+    looks = [(k % len(LIGHT_PENS), Pen(k).dash, SHAPES[k % len(SHAPES)]) for k in range(16)]
     assert len(set(looks)) == 16
     assert len({look[2] for look in looks[:8]}) == 8
     assert len(DASHES) > 1
-    svg = line_figure(lines(), WORDS)
+    svg = draw_lines(lines(), CAPTION)
     assert "@media (prefers-color-scheme: dark)" in svg
     used = {int(k) for k in re.findall(r"var\(--pen-(\d+)\)", svg)}
     assert all(svg.count(f"--pen-{k}:") == 2 for k in used)
 
 
 def test_a_reference_is_a_grey_line_without_marks() -> None:
-    svg = line_figure(lines(1, 2), WORDS, Look(references=("method <1> & co",)))
+    svg = draw_lines(lines(1, 2), CAPTION, Look(references=("method <1> & co",)))
     assert svg.count('class="reference"') == 2  # in the legend and in the panel
     assert "var(--pen-1)" not in svg
 
 
 def test_ticks_are_at_least_three_or_thinned_until_they_do_not_touch() -> None:
-    assert len(linear([-0.031, 0.04], 2, snug=True).ticks) >= 3
-    assert len(linear([5.0, 5.0], 2).ticks) >= 3
-    assert roomy([0, 5, 10, 20, 30], [6] * 5, first=True) == [0, 2, 4]
-    assert roomy([0, 1], [50, 50]) == [0]
+    assert len(fit_linear_scale([-0.031, 0.04], 2, snug=True).ticks) >= 3
+    assert len(fit_linear_scale([5.0, 5.0], 2).ticks) >= 3
+    assert thin_ticks([0, 5, 10, 20, 30], [6] * 5, first=True) == [0, 2, 4]
+    assert thin_ticks([0, 1], [50, 50]) == [0]
 
 
 def test_rows_that_cannot_be_drawn_are_refused_together() -> None:
     with pytest.raises(InputError, match="nothing to draw"):
-        line_figure([], WORDS)
+        draw_lines([], CAPTION)
     with pytest.raises(InputError, match="2 things are wrong") as refused:
-        line_figure([{"panel": "p"}, {"panel": "p", "label": "a", "x": [1], "mean": [1, 2], "sd": [1]}], WORDS)
+        draw_lines([{"panel": "p"}, {"panel": "p", "label": "a", "x": [1], "mean": [1, 2], "sd": [1]}], CAPTION)
     assert "row 0 has no label and no x" in str(refused.value)
     with pytest.raises(InputError, match="row 0 has no high"):
-        dot_figure([{"panel": "p", "label": "a", "estimate": 1, "low": 0}], WORDS)
+        draw_dots([{"panel": "p", "label": "a", "estimate": 1, "low": 0}], CAPTION)

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from largesse.report.charts.palette import DARK, LIGHT, contrast, ink, ramp
-from largesse.report.charts.scales import axis
-from largesse.report.formats import Units, count, percent, style_for
+from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, choose_ink, contrast, spread_colours
+from largesse.report.charts.scales import fit_axis
+from largesse.report.formats import Units, choose_style, write_count, write_percent
 from largesse.report.page import render
 
 SECTIONS = ("answer", "frontier", "curve", "who", "money", "support", "method", "glossary")
@@ -493,19 +493,19 @@ def test_the_room_brings_in_no_heavy_library_of_its_own():
     assert not roots & {"numpy", "pandas", "matplotlib", "jinja2", "sklearn"}
 
 
-@pytest.mark.parametrize("stops", [LIGHT, DARK])
+@pytest.mark.parametrize("stops", [LIGHT_LEVELS, DARK_LEVELS])
 @pytest.mark.parametrize("depth", range(2, 13))
 def test_colours_of_levels_are_ordered_by_lightness_and_carry_readable_text(stops, depth):
-    colours = ramp(stops, depth)
+    colours = spread_colours(stops, depth)
     white = [contrast(colour, "#ffffff") for colour in colours]
-    assert white == sorted(white, reverse=stops is DARK)
-    assert min(contrast(colour, ink(colour)) for colour in colours) >= 4.5
+    assert white == sorted(white, reverse=stops is DARK_LEVELS)
+    assert min(contrast(colour, choose_ink(colour)) for colour in colours) >= 4.5
 
 
 @pytest.mark.parametrize("values", [[], [None], [3.0], [0.0], [-1e-9, 1e9], [0.00012, 0.00013], [-5, -4.99]])
 def test_axes_hold_their_numbers_and_have_few_round_ticks(values):
     for snug in (False, True):
-        found = axis(values, 5, snug)
+        found = fit_axis(values, 5, snug)
         assert found.low < found.high
         assert 1 <= len(found.ticks) <= 9
         slack = 1e-6 * (found.high - found.low)
@@ -513,10 +513,10 @@ def test_axes_hold_their_numbers_and_have_few_round_ticks(values):
 
 
 def test_numbers_are_written_for_people():
-    assert percent(0.00012) == "0.012\u202f%"
-    assert percent(NAN) == "–"
-    assert count(1_200_000) == "1,200,000"
+    assert write_percent(0.00012) == "0.012\u202f%"
+    assert write_percent(NAN) == "–"
+    assert write_count(1_200_000) == "1,200,000"
     assert Units("amount", "€").cost(-0.5) == "−€0.50"
     assert Units("amount", "USD").cost(1.2e9) == "1.20\u202fbillion\u202fUSD"
     assert Units("binary", "").one == "1\u202funit of budget"
-    assert style_for([-0.001], 1.0).text(-0.001) == "0.0"
+    assert choose_style([-0.001], 1.0).text(-0.001) == "0.0"

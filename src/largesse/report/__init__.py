@@ -8,17 +8,14 @@ layout, so every figure on the page can be traced to a number in the dict. Insid
 that has only been examined.
 """
 
-from largesse.report.charts.marks import element as element
-from largesse.report.charts.marks import shorten as shorten
-from largesse.report.charts.marks import text as text
-from largesse.report.charts.marks import title as title
-from largesse.report.charts.scales import Axis as Axis
-from largesse.report.charts.scales import axis as axis
+from largesse.report.charts.dots import draw_dots as draw_dots
+from largesse.report.charts.lines import Look as Look
+from largesse.report.charts.lines import draw_lines as draw_lines
+from largesse.report.charts.sheet import Caption as Caption
 from largesse.report.checkup import checkup_numbers as checkup_numbers
 from largesse.report.formats import DASH as DASH
 from largesse.report.formats import Units as Units
 from largesse.report.formats import finite as finite
-from largesse.report.formats import style_for as style_for
 from largesse.report.numbers import Heading as Heading
 from largesse.report.numbers import evaluation_part as evaluation_part
 from largesse.report.numbers import fit_part as fit_part

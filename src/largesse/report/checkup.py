@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from largesse.records import Checkup, Log
-from largesse.report.formats import percent, style_for
+from largesse.report.formats import choose_style, write_percent
 from largesse.report.numbers import overlap_part
 from largesse.version import __version__
 
@@ -56,13 +56,13 @@ def checkup_numbers(
             )
         ],
         **overlap_part(found.labels, found.overlap),
-        "leaks": [{"feature": k.feature, "of": k.of, "explained": percent(k.explained)} for k in found.leaks],
+        "leaks": [{"feature": k.feature, "of": k.of, "explained": write_percent(k.explained)} for k in found.leaks],
         "heavy": [
             {
                 "row": f"{row.row:,}",
                 "level": row.level,
-                "propensity": style_for([row.propensity], row.propensity).text(row.propensity),
-                "share": percent(row.share),
+                "propensity": choose_style([row.propensity], row.propensity).text(row.propensity),
+                "share": write_percent(row.share),
             }
             for row in found.heavy
         ],

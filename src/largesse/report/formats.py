@@ -83,7 +83,7 @@ class Style:
         return self.text(estimate.get(key)) + ("" if between == DASH else f" ({between})")
 
 
-def style_for(values: Iterable[Any], spread: float | None = None, digits: int = 2, short: bool = False) -> Style:
+def choose_style(values: Iterable[Any], spread: float | None = None, digits: int = 2, short: bool = False) -> Style:
     """Return the plain style in which these numbers read best: few decimals, millions when they are large.
 
     `spread` is the difference a reader must be able to see; without it, three digits of the smallest number are kept.
@@ -111,10 +111,10 @@ def parts(estimate: Mapping[str, Any]) -> list[Any]:
     return [estimate.get("estimate"), estimate.get("low"), estimate.get("high")]
 
 
-def percent(share: Any) -> str:
+def write_percent(share: Any) -> str:
     """Write a share as a percentage, with more digits when it is tiny.
 
-    >>> percent(0.6234), percent(0.00012), percent(0.0)
+    >>> write_percent(0.6234), write_percent(0.00012), write_percent(0.0)
     ('62\u202f%', '0.012\u202f%', '0\u202f%')
     """
     number = finite(share)
@@ -124,17 +124,17 @@ def percent(share: Any) -> str:
     return Style(0.01, 0 if size >= 10 or size == 0 else places(size), suffix=f"{THIN}%").text(number)
 
 
-def count(value: Any) -> str:
+def write_count(value: Any) -> str:
     """Write how many there are; with one decimal when it is a small fraction.
 
-    >>> count(2825), count(3.25), count(1.2e9)
+    >>> write_count(2825), write_count(3.25), write_count(1.2e9)
     ('2,825', '3.2', '1.20\u202fbillion')
     """
     number = finite(value)
     if number is None:
         return DASH
     if abs(number) >= 1e8:
-        return style_for([number]).text(number)
+        return choose_style([number]).text(number)
     whole = abs(number) >= 100 or number == int(number)
     return Style(decimals=0 if whole else max(places(abs(number)), 1)).text(number)
 
@@ -177,16 +177,16 @@ class Units:
 
     def response(self, values: Iterable[Any], spread: float | None = None, **options: Any) -> Style:
         """Return the style of responses: percentages or plain numbers."""
-        return self._share(values, spread, "%", options) if self.binary else style_for(values, spread, **options)
+        return self._share(values, spread, "%", options) if self.binary else choose_style(values, spread, **options)
 
     def difference(self, values: Iterable[Any], spread: float | None = None, **options: Any) -> Style:
         """Return the style of differences of responses: percentage points or plain numbers."""
-        return self._share(values, spread, "pp", options) if self.binary else style_for(values, spread, **options)
+        return self._share(values, spread, "pp", options) if self.binary else choose_style(values, spread, **options)
 
     def money(self, values: Iterable[Any], spread: float | None = None, **options: Any) -> Style:
         """Return the style of amounts of budget."""
         kept = [number for number in map(finite, values) if number is not None]
-        plain = style_for(kept, spread, **options)
+        plain = choose_style(kept, spread, **options)
         if "digits" not in options:  # an axis knows how many digits it needs; a sum is written to the cent
             plain = Style(plain.unit, _cents(kept, plain, spread), suffix=plain.suffix)
         if self.currency in SYMBOLS:

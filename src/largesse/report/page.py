@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from largesse.report import sections
-from largesse.report.charts.palette import DARK, LIGHT, level_variables
-from largesse.report.formats import THIN, Units, count, finite
+from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, level_variables
+from largesse.report.formats import THIN, Units, finite, write_count
 
 HERE = Path(__file__).parent
 
@@ -53,8 +53,8 @@ def _checkup_context(numbers: Mapping[str, Any]) -> dict[str, Any]:
         "n": numbers,
         "units": units,
         "counted": _log_counts(numbers["log"]),
-        "light": level_variables(LIGHT, depth),
-        "dark": level_variables(DARK, depth),
+        "light": level_variables(LIGHT_LEVELS, depth),
+        "dark": level_variables(DARK_LEVELS, depth),
         "support": sections.support_section(numbers),
         "curve": sections.raw_section(numbers, units),
     }
@@ -66,9 +66,9 @@ def _context(numbers: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "n": numbers,
         "units": units,
-        "counted": {"customers": count(numbers["customers"]), **_log_counts(numbers["log"])},
-        "light": level_variables(LIGHT, depth),
-        "dark": level_variables(DARK, depth),
+        "counted": {"customers": write_count(numbers["customers"]), **_log_counts(numbers["log"])},
+        "light": level_variables(LIGHT_LEVELS, depth),
+        "dark": level_variables(DARK_LEVELS, depth),
         "answer": sections.answer_section(numbers, units),
         "frontier": sections.frontier_section(numbers, units),
         "targeting": sections.targeting_section(numbers, units),
@@ -83,7 +83,7 @@ def _context(numbers: Mapping[str, Any]) -> dict[str, Any]:
 
 def _log_counts(log: Mapping[str, Any]) -> dict[str, str]:
     clusters = finite(log["clusters"])
-    return {"rows": count(log["rows"]), "clusters": "" if clusters is None else count(clusters)}
+    return {"rows": write_count(log["rows"]), "clusters": "" if clusters is None else write_count(clusters)}
 
 
 def clean(value: Any) -> Any:

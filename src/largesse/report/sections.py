@@ -10,19 +10,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from largesse.report.charts.figures import DESK, PHONE, Chart, frontier_figure, point_marks
-from largesse.report.charts.scales import axis
+from largesse.report.charts.frontier import DESK, PHONE, Chart, Point, choose_labels, draw_frontier
+from largesse.report.charts.scales import Axis, fit_axis
 from largesse.report.charts.strips import (
-    balance_strip,
-    curve_strip,
-    gain_strip,
-    histogram_strip,
-    spend_strip,
-    stacked_strip,
-    swatch,
-    tick_strip,
+    draw_balance_strip,
+    draw_curve_strip,
+    draw_gain_strip,
+    draw_histogram_strip,
+    draw_spend_strip,
+    draw_stacked_strip,
+    draw_swatch,
+    draw_tick_strip,
 )
-from largesse.report.formats import DASH, Style, Units, count, finite, half_width, parts, percent, style_for
+from largesse.report.formats import (
+    DASH,
+    Style,
+    Units,
+    choose_style,
+    finite,
+    half_width,
+    parts,
+    write_count,
+    write_percent,
+)
 
 Numbers: TypeAlias = Mapping[str, Any]
 BALANCED = 0.1  # standardised differences below this are usually taken as balanced
@@ -72,7 +82,7 @@ def _brings(numbers: Numbers, units: Units) -> dict[str, str]:
 def _costs(numbers: Numbers, units: Units) -> dict[str, str]:
     spend, budget, people = numbers["answer"]["spend"], numbers["budget"], numbers["customers"]
     style = units.money([*parts(spend), budget["average"]], half_width(spend))
-    reach = axis([*parts(spend), budget["average"]], snug=True)
+    reach = fit_axis([*parts(spend), budget["average"]], snug=True)
     label = f"Spend {style.text(spend['estimate'])} per customer, budget {style.text(budget['average'])}"
     return {
         "big": style.text(spend["estimate"]),
@@ -80,34 +90,34 @@ def _costs(numbers: Numbers, units: Units) -> dict[str, str]:
         "budget": style.text(budget["average"]),
         "total": units.cost(_times(spend["estimate"], people)),
         "budget_total": units.cost(budget["total"]),
-        "figure": spend_strip(reach, spend, budget["average"], label),
+        "figure": draw_spend_strip(reach, spend, budget["average"], label),
     }
 
 
 def _price(numbers: Numbers, units: Units) -> dict[str, str]:
     price = finite(numbers["answer"]["price"])
-    style = style_for([price], abs(price) if price else None)
+    style = choose_style([price], abs(price) if price else None)
     rate = units.cost(1 / price) if price and price > 0 else DASH
     gain = numbers["answer"].get("gain_per_spend") or {}
-    each = style_for(parts(gain), half_width(gain)).both(gain) if finite(gain.get("estimate")) is not None else ""
+    each = choose_style(parts(gain), half_width(gain)).both(gain) if finite(gain.get("estimate")) is not None else ""
     return {"big": style.text(price, signed=True), "rate": rate, "spent": "yes" if price == 0 else "", "each": each}
 
 
 def _gains(versus: Sequence[Mapping[str, Any]], units: Units) -> dict[str, Any]:
     """Return one row per comparison, all on one axis that is symmetric around zero."""
     reach = [abs(number) for row in versus for number in map(finite, parts(row["difference"])) if number is not None]
-    across = axis([max(reach, default=1.0), -max(reach, default=1.0)], 4, snug=True)
+    across = fit_axis([max(reach, default=1.0), -max(reach, default=1.0)], 4, snug=True)
     rows = []
     for row in versus:
         style = units.difference(parts(row["difference"]), half_width(row["difference"]))
         big = style.text(row["difference"]["estimate"], signed=True)
         between = style.interval(row["difference"], signed=True)
         label = f"Gain against {row['name']}: {big}, interval {between}"
-        figure = gain_strip(across, row["difference"], label)
+        figure = draw_gain_strip(across, row["difference"], label)
         words = {"detail": _versus_detail(row, units), "sub": between, "mark": _sign_words(row["difference"])}
         rows.append(Row(row["name"], figure, big, **words))
     ticks = units.difference(across.ticks, across.step, digits=1, short=True)
-    return {"rows": rows, "ticks": tick_strip(across, ticks, signed=True)}
+    return {"rows": rows, "ticks": draw_tick_strip(across, ticks, signed=True)}
 
 
 def _versus_detail(row: Mapping[str, Any], units: Units) -> str:
@@ -128,11 +138,11 @@ def _sign_words(difference: Mapping[str, Any]) -> str:
 def frontier_section(numbers: Numbers, units: Units) -> dict[str, Any]:
     """Return the frontier figure in both sizes, its key and the numbers behind it."""
     names = [row["name"] for row in numbers["uniform"]]
-    marks = point_marks(names)
+    marks = choose_labels(names)
     chart = _chart(numbers, units, marks)
     return {
-        "desk": frontier_figure(chart, DESK),
-        "phone": frontier_figure(chart, PHONE),
+        "desk": draw_frontier(chart, DESK),
+        "phone": draw_frontier(chart, PHONE),
         "key": list(zip(marks, names, strict=True)) if marks != names else [],
         "table": [_frontier_row(row, units) for row in numbers["frontier"]],
         "uniform": [_uniform_row(row, units) for row in numbers["uniform"]],
@@ -142,24 +152,37 @@ def frontier_section(numbers: Numbers, units: Units) -> dict[str, Any]:
 
 def _chart(numbers: Numbers, units: Units, marks: list[str]) -> Chart:
     value = numbers["answer"]["value"]
-    chosen = {"budget": numbers["budget"]["average"], "value": value["estimate"], **_ends(value)}
     measure = "response rate" if units.binary else f"mean {_cut(numbers['response']['name'])}"
     return Chart(
-        frontier=numbers["frontier"],
-        readouts=[_readout(_frontier_row(row, units), units) for row in numbers["frontier"]],
-        uniform=numbers["uniform"],
-        marks=marks,
-        tips=[f"everyone gets {row['name']}: {row['value']}" for row in map(_uniform_of(units), numbers["uniform"])],
-        chosen=chosen,
+        curve=[
+            Point(
+                row["budget"],
+                _as_estimate(row),
+                _readout(_frontier_row(row, units), units),
+                band={"low": row.get("band_low"), "high": row.get("band_high")},
+                beside=row["promise"],
+            )
+            for row in numbers["frontier"]
+        ],
         summary=f"Value at each budget. {_chosen_words(numbers, units)}",
         across_title=f"budget per customer ({units.budget_unit})",
         up_title=f"value per customer ({measure})",
         units=units,
+        squares=[
+            Point(
+                row["spend"],
+                _as_estimate(row),
+                f"everyone gets {row['name']}: {_uniform_row(row, units)['value']}",
+                label=mark,
+            )
+            for row, mark in zip(numbers["uniform"], marks, strict=True)
+        ],
+        chosen=Point(numbers["budget"]["average"], value, "", label="this plan"),
     )
 
 
-def _uniform_of(units: Units) -> Any:
-    return lambda row: _uniform_row(row, units)
+def _as_estimate(row: Mapping[str, Any], key: str = "value") -> dict[str, Any]:
+    return {"estimate": row.get(key), "low": row.get("low"), "high": row.get("high")}
 
 
 def _frontier_row(row: Mapping[str, Any], units: Units) -> dict[str, str]:
@@ -202,21 +225,17 @@ def targeting_section(numbers: Numbers, units: Units) -> dict[str, Any]:
     gains = _gains(against, units) if against else {"rows": [], "ticks": ""}
     if not found:
         return {"desk": "", "phone": "", "area": "", "gains": gains}
-    rows = [{**row, "budget": row["spend"], "promise": row["uniform"]} for row in found["points"]]
-    nowhere = {"budget": None, "value": None, "low": None, "high": None}
     chart = Chart(
-        frontier=rows,
-        readouts=[_gain_readout(row, units) for row in rows],
-        uniform=[],
-        marks=[],
-        tips=[],
-        chosen=nowhere,
+        curve=[
+            Point(row["spend"], _as_estimate(row), _gain_readout(row, units), beside=row["uniform"])
+            for row in found["points"]
+        ],
         summary=f"Gain over the cheapest plan at each spend. {_area_words(found['area'], units)}",
         across_title=f"spend per customer ({units.budget_unit})",
         up_title="gain over the cheapest plan",
         units=units,
     )
-    drawn = {"desk": frontier_figure(chart, DESK), "phone": frontier_figure(chart, PHONE)}
+    drawn = {"desk": draw_frontier(chart, DESK), "phone": draw_frontier(chart, PHONE)}
     return {**drawn, "area": _area_words(found["area"], units), "gains": gains}
 
 
@@ -244,7 +263,7 @@ CURVE_KEYS = ("value", "low", "high", "model", "model_low", "model_high", "raw")
 def curve_section(numbers: Numbers, units: Units) -> dict[str, Any]:
     """Return one row per level: the honest mean response with its interval, the model's mean and the raw one."""
     rows = numbers["curve"]
-    across = axis([row[key] for row in rows for key in CURVE_KEYS], 4, snug=True)
+    across = fit_axis([row[key] for row in rows for key in CURVE_KEYS], 4, snug=True)
     shown = []
     for level, row in enumerate(rows):
         style = units.response([row["value"]], half_width(row))
@@ -253,28 +272,36 @@ def curve_section(numbers: Numbers, units: Units) -> dict[str, Any]:
             f"model {style.text(row['model'])}, raw {style.text(row['raw'])}"
         )
         words = {"detail": _level_cost(numbers, units, level), "sub": style.interval(row)}
-        shown.append(Row(row["name"], curve_strip(across, row, label), style.text(row["value"]), **words))
+        shown.append(Row(row["name"], _curve_figure(across, row, label), style.text(row["value"]), **words))
     reach = any(finite(row["model_low"]) is not None for row in rows)
     return {
         "rows": shown,
         "reach": reach,
-        "ticks": tick_strip(across, units.response(across.ticks, across.step, digits=1, short=True)),
+        "ticks": draw_tick_strip(across, units.response(across.ticks, across.step, digits=1, short=True)),
     }
+
+
+def _curve_figure(across: Axis, row: Mapping[str, Any], label: str) -> str:
+    model = {"estimate": row.get("model"), "low": row.get("model_low"), "high": row.get("model_high")}
+    return draw_curve_strip(across, _as_estimate(row), {"estimate": row["raw"]}, model, label)
 
 
 def raw_section(numbers: Numbers, units: Units) -> dict[str, Any]:
     """Return one row per level of a log that was only examined: its mean weighted by propensity, and as logged."""
     rows = [{**row, "model": None} for row in numbers["curve"]]
-    across = axis([row[key] for row in rows for key in ("value", "low", "high", "raw")], 4, snug=True)
+    across = fit_axis([row[key] for row in rows for key in ("value", "low", "high", "raw")], 4, snug=True)
     shown = []
     for row in rows:
         style = units.response([row["value"]], half_width(row))
         label = (
             f"{row['name']}: {style.text(row['value'])}, interval {style.interval(row)}; raw {style.text(row['raw'])}"
         )
-        words = {"detail": f"{count(row['rows'])} rows", "sub": style.interval(row)}
-        shown.append(Row(row["name"], curve_strip(across, row, label), style.text(row["value"]), **words))
-    return {"rows": shown, "ticks": tick_strip(across, units.response(across.ticks, across.step, digits=1, short=True))}
+        words = {"detail": f"{write_count(row['rows'])} rows", "sub": style.interval(row)}
+        shown.append(Row(row["name"], _curve_figure(across, row, label), style.text(row["value"]), **words))
+    return {
+        "rows": shown,
+        "ticks": draw_tick_strip(across, units.response(across.ticks, across.step, digits=1, short=True)),
+    }
 
 
 def who_section(numbers: Numbers, units: Units) -> dict[str, Any]:
@@ -284,14 +311,14 @@ def who_section(numbers: Numbers, units: Units) -> dict[str, Any]:
     for feature in numbers["who"]:
         costs = units.money([group["average_cost"] for group in feature["groups"]])
         rows = [_group(group, names, costs) for group in feature["groups"]]
-        features.append({"name": feature["feature"], "explains": percent(feature["explains"]), "rows": rows})
+        features.append({"name": feature["feature"], "explains": write_percent(feature["explains"]), "rows": rows})
     return {"features": features}
 
 
 def _group(group: Mapping[str, Any], names: Sequence[str], costs: Style) -> Row:
-    told = ", ".join(f"{name} {percent(share)}" for name, share in zip(names, group["shares"], strict=False))
-    figure = stacked_strip(group["shares"], names, f"{group['label']}: {told}")
-    words = {"detail": f"{count(group['customers'])} customers", "sub": "average cost"}
+    told = ", ".join(f"{name} {write_percent(share)}" for name, share in zip(names, group["shares"], strict=False))
+    figure = draw_stacked_strip(group["shares"], names, f"{group['label']}: {told}")
+    words = {"detail": f"{write_count(group['customers'])} customers", "sub": "average cost"}
     return Row(group["label"], figure, costs.text(group["average_cost"]), **words)
 
 
@@ -300,8 +327,8 @@ def money_section(numbers: Numbers, units: Units) -> dict[str, Any]:
     rows, names = numbers["money"], [row["name"] for row in numbers["money"]]
     bars = []
     for label, key in (("customers", "share"), ("spend", "spend_share")):
-        told = ", ".join(f"{row['name']} {percent(row[key])}" for row in rows)
-        figure = stacked_strip([row[key] for row in rows], names, f"Share of {label} by level: {told}")
+        told = ", ".join(f"{row['name']} {write_percent(row[key])}" for row in rows)
+        figure = draw_stacked_strip([row[key] for row in rows], names, f"Share of {label} by level: {told}")
         bars.append(Row(label.capitalize(), figure))
     spends = units.money([row["spend"] for row in rows])
     return {"bars": bars, "table": [_money_row(level, row, spends, units) for level, row in enumerate(rows)]}
@@ -309,14 +336,14 @@ def money_section(numbers: Numbers, units: Units) -> dict[str, Any]:
 
 def _money_row(level: int, row: Mapping[str, Any], spends: Style, units: Units) -> dict[str, str]:
     return {
-        "swatch": swatch(level),
+        "swatch": draw_swatch(level),
         "name": row["name"],
-        "customers": count(row["customers"]),
-        "share": percent(row["share"]),
+        "customers": write_count(row["customers"]),
+        "share": write_percent(row["share"]),
         # in one style where sums are small; large ones each in their own, so that nothing reads 0.000 million
         "spend": units.cost(row["spend"]) if spends.unit > 1 else spends.text(row["spend"]),
-        "spend_share": percent(row["spend_share"]),
-        "extra": count(row["extra"]),
+        "spend_share": write_percent(row["spend_share"]),
+        "extra": write_count(row["extra"]),
         "cost_per_extra": units.cost(row["cost_per_extra"]),
     }
 
@@ -326,8 +353,8 @@ def support_section(numbers: Numbers) -> dict[str, Any]:
     overlap = [
         {
             "name": row["name"],
-            "rows": count(row["rows"]),
-            "effective": count(row["effective"]),
+            "rows": write_count(row["rows"]),
+            "effective": write_count(row["effective"]),
             "smallest": _rate(row["smallest"]),
             "verdict": row["verdict"],
         }
@@ -359,29 +386,31 @@ def _by_level(features: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _propensities(numbers: Numbers) -> dict[str, Any]:
     edges, counts = numbers["propensities"]["edges"], numbers["propensities"]["counts"]
-    across = axis(edges, 5, snug=True)
+    across = fit_axis(edges, 5, snug=True)
     shares = [_shares(row) for row in counts]
     top = max((share for row in shares for share in row), default=0.0) or 1.0
     names = [row["name"] for row in numbers["overlap"]] or [level["name"] for level in numbers["levels"]]
     rows = []
     for level, (name, row, tally) in enumerate(zip(names, shares, counts, strict=False)):
-        figure = histogram_strip(across, edges, row, top, level)
+        figure = draw_histogram_strip(across, edges, row, top, level)
         total = sum(finite(n) or 0 for n in tally)
-        rows.append(Row(name, figure, f"{count(total)} rows"))
+        rows.append(Row(name, figure, f"{write_count(total)} rows"))
     if not any(finite(edge) is not None for edge in edges):
         rows = []
-    return {"rows": rows, "ticks": tick_strip(across, style_for(across.ticks, across.step, digits=1))}
+    return {"rows": rows, "ticks": draw_tick_strip(across, choose_style(across.ticks, across.step, digits=1))}
 
 
 def _balance(features: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    across = axis([0.0, BALANCED * 1.5, *(row[key] for row in features for key in ("before", "after"))], 4, snug=True)
+    across = fit_axis(
+        [0.0, BALANCED * 1.5, *(row[key] for row in features for key in ("before", "after"))], 4, snug=True
+    )
     style = Style(decimals=2)
     rows = []
     for row in features:
         words = f"{style.text(row['before'])} → {style.text(row['after'])}"
-        figure = balance_strip(across, row["before"], row["after"], BALANCED, f"{row['feature']}: {words}")
+        figure = draw_balance_strip(across, row["before"], row["after"], BALANCED, f"{row['feature']}: {words}")
         rows.append(Row(row["feature"], figure, words, mark=_balance_words(row["after"])))
-    return {"rows": rows, "ticks": tick_strip(across, style_for(across.ticks, across.step, digits=1))}
+    return {"rows": rows, "ticks": draw_tick_strip(across, choose_style(across.ticks, across.step, digits=1))}
 
 
 def _balance_words(after: Any) -> str:
@@ -400,16 +429,16 @@ def method_section(numbers: Numbers) -> dict[str, Any]:
 
 
 def _candidates(tried: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    losses = style_for([row["loss"] for row in tried], _smallest_step(tried), digits=1)
+    losses = choose_style([row["loss"] for row in tried], _smallest_step(tried), digits=1)
     rows = [{"estimate": row["difference"], **_one_error(row)} for row in tried]
-    across = axis([0.0, *(row[key] for row in rows for key in ("estimate", "low", "high"))], 3)
+    across = fit_axis([0.0, *(row[key] for row in rows for key in ("estimate", "low", "high"))], 3)
     return [
         {
             "name": row["name"],
             "loss": losses.text(row["loss"]),
             "difference": losses.text(row["difference"], signed=True),
             "se": losses.text(row["se"]),
-            "strip": gain_strip(
+            "strip": draw_gain_strip(
                 across, drawn, f"{row['name']}: worse than the best by {losses.text(row['difference'])}"
             ),
             "chosen": row["chosen"],
@@ -450,9 +479,11 @@ def _ways(numbers: Numbers) -> list[dict[str, str]]:
 
 
 def legend(numbers: Numbers, units: Units) -> list[dict[str, str]]:
-    """Return swatch, name and cost of every level, cheapest first."""
+    """Return draw_swatch, name and cost of every level, cheapest first."""
     levels = enumerate(numbers["levels"])
-    return [{"swatch": swatch(k), "name": row["name"], "cost": _level_cost(numbers, units, k)} for k, row in levels]
+    return [
+        {"swatch": draw_swatch(k), "name": row["name"], "cost": _level_cost(numbers, units, k)} for k, row in levels
+    ]
 
 
 def _level_cost(numbers: Numbers, units: Units, level: int) -> str:
@@ -472,7 +503,7 @@ def _smallest_step(tried: Sequence[Mapping[str, Any]]) -> float | None:
 def _rate(value: Any) -> str:
     """Write a number of any size with two digits that count."""
     number = finite(value)
-    return style_for([number], abs(number) if number else None).text(number)
+    return choose_style([number], abs(number) if number else None).text(number)
 
 
 def _shares(tally: Sequence[Any]) -> list[float]:
@@ -482,7 +513,7 @@ def _shares(tally: Sequence[Any]) -> list[float]:
 
 
 def _total_style(total: Mapping[str, Any]) -> Style:
-    style = style_for(parts(total), half_width(total))
+    style = choose_style(parts(total), half_width(total))
     return style if style.unit > 1 else Style(decimals=0)
 
 

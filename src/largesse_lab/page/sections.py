@@ -8,10 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from largesse.report import DASH
-from largesse_lab.charts.dots import dot_figure
-from largesse_lab.charts.figures import Look, line_figure
-from largesse_lab.charts.sheet import Words
+from largesse.report import DASH, Caption, Look, draw_dots, draw_lines
 from largesse_lab.experiments import rates, rates_n
 from largesse_lab.page.by_budget import budget_series, budget_tables, families
 from largesse_lab.page.compared import Compared, compared, higher_is_better, plain, titled
@@ -97,11 +94,11 @@ def _by_budget(made: Section, experiment: str, found: Compared, measure: str, co
     made.say(f"### {title}", *budget_tables(found, columns))
     series = budget_series(found, columns)
     if series:
-        words = Words(
+        words = Caption(
             title, "budget m: mean cost per customer", measure, "Means over repeats; spreads are in the tables."
         )
         look = Look(log_across=True, shared=True)
-        made.show(f"{experiment}-{measure}.svg", line_figure(series, words, look), title)
+        made.show(f"{experiment}-{measure}.svg", draw_lines(series, words, look), title)
 
 
 def _rank(column: str) -> int:
@@ -147,10 +144,10 @@ def _differences(made: Section, experiment: str, found: Compared, column: str) -
         return
     name, worse = titled(column), "left" if higher_is_better(column) else "right"
     note = f"95 % intervals of paired differences; {worse} of the dashed line is worse. Full dots: the interval does not hold 0."
-    words = Words(
+    words = Caption(
         f"{name}: difference to {found.base} on the same logs", f"{name} minus that of {found.base}", note=note
     )
-    made.show(f"{experiment}-{_slug(column)}.svg", dot_figure(rows, words), words.title)
+    made.show(f"{experiment}-{_slug(column)}.svg", draw_dots(rows, words), words.title)
 
 
 def _slug(words: str) -> str:
@@ -222,9 +219,9 @@ def _lines(made: Section, experiment: str, summary: Mapping[str, Any]) -> None:
     for column in dict.fromkeys(row["column"] for row in series):
         name = titled(column) if column else "mean"
         mine = [row for row in series if row["column"] == column]
-        words = Words(f"{title}, {name}" if column else title, "κ", name, f"Bands: ± 1 sd over {_repeats(mine)}.")
+        words = Caption(f"{title}, {name}" if column else title, "κ", name, f"Bands: ± 1 sd over {_repeats(mine)}.")
         file = f"{experiment}{'-' + _slug(column) if column else ''}.svg"
-        made.show(file, line_figure(mine, words, Look(log_across=True)), words.title)
+        made.show(file, draw_lines(mine, words, Look(log_across=True)), words.title)
     made.say(against_table(summary.get("against", [])))
 
 
@@ -279,14 +276,14 @@ def _side(row: Mapping[str, Any]) -> int:
 
 def _rates(made: Section, result: Mapping[str, Any]) -> None:
     summary = result["summary"]
-    words = Words(
+    words = Caption(
         "What monotonicity is worth, by the number of levels",
         "number of levels K",
         "mean squared error / (σ²/n)",
         "s = σ/√n, the standard error of a level’s mean. Bands: ± 1 sd over repeats.",
     )
     look = Look(log_across=True, log_up=True, shared=True, references=("promised",))
-    made.show("rates.svg", line_figure(rates.summary_series(summary), words, look), words.title)
+    made.show("rates.svg", draw_lines(rates.summary_series(summary), words, look), words.title)
     made.say("Error of the monotone estimate ± standard error (and how many times what was promised):")
     made.say(rates.summary_table(summary), _promise(summary["cells"]))
 
@@ -305,9 +302,9 @@ def _promise(cells: Mapping[str, Any]) -> str:
 
 def _rates_n(made: Section, result: Mapping[str, Any]) -> None:
     summary = result["summary"]
-    words = Words("Error by rows of the log", "rows n", "RMSE of curves", "Bands: ± 1 sd over worlds.")
+    words = Caption("Error by rows of the log", "rows n", "RMSE of curves", "Bands: ± 1 sd over worlds.")
     look = Look(log_across=True, log_up=True)
-    made.show("rates-n.svg", line_figure(rates_n.summary_series(summary), words, look), words.title)
+    made.show("rates-n.svg", draw_lines(rates_n.summary_series(summary), words, look), words.title)
     made.say("RMSE ± standard error:", rates_n.summary_table(summary))
 
 

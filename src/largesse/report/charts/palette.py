@@ -1,27 +1,32 @@
-"""Colours of the ordered levels: one ramp for light paper, one for dark, both readable without telling hues apart.
+"""All colours: a ramp for the ordered levels and pens for series, each for light paper and for dark.
 
-Lightness changes steadily along each ramp (green-blue, after ColorBrewer's YlGnBu), so the order survives every kind of
-colour blindness and a grey printer. On dark paper the dear levels are the bright ones.
+The levels' lightness changes steadily along each ramp (green-blue, after ColorBrewer's YlGnBu), so the order survives every
+kind of colour blindness and a grey printer. On dark paper the dear levels are the bright ones. The pens are Okabe and Ito's
+colours, made darker on light paper and lighter on dark until each stands out 3 to 1.
 """
 
 from __future__ import annotations
 
-LIGHT = ("#d2ebcf", "#9dd6bf", "#5bbac3", "#3092bf", "#2666aa", "#263b8d", "#0b1b4f")
-DARK = ("#33466a", "#306594", "#2d87ae", "#40aab8", "#75cab5", "#b5e3b1", "#f0f7c1")
+LIGHT_LEVELS = ("#d2ebcf", "#9dd6bf", "#5bbac3", "#3092bf", "#2666aa", "#263b8d", "#0b1b4f")
+DARK_LEVELS = ("#33466a", "#306594", "#2d87ae", "#40aab8", "#75cab5", "#b5e3b1", "#f0f7c1")
+LIGHT_PENS = ("#0072b2", "#d55e00", "#00805d", "#b4588a", "#b07500", "#2b8cc4", "#7a5c00", "#4d4d4d")
+DARK_PENS = ("#4aa8e0", "#ff8a3d", "#2cc795", "#e39ac2", "#f0b52e", "#8fd0f5", "#d9cc4a", "#c9c9c9")
+LIGHT_SHEET = {"ink": "#1b1f24", "soft": "#5d6670", "grid": "#e3e6ea", "paper": "#ffffff"}
+DARK_SHEET = {"ink": "#e6e9ed", "soft": "#9aa4af", "grid": "#2c323a", "paper": "#14171c"}
 
 
-def ramp(stops: tuple[str, ...], count: int) -> list[str]:
+def spread_colours(stops: tuple[str, ...], count: int) -> list[str]:
     """Return `count` colours evenly spaced along a ramp, as hex strings.
 
-    >>> ramp(("#000000", "#ffffff"), 3)
+    >>> spread_colours(("#000000", "#ffffff"), 3)
     ['#000000', '#808080', '#ffffff']
     """
     if count == 1:
         return [stops[len(stops) // 2]]
-    return [_between(stops, i * (len(stops) - 1) / (count - 1)) for i in range(count)]
+    return [_interpolate(stops, i * (len(stops) - 1) / (count - 1)) for i in range(count)]
 
 
-def ink(colour: str) -> str:
+def choose_ink(colour: str) -> str:
     """Return black or white, whichever is easier to read on the colour."""
     dark, light = "#000000", "#ffffff"  # one of these two always reaches 4.58, above the 4.5 that WCAG AA asks for
     return dark if contrast(colour, dark) >= contrast(colour, light) else light
@@ -35,11 +40,17 @@ def contrast(first: str, second: str) -> float:
 
 def level_variables(stops: tuple[str, ...], count: int) -> str:
     """Return CSS declarations ``--level-k`` (fill) and ``--on-level-k`` (text on it) for `count` levels."""
-    colours = ramp(stops, count)
-    return " ".join(f"--level-{k}:{colour};--on-level-{k}:{ink(colour)};" for k, colour in enumerate(colours))
+    colours = spread_colours(stops, count)
+    return " ".join(f"--level-{k}:{colour};--on-level-{k}:{choose_ink(colour)};" for k, colour in enumerate(colours))
 
 
-def _between(stops: tuple[str, ...], position: float) -> str:
+def sheet_variables(pens: tuple[str, ...], sheet: dict[str, str]) -> str:
+    """Return CSS declarations ``--pen-k`` of the pens, and those of ink and paper."""
+    named = {**{f"pen-{k}": colour for k, colour in enumerate(pens)}, **sheet}
+    return " ".join(f"--{name}: {colour};" for name, colour in named.items())
+
+
+def _interpolate(stops: tuple[str, ...], position: float) -> str:
     left = min(int(position), len(stops) - 2)
     weight = position - left
     pairs = zip(_rgb(stops[left]), _rgb(stops[left + 1]), strict=True)
@@ -51,9 +62,9 @@ def _rgb(colour: str) -> tuple[int, int, int]:
 
 
 def _luminance(colour: str) -> float:
-    linear = [_linear(channel / 255) for channel in _rgb(colour)]
+    linear = [_linearise(channel / 255) for channel in _rgb(colour)]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def _linear(channel: float) -> float:
+def _linearise(channel: float) -> float:
     return channel / 12.92 if channel <= 0.03928 else float(((channel + 0.055) / 1.055) ** 2.4)
