@@ -1,20 +1,34 @@
 """Nothing is ever half there: what a failure, an interrupt or a kill leaves is what was there before."""
 
 import errno
+import json
 import os
+import pickletools
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from safetensors.numpy import save as save_arrays
 
-from largesse.errors import OutputError
-from largesse.files import WRITTEN, atomic_file, atomic_folder
+from largesse.errors import OutputError, PolicyFileError
+from largesse.files import (
+    ARRAYS,
+    MANIFEST,
+    WRITTEN,
+    atomic_file,
+    atomic_folder,
+    expected_content,
+    read_archive,
+    write_archive,
+)
 from largesse.levels import Levels
 from largesse.runs.campaign import Campaign
 from largesse.runs.local import run
@@ -128,6 +142,112 @@ def test_a_folder_with_anything_of_the_users_is_never_replaced(inside: list[str]
     ):
         pytest.fail("it must not come so far")
     assert everything_in(tmp_path) == before
+
+
+# -- archives -------------------------------------------------------------------------------------------------------------
+
+MADE = {"name": "Größe", "size": 2}
+NUMBERS = {"b": np.arange(6.0).reshape(2, 3), "a": np.arange(2, dtype=np.int32)}
+
+
+def archive(folder: Path, **manifest: Any) -> Path:
+    write_archive(folder / "archive", "made-up", {**MADE, **manifest}, NUMBERS)
+    return folder / "archive"
+
+
+def rezipped(path: Path, **members: bytes | None) -> Path:
+    """Write an archive again with some members changed or left out."""
+    with zipfile.ZipFile(path) as opened:
+        parts: dict[str, bytes | None] = {name: opened.read(name) for name in opened.namelist()}
+    with zipfile.ZipFile(path, "w") as opened:
+        for name, part in (parts | members).items():
+            if part is not None:
+                opened.writestr(name, part)
+    return path
+
+
+def manifest_of(path: Path) -> dict[str, Any]:
+    with zipfile.ZipFile(path) as opened:
+        found: dict[str, Any] = json.loads(opened.read(MANIFEST))
+        return found
+
+
+def test_an_archive_gives_back_what_was_written(tmp_path: Path) -> None:
+    manifest, arrays = read_archive(archive(tmp_path), "made-up")
+    assert {key: manifest[key] for key in MADE} == MADE
+    assert {name: array.dtype for name, array in arrays.items()} == {"a": np.int32, "b": np.float64}
+    assert all(np.array_equal(arrays[name], NUMBERS[name]) for name in NUMBERS)
+
+
+def test_the_same_content_is_the_same_archive(tmp_path: Path) -> None:
+    first = archive(tmp_path).read_bytes()
+    write_archive(tmp_path / "again", "made-up", dict(reversed(MADE.items())), dict(reversed(NUMBERS.items())))
+    assert (tmp_path / "again").read_bytes() == first
+    assert archive(tmp_path, size=3).read_bytes() != first
+
+
+def test_an_archive_holds_text_and_numbers_only(tmp_path: Path) -> None:
+    with zipfile.ZipFile(archive(tmp_path)) as opened:
+        assert opened.namelist() == [MANIFEST, ARRAYS]
+        parts = [opened.read(name) for name in opened.namelist()]
+    for part in parts:  # neither is a pickle: reading one ends before its STOP
+        with pytest.raises((ValueError, UnicodeDecodeError)):
+            list(pickletools.genops(part))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.6, 0.99])
+def test_an_archive_cut_off_is_refused(share: float, tmp_path: Path) -> None:
+    path = archive(tmp_path)
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    with pytest.raises(PolicyFileError, match="damaged"):
+        read_archive(path, "made-up")
+
+
+def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PolicyFileError, match="does not exist"):
+        read_archive(tmp_path / "nowhere", "made-up")
+    (tmp_path / "text").write_text("price,0.1\n")
+    for path in (tmp_path / "text", tmp_path, archive(tmp_path)):
+        with pytest.raises(PolicyFileError, match="not a policy file"):
+            read_archive(path, "other")
+    for manifest in (b"[]", b"{}", b'{"format": "other"}', b"\xff", b"[" * 100_000):
+        with pytest.raises(PolicyFileError, match="not a policy file"):
+            read_archive(rezipped(archive(tmp_path), **{MANIFEST: manifest}), "made-up")
+
+
+@pytest.mark.parametrize("gone", [MANIFEST, ARRAYS])
+def test_an_archive_without_a_member_is_refused(gone: str, tmp_path: Path) -> None:
+    with pytest.raises(PolicyFileError, match="damaged"):
+        read_archive(rezipped(archive(tmp_path), **{gone: None}), "made-up")
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (1, r"older version of largesse \(format 1\)\n   → fit again"),
+        (None, "older version"),
+        (9, r"newer version of largesse \(format 9\)\n   → update"),
+    ],
+)
+def test_an_archive_of_another_version_says_what_to_do(version: int | None, message: str, tmp_path: Path) -> None:
+    path = archive(tmp_path)
+    rezipped(path, **{MANIFEST: json.dumps({**manifest_of(path), "version": version}).encode()})
+    with pytest.raises(PolicyFileError, match=message):
+        read_archive(path, "made-up")
+
+
+def test_a_changed_manifest_and_changed_arrays_are_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path)
+    other = json.dumps({**manifest_of(path), "size": 3}).encode()
+    for changed in ({MANIFEST: other}, {ARRAYS: save_arrays({**NUMBERS, "a": NUMBERS["a"] + 1})}):
+        with pytest.raises(PolicyFileError, match="digest"):
+            read_archive(rezipped(archive(tmp_path), **changed), "made-up")
+
+
+def test_what_fails_on_the_content_of_an_archive_names_the_archive(tmp_path: Path) -> None:
+    message = r"archive holds something that is not expected \('price'\)"
+    with pytest.raises(PolicyFileError, match=message), expected_content(tmp_path / "archive"):
+        raise KeyError("price")
 
 
 # -- whole runs -------------------------------------------------------------------------------------------------------------

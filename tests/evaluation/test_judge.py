@@ -79,7 +79,7 @@ def test_a_policy_is_judged_by_its_own_decisions(sim: Simulation, log: Log) -> N
 def test_a_policy_that_leaves_some_to_chance_is_judged_by_its_chances(log: Log, explore: float) -> None:
     log, other = log.take(np.arange(1000)), log.take(np.arange(1000, 2000))
     policy = Policy(Boosting(rounds=3).fit(other), log.levels).calibrate(log, 1.5, explore=explore)
-    result, chances = evaluate(log, policy), policy.chances(log)
+    result, chances = evaluate(log, policy), policy.probabilities(log)
     assert (chances.max(axis=1) < 1).any()
     scores = crossfit(log, policy.model)
     assert result.value == pytest.approx((chances * scores.gamma).sum(axis=1).mean())

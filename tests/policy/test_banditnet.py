@@ -158,17 +158,17 @@ def test_all_of_the_budget_is_spent_when_asked(budget: float) -> None:
     net = fitted(spend="all")
     X, *_ = drawn(500, seed=7)
     for who in (X, X[X[:, 0] > 0]):
-        assert (net.chances(who, budget) @ COSTS).mean() == pytest.approx(budget, rel=0.01)
+        assert (net.probabilities(who, budget) @ COSTS).mean() == pytest.approx(budget, rel=0.01)
         spent = COSTS[net.decide(who, budget)].sum()
         assert budget * len(who) - 1 - 1e-9 <= spent <= budget * len(who) + 1e-9  # a step of one customer may be left
-    assert (fitted().chances(X, 1.9) @ COSTS).mean() < 1.5  # η ≥ 0 leaves much of it
+    assert (fitted().probabilities(X, 1.9) @ COSTS).mean() < 1.5  # η ≥ 0 leaves much of it
 
 
 def test_a_budget_beyond_the_dearest_level_gives_it_to_all_who_must_spend() -> None:
     X, *_ = drawn(500, seed=7)
     net = fitted(spend="all")
     assert (net.decide(X, 5.0) == 2).all()
-    assert (net.chances(X, 5.0) @ COSTS).mean() == pytest.approx(2.0, rel=1e-3)
+    assert (net.probabilities(X, 5.0) @ COSTS).mean() == pytest.approx(2.0, rel=1e-3)
 
 
 def test_spending_all_is_kept(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_the_budget_holds_on_the_customers_it_is_applied_to(search: str, spend: 
     for who in (X, X[X[:, 0] > 0], X[:3]):
         for budget in (0.0, 0.3, 0.8, 2.0):
             assert COSTS[net.decide(who, budget)].mean() <= budget
-            assert (net.chances(who, budget) @ COSTS).mean() <= budget + 1e-12
+            assert (net.probabilities(who, budget) @ COSTS).mean() <= budget + 1e-12
     assert (net.predict(log()) @ COSTS).mean() <= 0.8 + 1e-6
     assert all(one.spend <= 0.8 + 1e-6 for one in net.translations_)
 
@@ -218,7 +218,7 @@ def test_what_reaching_a_customer_costs_is_part_of_the_budget() -> None:
     one = log_from_arrays(X, level, response, levels=levels, propensity=rho[np.arange(300), level])
     net = BanditNet(budget=0.8, **TINY).fit(one)
     paid = np.array([0.0, 1.5, 2.5])
-    assert (net.chances(X) @ paid).mean() == pytest.approx(0.8, abs=1e-3)
+    assert (net.probabilities(X) @ paid).mean() == pytest.approx(0.8, abs=1e-3)
     assert paid[net.decide(X)].mean() <= 0.8
     assert lg.evaluate(one, net).spend <= 0.8 + 1e-9
 
@@ -267,7 +267,7 @@ def test_estimated_propensities_do_almost_as_well_as_given_ones() -> None:
 
 def test_its_evaluation_is_that_of_its_probabilities() -> None:
     net = fitted()
-    direct, by_hand = lg.evaluate(log(), net), lg.evaluate(log(), net.chances(log()))
+    direct, by_hand = lg.evaluate(log(), net), lg.evaluate(log(), net.probabilities(log()))
     assert (direct.value, direct.spend) == (by_hand.value, by_hand.spend)
     assert direct.spend <= 0.8 + 1e-6
 
@@ -338,7 +338,7 @@ def test_categories_never_seen_and_costs_of_each_customer() -> None:
     asked = lg.read_customers(
         {"city": ["Lima", None], "age": [30.0, 1e9], "none": [0, 0], "some": [1, 2]}, levels=levels
     )
-    assert np.isfinite(net.chances(asked)).all()
+    assert np.isfinite(net.probabilities(asked)).all()
 
 
 def test_wrong_settings_are_named_together() -> None:

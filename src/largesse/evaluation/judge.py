@@ -141,9 +141,9 @@ def _scored(
 ) -> tuple[Scores, Array, dict[str, Any]]:
     """Return the scores to judge a policy by, the policy on the log's rows, and what else there is to say of it."""
     also: tuple[Finding, ...] = ()
-    if hasattr(policy, "chances") and not hasattr(policy, "model"):  # it has no response model, such as BanditNet
+    if hasattr(policy, "probabilities") and not hasattr(policy, "model"):  # it has no response model, such as BanditNet
         also = _seen(policy, log, "Judge it by a log that it did not learn from.")
-        policy = policy.chances(log)
+        policy = policy.probabilities(log)
     if hasattr(policy, "decide"):
         return _of_policy(log, policy, folds, seed, tell)
     if hasattr(policy, "predict"):
@@ -166,7 +166,7 @@ def _of_policy(log: Log, policy: Any, folds: int, seed: int, tell: Tell | None) 
     customers = Customers(log.features, None, log.costs)
     curves = policy.model.predict(log.features)
     draws = getattr(policy, "explore", 0.0) or getattr(policy, "share", 0.0)
-    done = policy.chances(customers) if draws else policy.decide(customers)
+    done = policy.probabilities(customers) if draws else policy.decide(customers)
     promise = predict_value(curves, done, log.weight)
     also = _seen(policy.model, log, "evaluate(log, model, budget=…) judges each row by models that never saw it.")
     scores = crossfit(log, policy.model, folds=folds, seed=seed, tell=tell)

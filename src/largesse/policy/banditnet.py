@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
 from largesse.allocation import allocate, expected_costs
-from largesse.errors import BudgetError, PolicyFileError, Problem, fail, nearest, refuse
-from largesse.files import atomic_file
+from largesse.errors import BudgetError, Problem, fail, nearest, refuse
+from largesse.files import expected_content, read_archive, write_archive
 from largesse.levels import Levels
-from largesse.policy.policy import VERSION, opened, refused, sealed
 from largesse.policy.translations import SPENDS, Translation, Trial, best_of, find_price, net_scores
 from largesse.records import Array, Customers, Log
 from largesse.response import Learner, share_problems
@@ -174,7 +172,7 @@ class BanditNet(Learner):
         X = self.encode(customers)
         return softmax(self.scores(X) - self.price_ * self._costs(getattr(customers, "costs", None), len(X)))
 
-    def chances(self, customers: Any, budget: float | None = None) -> Array:
+    def probabilities(self, customers: Any, budget: float | None = None) -> Array:
         """Return probabilities (n, K) whose expected cost over these customers is within the budget."""
         X, costs, budget = self._asked(customers, budget)
         scores = self.scores(X)
@@ -228,21 +226,14 @@ class BanditNet(Learner):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file; the same policy gives the same bytes."""
         state, arrays = self.state()
-        content = sealed({"format": FORMAT, "version": VERSION, "model": state}, arrays)
-        with atomic_file(path) as part:
-            part.write_bytes(content)
+        write_archive(path, FORMAT, {"model": state}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BanditNet:
         """Read what `save` wrote, and refuse it unless everything in it is known and whole."""
-        manifest, arrays = opened(Path(path), FORMAT)
-        try:
+        manifest, arrays = read_archive(path, FORMAT)
+        with expected_content(path):
             return cls.from_state(manifest["model"], arrays)
-        except PolicyFileError:
-            raise
-        except Exception as error:
-            hint = "fit again with this version"
-            raise refused(Path(path), f"holds something that is not expected ({error})", hint) from error
 
 
 def _dear(scores: Array, costs: Array) -> float:

@@ -88,7 +88,7 @@ def of_policies(policies: Mapping[float, Any], fresh: Fresh) -> dict[str, Any]:
     """Return what the plans of policies fitted for each budget are worth, and what they spend."""
     record: dict[str, Any] = {}
     for budget, net in policies.items():
-        levels, chances = net.decide(fresh.features), net.chances(fresh.features)
+        levels, chances = net.decide(fresh.features), net.probabilities(fresh.features)
         record[f"value {budget:g}"] = fresh.value(levels)
         record[f"skill {budget:g}"] = fresh.skill(levels, budget)
         record[f"spend {budget:g}"] = float(fresh.costs[levels].mean())
