@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from largesse.evaluation.bootstrap import bootstrap
-from largesse.evaluation.estimators import ESTIMATORS, estimates, judged
+from largesse.evaluation.bootstrap import bootstrap_interval
+from largesse.evaluation.estimators import ESTIMATORS, estimate_all, judge_rows
 
 LEVELS, REPEATS = 5, 7
 
@@ -50,21 +50,21 @@ def main(rows: int = 1_000_000) -> None:
     print(f"{rows:,} rows, {LEVELS} levels; a policy of")
     for name, judge in (("probabilities", policy), ("levels", rng.integers(0, LEVELS, rows))):
         log = (curves, level, response, propensity, judge)
-        books, seven = alternately(lambda log=log: plain(*log), lambda log=log: estimates(judged(*log)))
+        books, seven = alternately(lambda log=log: plain(*log), lambda log=log: estimate_all(judge_rows(*log)))
         print(f"{name}: plain formula of dr {books:.3f} s; seven estimators {seven:.3f} s, {seven / books:.2f} ×")
     log = (curves, level, response, propensity, policy)
     tracemalloc.start()
-    found = estimates(judged(*log))
+    found = estimate_all(judge_rows(*log))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert np.allclose((found["dr"].estimate, found["dr"].se), plain(*log))
     print(f"peak memory of the seven: {peak / 2**20:.0f} MiB, {peak / curves.nbytes:.2f} × the curves")
     cluster = rng.integers(0, rows * 2 // 5, rows)
-    one = judged(*log)
+    one = judge_rows(*log)
     terms = ESTIMATORS["dr"](one)
     for name, groups in (("rows", None), ("clusters", cluster)):
         start = time.perf_counter()
-        bootstrap(terms, one.weight, groups)
+        bootstrap_interval(terms, one.weight, groups)
         print(f"1,000 replicates over {name}: {time.perf_counter() - start:.1f} s")
 
 

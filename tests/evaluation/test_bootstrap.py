@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from largesse.evaluation.bootstrap import _CHANGES, MANY, PARTS, bootstrap, cluster_sums, resampled
-from largesse.evaluation.estimators import ESTIMATORS, Terms, influence, judged
+from largesse.evaluation.bootstrap import _CHANGES, MANY, PARTS, bootstrap_interval, resample, sum_clusters
+from largesse.evaluation.estimators import ESTIMATORS, Terms, judge_rows, measure_influence
 from largesse.evaluation.judge import evaluate
 from largesse.stats.mean import mean_estimate
 from largesse.worlds.simulation import simulate
@@ -18,7 +18,7 @@ def test_the_table_of_draws_has_mean_and_variance_one() -> None:
 def test_it_agrees_with_the_influence_function_on_a_mean(n: int) -> None:
     rng = np.random.default_rng(0)
     values, weight = rng.exponential(size=n), rng.uniform(0.5, 2, n)
-    plain, found = mean_estimate(values, weight), bootstrap(Terms(values), weight, replicates=600)
+    plain, found = mean_estimate(values, weight), bootstrap_interval(Terms(values), weight, replicates=600)
     assert found.estimate == pytest.approx(plain.estimate)
     assert found.se == pytest.approx(plain.se, rel=0.12)
     assert found.interval == pytest.approx(plain.interval, abs=0.5 * plain.se)
@@ -28,12 +28,12 @@ def test_it_agrees_with_the_influence_function_on_a_mean(n: int) -> None:
 def test_ratios_are_resampled_as_ratios(estimator: str) -> None:
     rng = np.random.default_rng(1)
     n = 800
-    rows = judged(
+    rows = judge_rows(
         rng.random((n, 2)), rng.integers(0, 2, n), rng.normal(size=n), rng.uniform(0.2, 0.8, n), np.array([0.3, 0.7])
     )
     terms = ESTIMATORS[estimator](rows)
-    plain = mean_estimate(influence(terms, rows.weight), rows.weight)
-    found = bootstrap(terms, rows.weight)
+    plain = mean_estimate(measure_influence(terms, rows.weight), rows.weight)
+    found = bootstrap_interval(terms, rows.weight)
     assert found.estimate == pytest.approx(plain.estimate)
     assert found.se == pytest.approx(plain.se, rel=0.12)
 
@@ -42,16 +42,16 @@ def test_clusters_are_drawn_whole() -> None:
     rng = np.random.default_rng(2)
     village = np.repeat(np.arange(100), 10)
     values = rng.normal(size=100)[village]  # one voice per village
-    alone, together = (bootstrap(Terms(values), np.ones(1000), c) for c in (None, village))
+    alone, together = (bootstrap_interval(Terms(values), np.ones(1000), c) for c in (None, village))
     assert together.se == pytest.approx(values.std() / 10, rel=0.15)
     assert together.se > 2.5 * alone.se
 
 
 def test_sums_of_clusters_and_a_replicate_are_what_they_say() -> None:
     weight, values, cluster = np.array([1.0, 2.0, 3.0]), np.array([5.0, 7.0, 11.0]), np.array([8, 8, 2])
-    sums = cluster_sums([values, None], weight, cluster)
+    sums = sum_clusters([values, None], weight, cluster)
     assert sums.tolist() == [[3, 33, 0], [3, 19, 0]]
-    drawn = resampled(sums, 50)
+    drawn = resample(sums, 50)
     assert set(drawn[:, 1]) <= {66.0, 52.0, 38.0}  # either cluster twice, or each once
 
 

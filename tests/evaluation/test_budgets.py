@@ -7,15 +7,15 @@ from largesse.evaluation.budgets import (
     POINTS,
     _trapezoid,
     add_budget,
+    find_reach,
     plan_budgets,
     plan_held_out,
-    simultaneous_reach,
     spread_budgets,
     trace_cost_curve,
     trace_frontier,
 )
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.value import policy_value
+from largesse.evaluation.value import estimate_value
 from largesse.levels import Levels
 from largesse.records import Array, FrontierPoint, Log, Qini, Scores
 from largesse.worlds.simulation import simulate
@@ -67,12 +67,12 @@ def test_expected_spend_on_redemption_stays_within_every_budget() -> None:
 
 def test_ends_are_uniform_policies(scores: Scores) -> None:
     for point, k in zip(at(scores, 0.0, 4.0, 9.0), (0, 4, 4), strict=True):
-        assert point.value == policy_value(scores, np.full(600, k))[0]
+        assert point.value == estimate_value(scores, np.full(600, k))[0]
 
 
 def test_a_point_is_what_a_plan_for_its_budget_brings(scores: Scores) -> None:
     for point in at(scores, 0.5, 1.5, 2.5):
-        value, _ = policy_value(scores, plan_held_out(scores, point.budget).levels)
+        value, _ = estimate_value(scores, plan_held_out(scores, point.budget).levels)
         assert point.value.estimate == pytest.approx(value.estimate, abs=0.02)  # plans also spend what rounding left
 
 
@@ -113,7 +113,7 @@ def test_the_reach_depends_on_how_alike_the_points_are(same: float, reach: float
     """Points that err together need no more than one; 21 that err apart need the quantile of the largest of 21."""
     rng = np.random.default_rng(0)
     parts = np.sqrt(same) * rng.normal(size=(20_000, 1)) + np.sqrt(1 - same) * rng.normal(size=(20_000, 21))
-    assert simultaneous_reach(parts) == pytest.approx(reach, abs=0.04)
+    assert find_reach(parts) == pytest.approx(reach, abs=0.04)
 
 
 def test_clusters_widen_the_band(scores: Scores) -> None:

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from largesse.data.log import log_from_arrays, read_log
-from largesse.evaluation.crossfitting import crossfit, scores
-from largesse.evaluation.value import uniform_values
+from largesse.evaluation.crossfitting import crossfit, score_rows
+from largesse.evaluation.value import estimate_uniform
 from largesse.levels import Levels
 from largesse.records import Array, Log, Propensities, Scores
 from largesse.response.base import fresh
@@ -61,7 +61,7 @@ def slow_gamma(log: Log, curves: Array, propensity: Array) -> Array:
 
 def scored(log: Log, curves: Array) -> Scores:
     assert log.propensity is not None
-    return scores(log, curves, np.arange(len(log)) % 5, Propensities(log.propensity, "given"))
+    return score_rows(log, curves, np.arange(len(log)) % 5, Propensities(log.propensity, "given"))
 
 
 # ---------------------------------------------------------------------------------------------- the formula
@@ -200,7 +200,7 @@ def test_in_a_randomised_log_scores_are_close_to_plain_means() -> None:
     sim = simulate("averaged", n=4000, seed=2, mix=1.0)
     log = sim.log
     found = crossfit(replace(log, features=log.features.select(["x0", "x1", "x2", "x3"])))
-    for k, (value, spend) in enumerate(uniform_values(found)):
+    for k, (value, spend) in enumerate(estimate_uniform(found)):
         here = sim.level == k
         plain = sim.response[here].mean()
         assert value.estimate == pytest.approx(plain, abs=0.02)

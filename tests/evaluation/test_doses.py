@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from largesse.errors import InputError
-from largesse.evaluation.doses import Doses, _kernel, evaluate_doses, kernel_scores
+from largesse.evaluation.doses import Doses, _kernel, evaluate_doses, score_doses
 
 
 def world(seed: int, n: int = 2000) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -61,7 +61,7 @@ def test_the_kernel_is_whole_inside_the_range_of_doses() -> None:
     for wanted in (0.0, 0.03, 0.5, 1.0):
         rows = Doses(dose, np.full(len(dose), wanted), np.zeros(len(dose)), np.zeros(len(dose)), np.ones(len(dose)))
         assert _kernel(rows, 0.1).mean() == pytest.approx(1, abs=1e-3)
-        assert (kernel_scores(rows, 0.1) == 0).all()
+        assert (score_doses(rows, 0.1) == 0).all()
 
 
 def test_clusters_and_weights_are_respected() -> None:

@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 
 from largesse.errors import InputError
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.crossfitting import scores as scored
+from largesse.evaluation.crossfitting import score_rows as scored
 from largesse.evaluation.estimators import (
     ESTIMATORS,
     Judged,
     _shrunk,
     _switched,
-    chosen_constant,
-    estimates,
-    judged,
-    judged_spend,
-    policy_influence,
+    choose_constant,
+    estimate_all,
+    estimate_influence,
+    judge_cost,
+    judge_rows,
 )
 from largesse.evaluation.judge import compare, evaluate, evaluate_scores
-from largesse.evaluation.value import difference, per_spend, policy_value
+from largesse.evaluation.value import estimate_difference, estimate_per_spend, estimate_value
 from largesse.levels import Levels
 from largesse.records import Array, Log, Propensities, Scores
 from largesse.worlds.simulation import Simulation, simulate
@@ -67,17 +67,19 @@ def slow(log: dict[str, Array], estimator: str) -> float:
 @settings(max_examples=20, deadline=None)
 def test_every_estimator_is_its_formula(estimator: str, seed: int) -> None:
     log = drawn(seed)
-    assert estimates(judged(**log))[estimator].estimate == pytest.approx(slow(log, estimator), rel=1e-9, abs=1e-12)
+    assert estimate_all(judge_rows(**log))[estimator].estimate == pytest.approx(
+        slow(log, estimator), rel=1e-9, abs=1e-12
+    )
 
 
 def test_levels_probabilities_and_common_shares_agree() -> None:
     log = drawn(1)
     levels = np.arange(60) % 3
     for one, other in itertools.pairwise((levels, np.eye(3)[levels])):
-        a, b = (estimates(judged(**{**log, "policy": policy})) for policy in (one, other))
+        a, b = (estimate_all(judge_rows(**{**log, "policy": policy})) for policy in (one, other))
         assert [e.estimate for e in a.values()] == pytest.approx([e.estimate for e in b.values()])
     shares = np.array([0.2, 0.3, 0.5])
-    a, b = (estimates(judged(**{**log, "policy": p})) for p in (shares, np.tile(shares, (60, 1))))
+    a, b = (estimate_all(judge_rows(**{**log, "policy": p})) for p in (shares, np.tile(shares, (60, 1))))
     assert [e.se for e in a.values()] == pytest.approx([e.se for e in b.values()])
 
 
@@ -85,20 +87,22 @@ def test_levels_probabilities_and_common_shares_agree() -> None:
 def test_influence_predicts_what_leaving_a_row_out_does(name: str) -> None:
     """The mean moves by minus the row's influence over n, up to terms of the next order."""
     log = drawn(2, n=2000)
-    rows = judged(**{**log, "weight": np.ones(2000)})
-    whole = estimates(rows)[name].estimate
-    scores = policy_influence(rows, name)
+    rows = judge_rows(**{**log, "weight": np.ones(2000)})
+    whole = estimate_all(rows)[name].estimate
+    scores = estimate_influence(rows, name)
     for i in (3, 77, 500):
         rest = np.arange(2000) != i
         part = Judged(*(values[rest] for values in (rows.direct, rows.ratio, rows.residual, rows.outcome)))
-        assert estimates(part)[name].estimate - whole == pytest.approx(-(scores[i] - whole) / 1999, rel=0.02, abs=1e-7)
+        assert estimate_all(part)[name].estimate - whole == pytest.approx(
+            -(scores[i] - whole) / 1999, rel=0.02, abs=1e-7
+        )
 
 
 def test_self_normalised_estimates_do_not_mind_the_unit_of_propensities() -> None:
     log = drawn(3)
     halved = {**log, "propensity": log["propensity"] / 2}
     for name in ("snips", "sndr"):
-        a, b = (estimates(judged(**one))[name] for one in (log, halved))
+        a, b = (estimate_all(judge_rows(**one))[name] for one in (log, halved))
         assert (a.estimate, a.se) == pytest.approx((b.estimate, b.se))
 
 
@@ -106,7 +110,9 @@ def test_a_shift_of_the_response_shifts_what_it_should() -> None:
     log = drawn(4)
     moved = {**log, "outcome": log["outcome"] + 10, "curves": log["curves"] + 10}
     for name in ("direct", "snips", "dr", "sndr", "switch", "dros"):
-        assert estimates(judged(**moved))[name].estimate - estimates(judged(**log))[name].estimate == pytest.approx(10)
+        assert estimate_all(judge_rows(**moved))[name].estimate - estimate_all(judge_rows(**log))[
+            name
+        ].estimate == pytest.approx(10)
 
 
 def test_great_weights_are_held_back_where_that_pays() -> None:
@@ -115,9 +121,9 @@ def test_great_weights_are_held_back_where_that_pays() -> None:
     n = 5000
     ratio = np.where(rng.random(n) < 0.005, 200.0, 1.0)
     rows = Judged(rng.random(n), ratio, rng.normal(size=n), rng.normal(size=n), np.ones(n))
-    assert chosen_constant(rows, _switched) < 200
-    assert chosen_constant(rows, _shrunk) < 200**2 * 10
-    found = estimates(rows)
+    assert choose_constant(rows, _switched) < 200
+    assert choose_constant(rows, _shrunk) < 200**2 * 10
+    found = estimate_all(rows)
     assert found["switch"].se < 0.6 * found["dr"].se
     assert found["dros"].se < 0.6 * found["dr"].se
 
@@ -127,8 +133,8 @@ def test_nothing_is_held_back_where_curves_are_wrong_and_rows_many() -> None:
     n = 20_000
     ratio = rng.uniform(0, 5, n)
     rows = Judged(np.zeros(n), ratio, 1 + ratio, 1 + ratio, np.ones(n))  # great weights miss most
-    assert chosen_constant(rows, _switched) == np.inf
-    found = estimates(rows)
+    assert choose_constant(rows, _switched) == np.inf
+    found = estimate_all(rows)
     assert found["switch"].estimate == pytest.approx(found["dr"].estimate)
     assert abs(found["dros"].estimate / found["dr"].estimate - 1) < 0.02
 
@@ -136,7 +142,7 @@ def test_nothing_is_held_back_where_curves_are_wrong_and_rows_many() -> None:
 def test_a_policy_nobody_ever_got_has_no_self_normalised_value() -> None:
     log = drawn(7)
     log["level"][:] = 0
-    found = estimates(judged(**{**log, "policy": np.full(60, 2)}))
+    found = estimate_all(judge_rows(**{**log, "policy": np.full(60, 2)}))
     assert np.isnan(found["snips"].estimate)
     assert found["dr"].estimate == pytest.approx(found["direct"].estimate)
 
@@ -174,28 +180,28 @@ def test_spend_on_redemption_is_judged_like_the_response(sim: Simulation, log: L
     levels = np.full(2000, 3)
     true = 3 * sim.truth[:, 3].mean()
     for estimator in ("ips", "snips", "dr", "sndr"):
-        _, spend = policy_value(made, levels, estimator)
+        _, spend = estimate_value(made, levels, estimator)
         assert abs(spend.estimate - true) < 4 * spend.se
-    own = estimates(judged_spend(made, levels))["dr"]
-    assert own.estimate == pytest.approx(policy_value(made, levels)[1].estimate)
+    own = estimate_all(judge_cost(made, levels))["dr"]
+    assert own.estimate == pytest.approx(estimate_value(made, levels)[1].estimate)
 
 
 def test_value_per_unit_spent_is_a_ratio_with_an_interval(scores: Scores) -> None:
     levels = np.full(2000, 2)
-    each, gain = per_spend(scores, levels)
-    value, _ = policy_value(scores, levels)
+    each, gain = estimate_per_spend(scores, levels)
+    value, _ = estimate_value(scores, levels)
     assert each.estimate == pytest.approx(value.estimate / 2)
     assert each.se == pytest.approx(value.se / 2)  # the spend is the same for all
-    more, _ = difference(scores, levels, np.zeros(2000, dtype=int))
+    more, _ = estimate_difference(scores, levels, np.zeros(2000, dtype=int))
     assert (gain.estimate, gain.se) == pytest.approx((more.estimate / 2, more.se / 2))
-    assert np.isnan(per_spend(scores, np.zeros(2000, dtype=int))[0].estimate)
+    assert np.isnan(estimate_per_spend(scores, np.zeros(2000, dtype=int))[0].estimate)
 
 
 def test_two_policies_are_compared_row_by_row(sim: Simulation, log: Log, scores: Scores) -> None:
     one, other = np.full(2000, 3), np.where(sim.features[:, 1] > 5, 3, 2)
     value, spend = compare(log, one, other)
-    alone = policy_value(scores, one)[0]
-    assert value.estimate == pytest.approx(alone.estimate - policy_value(scores, other)[0].estimate)
+    alone = estimate_value(scores, one)[0]
+    assert value.estimate == pytest.approx(alone.estimate - estimate_value(scores, other)[0].estimate)
     assert value.se < alone.se  # half of the rows agree
     assert spend.estimate == pytest.approx(3 - other.mean())
     assert compare(log, one, one)[0].se == 0

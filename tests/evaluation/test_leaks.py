@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from largesse.data.log import log_from_arrays
-from largesse.evaluation.leaks import leaks
+from largesse.evaluation.leaks import find_leaks
 from largesse.records import Log
 
 N = 1000
@@ -30,16 +30,16 @@ def log_with(**columns: Any) -> Log:
     ids=["noisy", "flipped", "text", "missing where bought", "date"],
 )
 def test_a_feature_that_nearly_equals_the_response_is_named(after: Any) -> None:
-    (leak,) = leaks(log_with(after=after))
+    (leak,) = find_leaks(log_with(after=after))
     assert (leak.feature, leak.of) == ("after", "response")
     assert leak.explained > 0.8
 
 
 def test_a_feature_that_gives_away_the_level_is_named() -> None:
-    (leak,) = leaks(log_with(code=np.array(["A", "B", "C"])[LEVEL]))
+    (leak,) = find_leaks(log_with(code=np.array(["A", "B", "C"])[LEVEL]))
     assert (leak.feature, leak.of, leak.explained) == ("code", "level", 1.0)
 
 
 def test_honest_features_are_not_named() -> None:
     words = RNG.integers(0, 400, N).astype(str)
-    assert leaks(log_with(word=words, helpful=RESPONSE + 1.5 * RNG.normal(size=N), same=np.zeros(N))) == ()
+    assert find_leaks(log_with(word=words, helpful=RESPONSE + 1.5 * RNG.normal(size=N), same=np.zeros(N))) == ()

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from largesse.evaluation.value import (
-    best_mix,
+    compare_references,
     describe_mix,
-    policy_scores,
-    policy_value,
-    references,
-    uniform_values,
+    estimate_uniform,
+    estimate_value,
+    find_best_mix,
+    score_policy,
 )
 from largesse.levels import Levels
 from largesse.records import Array, Scores
@@ -55,7 +55,7 @@ def test_best_mix_agrees_with_brute_force(seed: int) -> None:
     value = np.average(scores.gamma, axis=0, weights=scores.weight)
     cost = scores.costs[0]
     for spend in [*cost, *rng.uniform(cost[0], cost[-1] + 0.1, 3)]:
-        mix = best_mix(scores, spend)
+        mix = find_best_mix(scores, spend)
         assert mix.sum() == pytest.approx(1)
         assert (mix >= 0).all()
         assert (mix > 0).sum() <= 2
@@ -66,7 +66,7 @@ def test_best_mix_agrees_with_brute_force(seed: int) -> None:
 
 def test_best_mix_of_a_spend_below_the_cheapest_level_is_that_level() -> None:
     scores = scores_of(np.random.default_rng(0).random((10, 3)), np.array([1.0, 2.0, 3.0]))
-    assert best_mix(scores, 0.5).tolist() == [1, 0, 0]
+    assert find_best_mix(scores, 0.5).tolist() == [1, 0, 0]
 
 
 def test_policy_value_is_the_mean_of_its_scores() -> None:
@@ -75,7 +75,7 @@ def test_policy_value_is_the_mean_of_its_scores() -> None:
         rng.normal(size=(40, 3)), np.array([0.0, 1, 2]), weight=rng.random(40), cluster=np.arange(40) // 3
     )
     levels = rng.integers(0, 3, 40)
-    value, spend = policy_value(scores, levels)
+    value, spend = estimate_value(scores, levels)
     assert value == mean_estimate(scores.gamma[np.arange(40), levels], scores.weight, scores.cluster)
     assert spend.estimate == pytest.approx(np.average(levels, weights=scores.weight))
 
@@ -83,18 +83,18 @@ def test_policy_value_is_the_mean_of_its_scores() -> None:
 def test_chances_may_be_common_to_all() -> None:
     scores = scores_of(np.random.default_rng(2).normal(size=(40, 3)), np.array([0.0, 1, 2]))
     chances = np.array([0.2, 0.3, 0.5])
-    value, spend = policy_scores(scores, chances)
+    value, spend = score_policy(scores, chances)
     np.testing.assert_allclose(value, scores.gamma @ chances)
     np.testing.assert_allclose(spend, 1.3)
-    assert [v.estimate for v, _ in uniform_values(scores)] == pytest.approx(scores.gamma.mean(axis=0).tolist())
+    assert [v.estimate for v, _ in estimate_uniform(scores)] == pytest.approx(scores.gamma.mean(axis=0).tolist())
 
 
 def test_references_are_paired_with_the_policy() -> None:
     rng = np.random.default_rng(3)
     scores = scores_of(rng.normal(size=(60, 3)), np.array([0.0, 1, 2]))
     levels = np.argmax(scores.gamma, axis=1)
-    same, before = references(scores, levels, Levels(costs=[0, 1, 2], names=["none", "small", "big"]))
-    value, spend = policy_value(scores, levels)
+    same, before = compare_references(scores, levels, Levels(costs=[0, 1, 2], names=["none", "small", "big"]))
+    value, spend = estimate_value(scores, levels)
     assert same.spend.estimate <= spend.estimate + 1e-12
     assert same.difference.estimate == pytest.approx(value.estimate - same.value.estimate)
     own = scores.gamma[np.arange(60), levels]
@@ -106,7 +106,7 @@ def test_references_are_paired_with_the_policy() -> None:
 
 def test_treating_all_alike_is_no_better_than_itself() -> None:
     scores = scores_of(np.arange(3.0) + np.random.default_rng(4).normal(size=(60, 3)) / 9, np.array([0.0, 1, 2]))
-    same, _ = references(scores, np.full(60, 2), Levels(costs=[0, 1, 2]))
+    same, _ = compare_references(scores, np.full(60, 2), Levels(costs=[0, 1, 2]))
     assert (same.difference.estimate, same.difference.se) == pytest.approx((0, 0), abs=1e-12)
     assert same.detail == "all get '2'"
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from largesse.propensity.balance import FEW, _tilt, balanced
+from largesse.propensity.balance import FEW, _tilt, balance_propensities
 
 
 def drawn(n: int, p: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -14,7 +14,7 @@ def drawn(n: int, p: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.nda
 
 def test_weighted_means_of_each_level_become_those_of_all() -> None:
     X, level, _ = drawn(2000, 4)
-    found = balanced(np.full(2000, 0.5), X, level, np.ones(2000))
+    found = balance_propensities(np.full(2000, 0.5), X, level, np.ones(2000))
     for k in (0, 1):
         own = level == k
         assert (1 / found[own]).sum() == pytest.approx(2000, rel=1e-3)
@@ -23,14 +23,14 @@ def test_weighted_means_of_each_level_become_those_of_all() -> None:
 
 def test_from_nothing_it_finds_a_logistic_truth() -> None:
     X, level, true = drawn(20_000, 2)
-    found = balanced(np.full(20_000, 0.5), X, level, np.ones(20_000))
+    found = balance_propensities(np.full(20_000, 0.5), X, level, np.ones(20_000))
     assert np.abs(found - true).mean() < 0.02
 
 
 def test_weights_of_rows_count() -> None:
     X, level, _ = drawn(1000, 2)
     weight = np.where(X[:, 1] > 0, 3.0, 1.0)
-    found = balanced(np.full(1000, 0.5), X, level, weight)
+    found = balance_propensities(np.full(1000, 0.5), X, level, weight)
     own = level == 1
     mean = np.average(X, axis=0, weights=weight)
     np.testing.assert_allclose(np.average(X[own], axis=0, weights=weight[own] / found[own]), mean, atol=0.02)
@@ -39,14 +39,14 @@ def test_weights_of_rows_count() -> None:
 def test_many_features_do_not_make_wild_weights() -> None:
     rng = np.random.default_rng(1)
     X, level = rng.normal(size=(400, 300)), rng.integers(0, 2, 400)
-    found = balanced(np.full(400, 0.5), X, level, np.ones(400))
+    found = balance_propensities(np.full(400, 0.5), X, level, np.ones(400))
     assert 1.0 <= np.sqrt((1 / found**2).mean()) / 2 < 1.6
 
 
 def test_thin_levels_are_left_as_they_are() -> None:
     X, level = np.random.default_rng(2).normal(size=(200, 2)), np.zeros(200, dtype=int)
     level[: FEW - 1] = 1
-    found = balanced(np.full(200, 0.3), X, level, np.ones(200))
+    found = balance_propensities(np.full(200, 0.3), X, level, np.ones(200))
     assert (found[level == 1] == 0.3).all()
 
 

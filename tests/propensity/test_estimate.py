@@ -5,14 +5,14 @@ import pytest
 
 from largesse.data.log import log_from_arrays
 from largesse.evaluation.crossfitting import crossfit
-from largesse.propensity.estimate import FLOOR, estimated_chances, propensities
+from largesse.propensity.estimate import FLOOR, estimate_probabilities, estimate_propensities
 from largesse.stats.folds import assign_folds
 from largesse.worlds.simulation import simulate
 
 
 def test_given_propensities_are_used_as_they_are() -> None:
     log = log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 1, 1, 0], propensity=[0.001, 0.2, 0.5, 1.0])
-    found = propensities(log, np.arange(4) % 2)
+    found = estimate_propensities(log, np.arange(4) % 2)
     assert found.own is log.propensity
     assert (found.source, found.clipped, found.clipped_weight) == ("given", 0, 0)
 
@@ -20,7 +20,7 @@ def test_given_propensities_are_used_as_they_are() -> None:
 def test_estimates_are_close_to_the_truth_in_a_big_log() -> None:
     sim = simulate("confounded", n=20_000, seed=1)
     log = replace(sim.log, propensity=None)
-    estimate = propensities(log, assign_folds(log, 5))
+    estimate = estimate_propensities(log, assign_folds(log, 5))
     found = estimate.own
     assert (estimate.source, estimate.model) == ("estimated", "logistic")
     assert np.abs(found - sim.propensity).mean() < 0.03
@@ -34,7 +34,7 @@ def test_levels_given_at_random_get_their_shares() -> None:
     rng = np.random.default_rng(0)
     level = rng.choice(3, 5000, p=[0.5, 0.3, 0.2])
     log = log_from_arrays(rng.normal(size=(5000, 4)), level, rng.integers(0, 2, 5000))
-    estimate = propensities(log, assign_folds(log, 5))
+    estimate = estimate_propensities(log, assign_folds(log, 5))
     found, clipped = estimate.own, estimate.clipped
     np.testing.assert_allclose(found, np.array([0.5, 0.3, 0.2])[level], atol=0.1)
     assert clipped == 0
@@ -47,7 +47,7 @@ def test_rows_below_the_floor_are_raised_and_counted() -> None:
     odd = rng.permutation(np.flatnonzero(np.abs(x) > 0.5))[:6]
     level[odd] = 1 - level[odd]  # levels that had almost no chance
     log = log_from_arrays(x[:, None], level, rng.integers(0, 2, 2000))
-    estimate = propensities(log, assign_folds(log, 5))
+    estimate = estimate_propensities(log, assign_folds(log, 5))
     found, clipped = estimate.own, estimate.clipped
     assert found.min() == FLOOR
     assert clipped == (found == FLOOR).sum() > 3
@@ -57,7 +57,7 @@ def test_rows_below_the_floor_are_raised_and_counted() -> None:
 
 def test_a_feature_that_says_nothing_leaves_the_shares() -> None:
     log = log_from_arrays(np.ones((90, 1)), np.arange(90) % 3, np.arange(90) % 2)
-    assert propensities(log, assign_folds(log, 3)).own == pytest.approx(np.full(90, 1 / 3))
+    assert estimate_propensities(log, assign_folds(log, 3)).own == pytest.approx(np.full(90, 1 / 3))
 
 
 def test_a_level_with_one_row_is_raised_to_the_floor() -> None:
@@ -65,7 +65,7 @@ def test_a_level_with_one_row_is_raised_to_the_floor() -> None:
     level = np.zeros(100, dtype=int)
     level[1::2], level[5] = 1, 2
     log = log_from_arrays(rng.normal(size=(100, 2)), level, rng.integers(0, 2, 100))
-    estimate = propensities(log, assign_folds(log, 5))
+    estimate = estimate_propensities(log, assign_folds(log, 5))
     found, clipped = estimate.own, estimate.clipped
     assert found[5] == FLOOR
     assert clipped == 1
@@ -75,7 +75,7 @@ def test_many_features_that_say_nothing_do_not_make_wild_weights() -> None:
     rng = np.random.default_rng(3)
     level = rng.integers(0, 5, 1000)
     log = log_from_arrays(rng.normal(size=(1000, 50)), level, rng.integers(0, 2, 1000))
-    estimate = propensities(log, assign_folds(log, 5))
+    estimate = estimate_propensities(log, assign_folds(log, 5))
     found, clipped = estimate.own, estimate.clipped
     assert clipped == 0
     assert np.sqrt((1 / found**2).mean()) < 1.25 * 5
@@ -89,7 +89,7 @@ def test_the_unit_of_weights_does_not_matter() -> None:
         log_from_arrays(X, level, rng.integers(0, 2, 300), weight=factor * weight) for factor in (1.0, 1000.0)
     )
     fold = assign_folds(one, 5)
-    np.testing.assert_allclose(propensities(one, fold).own, propensities(other, fold).own, rtol=1e-6)
+    np.testing.assert_allclose(estimate_propensities(one, fold).own, estimate_propensities(other, fold).own, rtol=1e-6)
 
 
 def test_trees_are_used_where_held_out_rows_prefer_them() -> None:
@@ -97,7 +97,7 @@ def test_trees_are_used_where_held_out_rows_prefer_them() -> None:
     x = rng.normal(size=(4000, 2))
     high = np.where((x[:, 0] > 0) ^ (x[:, 1] > 0), 0.8, 0.2)  # no line tells these apart
     log = log_from_arrays(x, (rng.random(4000) < high).astype(int), rng.integers(0, 2, 4000))
-    estimate = propensities(log, assign_folds(log, 5))
+    estimate = estimate_propensities(log, assign_folds(log, 5))
     assert estimate.model == "boosting"
     assert np.abs(estimate.own - np.where(log.level == 1, high, 1 - high)).mean() < 0.06
 
@@ -107,7 +107,7 @@ def test_held_out_log_odds_are_stretched_back() -> None:
     slopes = []
     for seed in range(4):
         sim = simulate("confounded", n=2000, seed=seed, mix=0.2)
-        chances, _ = estimated_chances(replace(sim.log, propensity=None), assign_folds(sim.log, 5))
+        chances, _ = estimate_probabilities(replace(sim.log, propensity=None), assign_folds(sim.log, 5))
         own, true = np.log(chances[np.arange(2000), sim.level]), np.log(sim.propensity)
         slopes.append(np.polyfit(own, true, 1)[0])
     assert 0.85 < np.mean(slopes) < 1.15
@@ -116,7 +116,7 @@ def test_held_out_log_odds_are_stretched_back() -> None:
 def test_weighted_rows_of_every_level_look_like_all_rows() -> None:
     sim = simulate("confounded", n=2000, seed=1, mix=0.2)
     log = replace(sim.log, propensity=None)
-    found = propensities(log, assign_folds(log, 5)).own
+    found = estimate_propensities(log, assign_folds(log, 5)).own
     scaled = (sim.features - sim.features.mean(axis=0)) / sim.features.std(axis=0)
     for k in range(5):
         own = sim.level == k
@@ -133,6 +133,6 @@ def test_several_logging_policies_are_mixed() -> None:
     log = log_from_arrays(x[:, None], (rng.random(6000) < high).astype(int), rng.integers(0, 2, 6000))
     mixture = 0.5 * 0.5 + 0.5 * steep
     true = np.where(log.level == 1, mixture, 1 - mixture)
-    found = propensities(replace(log, logger=logger), assign_folds(log, 5)).own
+    found = estimate_propensities(replace(log, logger=logger), assign_folds(log, 5)).own
     assert np.abs(found - true).mean() < 0.02
     assert found.min() > 0.15  # the lots bound the weights: the policy that aimed has none of its own below 0

@@ -18,7 +18,7 @@ MANY = 20_000  # clusters
 PARTS = (94, 95, 46, 16, 4, 1)  # of 256: how often 0, 1, … 5
 
 
-def bootstrap(
+def bootstrap_interval(
     terms: Terms,
     weight: Array | None = None,
     cluster: Array | None = None,
@@ -30,14 +30,14 @@ def bootstrap(
     first = terms.plain if terms.plain is not None else terms.top
     assert first is not None
     weight = np.ones(len(first)) if weight is None else weight
-    sums = cluster_sums([terms.plain, terms.top, terms.bottom], weight, cluster)
+    sums = sum_clusters([terms.plain, terms.top, terms.bottom], weight, cluster)
     found = _combined(sums.sum(axis=0)[None])[0]
-    replicated = _combined(resampled(sums, replicates, seed))
+    replicated = _combined(resample(sums, replicates, seed))
     low, high = np.quantile(replicated, [0.5 - COVERAGE / 2, 0.5 + COVERAGE / 2])
     return Estimate(float(found), float(np.std(replicated, ddof=1)), float(low), float(high))
 
 
-def cluster_sums(columns: list[Array | None], weight: Array, cluster: Array | None) -> Array:
+def sum_clusters(columns: list[Array | None], weight: Array, cluster: Array | None) -> Array:
     """Return the sums (clusters, 1 + columns) of the weights and of the weighted columns; a missing column is zero."""
     if cluster is None:
         parts = [weight, *(np.zeros(len(weight)) if column is None else weight * column for column in columns)]
@@ -52,7 +52,7 @@ def cluster_sums(columns: list[Array | None], weight: Array, cluster: Array | No
     return np.column_stack(parts)
 
 
-def resampled(sums: Array, replicates: int, seed: int = 0) -> Array:
+def resample(sums: Array, replicates: int, seed: int = 0) -> Array:
     """Return the sums (replicates, m) over clusters drawn anew, from sums (clusters, m)."""
     rng = np.random.default_rng(seed)
     used = np.flatnonzero(sums.any(axis=0))

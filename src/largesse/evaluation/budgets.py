@@ -20,7 +20,7 @@ import numpy as np
 
 from largesse.allocation import allocate, frontier
 from largesse.errors import BudgetError
-from largesse.evaluation.value import best_mix, policy_scores, predict_value
+from largesse.evaluation.value import find_best_mix, predict_value, score_policy
 from largesse.records import Array, FrontierPoint, HeldOutPlan, Qini, QiniPoint, Scores
 from largesse.stats import COVERAGE, mean_estimate, t_quantile
 
@@ -88,13 +88,13 @@ def trace_frontier(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str 
     parts = np.empty((_units(scores), len(plans)), dtype=np.float32)  # only for correlations
     points = []
     for j, plan in enumerate(plans):
-        value, spend = policy_scores(scores, plan.levels, estimator)
+        value, spend = score_policy(scores, plan.levels, estimator)
         estimate = mean_estimate(value, scores.weight, scores.cluster)
         parts[:, j] = _by_unit(scores, value - estimate.estimate)
         paid = mean_estimate(spend, scores.weight, scores.cluster)
         promise = predict_value(scores.curves, plan.levels, scores.weight)
         points.append(FrontierPoint(plan.budget, estimate, paid, promise, _mean_price(plan.prices)))
-    reach = simultaneous_reach(parts)
+    reach = find_reach(parts)
     usual = t_quantile(len(parts) - 1) if len(parts) > 1 else float("nan")
     return tuple(_with_band(point, reach / usual) for point in points)
 
@@ -104,7 +104,7 @@ def _mean_price(prices: Array) -> float:
     return float(np.mean(finite)) if len(finite) else float("nan")
 
 
-def simultaneous_reach(parts: Array, seed: int = 0) -> float:
+def find_reach(parts: Array, seed: int = 0) -> float:
     """Return how many standard errors a band must reach so that all its points hold together, 95 % of the time.
 
     `parts` (units, points) are the centred contributions of rows or clusters to each point.
@@ -149,13 +149,13 @@ def _by_unit(scores: Scores, centred: Array) -> Array:
 def trace_cost_curve(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str = "dr") -> Qini:
     """Estimate the gain over the first plan at each spend, learnt and uniform, and the area between them."""
     weight, cluster = scores.weight, scores.cluster
-    start, _ = policy_scores(scores, plans[0].levels, estimator)
+    start, _ = score_policy(scores, plans[0].levels, estimator)
     points, gaps = [], []
     for plan in plans:
-        value, spend = policy_scores(scores, plan.levels, estimator)
+        value, spend = score_policy(scores, plan.levels, estimator)
         paid = float(weight @ spend / weight.sum())
-        mix = best_mix(scores, paid)
-        other, cost = policy_scores(scores, mix, estimator)
+        mix = find_best_mix(scores, paid)
+        other, cost = score_policy(scores, mix, estimator)
         # At the same spend: where spends are estimated too, subtract what the difference between them would buy.
         gap = value - other - _slope(scores, mix) * (spend - cost)
         gain = mean_estimate(value - start, weight, cluster)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import expected_costs
-from largesse.propensity import doubly_robust, propensities
+from largesse.propensity import correct_curves, estimate_propensities
 from largesse.records import Array, Log, Propensities, Scores
 from largesse.response import Linear, out_of_fold_curves
 from largesse.stats import assign_folds
@@ -27,13 +27,13 @@ def crossfit(log: Log, model: Any = None, *, folds: int = 5, seed: int = 0, tell
     """
     fold = assign_folds(log, folds, seed)
     curves = out_of_fold_curves(Linear(seed=seed) if model is None else model, log, fold, tell)
-    return scores(log, curves, fold, propensities(log, fold, seed))
+    return score_rows(log, curves, fold, estimate_propensities(log, fold, seed))
 
 
-def scores(log: Log, curves: Array, fold: Array, chances: Propensities) -> Scores:
+def score_rows(log: Log, curves: Array, fold: Array, chances: Propensities) -> Scores:
     """Return the scores of out-of-fold curves (n, K)."""
     rows, propensity = np.arange(len(log)), chances.own
-    gamma = doubly_robust(curves, log.level, log.response, propensity)
+    gamma = correct_curves(curves, log.level, log.response, propensity)
     face = log.costs if log.costs is not None else log.levels.common_costs
     assert face is not None  # a log is read with its costs
     face = np.broadcast_to(face, curves.shape)
@@ -42,7 +42,7 @@ def scores(log: Log, curves: Array, fold: Array, chances: Propensities) -> Score
     paid = paid + np.where(log.level > 0, log.levels.contact_cost, 0.0)
     expected = np.broadcast_to(expected_costs(log.levels, curves, log.costs), curves.shape)
     # What was paid is an outcome like the response, and scored like it.
-    costs = doubly_robust(expected, log.level, paid, propensity) if redeemed else expected
+    costs = correct_curves(expected, log.level, paid, propensity) if redeemed else expected
     weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
     return Scores(
         curves=curves,

@@ -9,10 +9,10 @@ import numpy as np
 from largesse.data import Encoder
 from largesse.errors import count
 from largesse.evaluation.findings import FEW_CLUSTERS, HEAVY, UNBALANCED, level_verdict
-from largesse.evaluation.leaks import SURE, leaks
-from largesse.evaluation.overlap import overlap
-from largesse.evaluation.randomisation import dependence
-from largesse.propensity import propensities
+from largesse.evaluation.leaks import SURE, find_leaks
+from largesse.evaluation.overlap import measure_overlap
+from largesse.evaluation.randomisation import measure_dependence
+from largesse.propensity import estimate_propensities
 from largesse.records import (
     NOT_BY_CHANCE,
     Array,
@@ -44,11 +44,11 @@ def doctor(log: Log, *, folds: int = 5, seed: int = 0, chances: Propensities | N
     >>> found.randomised, found.answer
     (True, 'fine')
     """
-    chances = propensities(log, assign_folds(log, folds, seed), seed) if chances is None else chances
-    seen = overlap(log, chances.own, seed)
+    chances = estimate_propensities(log, assign_folds(log, folds, seed), seed) if chances is None else chances
+    seen = measure_overlap(log, chances.own, seed)
     lots = _followed(log, seed)
     raw, weighted, drops = _raw_curve(log, chances.own)
-    given_away, heavy = leaks(log, seed), _heavy(log, chances.own)
+    given_away, heavy = find_leaks(log, seed), _heavy(log, chances.own)
     verdicts = [
         _levels(log, seen),
         _lots(lots, chances, seen),
@@ -78,7 +78,7 @@ def _followed(log: Log, seed: int) -> Dependence:
     if len(log) > ROWS:
         log = log.take(np.sort(np.random.default_rng(seed).permutation(len(log))[:ROWS]))
     X = Encoder().fit_transform(log.features, log.level, discrete=True, seed=seed)
-    return dependence(X, log.level, log.cluster, seed=seed)
+    return measure_dependence(X, log.level, log.cluster, seed=seed)
 
 
 def _levels(log: Log, seen: Overlap) -> Verdict:

@@ -92,10 +92,10 @@ def evaluate_doses(
     groups = None if cluster is None else np.asarray(cluster)
 
     def judged(width: float) -> Estimate:
-        return mean_estimate(kernel_scores(found, width), weight, groups)
+        return mean_estimate(score_doses(found, width), weight, groups)
 
     width = _chosen_width(float(np.ptp(dose)), judged) if bandwidth is None else float(bandwidth)
-    scores = kernel_scores(found, width)
+    scores = score_doses(found, width)
     near = weight * _kernel(found, width) / found.density
     paid = wanted * (scores if on_redemption else 1.0)
     return DoseEvaluation(
@@ -123,7 +123,7 @@ def _warned(found: Doses, width: float, near: Array) -> tuple[Finding, ...]:
     return tuple(warned)
 
 
-def kernel_scores(found: Doses, width: float) -> Array:
+def score_doses(found: Doses, width: float) -> Array:
     """Return the doubly robust scores (n,) at a half-width of the kernel."""
     return found.direct + _kernel(found, width) / found.density * found.residual
 

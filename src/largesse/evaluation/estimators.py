@@ -1,7 +1,7 @@
 """Seven ways to judge a policy by a log, behind one interface.
 
 Each takes what a log says about a policy (`Judged`) and returns `Terms`: the estimate is mean(plain) + mean(top) /
-mean(bottom). From these follow its `influence` on every row, hence intervals, paired differences and bands; and its
+mean(bottom). From these follow the influence of every row, hence intervals, paired differences and bands; and its
 bootstrap. With w the policy's chance of the logged level over the log's, q the curve under the policy, and e what the
 curve missed at the logged level:
 
@@ -52,7 +52,7 @@ class Terms:
     bottom: Array | None = None  # (n,)
 
 
-def judged(
+def judge_rows(
     curves: Array, level: Array, outcome: Array, propensity: Array, policy: Array, weight: Array | None = None
 ) -> Judged:
     """Return what a log says about a policy.
@@ -80,14 +80,14 @@ def judged(
     return Judged(direct, ratio, own, outcome, weight)
 
 
-def judged_value(scores: Scores, policy: Array) -> Judged:
+def judge_response(scores: Scores, policy: Array) -> Judged:
     """Return what scores say about the response under a policy."""
-    return judged(scores.curves, scores.level, scores.response, scores.propensity, policy, scores.weight)
+    return judge_rows(scores.curves, scores.level, scores.response, scores.propensity, policy, scores.weight)
 
 
-def judged_spend(scores: Scores, policy: Array) -> Judged:
+def judge_cost(scores: Scores, policy: Array) -> Judged:
     """Return what scores say about the cost under a policy: an outcome like the response, paid at the logged level."""
-    return judged(scores.expected_costs, scores.level, scores.paid, scores.propensity, policy, scores.weight)
+    return judge_rows(scores.expected_costs, scores.level, scores.paid, scores.propensity, policy, scores.weight)
 
 
 def _direct(rows: Judged) -> Terms:
@@ -111,11 +111,11 @@ def _sndr(rows: Judged) -> Terms:
 
 
 def _switch(rows: Judged) -> Terms:
-    return Terms(_corrected(rows, _switched(rows.ratio, chosen_constant(rows, _switched))))
+    return Terms(_corrected(rows, _switched(rows.ratio, choose_constant(rows, _switched))))
 
 
 def _dros(rows: Judged) -> Terms:
-    return Terms(_corrected(rows, _shrunk(rows.ratio, chosen_constant(rows, _shrunk))))
+    return Terms(_corrected(rows, _shrunk(rows.ratio, choose_constant(rows, _shrunk))))
 
 
 ESTIMATORS: dict[str, Callable[[Judged], Terms]] = {
@@ -129,12 +129,12 @@ ESTIMATORS: dict[str, Callable[[Judged], Terms]] = {
 }
 
 
-def influence(terms: Terms, weight: Array | None = None) -> Array:
+def measure_influence(terms: Terms, weight: Array | None = None) -> Array:
     """Return scores (n,) whose weighted mean is the estimate and whose spread is that of its influence function."""
     if terms.top is None or terms.bottom is None:
         assert terms.plain is not None
         return terms.plain
-    top, bottom = (mean(column, weight) for column in (terms.top, terms.bottom))
+    top, bottom = (weighted_mean(column, weight) for column in (terms.top, terms.bottom))
     if bottom == 0:  # no row of the log got what the policy would give
         return np.full(len(terms.top), np.nan)
     ratio = top / bottom
@@ -146,21 +146,21 @@ def influence(terms: Terms, weight: Array | None = None) -> Array:
     return out
 
 
-def mean(values: Array, weight: Array | None) -> float:
+def weighted_mean(values: Array, weight: Array | None) -> float:
     """Return the weighted mean of values (n,)."""
     return float(values.mean()) if weight is None else float(weight @ values / weight.sum())
 
 
-def policy_influence(rows: Judged, estimator: str) -> Array:
+def estimate_influence(rows: Judged, estimator: str) -> Array:
     """Return the influence (n,) of each row on one estimator."""
-    return influence(ESTIMATORS[estimator](rows), rows.weight)
+    return measure_influence(ESTIMATORS[estimator](rows), rows.weight)
 
 
-def estimates(rows: Judged, cluster: Array | None = None) -> dict[str, Estimate]:
+def estimate_all(rows: Judged, cluster: Array | None = None) -> dict[str, Estimate]:
     """Return all seven estimates with their intervals, by name."""
     if cluster is not None:
         _, cluster = np.unique(cluster, return_inverse=True)
-    return {name: mean_estimate(policy_influence(rows, name), rows.weight, cluster) for name in ESTIMATORS}
+    return {name: mean_estimate(estimate_influence(rows, name), rows.weight, cluster) for name in ESTIMATORS}
 
 
 # -- weights that are held back ---------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def _shrunk(ratio: Array, constant: float) -> Array:
     return out
 
 
-def chosen_constant(rows: Judged, held: Callable[[Array, float], Array]) -> float:
+def choose_constant(rows: Judged, held: Callable[[Array, float], Array]) -> float:
     """Return the constant with the least estimated bias² + variance; infinity, which holds nothing back, is one of them.
 
     The bias is that against the unbiased estimate, less what noise alone would show, so that a small log does not

@@ -11,15 +11,15 @@ from largesse.evaluation.budgets import plan_held_out
 from largesse.evaluation.crossfitting import Tell, crossfit
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.findings import findings
-from largesse.evaluation.overlap import overlap
+from largesse.evaluation.overlap import measure_overlap
 from largesse.evaluation.value import (
     INTERVALS,
-    difference,
-    per_spend,
-    policy_value,
+    compare_references,
+    compare_uniform,
+    estimate_difference,
+    estimate_per_spend,
+    estimate_value,
     predict_value,
-    references,
-    uniform_references,
 )
 from largesse.records import Array, Customers, Estimate, Evaluation, Finding, Log, Overlap, Scores
 
@@ -91,7 +91,7 @@ def compare(
         others, against, _ = _scored(log, other, budget, folds, seed, None)
     else:  # neither brings a model: the same curves serve both
         others, against = scores, _checked_policy(other, log)
-    return difference(scores, chances, against, estimator, others)
+    return estimate_difference(scores, chances, against, estimator, others)
 
 
 def evaluate_scores(
@@ -108,9 +108,9 @@ def evaluate_scores(
     seed: int = 0,
 ) -> Evaluation:
     """Judge levels (n,) or probabilities (n, K) by scores that are already there."""
-    seen = overlap(log, scores.propensity) if seen is None else seen
-    value, spend = policy_value(scores, policy, estimator, interval, seed)
-    each, more = per_spend(scores, policy, estimator)
+    seen = measure_overlap(log, scores.propensity) if seen is None else seen
+    value, spend = estimate_value(scores, policy, estimator, interval, seed)
+    each, more = estimate_per_spend(scores, policy, estimator)
     warned = findings(seen, scores, log.levels, log.notes)
     return Evaluation(
         value=value.estimate,
@@ -126,9 +126,9 @@ def evaluate_scores(
         clipped=scores.clipped,
         budget=budget,
         promise=promise,
-        references=references(scores, policy, log.levels, estimator),
+        references=compare_references(scores, policy, log.levels, estimator),
         warnings=(*also, *warned),
-        uniform=uniform_references(scores, policy, log.levels, estimator),
+        uniform=compare_uniform(scores, policy, log.levels, estimator),
         per_spend=each,
         gain_per_spend=more,
         clipped_weight=scores.clipped_weight,

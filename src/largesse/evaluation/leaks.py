@@ -21,7 +21,7 @@ ROWS = 50_000
 SUSPECT, SURE = 0.5, 0.8  # share of the variance of what is given away, explained on held-out rows
 
 
-def leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
+def find_leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
     """Return the suspected features, the surest first."""
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(log))[:ROWS])
@@ -31,13 +31,13 @@ def leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
     for name in log.features.column_names:
         code = group_column(log.features.column(name).take(rows), GROUPS).code
         for of, target in targets.items():
-            share = explained(code, target, half)
+            share = measure_explained(code, target, half)
             if share >= SUSPECT:
                 found.append(Leak(name, of, share))
     return tuple(sorted(found, key=lambda leak: -leak.explained))
 
 
-def explained(code: Array, target: Array, half: Array) -> float:
+def measure_explained(code: Array, target: Array, half: Array) -> float:
     """Return the share of the variance of targets (n, m) that groups (n,) explain on the half they were not learnt from."""
     left = whole = 0.0
     for held in (0, 1):

@@ -12,7 +12,7 @@ BINS = 10
 SHOWN = 12
 
 
-def overlap(log: Log, propensity: Array, seed: int = 0) -> Overlap:
+def measure_overlap(log: Log, propensity: Array, seed: int = 0) -> Overlap:
     """Return effective rows and smallest propensities per level, and the balance of features before and after weighting."""
     K = len(log.levels)
     weight = np.ones(len(log)) if log.weight is None else log.weight

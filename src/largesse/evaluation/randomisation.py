@@ -18,7 +18,7 @@ FOURIER = 128
 BLOCK = 50  # permutations at a time
 
 
-def dependence(
+def measure_dependence(
     X: Array, level: Array, cluster: Array | None = None, *, permutations: int = PERMUTATIONS, seed: int = 0
 ) -> Dependence:
     """Test features (n, p) against levels (n,); where levels were given to whole clusters, clusters are permuted."""

@@ -14,7 +14,7 @@ from largesse.evaluation.budgets import (
 )
 from largesse.evaluation.crossfitting import crossfit, used_propensities
 from largesse.evaluation.doctor import doctor
-from largesse.evaluation.estimators import estimates, judged_value
+from largesse.evaluation.estimators import estimate_all, judge_response
 from largesse.evaluation.judge import evaluate_scores
 from largesse.evaluation.value import predict_value
 from largesse.records import Finding, Log, Progress, Study
@@ -65,7 +65,7 @@ def make_study(
         ),
         frontier=trace_frontier(scores, plans, estimator),
         cost_curve=trace_cost_curve(scores, [plan for plan in plans if plan.budget in spread], estimator),
-        estimates=estimates(judged_value(scores, plan.levels), log.cluster),
+        estimates=estimate_all(judge_response(scores, plan.levels), log.cluster),
         mean_curve=scores.weight @ scores.curves / scores.weight.sum(),
         checkup=checkup,
     )

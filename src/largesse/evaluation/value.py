@@ -8,8 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.evaluation.bootstrap import bootstrap
-from largesse.evaluation.estimators import ESTIMATORS, Judged, Terms, influence, judged_spend, judged_value, mean
+from largesse.evaluation.bootstrap import bootstrap_interval
+from largesse.evaluation.estimators import (
+    ESTIMATORS,
+    Judged,
+    Terms,
+    judge_cost,
+    judge_response,
+    measure_influence,
+    weighted_mean,
+)
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, Reference, Scores
 from largesse.stats import mean_estimate
@@ -17,20 +25,20 @@ from largesse.stats import mean_estimate
 INTERVALS = ("influence", "bootstrap")
 
 
-def policy_value(
+def estimate_value(
     scores: Scores, policy: Array, estimator: str = "dr", interval: str = "influence", seed: int = 0
 ) -> tuple[Estimate, Estimate]:
     """Return value and spend of a policy, with intervals from the influence of rows or by resampling."""
     found = []
-    for terms in policy_terms(scores, policy, estimator):
+    for terms in make_terms(scores, policy, estimator):
         if interval == "bootstrap":
-            found.append(bootstrap(terms, scores.weight, scores.cluster, seed=seed))
+            found.append(bootstrap_interval(terms, scores.weight, scores.cluster, seed=seed))
         else:
-            found.append(_mean(scores, influence(terms, scores.weight)))
+            found.append(_mean(scores, measure_influence(terms, scores.weight)))
     return found[0], found[1]
 
 
-def policy_terms(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Terms, Terms]:
+def make_terms(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Terms, Terms]:
     """Return what the estimates of value and spend are made of."""
     if estimator == "dr":  # its scores are there already
         if policy.ndim == 1 and np.issubdtype(policy.dtype, np.integer):
@@ -39,7 +47,7 @@ def policy_terms(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[
         chances = np.broadcast_to(policy, scores.gamma.shape)
         return Terms((chances * scores.gamma).sum(axis=1)), Terms((chances * scores.costs).sum(axis=1))
     found = ESTIMATORS[estimator]
-    return found(judged_value(scores, policy)), _spend_terms(judged_spend(scores, policy), estimator)
+    return found(judge_response(scores, policy)), _spend_terms(judge_cost(scores, policy), estimator)
 
 
 def _spend_terms(rows: Judged, estimator: str) -> Terms:
@@ -47,32 +55,32 @@ def _spend_terms(rows: Judged, estimator: str) -> Terms:
     return ESTIMATORS[estimator](rows) if rows.residual.any() else Terms(rows.direct)
 
 
-def policy_scores(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Array, Array]:
+def score_policy(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Array, Array]:
     """Return each row's scores of response and cost under a policy: two arrays (n,)."""
-    value, spend = policy_terms(scores, policy, estimator)
-    return influence(value, scores.weight), influence(spend, scores.weight)
+    value, spend = make_terms(scores, policy, estimator)
+    return measure_influence(value, scores.weight), measure_influence(spend, scores.weight)
 
 
-def difference(
+def estimate_difference(
     scores: Scores, policy: Array, other: Array, estimator: str = "dr", others: Scores | None = None
 ) -> tuple[Estimate, Estimate]:
     """Return by how much one policy brings more and costs more than another, paired row by row.
 
     The other policy may have scores of its own, of the same rows.
     """
-    one = policy_scores(scores, policy, estimator)
-    two = policy_scores(scores if others is None else others, other, estimator)
+    one = score_policy(scores, policy, estimator)
+    two = score_policy(scores if others is None else others, other, estimator)
     return _mean(scores, one[0] - two[0]), _mean(scores, one[1] - two[1])
 
 
-def per_spend(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Estimate, Estimate]:
+def estimate_per_spend(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Estimate, Estimate]:
     """Return value per unit spent, and what is gained over the cheapest level for all per unit spent more."""
-    value, spend = policy_scores(scores, policy, estimator)
-    least, cheapest = policy_scores(scores, np.zeros(len(scores.level), dtype=np.int64), estimator)
-    return ratio(scores, value, spend), ratio(scores, value - least, spend - cheapest)
+    value, spend = score_policy(scores, policy, estimator)
+    least, cheapest = score_policy(scores, np.zeros(len(scores.level), dtype=np.int64), estimator)
+    return estimate_ratio(scores, value, spend), estimate_ratio(scores, value - least, spend - cheapest)
 
 
-def ratio(scores: Scores, top: Array, bottom: Array) -> Estimate:
+def estimate_ratio(scores: Scores, top: Array, bottom: Array) -> Estimate:
     """Return the ratio of two means of scores (n,), its interval by the delta method; missing where nothing is spent."""
     whole = scores.weight.sum()
     under = float(scores.weight @ bottom / whole)
@@ -82,9 +90,9 @@ def ratio(scores: Scores, top: Array, bottom: Array) -> Estimate:
     return _mean(scores, share + (top - share * bottom) / under)
 
 
-def uniform_values(scores: Scores, estimator: str = "dr") -> list[tuple[Estimate, Estimate]]:
+def estimate_uniform(scores: Scores, estimator: str = "dr") -> list[tuple[Estimate, Estimate]]:
     """Return value and spend of giving everybody level k, for each k."""
-    return [policy_value(scores, everyone(scores, k), estimator) for k in range(scores.gamma.shape[1])]
+    return [estimate_value(scores, everyone(scores, k), estimator) for k in range(scores.gamma.shape[1])]
 
 
 def everyone(scores: Scores, level: int) -> Array:
@@ -95,14 +103,14 @@ def everyone(scores: Scores, level: int) -> Array:
 def predict_value(curves: Array, policy: Array, weight: Array | None = None) -> float:
     """Return the mean response that curves (n, K) themselves promise under levels (n,) or probabilities (n, K)."""
     own = curves[np.arange(len(curves)), policy] if policy.ndim == 1 else (policy * curves).sum(axis=1)
-    return mean(own, weight)
+    return weighted_mean(own, weight)
 
 
-def references(scores: Scores, policy: Array, levels: Levels, estimator: str = "dr") -> tuple[Reference, ...]:
+def compare_references(scores: Scores, policy: Array, levels: Levels, estimator: str = "dr") -> tuple[Reference, ...]:
     """Compare a policy with the best uniform mix at the same spend, and with what was done before."""
-    value, spend = policy_scores(scores, policy, estimator)
-    mix = best_mix(scores, float(scores.weight @ spend / scores.weight.sum()))
-    uniform_value, uniform_spend = policy_scores(scores, mix, estimator)
+    value, spend = score_policy(scores, policy, estimator)
+    mix = find_best_mix(scores, float(scores.weight @ spend / scores.weight.sum()))
+    uniform_value, uniform_spend = score_policy(scores, mix, estimator)
     return (
         Reference(
             "everyone the same",
@@ -121,12 +129,12 @@ def references(scores: Scores, policy: Array, levels: Levels, estimator: str = "
     )
 
 
-def uniform_references(scores: Scores, policy: Array, levels: Levels, estimator: str = "dr") -> tuple[Reference, ...]:
+def compare_uniform(scores: Scores, policy: Array, levels: Levels, estimator: str = "dr") -> tuple[Reference, ...]:
     """Compare a policy with every level given to everybody, whatever it costs."""
-    value, _ = policy_scores(scores, policy, estimator)
+    value, _ = score_policy(scores, policy, estimator)
     found = []
     for k, label in enumerate(levels.labels):
-        other, spend = policy_scores(scores, everyone(scores, k), estimator)
+        other, spend = score_policy(scores, everyone(scores, k), estimator)
         words = (label, f"all get {label!r}")
         found.append(
             Reference(*words, _mean(scores, other), _mean(scores, spend), _mean(scores, value - other)),
@@ -134,7 +142,7 @@ def uniform_references(scores: Scores, policy: Array, levels: Levels, estimator:
     return tuple(found)
 
 
-def best_mix(scores: Scores, spend: float) -> Array:
+def find_best_mix(scores: Scores, spend: float) -> Array:
     """Return the chances (K,), the same for everybody, with the largest value at an average spend.
 
     Two levels are enough: one that costs no more, and one that costs no less.

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.propensity import propensities
+from largesse.propensity import estimate_propensities
 from largesse.records import Array, Log
 from largesse.stats import assign_folds, hold_out, softmax
 
@@ -79,7 +79,7 @@ class Trial:
             if log.propensity is None
             else np.zeros(len(log), int)
         )
-        rho = propensities(log, fold, settings.seed).own
+        rho = estimate_propensities(log, fold, settings.seed).own
         self.inverse = np.minimum(1.0 / rho, settings.clip)
         self.held = hold_out(log, settings.hold_out, settings.seed)
         parts = (X, log.level, self.reward, self.inverse, costs)

@@ -4,6 +4,6 @@
 the weighted rows of each level look like all rows). `doubly_robust` corrects any curves by the log's own outcomes.
 """
 
-from largesse.propensity.estimate import chosen_strength as chosen_strength
-from largesse.propensity.estimate import propensities as propensities
-from largesse.propensity.scores import doubly_robust as doubly_robust
+from largesse.propensity.estimate import choose_strength as choose_strength
+from largesse.propensity.estimate import estimate_propensities as estimate_propensities
+from largesse.propensity.scores import correct_curves as correct_curves

@@ -22,7 +22,7 @@ TOLERANCE = 1e-9
 FITTING_ROWS = 200_000
 
 
-def balanced(own: Array, X: Array, level: Array, weight: Array, seed: int = 0) -> Array:
+def balance_propensities(own: Array, X: Array, level: Array, weight: Array, seed: int = 0) -> Array:
     """Return the propensities (n,) of the rows' own levels, corrected; X (n, p) are encoded features."""
     Z = np.column_stack([np.ones(len(X)), standardise(X)])
     some = shuffle_rows(len(X), FITTING_ROWS, seed)

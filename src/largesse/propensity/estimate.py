@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from largesse.data import Encoder
-from largesse.propensity.balance import balanced
+from largesse.propensity.balance import balance_propensities
 from largesse.records import Array, Log, Propensities
 from largesse.stats import chosen, mean_estimate, one_standard_error, one_thread
 
@@ -32,19 +32,19 @@ LOGGER_ROWS = 200  # a logging policy with fewer rows is learnt together with th
 Fit: TypeAlias = Callable[[Array, Array, Array, Array, int], Array]  # X, level, weight, asked, K → chances (m, K)
 
 
-def propensities(log: Log, fold: Array, seed: int = 0) -> Propensities:
+def estimate_propensities(log: Log, fold: Array, seed: int = 0) -> Propensities:
     """Return the propensities of the logged levels; `fold` (n,) says which rows are predicted together."""
     if log.propensity is not None:
         return Propensities(log.propensity, "given")
     weight = np.ones(len(log)) if log.weight is None else log.weight
     with one_thread():
-        chances, model = estimated_chances(log, fold, seed)
+        chances, model = estimate_probabilities(log, fold, seed)
         X = Encoder().fit_transform(log.features, log.level, discrete=True, seed=seed).astype(np.float64)
-        found = balanced(chances[np.arange(len(log)), log.level], X, log.level, weight, seed)
+        found = balance_propensities(chances[np.arange(len(log)), log.level], X, log.level, weight, seed)
     return _raised(found, weight, model)
 
 
-def estimated_chances(log: Log, fold: Array, seed: int = 0) -> tuple[Array, str]:
+def estimate_probabilities(log: Log, fold: Array, seed: int = 0) -> tuple[Array, str]:
     """Return the chances (n, K) of every level for rows whose own levels did not train them, and what estimated them."""
     logger = _loggers(log)
     if logger is None:
@@ -114,7 +114,7 @@ def _chosen(log: Log, target: Array, weight: Array, K: int, rows: Array, seed: i
     return "logistic", _logistic(strength)
 
 
-def chosen_strength(X: Array, target: Array, weight: Array, K: int) -> float:
+def choose_strength(X: Array, target: Array, weight: Array, K: int) -> float:
     """Return the strength of a logistic regression of a target (n,) of K kinds on X (n, p) that held-out rows advise."""
     X, target, weight = X[:CHOOSING_ROWS], target[:CHOOSING_ROWS], weight[:CHOOSING_ROWS]
     return _strength(X, target, weight, K, np.arange(len(target)) % CHOOSING_FOLDS)[0]

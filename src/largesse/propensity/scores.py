@@ -7,7 +7,7 @@ import numpy as np
 from largesse.records import Array
 
 
-def doubly_robust(curves: Array, level: Array, outcome: Array, propensity: Array) -> Array:
+def correct_curves(curves: Array, level: Array, outcome: Array, propensity: Array) -> Array:
     """Return Γ_ik = f̂(x_i, k) + 1{y_i = k} / ρ(y_i | x_i) · (r_i − f̂(x_i, k)) for out-of-fold curves f̂ (n, K).
 
     Averaged over rows, Γ is right when either the curves or the propensities are; their errors enter only as a product.

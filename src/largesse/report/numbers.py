@@ -15,17 +15,7 @@ import numpy as np
 
 from largesse.evaluation import level_verdict
 from largesse.levels import Levels
-from largesse.records import (
-    Array,
-    Choice,
-    Estimate,
-    FrontierPoint,
-    Log,
-    Overlap,
-    Plan,
-    Reference,
-    Study,
-)
+from largesse.records import Array, Choice, Estimate, FrontierPoint, Log, Overlap, Plan, Reference, Study
 from largesse.report.formats import Units
 from largesse.report.words import headline, spending, verdict
 from largesse.version import __version__

@@ -23,10 +23,10 @@ import numpy as np
 
 from largesse.allocation import at_price, expected_costs
 from largesse.errors import Problem, nearest, refuse
-from largesse.evaluation import crossfit, plan_budgets, plan_held_out, policy_value, spread_budgets, trace_frontier
-from largesse.evaluation import scores as scored
+from largesse.evaluation import crossfit, estimate_value, plan_budgets, plan_held_out, spread_budgets, trace_frontier
+from largesse.evaluation import score_rows as scored
 from largesse.levels import Levels
-from largesse.propensity import propensities
+from largesse.propensity import estimate_propensities
 from largesse.records import Array, Estimate, HeldOutPlan, Log, Propensities, Scores
 from largesse.response import Linear, ResponseModel, call_together
 from largesse.worlds import SIMULATIONS, Simulation, simulate
@@ -110,7 +110,7 @@ def _measured(name: str, log: int, rows: int, mix: float, model: Callable[[], Re
     truths: dict[str, Any] = {}  # plans follow the curves: they are the same whatever the propensities
     for source in ("given", "estimated"):
         known = sim.log if source == "given" else replace(sim.log, propensity=None)
-        chances = propensities(known, base.fold, log)
+        chances = estimate_propensities(known, base.fold, log)
         for paid in BUDGETS:
             made = _scores(known, base, chances, paid)
             if paid not in truths:
@@ -142,10 +142,10 @@ def _judged(
     made: Scores, sim: Simulation, truths: dict[str, tuple[float, float]], paid: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, rule in RULES.items():
-        yield name, _case(policy_value(made, rule(sim.features)), truths[name])
+        yield name, _case(estimate_value(made, rule(sim.features)), truths[name])
     levels = plan_held_out(made, BUDGETS[paid]).levels
     own = made.curves[np.arange(len(levels)), levels]
-    case = _case(policy_value(made, levels), truths["learnt"])
+    case = _case(estimate_value(made, levels), truths["learnt"])
     yield "learnt", {**case, "promise": float(own.mean()) - truths["learnt"][0]}
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from largesse.data import read_log, read_table
 from largesse.errors import InputError, Problem
-from largesse.evaluation import crossfit, uniform_values
+from largesse.evaluation import crossfit, estimate_uniform
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.worlds import read_thornton, thornton_levels
@@ -47,8 +47,8 @@ def real(tell: Callable[[str, float], None] = lambda _what, _done: None) -> list
 
 def _compared(name: str, log: Log, strata: Array) -> list[dict[str, Any]]:
     scores = crossfit(log)
-    rows = uniform_values(replace(scores, cluster=None))
-    clusters = uniform_values(scores) if log.cluster is not None else rows
+    rows = estimate_uniform(replace(scores, cluster=None))
+    clusters = estimate_uniform(scores) if log.cluster is not None else rows
     return [
         {
             "log": name,

@@ -13,7 +13,7 @@ from typing import Any, final
 import numpy as np
 
 from largesse.errors import MissingPartError, Problem, nearest, refuse
-from largesse.propensity import chosen_strength
+from largesse.propensity import choose_strength
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
 from largesse.response.draws import Draws, draws_of, keep_draws, one_number, recall_draws
@@ -229,7 +229,7 @@ def _logging(X: Array, log: Log) -> Array:
         return found
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an unfinished fit is still a fit
-        model = LogisticRegression(C=chosen_strength(X, log.level, weight, K), max_iter=200)
+        model = LogisticRegression(C=choose_strength(X, log.level, weight, K), max_iter=200)
         model.fit(X, log.level, sample_weight=weight)
     coef, intercept = model.coef_, model.intercept_
     if len(model.classes_) == 2:  # the first of two classes is what the other is measured from

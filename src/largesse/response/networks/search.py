@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.propensity import doubly_robust, propensities
+from largesse.propensity import correct_curves, estimate_propensities
 from largesse.records import Array, Choice, Log
 from largesse.response.fold_ensemble import out_of_fold_curves
 from largesse.response.linear import Linear
@@ -160,7 +160,7 @@ class Tried:
         log, seed = self.log, self.settings.seed
         fold = assign_folds(log, DR_FOLDS, seed)
         curves = out_of_fold_curves(Linear(seed=seed), log, fold)
-        return doubly_robust(curves, log.level, log.response, propensities(log, fold, seed).own)
+        return correct_curves(curves, log.level, log.response, estimate_propensities(log, fold, seed).own)
 
     def loggers_risk(self, penalty: float, kappas: tuple[float, ...]) -> Array:
         """Return the loss (κ,) on each logging policy's rows of models that never saw that policy."""
@@ -220,7 +220,7 @@ class Tried:
         from largesse.response.networks.second_stage import correction, representations
 
         s, params = self.settings, self.params[penalty, kappa]
-        rho = propensities(self.log, self.fold, s.seed).own
+        rho = estimate_propensities(self.log, self.fold, s.seed).own
         curves = np.empty((len(self.log), len(self.log.levels)))
         curves[self.rows] = s._responses(self.curves[penalty, kappa])
         held = [self.fold == part for part in self.parts]
