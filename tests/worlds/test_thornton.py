@@ -65,8 +65,11 @@ def test_citation_names_the_paper() -> None:
     assert THORNTON_CITATION.endswith("American Economic Review 98(5), 1829–1863.")
 
 
-def test_a_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "causaldata", None)
+@pytest.mark.parametrize("package", ["causaldata", "pandas"])
+def test_a_missing_package_says_what_to_install(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] in ("causaldata", package)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
     _people.cache_clear()
-    with pytest.raises(MissingPartError, match="pip install causaldata"):
+    with pytest.raises(MissingPartError, match=rf"'{package}' is not installed\n   → pip install 'largesse\[demo\]'"):
         read_thornton()

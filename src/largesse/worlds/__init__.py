@@ -1,8 +1,13 @@
-"""New room."""
+"""Logs whose truth is known, and the demo's real one.
+
+`simulate` draws a log from one of five worlds, with the true response of every customer at every level. `KnownTruth` says
+what any plan is really worth, how much the best plan is, and where between uniform and best a plan lies (skill).
+`read_thornton` is a randomised experiment with cash incentives.
+"""
 
 from largesse.worlds.simulation import SIMULATIONS as SIMULATIONS
 from largesse.worlds.simulation import Simulation as Simulation
 from largesse.worlds.simulation import simulate as simulate
 from largesse.worlds.thornton import read_thornton as read_thornton
 from largesse.worlds.thornton import thornton_levels as thornton_levels
-from largesse.worlds.truth import Known as Known
+from largesse.worlds.truth import KnownTruth as KnownTruth

@@ -23,18 +23,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from largesse.data import log_from_arrays
 from largesse.errors import Problem, nearest, refuse
 from largesse.levels import Levels
-from largesse.records import Array
+from largesse.records import Array, Log
 from largesse.stats import draw_levels, sigmoid
-from largesse.worlds.truth import Known
-
-if TYPE_CHECKING:
-    from largesse.records import Log
+from largesse.worlds.truth import KnownTruth
 
 SIMULATIONS: tuple[str, ...] = ("literal", "unit", "averaged", "instrument", "confounded")
 
@@ -53,7 +50,7 @@ _WORLD, _MOMENTS, _LOG, _FRESH = range(4)
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation(Known):
+class Simulation(KnownTruth):
     """Customers of a simulated world with their log, and the truth behind it; made by `simulate`."""
 
     name: str
@@ -74,13 +71,11 @@ class Simulation(Known):
     def draw(self, n: int, seed: int) -> Simulation:
         """Return n fresh customers of the same world (same a, b, c, μ, σ), different from those of the log."""
         _check_sizes(n, seed, self.mix)
-        return _drawn(self.world, n, (_FRESH, seed), self.noise, self.mix)
+        return _draw(self.world, n, (_FRESH, seed), self.noise, self.mix)
 
     @property
     def log(self) -> Log:
         """The customers as a checked log, propensities given."""
-        from largesse.data import log_from_arrays
-
         levels = Levels(costs=self.costs)
         return log_from_arrays(self.features, self.level, self.response, levels=levels, propensity=self.propensity)
 
@@ -118,7 +113,7 @@ def simulate(name: str, n: int = 2500, seed: int = 0, *, response: str = "bernou
         problems.append(Problem(f"there is no response {response!r}", nearest(str(response), _RESPONSES)))
     refuse("simulation", problems)
     _check_sizes(n, seed, mix)
-    return _drawn(_world(name, seed), n, (_LOG,), response, mix)
+    return _draw(_world(name, seed), n, (_LOG,), response, mix)
 
 
 def _check_sizes(n: int, seed: int, mix: float) -> None:
@@ -145,13 +140,13 @@ class _Surface:
     mean: float = 0.0
     sd: float = 1.0
 
-    def raw(self, features: Array) -> Array:
+    def height(self, features: Array) -> Array:
         """Return h (n,) of features (n, J)."""
         return _kernel()(features, self.a, self.b, self.c)
 
-    def standardised(self, features: Array) -> Array:
+    def standardise(self, features: Array) -> Array:
         """Return t (n,) of features (n, J)."""
-        return (self.raw(features) - self.mean) / self.sd
+        return (self.height(features) - self.mean) / self.sd
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +209,7 @@ def _with_moments(world: World, surfaces: tuple[_Surface, ...]) -> tuple[_Surfac
     for start in range(0, _MONTE_CARLO, _CHUNK):
         features = world.features(_CHUNK, rng)
         for row, surface in zip(heights, surfaces, strict=True):
-            row[start : start + _CHUNK] = surface.raw(features)
+            row[start : start + _CHUNK] = surface.height(features)
     return tuple(
         _Surface(surface.a, surface.b, surface.c, float(row.mean()), float(row.std()))
         for row, surface in zip(heights, surfaces, strict=True)
@@ -248,11 +243,11 @@ def _kernel() -> Callable[[Array, Array, Array, Array], Array]:
 # ------------------------------------------------------------------------------------------------ the customers
 
 
-def _drawn(world: World, n: int, stream: tuple[int, ...], noise: str, mix: float) -> Simulation:
+def _draw(world: World, n: int, stream: tuple[int, ...], noise: str, mix: float) -> Simulation:
     # Separate generators: another noise or mix leaves the customers as they are, so that comparisons are paired.
     for_features, for_levels, for_noise = world.rng(*stream).spawn(3)
     features = world.features(n, for_features)
-    scores = [surface.standardised(features) for surface in world.surfaces]
+    scores = [surface.standardise(features) for surface in world.surfaces]
     truth, propensities = world.truth(scores), world.propensities(features, scores, mix)
     level = draw_levels(propensities, for_levels)
     rows = np.arange(n)

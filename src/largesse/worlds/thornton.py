@@ -80,7 +80,9 @@ def _people() -> Any:
     """Return the complete rows of the source, a pandas frame."""
     try:
         from causaldata import thornton_hiv
+
+        people = thornton_hiv.load_pandas().data
     except ImportError as missing:
-        problem = Problem(f"the package {missing.name!r} is not installed", "pip install causaldata")
+        problem = Problem(f"the package {missing.name!r} is not installed", "pip install 'largesse[demo]'")
         raise MissingPartError("the Thornton data", [problem]) from missing
-    return thornton_hiv.load_pandas().data.dropna(subset=["got", "tinc", "villnum", "age"])
+    return people.dropna(subset=["got", "tinc", "villnum", "age"])

@@ -22,7 +22,7 @@ from largesse.errors import InputError, Problem, nearest, refuse
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.stats import draw_levels
-from largesse.worlds import Known
+from largesse.worlds import KnownTruth
 
 LABELS = ("insect", "arthropod", "invertebrate", "animal")  # the finest, and cheapest, first
 COSTS = (0.0, 1.0, 2.0, 3.0)
@@ -34,7 +34,7 @@ FIXED = 20  # seeds random projections: repeats draw another log, not another po
 
 
 @dataclass(frozen=True, eq=False)
-class Nested(Known):
+class Nested(KnownTruth):
     """A log of nested labels, and customers that are not in it with the truth about them; made by `nested_bandit`."""
 
     log: Log  # rows to train and to validate on, propensities given
