@@ -1,0 +1,36 @@
+"""The frozen records that pass between rooms.
+
+Shapes: n rows or customers, K levels. Levels are numbered 0..K−1, cheapest first. Value and spend are averages per
+customer unless a name says total. Records hold arrays and numbers; they know nothing about how they were made.
+"""
+
+from largesse.records.array import Array as Array
+from largesse.records.evaluation import NOT_BY_CHANCE as NOT_BY_CHANCE
+from largesse.records.evaluation import Checkup as Checkup
+from largesse.records.evaluation import Choice as Choice
+from largesse.records.evaluation import Dependence as Dependence
+from largesse.records.evaluation import DoseEvaluation as DoseEvaluation
+from largesse.records.evaluation import Estimate as Estimate
+from largesse.records.evaluation import Evaluation as Evaluation
+from largesse.records.evaluation import Finding as Finding
+from largesse.records.evaluation import FrontierPoint as FrontierPoint
+from largesse.records.evaluation import HeavyRow as HeavyRow
+from largesse.records.evaluation import HeldOutPlan as HeldOutPlan
+from largesse.records.evaluation import Leak as Leak
+from largesse.records.evaluation import Overlap as Overlap
+from largesse.records.evaluation import Progress as Progress
+from largesse.records.evaluation import Propensities as Propensities
+from largesse.records.evaluation import Qini as Qini
+from largesse.records.evaluation import QiniPoint as QiniPoint
+from largesse.records.evaluation import Reference as Reference
+from largesse.records.evaluation import Scores as Scores
+from largesse.records.evaluation import Study as Study
+from largesse.records.evaluation import Verdict as Verdict
+from largesse.records.log import ROLES as ROLES
+from largesse.records.log import Customers as Customers
+from largesse.records.log import Log as Log
+from largesse.records.log import Roles as Roles
+from largesse.records.plan import Decisions as Decisions
+from largesse.records.plan import Frontier as Frontier
+from largesse.records.plan import Mix as Mix
+from largesse.records.plan import Plan as Plan

@@ -1,0 +1,136 @@
+"""What a table becomes at the door: a log of past decisions, or customers to plan for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Required, TypedDict
+
+import numpy as np
+
+from largesse.levels import Levels
+from largesse.records.array import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# What a column of a log can be, and what it then holds: the one list of roles, for `read_log`, campaign files and options.
+ROLES = {
+    "level": "the level each customer got",
+    "response": "what happened",
+    "propensity": "the probability with which the row's own level was chosen, in (0, 1]",
+    "logger": "the policy that chose the level",
+    "cluster": "the household, village or other group whose rows are not independent",
+    "weight": "the weight of the row",
+    "customer": "the customer's id",
+    "features": "the columns to learn from; by default every column that has no other role",
+}
+
+
+class Roles(TypedDict, total=False):
+    """Which column has which role; `ROLES` says what each holds."""
+
+    level: Required[str]
+    response: Required[str]
+    propensity: str | None
+    logger: str | None
+    cluster: str | None
+    weight: str | None
+    customer: str | None
+    features: Sequence[str] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """A checked log of past decisions: n rows of features, level, response and what else the table knew.
+
+    Made by `read_log`, which checks every rule once; nothing after it checks again.
+    """
+
+    features: pa.Table
+    level: Array  # (n,) int64 in 0..K−1
+    response: Array  # (n,) float64
+    levels: Levels
+    propensity: Array | None = None  # (n,) float64: probability with which the row's own level was chosen
+    logger: Array | None = None  # (n,) int64 codes of the logging policy
+    cluster: Array | None = None  # (n,) int64 codes
+    weight: Array | None = None  # (n,) float64
+    customer: pa.Array | None = None
+    costs: Array | None = None  # (n, K) float64, when costs are per customer
+    notes: tuple[str, ...] = ()
+    response_name: str = "response"
+
+    def __len__(self) -> int:
+        return len(self.level)
+
+    def __repr__(self) -> str:
+        extras = [
+            name
+            for name in ("propensity", "logger", "cluster", "weight", "customer")
+            if getattr(self, name) is not None
+        ]
+        known = f", with {', '.join(extras)}" if extras else ""
+        return f"Log({len(self):,} rows, {self.features.num_columns} features, {len(self.levels)} levels{known})"
+
+    @cached_property
+    def binary(self) -> bool:
+        """Whether every response is 0 or 1."""
+        return bool(np.isin(self.response, (0.0, 1.0)).all())
+
+    @cached_property
+    def clusters(self) -> int | None:
+        """How many clusters there are; None where rows are independent."""
+        return None if self.cluster is None else len(np.unique(self.cluster))
+
+    @property
+    def weights(self) -> Array:
+        """The weight (n,) of every row: ones where none are given."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    @property
+    def scaled_weights(self) -> Array:
+        """The weight (n,) of every row, scaled to mean one."""
+        return np.ones(len(self)) if self.weight is None else self.weight / self.weight.mean()
+
+    @property
+    def fingerprint(self) -> str:
+        """A short digest of levels and responses: tells whether a model has seen these rows."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.level).tobytes())
+        digest.update(np.ascontiguousarray(self.response).tobytes())
+        return digest.hexdigest()[:16]
+
+    def take(self, rows: Array) -> Log:
+        """Return the log of the given rows (indices or a mask)."""
+        index = np.flatnonzero(rows) if rows.dtype == bool else rows
+
+        def part(values: Array | None) -> Array | None:
+            return None if values is None else values[index]
+
+        return Log(
+            features=self.features.take(index),
+            level=self.level[index],
+            response=self.response[index],
+            levels=self.levels,
+            propensity=part(self.propensity),
+            logger=part(self.logger),
+            cluster=part(self.cluster),
+            weight=part(self.weight),
+            customer=None if self.customer is None else self.customer.take(index),
+            costs=part(self.costs),
+            notes=self.notes,
+            response_name=self.response_name,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Customers:
+    """Customers to plan for: features, and what else the table knew."""
+
+    features: pa.Table
+    customer: pa.Array | None = None
+    costs: Array | None = None  # (n, K) float64, when costs are per customer
+
+    def __len__(self) -> int:
+        return int(self.features.num_rows)

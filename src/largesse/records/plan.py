@@ -1,0 +1,89 @@
+"""What an allocation gives back: a plan, decisions, and the frontier of all budgets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from largesse.records.array import Array
+
+
+@dataclass(frozen=True)
+class Mix:
+    """The one customer whom chance gives the higher of two levels, so that the budget is spent in expectation."""
+
+    customer: int  # row
+    low: int
+    high: int
+    chance: float  # of the higher level
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """One level for each customer, what it costs, and how far from the best plan it can be at most."""
+
+    levels: Array  # (n,) int64
+    value: float  # average response
+    spend: float  # average cost, never above the budget
+    price: float  # response gained per further unit of budget (λ)
+    bound: float  # no plan within the budget can be worth more than this
+    budget: float  # average per customer
+    mix: Mix | None = None  # when one customer is mixed; value and spend are then expected ones
+    shadow: dict[str, float] = field(default_factory=dict)  # rule → what one more unit of it would bring
+
+    @property
+    def gap(self) -> float:
+        """How much better the best plan could be at most."""
+        return max(self.bound - self.value, 0.0)
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def __repr__(self) -> str:
+        return (
+            f"Plan({len(self):,} customers, value={self.value:.6g}, spend={self.spend:.6g} of {self.budget:.6g}, "
+            f"price={self.price:.4g}, gap={self.gap:.2g})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """A level for each customer, and the probability with which it was chosen: what the next log should hold."""
+
+    levels: Array  # (n,) int64
+    propensity: Array  # (n,) float64
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """The best value at every budget: breakpoints of a concave, piecewise linear curve."""
+
+    spend: Array  # (m,) rising
+    value: Array  # (m,) rising
+    price: Array  # (m,) falling: slope of the piece that ends at the breakpoint; infinite at the first
+
+    def at(self, budget: float) -> float:
+        """Return the best value at a budget (one customer may be split between two levels)."""
+        if budget < self.spend[0] * (1 - 1e-12):  # the mean of equal costs may be rounded up
+            return float("nan")
+        return float(np.interp(budget, self.spend, self.value))
+
+    def price_at(self, budget: float) -> float:
+        """Return what one more unit of budget buys at this budget; 0 where nothing is left to buy."""
+        place = int(np.searchsorted(self.spend, budget, side="right"))
+        return float(self.price[place]) if place < len(self.price) else 0.0
+
+    def budget_at(self, price: float) -> float:
+        """Return the budget up to which every further unit still brings at least `price`.
+
+        >>> Frontier(np.array([0.0, 1.0, 3.0]), np.array([0.0, 5.0, 7.0]), np.array([np.inf, 5.0, 1.0])).budget_at(2)
+        1.0
+        """
+        return float(self.spend[np.count_nonzero(self.price >= price) - 1])
+
+    def __len__(self) -> int:
+        return len(self.spend)
