@@ -30,7 +30,7 @@ from largesse import cli
 from largesse.data.read import read_table
 from largesse.errors import BudgetError, InputError, LargesseError, NotFittedError, PolicyFileError
 from largesse.runs.campaign import read_campaign
-from largesse.runs.local import run
+from largesse.runs.line import run
 
 Make = Callable[[Path], Any]
 N = 60
@@ -634,7 +634,7 @@ FROM_THE_COMMAND_LINE: dict[str, tuple[Make, tuple[str, ...]]] = {
     "a campaign with an empty log": (campaign('"log.parquet"', '""'), ("does not say where the log is",)),
     "a campaign without level": (campaign('level = "coupon"'), ("[columns] does not name the level column",)),
     "a campaign without costs": (campaign("costs = [0, 5, 10]"), ("[levels] does not give the costs",)),
-    "a campaign without budget": (campaign("budget = 2.5"), ("does not say what may be spent", "--budget")),
+    "a campaign without budget": (campaign("budget = 2.5"), ("no budget is set", "--budget")),
     "a campaign with both budget and total": (
         campaign("budget = 2.5", "budget = 2.5\ntotal = 5"),
         ("[plan] gives both budget and total",),
@@ -762,7 +762,7 @@ FROM_THE_COMMAND_LINE: dict[str, tuple[Make, tuple[str, ...]]] = {
     "an output that holds the log": (out_that_holds_the_log, ("run/log.parquet lies in", "would be replaced")),
     "a plan of an unknown kind": (
         asked(*PLAN, "--out", "plan.xlsx"),
-        ("plan.xlsx is of a kind that cannot be", ".csv"),
+        ("plan.xlsx has an ending that names no table format", ".csv"),
     ),
     "a plan into a folder": (plan_into_a_folder, ("p.parquet is a folder, not a file",)),
     "a first campaign over another": (asked("init", "log.parquet"), ("campaign.toml is there already", "--force")),
@@ -798,11 +798,6 @@ def test_a_mistake_on_the_command_line_is_one_message_and_leaves_nothing(
     assert "Traceback" not in shown.err + shown.out
     assert shown.out == ""
     assert snapshot(house) == before
-
-
-def test_at_least_forty_five_mistakes_are_tried() -> None:
-    assert len(FROM_PYTHON) >= 45
-    assert len(FROM_THE_COMMAND_LINE) >= 45
 
 
 def test_nothing_spoilt_there_is_nothing_to_complain_of(

@@ -22,7 +22,6 @@ from largesse.errors import OutputError, PolicyFileError
 from largesse.files import (
     ARRAYS,
     MANIFEST,
-    WRITTEN,
     atomic_file,
     atomic_folder,
     expected_content,
@@ -31,7 +30,8 @@ from largesse.files import (
 )
 from largesse.levels import Levels
 from largesse.runs.campaign import Campaign
-from largesse.runs.local import run
+from largesse.runs.folder import FILES, replace_run_folder
+from largesse.runs.line import run
 
 STOPS = [RuntimeError("boom"), KeyboardInterrupt(), SystemExit(143), OSError(errno.ENOSPC, "No space left on device")]
 by_name = pytest.mark.parametrize("stop", STOPS, ids=lambda stop: type(stop).__name__)
@@ -74,7 +74,7 @@ def test_a_file_that_fails_leaves_the_old_one_and_nothing_else(stop: BaseExcepti
 def test_a_folder_that_fails_leaves_the_old_one_and_nothing_else(stop: BaseException, tmp_path: Path) -> None:
     out = earlier_run(tmp_path)
     before = everything_in(tmp_path)
-    with pytest.raises(fails_with(stop)), atomic_folder(out) as part:
+    with pytest.raises(fails_with(stop)), replace_run_folder(out) as part:
         write_half(part / "report.html", stop)
     assert everything_in(tmp_path) == before
 
@@ -93,14 +93,14 @@ def test_a_swap_that_fails_half_way_brings_the_old_folder_back(
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", failing)
-    with pytest.raises(fails_with(stop)), atomic_folder(out) as part:
+    with pytest.raises(fails_with(stop)), replace_run_folder(out) as part:
         (part / "report.html").write_text("new")
     assert everything_in(tmp_path) == before
 
 
 def test_a_file_and_a_folder_take_the_place_of_the_old_ones(tmp_path: Path) -> None:
     out = earlier_run(tmp_path)
-    with atomic_folder(out) as part:
+    with replace_run_folder(out) as part:
         (part / "report.html").write_text("new")
     with atomic_file(tmp_path / "new" / "deep" / "t.txt") as part:
         part.write_text("new")
@@ -123,14 +123,14 @@ def test_an_empty_folder_may_be_filled(tmp_path: Path) -> None:
 def test_of_a_link_the_folder_it_points_to_is_replaced(tmp_path: Path) -> None:
     out = earlier_run(tmp_path)
     (tmp_path / "latest").symlink_to(out)
-    with atomic_folder(tmp_path / "latest") as part:
+    with replace_run_folder(tmp_path / "latest") as part:
         (part / "report.html").write_text("new")
     assert (tmp_path / "latest").is_symlink()
     assert everything_in(out) == {"report.html": b"new"}
     assert sorted(p.name for p in tmp_path.iterdir()) == ["latest", "run"]
 
 
-@pytest.mark.parametrize("inside", [["thesis.tex"], ["campaign.toml", "log.parquet"], [*sorted(WRITTEN), "notes.md"]])
+@pytest.mark.parametrize("inside", [["thesis.tex"], ["campaign.toml", "log.parquet"], [*sorted(FILES), "notes.md"]])
 def test_a_folder_with_anything_of_the_users_is_never_replaced(inside: list[str], tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     for name in inside:
@@ -138,7 +138,7 @@ def test_a_folder_with_anything_of_the_users_is_never_replaced(inside: list[str]
     before = everything_in(tmp_path)
     with (
         pytest.raises(OutputError, match="holds other files and will not be replaced"),
-        atomic_folder(tmp_path / "out"),
+        replace_run_folder(tmp_path / "out"),
     ):
         pytest.fail("it must not come so far")
     assert everything_in(tmp_path) == before
@@ -278,7 +278,7 @@ def test_the_same_seed_gives_the_same_bytes_file_by_file(tmp_path: Path) -> None
     for name in ("a", "b"):
         run(campaign, tmp_path / name)
     a, b = everything_in(tmp_path / "a"), everything_in(tmp_path / "b")
-    assert set(a) == set(b) == WRITTEN - {"log.parquet"}
+    assert set(a) == set(b) == FILES - {"log.parquet"}
     assert [name for name in a if a[name] != b[name]] == []
 
 
@@ -292,11 +292,11 @@ def test_a_run_may_be_repeated_into_its_own_folder(tmp_path: Path) -> None:
 
 STALLED = """
 import sys, time
-import largesse.runs.local as local
+import largesse.runs.steps as steps
 def stalled(*args, **kwargs):
     print("half way", flush=True)
     time.sleep(60)
-local._judge_into = stalled
+steps.judge = stalled
 sys.argv = ["largesse", "run", "campaign.toml", "--out", "run"]
 from largesse.cli import main
 main()

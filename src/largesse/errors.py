@@ -9,7 +9,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from numbers import Real
+from typing import Any, NoReturn
+
+BUDGET_RULE = "a budget is a number, zero or more; for no limit, give what the dearest level costs"
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,26 @@ def refuse(subject: str, problems: Sequence[Problem]) -> None:
 def fail(subject: str, problem: Problem) -> NoReturn:
     """Raise an `InputError` that names the one problem."""
     raise InputError(subject, [problem])
+
+
+def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = False) -> list[Problem]:
+    """Return what is wrong with a budget, if anything: it is a number, zero or more; infinite only where `unlimited`.
+
+    >>> budget_problems(1.7)
+    []
+    >>> print(budget_problems(-1)[0].what)
+    the budget is -1
+    """
+    number = isinstance(budget, Real) and not isinstance(budget, bool)
+    if number and budget >= 0 and (unlimited or budget < float("inf")):
+        return []
+    return [Problem(f"{name} is {repr(budget) if isinstance(budget, str) else budget}", BUDGET_RULE)]
+
+
+def below_cheapest(subject: str, budget: float, cheapest: float, unit: str = " per customer") -> BudgetError:
+    """Return the error that names what the cheapest plan costs."""
+    got = f"the budget of {budget:g} is below the cheapest plan, which costs {cheapest:g}{unit}"
+    return BudgetError(subject, [Problem(got, "raise the budget, or add a level that costs nothing")])
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ import os
 import shutil
 import uuid
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,21 +27,6 @@ VERSION = 2  # of archives; 1 was written by largesse 0.1.0
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 WRITERS = "largesse fit writes one into its run folder"
 DAMAGED = "it was changed or cut off after it was written: fit again, or fetch the file again"
-
-# What a run leaves in its folder: a folder with the first two and nothing else but these may be replaced.
-MARKS = ("campaign.toml", "policy.largesse")
-WRITTEN = frozenset(
-    (
-        *MARKS,
-        "log.parquet",
-        "plan.parquet",
-        "frontier.parquet",
-        "fit.json",
-        "plan.json",
-        "evaluation.json",
-        "report.html",
-    )
-)
 
 
 @contextmanager
@@ -61,14 +46,17 @@ def atomic_file(target: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_folder(target: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_folder(
+    target: str | os.PathLike[str], *, marks: Collection[str] = (), files: Collection[str] = ()
+) -> Iterator[Path]:
     """Give a temporary folder to fill; it takes the place of `target` when the block ends well.
 
-    An earlier run folder of that name is replaced; any other folder that holds something is refused.
+    An empty folder of that name is replaced, and one that holds all of the `marks` and nothing but `files`; any other
+    folder is refused.
     """
     path = Path(target).resolve()  # of a link, what it points to is replaced
     with _explained(path):
-        _refuse_foreign(path)
+        _refuse_foreign(path, marks, files)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.part"
         part.mkdir()
@@ -79,12 +67,12 @@ def atomic_folder(target: str | os.PathLike[str]) -> Iterator[Path]:
             shutil.rmtree(part, ignore_errors=True)
 
 
-def _refuse_foreign(path: Path) -> None:
+def _refuse_foreign(path: Path, marks: Collection[str], files: Collection[str]) -> None:
     if path.is_file():
         raise OutputError("output", [Problem(f"{path} is a file, not a folder", "give another --out")])
     found = {inside.name for inside in path.iterdir()} if path.is_dir() else set()
     # A user's own campaign file makes no run folder, nor do a run's files beside something else.
-    other = sorted(found - WRITTEN) if found.issuperset(MARKS) else sorted(found)
+    other = sorted(found - {*files}) if marks and found.issuperset(marks) else sorted(found)
     if other:
         raise OutputError(
             "output",

@@ -116,7 +116,7 @@ def test_skill_is_one_for_the_truth_and_zero_for_uniform() -> None:
 
 def test_a_budget_below_the_cheapest_level_is_refused() -> None:
     made = nested_bandit(*labelled(), costs=(1, 2, 3, 4))
-    with pytest.raises(BudgetError, match="cheapest level costs 1"):
+    with pytest.raises(BudgetError, match="cheapest plan, which costs 1"):
         made.oracle_value(0.5)
 
 

@@ -14,7 +14,7 @@ from largesse.records import Log
 from largesse.report.checkup import checkup_numbers
 from largesse.report.page import render_checkup
 from largesse.runs.campaign import read_campaign
-from largesse.runs.local import run
+from largesse.runs.line import run
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 

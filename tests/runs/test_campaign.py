@@ -17,7 +17,7 @@ from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.runs.campaign import Campaign, campaign_from, read_campaign
 from largesse.runs.guess import guess_campaign
-from largesse.runs.local import run
+from largesse.runs.line import run
 
 SMALLEST = """
 log = "log.parquet"

@@ -30,7 +30,7 @@ def test_rules_are_read_and_written_back_as_they_were(tmp_path: Path) -> None:
     )
     assert made.planning.caps == {2: 10_000}
     assert made.planning.shares == {1: 0.1}
-    assert made.planning.ruled
+    assert made.planning.constrained
     assert made.levels.contact_cost == 0.5
     (tmp_path / "campaign.toml").write_text(made.text, encoding="utf-8")
     again = read_campaign(tmp_path)
@@ -40,7 +40,7 @@ def test_rules_are_read_and_written_back_as_they_were(tmp_path: Path) -> None:
 def test_without_rules_nothing_is_ruled(tmp_path: Path) -> None:
     made = campaign(exact=True)
     assert made.planning.exact
-    assert not made.planning.ruled
+    assert not made.planning.constrained
     (tmp_path / "campaign.toml").write_text(made.text, encoding="utf-8")
     assert read_campaign(tmp_path).planning == made.planning
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from largesse.allocation.costs import expected_costs
 from largesse.allocation.price.hull import as_rows
-from largesse.errors import BudgetError, Problem, refuse
+from largesse.errors import BudgetError, Problem, below_cheapest, budget_problems, refuse
 from largesse.levels import Levels
 from largesse.records import Array
 
@@ -52,17 +51,12 @@ def total_limit(n: int, budget: float | None, total: float | None) -> float:
             "allocate",
             [Problem("give either budget (average per customer) or total", "allocate(curves, costs, budget=1.7)")],
         )
-    limit = total if total is not None else (budget or 0.0) * n
-    if math.isnan(limit) or limit < 0:
-        refuse(
-            "allocate",
-            [Problem(f"the budget is {total if total is not None else budget}", "a budget is a number, zero or more")],
-        )
-    return float(limit)
+    given = budget if total is None else total
+    refuse("allocate", budget_problems(given, unlimited=True))
+    return float(given or 0.0) * (n if total is None else 1)
 
 
 def too_small(cheapest: float, limit: float, n: int, total: bool) -> BudgetError:
     """Return the error that names what the cheapest plan costs, in the unit the budget was given in."""
     unit = 1 if total else n
-    got = f"the budget of {limit / unit:g} is below the cheapest plan, which costs {cheapest / unit:g}{'' if total else ' per customer'}"
-    return BudgetError("allocate", [Problem(got, "raise the budget, or add a level that costs nothing")])
+    return below_cheapest("allocate", limit / unit, cheapest / unit, "" if total else " per customer")

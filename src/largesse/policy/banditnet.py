@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from largesse.allocation import allocate, expected_costs
-from largesse.errors import BudgetError, Problem, fail, nearest, refuse
+from largesse.errors import Problem, below_cheapest, budget_problems, fail, nearest, refuse
 from largesse.files import expected_content, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.policy.translations import SPENDS, Translation, Trial, best_of, find_price, net_scores
@@ -104,7 +104,7 @@ class BanditNet(Learner):
         self.levels_known_ = log.levels
         costs = self._costs(log.costs, len(log))
         if costs.min(axis=1).mean() > self.budget:
-            raise _too_small(self.budget, float(costs.min(axis=1).mean()))
+            raise below_cheapest("BanditNet", self.budget, float(costs.min(axis=1).mean()))
         trial = Trial(self, X, log, costs)
         with one_thread(X.size):
             shifts = self._shifts(trial.reward)
@@ -148,8 +148,7 @@ class BanditNet(Learner):
             for name, known in WORDS.items()
             if getattr(self, name) not in known
         ]
-        if not (np.isfinite(self.budget) and self.budget >= 0):
-            wrong.append(Problem(f"budget={self.budget!r}", "an average cost per customer, zero or more"))
+        wrong += budget_problems(self.budget)
         if not self.clip >= 1:
             wrong.append(Problem(f"clip={self.clip!r}", "1/ρ is never below one: give a number above it"))
         if self.translations is not None and not (
@@ -195,9 +194,10 @@ class BanditNet(Learner):
         X = self.encode(customers)
         costs = self._costs(customers.costs if isinstance(customers, Customers | Log) else None, len(X))
         budget = self.budget if budget is None else float(budget)
+        refuse("BanditNet", budget_problems(budget, unlimited=True))
         least = float(costs.min(axis=1).mean()) if len(X) else 0.0
-        if not budget >= least:
-            raise _too_small(budget, least)
+        if budget < least:
+            raise below_cheapest("BanditNet", budget, least)
         return X, costs, budget
 
     # -- keeping ----------------------------------------------------------------------------------------------------
@@ -241,8 +241,3 @@ def _dear(scores: Array, costs: Array) -> float:
     gaps = np.diff(np.sort(costs, axis=1), axis=1)
     gaps = gaps[gaps > 1e-9 * costs.max(initial=0.0)]
     return float(2 * np.ptp(scores, axis=1).max() / gaps.min()) if len(gaps) else 0.0
-
-
-def _too_small(budget: float, least: float) -> BudgetError:
-    hint = f"the cheapest levels cost {least:g} on average: give that or more"
-    return BudgetError("budget", [Problem(f"{budget:g} per customer", hint)])

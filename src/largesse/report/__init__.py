@@ -13,6 +13,10 @@ from largesse.report.charts.lines import Look as Look
 from largesse.report.charts.lines import draw_lines as draw_lines
 from largesse.report.charts.sheet import Caption as Caption
 from largesse.report.checkup import checkup_numbers as checkup_numbers
+from largesse.report.console import print_answer as print_answer
+from largesse.report.console import print_checkup as print_checkup
+from largesse.report.console import print_error as print_error
+from largesse.report.console import show_progress as show_progress
 from largesse.report.formats import DASH as DASH
 from largesse.report.formats import Units as Units
 from largesse.report.formats import finite as finite

@@ -1,19 +1,19 @@
-"""The whole way, where the data is.
+"""A campaign from file to folder.
 
-`local` runs it on one machine: from a campaign file to a run folder, in one go (`run`) or step by step (`fit`, `plan`,
-`judge`, `report`), each step reading what the one before it left in the folder.
+`read_campaign` reads the campaign file, `guess_campaign` writes a first one for a table. `run` goes the whole way and
+leaves a run folder; `fit`, `plan`, `judge` and `report` are its steps, each reading what the one before it left in the
+folder. `examine` checks a log before anything is fitted. An `Engine` touches the rows; `Local` is the one for one machine.
 """
 
-from largesse.runs.campaign import BUDGET_RULE as BUDGET_RULE
 from largesse.runs.campaign import Campaign as Campaign
 from largesse.runs.campaign import campaign_from as campaign_from
 from largesse.runs.campaign import read_campaign as read_campaign
-from largesse.runs.checkup import campaign_of as campaign_of
-from largesse.runs.checkup import examine as examine
 from largesse.runs.demo import demo_campaign as demo_campaign
+from largesse.runs.doctor import examine as examine
+from largesse.runs.doctor import find_campaign as find_campaign
 from largesse.runs.guess import guess_campaign as guess_campaign
-from largesse.runs.local import fit as fit
-from largesse.runs.local import judge as judge
-from largesse.runs.local import plan as plan
-from largesse.runs.local import report as report
-from largesse.runs.local import run as run
+from largesse.runs.line import fit as fit
+from largesse.runs.line import judge as judge
+from largesse.runs.line import plan as plan
+from largesse.runs.line import report as report
+from largesse.runs.line import run as run

@@ -12,22 +12,21 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from largesse.data import home_expanded
-from largesse.errors import InputError, Problem, nearest, refuse
+from largesse.errors import InputError, Problem, budget_problems, fail, nearest, refuse
 from largesse.levels import Levels
+from largesse.records import ROLES, Roles
 from largesse.runs.planning import KEYS, Planning, planning_from
 
-ROLES = ("level", "response", "propensity", "logger", "cluster", "weight", "customer")
 TOP = ("title", "unit", "log", "customers", "out")
 SECTIONS = {
-    "columns": (*ROLES, "features"),
+    "columns": tuple(ROLES),
     "levels": ("costs", "names", "doses", "on_redemption", "contact_cost"),
     "plan": ("budget", "total", *KEYS),
     "model": ("name", "seed"),
 }
-BUDGET_RULE = "a budget is a number, zero or more; for no limit, give what the dearest level costs"
 SEEDS = 2**32  # scikit-learn takes no more
 
 
@@ -77,9 +76,33 @@ class Campaign:
         lines += ["", "[model]", f"name = {toml(self.model)}", f"seed = {self.seed}"]
         return "\n".join(lines) + "\n"
 
+    @property
+    def roles(self) -> Roles:
+        """What `read_log` asks: which column has which role."""
+        roles: dict[str, Any] = {**self.columns, "features": self.features}
+        return cast(Roles, roles)
+
     def spending(self, *, budget: float | None = None, total: float | None = None) -> Campaign:
-        """Return the same campaign with another budget."""
-        return replace(self, budget=budget, total=total)
+        """Return the campaign with this budget or total, or with its own if neither is given; it must have one."""
+        given = {"budget": budget, "total": total}
+        if budget is not None and total is not None:
+            fail(
+                "budget", Problem("both --budget and --total were given", "give the average per customer, or the total")
+            )
+        refuse(
+            "budget",
+            [p for word, value in given.items() if value is not None for p in budget_problems(value, f"the {word}")],
+        )
+        if budget is not None or total is not None:
+            return replace(self, budget=budget, total=total)
+        if self.budget is None and self.total is None:
+            hint = "add budget = … (average per customer) or total = … under [plan], or give --budget"
+            fail("campaign", Problem("no budget is set", hint))
+        return self
+
+    def average(self, customers: int) -> float:
+        """Return the budget per customer, if there are this many customers."""
+        return self.budget if self.budget is not None else float(self.total or 0.0) / customers
 
 
 def read_campaign(path: str | Path) -> Campaign:
@@ -168,7 +191,7 @@ def _columns(given: Any, problems: list[Problem]) -> tuple[dict[str, str], tuple
         for role in ("level", "response")
         if role not in section
     ]
-    columns = {role: section[role] for role in ROLES if role in section}
+    columns = {role: section[role] for role in ROLES if role in section and role != "features"}
     problems += [
         Problem(f"columns.{role} is {name!r}", "give the column's name in quotes")
         for role, name in columns.items()
@@ -209,14 +232,11 @@ def _budget(given: Any, problems: list[Problem]) -> tuple[float | None, float | 
     section = given if isinstance(given, dict) else {}
     if "budget" in section and "total" in section:
         problems.append(Problem("[plan] gives both budget and total", "give the average per customer, or the total"))
-    for word in ("budget", "total"):
-        value = section.get(word)
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf
-        ):
-            problems.append(Problem(f"plan.{word} is {value!r}", BUDGET_RULE))
-            return None, None
-    return section.get("budget"), section.get("total")
+    wrong = [
+        p for word in ("budget", "total") if word in section for p in budget_problems(section[word], f"plan.{word}")
+    ]
+    problems += wrong
+    return (None, None) if wrong else (section.get("budget"), section.get("total"))
 
 
 def _placed(path: str, folder: Path) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from largesse.data import as_floats, check_names, kind_of, read_table, why_skip
 from largesse.errors import some
-from largesse.records import Array
+from largesse.records import ROLES, Array
 from largesse.runs.campaign import toml
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _role_lines(columns: dict[str, Column], roles: dict[str, str]) -> list[str]:
             lines.append(
                 f'{role} = "?"    # CHECK: no column looked like the {role}; columns: {some([toml(name) for name in columns], 12)}'
             )
-    for role in ("propensity", "logger", "cluster", "weight", "customer"):
+    for role in (role for role in ROLES if role not in ("level", "response", "features")):
         if role in roles:
             lines.append(f"{role} = {toml(roles[role])}")
         else:

@@ -28,8 +28,8 @@ class Planning:
     segment_budgets: dict[str, float] = field(default_factory=dict)
 
     @property
-    def ruled(self) -> bool:
-        """Whether there is any rule besides the budget."""
+    def constrained(self) -> bool:
+        """Whether the plan has any constraint besides the budget."""
         return bool(self.least_return or self.eligible or self.caps or self.shares or self.segment_budgets)
 
     def lines(self, levels: Levels) -> list[str]:
@@ -78,7 +78,7 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
         shares=_by_number(tables["shares"], "shares", levels, problems),
         segment_budgets=tables["segment_budgets"],
     )
-    if planning.explore and (planning.ruled or planning.exact):
+    if planning.explore and (planning.constrained or planning.exact):
         hint = "a level drawn by chance keeps no rule: leave explore out, or the rules"
         problems.append(Problem("plan.explore works with a budget only", hint))
     return planning

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from largesse.allocation import frontier
-from largesse.errors import BudgetError, InputError, Problem
+from largesse.errors import InputError, Problem, below_cheapest, budget_problems, refuse
 from largesse.records import Array, Frontier
 
 
@@ -64,8 +64,8 @@ class KnownTruth:
         return (value - uniform) / room if room > 1e-12 else float("nan")
 
     def _checked(self, budget: float) -> float:
+        refuse("budget", budget_problems(budget, unlimited=True))
         least = float(self.costs[0])
-        if not budget >= least:
-            hint = f"the cheapest level costs {least:g}: give {least:g} or more"
-            raise BudgetError("budget", [Problem(f"{budget:g} per customer", hint)])
+        if budget < least:
+            raise below_cheapest("budget", budget, least)
         return float(budget)

@@ -1,4 +1,4 @@
-"""Examine a log where it is: a campaign file, a run folder, or a bare table whose columns are named or guessed."""
+"""Examine a log: that of a campaign file or run folder, or a bare table whose columns are named or guessed."""
 
 from __future__ import annotations
 
@@ -7,34 +7,40 @@ from pathlib import Path
 from typing import Any
 
 from largesse.evaluation import doctor
-from largesse.files import atomic_file
+from largesse.records import Progress
 from largesse.report import checkup_numbers, render_checkup
 from largesse.runs.campaign import Campaign, campaign_from, read_campaign
+from largesse.runs.engine import Engine
+from largesse.runs.folder import CAMPAIGN, write_text
 from largesse.runs.guess import guess_campaign
-from largesse.runs.local import Tell, read, silent
+from largesse.runs.line import LOCAL, silent
 
 
 def examine(
-    campaign: Campaign, *, guessed: bool = False, out: str | Path | None = None, tell: Tell = silent
+    campaign: Campaign,
+    *,
+    guessed: bool = False,
+    out: str | Path | None = None,
+    progress: Progress = silent,
+    engine: Engine = LOCAL,
 ) -> dict[str, Any]:
-    """Return the numbers of the checkup of a campaign's log, and write its page where `out` says."""
-    tell("reading", 0.0)
-    log = read(campaign)
-    tell("examining the log", 0.0)
+    """Return the numbers of the checkup of a campaign's log; write its page to `out`, if given."""
+    progress("reading", 0.0)
+    log = engine.read_log(campaign)
+    progress("examining the log", 0.0)
     notes = [note + "." for note in log.notes]
     if guessed:
         roles = ", ".join(f"{role} is {column!r}" for role, column in campaign.columns.items())
         notes.insert(0, f"columns were guessed: {roles}. Name them (--level, --response, --costs) if that is wrong.")
     shown = checkup_numbers(doctor(log, seed=campaign.seed), log, title=campaign.title, unit=campaign.unit, notes=notes)
     if out is not None:
-        with atomic_file(Path(out)) as part:
-            part.write_text(render_checkup(shown), encoding="utf-8")
+        write_text(Path(out), render_checkup(shown))
     return shown
 
 
-def campaign_of(source: str) -> tuple[Campaign, bool]:
+def find_campaign(source: str) -> tuple[Campaign, bool]:
     """Return the campaign of a campaign file, a run folder or a bare table, and whether its columns were guessed."""
     path = Path(source)
-    if path.suffix.lower() == ".toml" or (path / "campaign.toml").is_file():
+    if path.suffix.lower() == ".toml" or (path / CAMPAIGN).is_file():
         return read_campaign(path), False
     return campaign_from(tomllib.loads(guess_campaign(source))), True

@@ -9,8 +9,9 @@ import pytest
 
 import largesse as lg
 from largesse.errors import InputError
-from largesse.runs import local
+from largesse.runs import line
 from largesse.runs.campaign import read_campaign
+from largesse.runs.models import tried
 
 FILES = {
     "campaign.toml",
@@ -26,7 +27,7 @@ FILES = {
 
 @pytest.fixture
 def ran(shop: Path) -> Path:
-    local.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    line.run(read_campaign(shop / "campaign.toml"), shop / "run")
     return shop / "run"
 
 
@@ -64,7 +65,7 @@ def test_the_frontier_rises_with_the_budget_and_brackets_its_values(ran: Path) -
 
 
 def test_the_resolved_campaign_runs_again_to_the_same_bytes(ran: Path) -> None:
-    local.run(read_campaign(ran), ran.parent / "again")
+    line.run(read_campaign(ran), ran.parent / "again")
     for name in sorted(FILES):
         assert (ran / name).read_bytes() == (ran.parent / "again" / name).read_bytes(), name
 
@@ -72,10 +73,10 @@ def test_the_resolved_campaign_runs_again_to_the_same_bytes(ran: Path) -> None:
 def test_step_by_step_gives_the_same_report_as_one_run(ran: Path) -> None:
     campaign = read_campaign(ran.parent / "campaign.toml")
     steps = ran.parent / "steps"
-    local.fit(campaign, steps)
-    local.plan(steps, str(ran.parent / "customers.parquet"), budget=2.5)
-    local.judge(steps, budget=2.5)
-    local.report(steps)
+    line.fit(campaign, steps)
+    line.plan(steps, str(ran.parent / "customers.parquet"), budget=2.5)
+    line.judge(steps, budget=2.5)
+    line.report(steps)
     assert (steps / "report.html").read_text() == (ran / "report.html").read_text()
     assert (steps / "plan.parquet").read_bytes() == (ran / "plan.parquet").read_bytes()
 
@@ -83,7 +84,7 @@ def test_step_by_step_gives_the_same_report_as_one_run(ran: Path) -> None:
 def test_without_a_table_of_customers_the_logs_own_are_planned_for(shop: Path) -> None:
     text = (shop / "campaign.toml").read_text().replace('customers = "customers.parquet"\n', "")
     (shop / "campaign.toml").write_text(text)
-    shown = local.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    shown = line.run(read_campaign(shop / "campaign.toml"), shop / "run")
     assert shown["customers"] == 300
 
 
@@ -91,7 +92,7 @@ def test_without_a_table_of_customers_the_logs_own_are_planned_for(shop: Path) -
 def test_every_way_to_say_the_budget_is_held(shop: Path, given: str, spend: float) -> None:
     text = (shop / "campaign.toml").read_text().replace("budget = 2.5", given)
     (shop / "campaign.toml").write_text(text)
-    local.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    line.run(read_campaign(shop / "campaign.toml"), shop / "run")
     plan = pq.read_table(shop / "run" / "plan.parquet")
     assert plan["expected_cost"].to_numpy().mean() == pytest.approx(spend, abs=0.03)
     json.loads(
@@ -104,7 +105,7 @@ def test_redemption_costs_are_face_value_times_expected_response(shop: Path) -> 
         (shop / "campaign.toml").read_text().replace("costs = [0, 5, 10]", "costs = [0, 5, 10]\non_redemption = true")
     )
     (shop / "campaign.toml").write_text(text)
-    local.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    line.run(read_campaign(shop / "campaign.toml"), shop / "run")
     plan = pq.read_table(shop / "run" / "plan.parquet").to_pandas()
     face = np.array([0.0, 5.0, 10.0])[plan["level_number"]]
     assert np.allclose(plan["expected_cost"], face * plan["expected_response"])
@@ -126,7 +127,7 @@ def test_each_customers_own_costs_come_from_the_table(shop: Path) -> None:
         "2.5", "0.8"
     )
     (shop / "campaign.toml").write_text(text)
-    local.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    line.run(read_campaign(shop / "campaign.toml"), shop / "run")
     plan = pq.read_table(shop / "run" / "plan.parquet")
     own = pq.read_table(shop / "customers.parquet").select(["cost0", "cost1", "cost2"]).to_pandas().to_numpy()
     assert np.allclose(plan["expected_cost"].to_numpy(), own[np.arange(200), plan["level_number"].to_numpy()])
@@ -136,23 +137,23 @@ def test_each_customers_own_costs_come_from_the_table(shop: Path) -> None:
 def test_what_a_network_chose_among_is_named_for_the_report() -> None:
     sim = lg.simulate("averaged", n=200, seed=0)
     model = lg.SIRE(kappa=[0.3], width=8, epochs=5, folds=2).fit(sim.log)
-    names = [choice.name for choice in local.tried(model)]
+    names = [choice.name for choice in tried(model)]
     assert names[:4] == ["guess", "regression", "inf", "0.3"]
     assert names[-2:] == ["κ = 0", "κ = 0.3"]
-    assert {choice.of for choice in local.tried(model)} == {
+    assert {choice.of for choice in tried(model)} == {
         "SIRE: training starts at",
         "SIRE: own increments held by",
         "SIRE: balance",
     }
-    assert sum(choice.chosen for choice in local.tried(model)) == 3
-    assert local.tried(lg.Linear().fit(sim.log)) == ()
+    assert sum(choice.chosen for choice in tried(model)) == 3
+    assert tried(lg.Linear().fit(sim.log)) == ()
 
 
 def with_plan(shop: Path, lines: str) -> Path:
     text = (shop / "campaign.toml").read_text(encoding="utf-8")
     (shop / "campaign.toml").write_text(text.replace("budget = 2.5", f"budget = 2.5\n{lines}"), encoding="utf-8")
-    local.fit(read_campaign(shop / "campaign.toml"), shop / "run")
-    local.plan(shop / "run", str(shop / "customers.parquet"))
+    line.fit(read_campaign(shop / "campaign.toml"), shop / "run")
+    line.plan(shop / "run", str(shop / "customers.parquet"))
     return shop / "run"
 
 
@@ -190,8 +191,8 @@ def test_an_exact_plan_is_proven(shop: Path) -> None:
 def test_a_plan_with_rules_is_told_apart_from_the_one_that_is_judged(shop: Path) -> None:
     text = (shop / "campaign.toml").read_text()
     (shop / "campaign.toml").write_text(text.replace("[plan]\n", "[plan]\nleast_return = 0.001\n"))
-    found = local.run(read_campaign(shop / "campaign.toml"), shop / "run")
-    assert any("keeps to rules" in warning["text"] for warning in found["warnings"])
+    found = line.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    assert any("without your constraints" in warning["text"] for warning in found["warnings"])
     (shop / "campaign.toml").write_text(text)
-    found = local.run(read_campaign(shop / "campaign.toml"), shop / "run2")
-    assert not any("keeps to rules" in warning["text"] for warning in found["warnings"])
+    found = line.run(read_campaign(shop / "campaign.toml"), shop / "run2")
+    assert not any("without your constraints" in warning["text"] for warning in found["warnings"])

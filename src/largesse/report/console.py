@@ -1,0 +1,122 @@
+"""What the command line shows: a bar while it works, and the answer as a table. Plain dicts of the report come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from largesse.records import Progress
+from largesse.report.formats import Units
+from largesse.report.words import gain_text, value_interval, value_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+MARKS = {"no": "✗", "careful": "!", "fine": "✓", "note": "·"}
+COLOURS = {"no": "red", "careful": "yellow", "fine": "green"}
+
+
+@contextmanager
+def show_progress(quiet: bool = False) -> Iterator[Progress]:
+    """Show a bar on a terminal, and nothing elsewhere."""
+    from rich import progress as bars
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda _stage, _done: None
+        return
+    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TimeElapsedColumn())
+    with bars.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def update(stage: str, done: float, /) -> None:
+            # A stage that does not say how far it is shows a moving bar.
+            bar.update(task, description=stage, total=1.0 if done > 0 else None, completed=done)
+
+        yield update
+
+
+def print_error(text: str) -> None:
+    """Print an error as it stands, to the standard error."""
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(stderr=True).print(Text(f"largesse: {text}"), soft_wrap=True)
+
+
+def print_answer(shown: dict[str, Any], folder: Path) -> None:
+    """Print the answer of a run, what it is compared with, the warnings, and where everything is."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    units = Units(shown["response"]["kind"], shown["unit"])
+    answer = shown["answer"]
+    console = Console()
+    console.print(Text(f"\n{shown['title']}\n", style="bold"))
+    for text in (answer["headline"], answer["verdict"]):
+        console.print(Padding(Text(text), (0, 2, 1, 2)))
+    table = _table({"": "left", "value": "right", "95 % interval": "left", "spend": "right"})
+    table.add_row("this plan", *_cells(units, answer), style="bold")
+    for other in answer["versus"]:
+        table.add_row(other["name"], *_cells(units, other))
+    console.print(table)
+    for other in answer["versus"]:
+        against = f"against {other['name']}: {gain_text(units, other['difference'])}"
+        console.print(Padding(Text(against, style="dim"), (0, 2)))
+    console.print()
+    for warning in shown["warnings"]:
+        severity = warning["severity"]
+        style = "" if severity == "note" else "yellow"
+        console.print(Padding(Text(f"{MARKS[severity]} {warning['text']}", style=style), (0, 2)))
+    console.print(Text(f"\nEverything is in {folder}/  —  open {folder / 'report.html'}\n"), soft_wrap=True)
+
+
+def print_checkup(shown: dict[str, Any], out: Path | None) -> None:
+    """Print the checks of a log, what each level brought, and where the page is."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    console.print(Text(f"\n{shown['title']}: {shown['headline']}\n", style="bold"))
+    checks = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), show_header=False)
+    for check in shown["doctor"]:
+        mark = Text(MARKS[check["answer"]], style=COLOURS[check["answer"]])
+        checks.add_row(mark, Text(check["about"]), Text(check["text"]))
+    console.print(checks)
+    console.print()
+    console.print(_level_table(shown))
+    for note in shown["notes"]:
+        console.print(Padding(Text("· " + note), (1, 2, 0, 2)))
+    last = "--out page.html writes this as a page." if out is None else f"Wrote {out}"
+    console.print(Text(f"\n{last}\n"), soft_wrap=True)
+
+
+def _level_table(shown: dict[str, Any]) -> Table:
+    units = Units(shown["response"]["kind"], shown["unit"])
+    sides = {"level": "left", "95 % interval": "left"}
+    names = ("level", "rows", "effective", "least ρ", "mean", "95 % interval")
+    table = _table({name: sides.get(name, "right") for name in names})
+    for row, seen in zip(shown["curve"], shown["overlap"], strict=True):
+        style = units.response([row["value"], row["low"], row["high"]], (row["high"] - row["low"]) / 2 or None)
+        counts = (f"{row['rows']:,}", f"{seen['effective']:,.0f}", f"{seen['smallest']:.3g}")
+        table.add_row(row["name"], *counts, style.text(row["value"]), style.interval(row))
+    return table
+
+
+def _table(columns: dict[str, Any]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 2))
+    for name, side in columns.items():
+        table.add_column(name, no_wrap=True, justify=side)
+    return table
+
+
+def _cells(units: Units, row: dict[str, Any]) -> tuple[str, str, str]:
+    return value_text(units, row["value"]), value_interval(units, row["value"]), units.cost(row["spend"]["estimate"])

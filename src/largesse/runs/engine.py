@@ -1,0 +1,50 @@
+"""What a run needs of the machine that holds the rows.
+
+`line` walks the straight line and `steps` does the thinking; both touch rows only through an `Engine`. `Local` keeps
+them in the memory of one machine. An engine for a cluster is one more file that fulfils this protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from largesse.records import Array, Customers, Finding, Log, Progress, Study
+from largesse.response import ResponseModel
+from largesse.runs.campaign import Campaign
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Engine(Protocol):
+    """Reads, fits, predicts, judges and writes where the rows are."""
+
+    def read_log(self, campaign: Campaign, source: Any = None) -> Log:
+        """Read and check the campaign's log, or another source with the same columns."""
+
+    def read_customers(self, campaign: Campaign, source: str, features: Sequence[str]) -> Customers:
+        """Read and check a table of customers that must have these features; ids are optional."""
+
+    def fit(self, model: ResponseModel, log: Log) -> ResponseModel:
+        """Fit the model to the log and return it."""
+
+    def predict(self, model: ResponseModel, customers: Customers) -> Array:
+        """Return the expected response (n, K) of every customer at every level."""
+
+    def study(
+        self,
+        model: ResponseModel,
+        log: Log,
+        budget: float,
+        *,
+        estimator: str,
+        seed: int,
+        also: tuple[Finding, ...],
+        progress: Progress,
+    ) -> Study:
+        """Judge the unfitted model at a budget by cross-fitting; `also` are warnings to add."""
+
+    def write_table(self, path: Path, table: pa.Table) -> None:
+        """Write a table, all of it or nothing, in the format that the ending of the path names."""

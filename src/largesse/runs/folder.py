@@ -1,0 +1,163 @@
+"""The run folder: the names of its files, and how they are written and read back.
+
+`campaign.toml` has every default spelt out. `policy.largesse`, `plan.parquet` and `frontier.parquet` are for machines,
+`report.html` is for people, and `fit.json`, `plan.json` and `evaluation.json` are the numbers behind the report, one
+file per step. Every file is written to a temporary name and renamed; the same seed gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from largesse.errors import InputError, Problem, fail, refuse
+from largesse.files import atomic_file, atomic_folder
+from largesse.records import Log, Study
+from largesse.report import evaluation_part, fit_part, plan_part, render, who_gets_what
+from largesse.runs.campaign import Campaign
+from largesse.runs.engine import Engine
+from largesse.runs.steps import Fitted, Planned
+
+
+@dataclass(frozen=True)
+class Part:
+    """The numbers that one step leaves for the report."""
+
+    file: str
+    step: str  # the command that writes it
+    key: str  # a whole file has it
+
+
+CAMPAIGN, LOG, POLICY, REPORT = "campaign.toml", "log.parquet", "policy.largesse", "report.html"
+PLAN, FRONTIER = "plan.parquet", "frontier.parquet"
+FIT_PART = Part("fit.json", "fit", "model")
+PLAN_PART = Part("plan.json", "plan", "budget")
+EVALUATION_PART = Part("evaluation.json", "evaluate", "value")
+PARTS = (FIT_PART, PLAN_PART, EVALUATION_PART)
+# A folder with the first two and nothing that is not listed is a run folder: it may be replaced.
+MARKS = (CAMPAIGN, POLICY)
+FILES = frozenset((*MARKS, LOG, PLAN, FRONTIER, REPORT, *(part.file for part in PARTS)))
+TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
+
+
+def replace_run_folder(out: str | Path) -> AbstractContextManager[Path]:
+    """Give a temporary folder to fill; it takes the place of `out`, which may be an earlier run folder."""
+    return atomic_folder(out, marks=MARKS, files=FILES)
+
+
+def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) -> None:
+    """Refuse to replace a folder that holds what the campaign reads; with `own_log` the run brings its own log."""
+    target = Path(out).resolve()
+    inputs = [campaign.customers, None if own_log else campaign.log]
+    problems = [
+        Problem(f"{path} lies in {target}, which would be replaced", "give another --out, or move the file")
+        for path in inputs
+        if path is not None and target in (Path(path).resolve(), *Path(path).resolve().parents) and target.is_dir()
+    ]
+    refuse("output", problems)
+
+
+def check_table_ending(path: str | Path | None) -> None:
+    """Refuse to write a table to a name whose ending is not the name of a format."""
+    if path is not None and Path(path).suffix.lower() not in TABLE_ENDINGS:
+        fail("output", Problem(f"{path} has an ending that names no table format", f"use {', '.join(TABLE_ENDINGS)}"))
+
+
+def open_run_folder(folder: str | Path) -> Path:
+    """Return the path of a run folder, or refuse what is not one."""
+    path = Path(folder)
+    if not (path / CAMPAIGN).is_file():
+        hint = "largesse fit or largesse run makes one"
+        fail("run folder", Problem(f"{path} is not a run folder (it holds no {CAMPAIGN})", hint))
+    return path
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def write_campaign(folder: Path, campaign: Campaign) -> None:
+    """Write the campaign with every default spelt out."""
+    write_text(folder / CAMPAIGN, campaign.text)
+
+
+def write_fit(folder: Path, fitted: Fitted, log: Log) -> dict[str, Any]:
+    """Write what was learnt, and return it as it is written."""
+    return _write_part(folder, FIT_PART, fit_part(type(fitted.model).__name__, fitted.choices, log, fitted.spread))
+
+
+def write_plan(
+    folder: Path, planned: Planned, seed: int, engine: Engine, out: str | Path | None = None
+) -> dict[str, Any]:
+    """Write the plan (to `out`, if given) and its policy; return the numbers for the report as they are written."""
+    made, levels = planned.plan, planned.policy.levels
+    engine.write_table(Path(out) if out else folder / PLAN, planned.table)
+    planned.policy.save(folder / POLICY)
+    features = planned.customers.features.select(list(planned.policy.model.encoder_.features))
+    who = who_gets_what(features, made.levels, planned.spend, len(levels), seed)
+    part = plan_part(made, planned.curves, planned.costs, levels.labels, who)
+    return _write_part(folder, PLAN_PART, {**part, "shadow": made.shadow} if made.shadow else part)
+
+
+def write_study(folder: Path, study: Study, log: Log, engine: Engine) -> dict[str, Any]:
+    """Write the frontier, and the evaluation; return the latter as it is written."""
+    part = _write_part(folder, EVALUATION_PART, evaluation_part(log, study))
+    engine.write_table(folder / FRONTIER, _frontier_table(part["frontier"]))
+    return part
+
+
+def write_report(folder: Path, shown: dict[str, Any], out: str | Path | None = None) -> None:
+    """Write the page (to `out`, if given)."""
+    write_text(Path(out) if out else folder / REPORT, render(shown))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, all of it or nothing."""
+    with atomic_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def _write_part(folder: Path, part: Part, content: dict[str, Any]) -> dict[str, Any]:
+    """Write JSON, and return what reading it back would give."""
+    plain: dict[str, Any] = _jsonable(content)
+    write_text(folder / part.file, json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    return plain
+
+
+def _jsonable(value: Any) -> Any:
+    """Return a copy of JSON types alone: missing numbers become None, for JSON has no NaN; tuples become lists."""
+    if isinstance(value, dict):
+        return {key: _jsonable(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(inner) for inner in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
+
+
+def _frontier_table(points: list[dict[str, Any]]) -> Any:
+    import pyarrow as pa
+
+    names = {"low": "value_low", "high": "value_high"}
+    return pa.table({names.get(key, key): [point[key] for point in points] for key in points[0]})
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_part(folder: Path, part: Part) -> dict[str, Any]:
+    """Read the numbers that a step left, or say which step is missing."""
+    damaged = Problem(f"{folder / part.file} is damaged", f"run largesse {part.step} again")
+    try:
+        found = json.loads((folder / part.file).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        missing = Problem(f"{folder} has no {part.file} yet", f"run: largesse {part.step} {folder} …")
+        raise InputError("run folder", [missing]) from error
+    except (OSError, ValueError) as error:
+        raise InputError("run folder", [damaged]) from error
+    if not isinstance(found, dict) or part.key not in found:
+        fail("run folder", damaged)
+    return found

@@ -1,0 +1,122 @@
+"""The straight line: read → fit → plan → judge → report, in one go (`run`) or step by step through a run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from largesse.policy import Policy
+from largesse.records import Progress
+from largesse.runs import folder as files
+from largesse.runs import steps
+from largesse.runs.campaign import Campaign, read_campaign
+from largesse.runs.engine import Engine
+from largesse.runs.local import Local
+from largesse.runs.models import check_model
+
+LOCAL = Local()
+
+
+def silent(_stage: str, _done: float, /) -> None:
+    """Show no progress."""
+
+
+def run(
+    campaign: Campaign, out: str | Path, progress: Progress = silent, *, table: Any = None, engine: Engine = LOCAL
+) -> dict[str, Any]:
+    """Fit, plan, judge and report; leave a run folder and return the numbers of the report.
+
+    With `table`, the log is that table, and the folder keeps it under the name that the campaign gives.
+    """
+    check_model(campaign.model)
+    campaign = campaign.spending()
+    files.check_output(campaign, out, own_log=table is not None)
+    progress("reading", 0.0)
+    log = engine.read_log(campaign, table)
+    customers = steps.choose_customers(campaign, log, engine)
+    with files.replace_run_folder(out) as folder:
+        if table is not None:
+            engine.write_table(folder / campaign.log, table)
+        files.write_campaign(folder, campaign)
+        fitted = steps.fit(campaign, log, engine, progress)
+        learnt = files.write_fit(folder, fitted, log)
+        planned = steps.plan(campaign, fitted.model, fitted.levels, customers, engine, progress)
+        planning = files.write_plan(folder, planned, campaign.seed, engine)
+        study = steps.judge(campaign, log, campaign.average(len(customers)), "dr", engine, progress)
+        evaluation = files.write_study(folder, study, log, engine)
+        progress("writing the report", 0.0)
+        shown = steps.report(campaign, learnt, planning, evaluation, str(out))
+        files.write_report(folder, shown)
+        return shown
+
+
+def fit(campaign: Campaign, out: str | Path, progress: Progress = silent, *, engine: Engine = LOCAL) -> dict[str, Any]:
+    """Learn from the log and leave a run folder with the policy, still without a price; return what was learnt."""
+    check_model(campaign.model)
+    files.check_output(campaign, out)
+    progress("reading", 0.0)
+    log = engine.read_log(campaign)
+    with files.replace_run_folder(out) as folder:
+        files.write_campaign(folder, campaign)
+        fitted = steps.fit(campaign, log, engine, progress)
+        Policy(fitted.model, fitted.levels).save(folder / files.POLICY)
+        return files.write_fit(folder, fitted, log)
+
+
+def plan(
+    folder: str | Path,
+    customers: str | None = None,
+    *,
+    budget: float | None = None,
+    total: float | None = None,
+    out: str | Path | None = None,
+    progress: Progress = silent,
+    engine: Engine = LOCAL,
+) -> dict[str, Any]:
+    """Plan for a table of customers with the model of a run folder; return the numbers of the plan."""
+    folder = files.open_run_folder(folder)
+    files.check_table_ending(out)
+    campaign = read_campaign(folder).spending(budget=budget, total=total)
+    policy = Policy.load(folder / files.POLICY)
+    progress("reading", 0.0)
+    source = customers or campaign.customers
+    found = (
+        engine.read_customers(campaign, source, policy.model.encoder_.features)
+        if source
+        else steps.choose_customers(campaign, engine.read_log(campaign), engine)
+    )
+    planned = steps.plan(campaign, policy.model, policy.levels, found, engine, progress)
+    shown = files.write_plan(folder, planned, campaign.seed, engine, out)
+    files.write_campaign(folder, campaign)
+    return shown
+
+
+def judge(
+    folder: str | Path,
+    log: str | None = None,
+    *,
+    budget: float | None = None,
+    estimator: str = "dr",
+    progress: Progress = silent,
+    engine: Engine = LOCAL,
+) -> dict[str, Any]:
+    """Judge the model of a run folder at a budget on a log, by default the campaign's own; return the evaluation."""
+    folder = files.open_run_folder(folder)
+    steps.check_estimator(estimator)
+    campaign = read_campaign(folder)
+    if budget is None and campaign.total is not None:
+        budget = files.read_part(folder, files.PLAN_PART)["budget"]["average"]
+    campaign = campaign.spending(budget=budget)
+    progress("reading", 0.0)
+    read = engine.read_log(campaign, log)
+    study = steps.judge(campaign, read, campaign.average(len(read)), estimator, engine, progress)
+    return files.write_study(folder, study, read, engine)
+
+
+def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:
+    """Write the report of a run folder from what its steps left there; return its numbers."""
+    folder = files.open_run_folder(folder)
+    learnt, planning, evaluation = (files.read_part(folder, part) for part in files.PARTS)
+    shown = steps.report(read_campaign(folder), learnt, planning, evaluation, str(folder))
+    files.write_report(folder, shown, out)
+    return shown

@@ -1,0 +1,167 @@
+"""The steps of a run: fit, plan, judge, report. Each takes records and returns a record; none writes anything."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from largesse.allocation import Constraints, allocate, expected_costs, explore_plan
+from largesse.errors import Problem, fail, nearest, refuse
+from largesse.evaluation import ESTIMATORS
+from largesse.levels import Levels
+from largesse.policy import Policy
+from largesse.records import Array, Choice, Customers, Finding, Log, Plan, Progress, Study
+from largesse.report import Heading, numbers
+from largesse.response import Choose, ResponseModel
+from largesse.runs.campaign import Campaign
+from largesse.runs.engine import Engine
+from largesse.runs.models import make_model, tried
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What was learnt from a log."""
+
+    model: ResponseModel
+    levels: Levels
+    choices: tuple[Choice, ...]  # what the model tried and chose among
+    spread: tuple[Array, Array] | None  # ends (K,) of the interval around the mean response curve
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A plan for customers, and the policy that makes it."""
+
+    plan: Plan
+    policy: Policy
+    customers: Customers
+    curves: Array  # (n, K) expected responses
+    costs: Array  # (n, K) expected costs
+    propensity: Array | None  # (n,) of each customer's level, where the plan explores
+
+    @property
+    def spend(self) -> Array:
+        """The expected cost (n,) of each customer's level."""
+        spend: Array = self.costs[np.arange(len(self.plan)), self.plan.levels]
+        return spend
+
+    @property
+    def table(self) -> pa.Table:
+        """One row per customer: id, level, expected response, expected cost and, where the plan explores, propensity."""
+        import pyarrow as pa
+
+        levels, rows = self.plan.levels, np.arange(len(self.plan))
+        names = pa.DictionaryArray.from_arrays(pa.array(levels.astype(np.int32)), pa.array(self.policy.levels.labels))
+        columns = {
+            "customer": pa.array(rows) if self.customers.customer is None else self.customers.customer,
+            "level": names.cast(pa.string()),
+            "level_number": levels.astype(np.int32),
+            "expected_response": self.curves[rows, levels],
+            "expected_cost": np.ascontiguousarray(self.spend),
+        }
+        return pa.table(columns if self.propensity is None else columns | {"propensity": self.propensity})
+
+
+def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Customers:
+    """Return the customers to plan for: the campaign's table of customers or, without one, those of the log."""
+    if campaign.customers is not None:
+        return engine.read_customers(campaign, campaign.customers, log.features.column_names)
+    if log.customer is not None and len(log.customer.unique()) < len(log):
+        hint = 'name a table with one row per customer: customers = "customers.parquet"'
+        fail("campaign", Problem("the log has some customers more than once, so it cannot be planned for itself", hint))
+    return Customers(log.features, log.customer, log.costs)
+
+
+def fit(campaign: Campaign, log: Log, engine: Engine, progress: Progress) -> Fitted:
+    """Fit the campaign's model to the log."""
+    progress("learning the response", 0.0)
+    found = engine.fit(make_model(campaign.model, campaign.seed), log)
+    model = found.model_ if isinstance(found, Choose) else found
+    return Fitted(model, log.levels, tried(found), model.mean_interval(log))
+
+
+def plan(
+    campaign: Campaign, model: ResponseModel, levels: Levels, customers: Customers, engine: Engine, progress: Progress
+) -> Planned:
+    """Give every customer a level, within the campaign's budget and constraints."""
+    progress("planning", 0.0)
+    curves = engine.predict(model, customers)
+    costs = expected_costs(levels, curves, customers.costs)
+    made, propensity = _allocate(campaign, customers, curves, costs)
+    policy = Policy(model, levels, made.price, explore=campaign.planning.explore)
+    return Planned(made, policy, customers, curves, np.broadcast_to(costs, curves.shape), propensity)
+
+
+def _allocate(campaign: Campaign, customers: Customers, curves: Array, costs: Array) -> tuple[Plan, Array | None]:
+    """Return the plan, and the probability (n,) of each customer's level where the campaign explores."""
+    how, budget, total = campaign.planning, campaign.budget, campaign.total
+    if how.explore:
+        made, drawn = explore_plan(curves, costs, budget, how.explore, total=total, seed=campaign.seed)
+        return made, drawn.propensity
+    rules = _constraints(campaign, customers, curves.shape[1]) if how.constrained else None
+    return allocate(curves, costs, budget, total=total, constraints=rules, exact=how.exact), None
+
+
+def _constraints(campaign: Campaign, customers: Customers, K: int) -> Constraints:
+    """Return the campaign's constraints for these customers."""
+    how, table = campaign.planning, customers.features
+    named = [*([how.segment] if how.segment else []), *(how.eligible or ())]
+    refuse(
+        "customers",
+        [
+            Problem(f"the column {name!r}, which [plan] names, is not in the table", nearest(name, table.column_names))
+            for name in named
+            if name not in table.column_names
+        ],
+    )
+    eligible = None
+    if how.eligible:
+        columns = [np.asarray(table.column(name).to_pylist(), dtype=object) for name in how.eligible]
+        eligible = np.column_stack([np.array([bool(v) for v in column]) for column in columns])
+        assert eligible.shape[1] == K  # the campaign names one column per level
+    segment = np.array([str(v) for v in table.column(how.segment).to_pylist()]) if how.segment else None
+    return Constraints(eligible, how.caps, how.shares, segment, how.segment_budgets, how.least_return)
+
+
+def judge(campaign: Campaign, log: Log, budget: float, estimator: str, engine: Engine, progress: Progress) -> Study:
+    """Estimate what the campaign's model brings and costs at a budget, on rows that did not train it."""
+    model = make_model(campaign.model, campaign.seed)
+    also = _not_judged(campaign)
+    return engine.study(model, log, budget, estimator=estimator, seed=campaign.seed, also=also, progress=progress)
+
+
+def check_estimator(name: str) -> None:
+    """Refuse an estimator that is not known."""
+    if name not in ESTIMATORS:
+        fail("evaluate", Problem(f"estimator {name!r} is not known", nearest(name, ESTIMATORS)))
+
+
+def _not_judged(campaign: Campaign) -> tuple[Finding, ...]:
+    """Return the warning for a plan that does more than the one that is judged."""
+    how = campaign.planning
+    if not how.constrained and not how.explore:
+        return ()
+    without = "your constraints" if how.constrained else "exploration"
+    text = f"These estimates are for the plan without {without}, at the same budget. Expect your plan to bring at most this."
+    return (Finding("careful", text),)
+
+
+def report(
+    campaign: Campaign, fitted: dict[str, Any], planned: dict[str, Any], judged: dict[str, Any], folder: str
+) -> dict[str, Any]:
+    """Return the numbers of the report; `folder` is named in the hint if plan and evaluation do not fit together."""
+    average, budget = planned["budget"]["average"], judged["budget"]
+    if not (
+        average == budget
+        or (average is not None and budget is not None and math.isclose(average, budget, rel_tol=1e-6))
+    ):
+        # Enough digits that the two budgets are the same afterwards.
+        got = f"the plan is for a budget of {average:.10g}, the evaluation for {budget:.10g}"
+        fail("run folder", Problem(got, f"run: largesse evaluate {folder} --budget {average:.10g}"))
+    return numbers(Heading(campaign.title, campaign.unit, campaign.seed), fitted, planned, judged)
