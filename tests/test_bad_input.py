@@ -725,7 +725,7 @@ FROM_THE_COMMAND_LINE: dict[str, tuple[Make, tuple[str, ...]]] = {
     # policy files
     "a policy of another version": (
         spoilt_policy(lambda manifest, _: manifest.update(version=99)),
-        ("has version 99; this largesse reads version 1",),
+        ("was written by a newer version of largesse (format 99)", "update largesse"),
     ),
     "a policy with a changed manifest": (
         spoilt_policy(lambda manifest, _: manifest.update(price=1e9), sign=False),
