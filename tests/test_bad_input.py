@@ -304,7 +304,7 @@ FROM_PYTHON: dict[str, tuple[Make, tuple[str, ...]]] = {
     ),
     "an unknown kind of file": (
         lambda folder: read_table(write(folder / "t.xlsx", b"PK\x03\x04")),
-        ("t.xlsx is of a kind that is not known", "Parquet (.parquet), CSV (.csv, .csv.gz)"),
+        ("t.xlsx is of an unknown kind", "Parquet (.parquet), CSV (.csv, .csv.gz)"),
     ),
     "a file that is not there": (
         lambda folder: (write(folder / "log.csv", b"a\n1\n"), read_table(folder / "logg.csv")),

@@ -115,7 +115,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     match = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     if match:
         return f"did you mean {folded[match[0]]!r}?"
-    return f"known: {some(list(folded.values()))}" if folded else "none is known"
+    return f"known: {some(list(folded.values()))}" if folded else "there are none"
 
 
 def some(values: Sequence[object], limit: int = 8) -> str:

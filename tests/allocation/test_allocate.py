@@ -299,7 +299,7 @@ def test_mixing_one_customer_spends_the_budget_and_reaches_the_bound(kind: Any) 
         wide, mix, expected = np.broadcast_to(costs, curves.shape), plan.mix, plan.levels.copy()
         expected[mix.customer] = mix.low
         step = wide[mix.customer, mix.high] - wide[mix.customer, mix.low]
-        assert paid_by(expected, costs, curves.shape) + mix.chance * step == pytest.approx(budget * n, rel=1e-9)
+        assert paid_by(expected, costs, curves.shape) + mix.probability * step == pytest.approx(budget * n, rel=1e-9)
         assert plan.levels[mix.customer] in (mix.low, mix.high)
 
 

@@ -107,7 +107,7 @@ def _mixed(plan: Draft, found: Found, average: float, seed: int) -> Plan:
     row, level, n = int(found.rows[who[step]]), int(to[step]), len(plan.levels)
     mix = Mix(row, int(plan.levels[row]), level, plan.room / float(cost[step]))
     value = (float(plan.value) + float(slope[step]) * plan.room) / n
-    if np.random.default_rng(seed).random() < mix.chance:
+    if np.random.default_rng(seed).random() < mix.probability:
         plan.levels[row] = level
     return Plan(plan.levels, value, average, found.price, value, average, mix)
 

@@ -1,4 +1,4 @@
-"""From a table, or from arrays, to a checked `Log` or `Customers`. The rules themselves are in `check`."""
+"""From a table, or from arrays, to a checked `Log` or `Customers`. The rules are in `checks`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import numpy as np
 
 from largesse.data.checks import Check
 from largesse.data.read import check_names, read_table
-from largesse.errors import InputError, Problem, count, nearest, refuse, some
+from largesse.errors import InputError, Problem, count, fail, nearest, refuse, some
 from largesse.levels import Levels
 from largesse.records import ROLES, Array, Customers, Log, Roles
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+CODED = ("level", "logger", "cluster", "customer")  # roles whose text is needed as it is, not dictionary-encoded
 
 
 def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
@@ -42,13 +44,13 @@ def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
     >>> log.level
     array([0, 1, 0, 1])
     """
-    table = read_table(source, what="log")
-    check_names(table, "log")
     given: dict[str, Any] = {**roles}
-    refuse("log", _misgiven(levels, given))
-    # Names that are numbers became text with the table.
+    refuse("log", _argument_problems(levels, given))
+    # Column names are text, also those that were numbers in a dataframe.
     named = {role: str(given[role]) for role in ROLES if role != "features" and given.get(role) is not None}
     features = None if given.get("features") is None else [str(name) for name in given["features"]]
+    table = read_table(source, what="log", plain={named[role] for role in CODED if role in named} - {*(features or ())})
+    check_names(table, "log")
     check = Check(table)
     check.roles(named, levels, features)
     refuse("log", check.problems)  # values are looked at only once the columns are known to be there
@@ -72,7 +74,7 @@ def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
     return log if known.all() else log.take(known)
 
 
-def _misgiven(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
+def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
     """Name the arguments that are unknown, missing or of the wrong type."""
     features = roles.get("features")
     problems = [
@@ -112,7 +114,7 @@ def read_customers(
     features
         Columns the model needs; by default every column but the id and the costs.
     """
-    table = read_table(source, what="customers")
+    table = read_table(source, what="customers", plain=[str(customer)])
     check_names(table, "customers")
     check = Check(table)
     cost_columns = (levels.cost_columns if levels is not None else None) or ()
@@ -177,8 +179,8 @@ def feature_table(features: Any) -> pa.Table:
         with _convertible("features"):
             matrix = np.asarray(features)
         if matrix.ndim != 2:
-            raise_shape = Problem(f"features have shape {matrix.shape}", "give a table or an array of shape (n, p)")
-            refuse("features", [raise_shape])
+            hint = "give a table or an array of shape (n, p)"
+            fail("features", Problem(f"features have shape {matrix.shape}", hint))
         with _convertible("a column of the features"):
             features = pa.table({f"x{j}": np.ascontiguousarray(matrix[:, j]) for j in range(matrix.shape[1])})
     return read_table(features, what="features")
@@ -186,7 +188,7 @@ def feature_table(features: Any) -> pa.Table:
 
 @contextmanager
 def _convertible(what: str) -> Iterator[None]:
-    """Turn what NumPy and Arrow say of ragged or mixed values into a sentence."""
+    """Turn NumPy's and Arrow's errors about ragged or mixed values into a sentence."""
     import pyarrow as pa
 
     try:
@@ -200,10 +202,10 @@ def _highest(level: Array) -> int:
     """Return the highest level of an array of level numbers; each level up to it needs a row of its own."""
     if not np.issubdtype(level.dtype, np.number) and level.dtype != bool:
         hint = "give numbers 0, 1, 2 …; for names or amounts: read_log with levels=Levels(…)"
-        refuse("arrays", [Problem(f"level does not hold numbers: {some(list(level[:3]))}", hint)])
+        fail("arrays", Problem(f"level does not hold numbers: {some(list(level[:3]))}", hint))
     known = level[np.isfinite(level)]
     top = int(known.max()) if len(known) else 0
     if top >= len(level):
         hint = "levels are numbered 0, 1, 2 …; for amounts: read_log with levels=Levels(costs=…)"
-        refuse("arrays", [Problem(f"level goes up to {top} in {count(len(level), 'row')}", hint)])
+        fail("arrays", Problem(f"level goes up to {top} in {count(len(level), 'row')}", hint))
     return max(top, 0)

@@ -1,8 +1,8 @@
 """Any table in, one Arrow table out.
 
 Files: Parquet, CSV (also .gz, also ; or tab separated), Arrow/Feather, a glob or a folder of them. In memory: pyarrow,
-pandas, polars, a dict of columns, and whatever else speaks the Arrow C stream. Strings come out dictionary-encoded:
-a million rows of a few thousand words then cost four bytes each.
+pandas, polars, a dict of columns, and whatever else speaks the Arrow C stream. Text comes out dictionary-encoded:
+a million rows of a few thousand words then take four bytes each.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from largesse.data.columns import is_text, is_unusable
-from largesse.errors import InputError, Problem, count, refuse, some
+from largesse.errors import InputError, Problem, count, fail, refuse, some
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,21 +32,24 @@ KINDS = {
 KNOWN = "Parquet (.parquet), CSV (.csv, .csv.gz) and Arrow/Feather (.arrow, .feather)"
 
 
-def read_table(source: Any, *, what: str = "table") -> pa.Table:
-    """Read a path, a glob, a folder or a table in memory into one Arrow table, strings dictionary-encoded.
+def read_table(source: Any, *, what: str = "table", plain: Collection[str] = ()) -> pa.Table:
+    """Read a path, a glob, a folder or a table in memory into one Arrow table.
+
+    Text is dictionary-encoded, except in the `plain` columns: ids, of which every row has its own. `what` names the table
+    in errors.
 
     >>> read_table({"age": [31, 44], "city": ["Oslo", "Rome"]}).column_names
     ['age', 'city']
     """
     if isinstance(source, str | os.PathLike):
-        return _read_files(files_of(source, what), what)
-    return _dictionary_encoded(_from_memory(source, what))
+        return _read_files(_find_files(source, what), what, plain)
+    return _encode_text(_from_memory(source, what), plain)
 
 
-def files_of(source: str | os.PathLike[str], what: str) -> list[Path]:
+def _find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
     """Return the files that a path, a folder or a glob stands for, in the order of their names."""
     text = os.fspath(source)
-    path = home_expanded(text)
+    path = expand_home(text)
     try:
         if path.is_dir():
             return _files_in(path, what)
@@ -55,7 +58,7 @@ def files_of(source: str | os.PathLike[str], what: str) -> list[Path]:
         # Path.glob refuses absolute patterns; glob takes both.
         found = sorted(map(Path, glob.glob(str(path), recursive=True))) if re.search(r"[*?\[]", text) else []  # noqa: PTH207
         if not found:
-            raise InputError(what, [Problem(f"there is no file {text}", _neighbours(path))])
+            fail(what, Problem(f"there is no file {text}", _neighbours(path)))
         files = [place for place in found if place.is_file()]
         return files or [file for folder in found for file in _files_in(folder, what)]
     except OSError as error:  # a name that is too long, a folder that may not be looked into
@@ -63,7 +66,7 @@ def files_of(source: str | os.PathLike[str], what: str) -> list[Path]:
         raise InputError(what, [Problem(f"{shown!r} cannot be opened: {error.strerror}", "give a path")]) from error
 
 
-def home_expanded(text: str) -> Path:
+def expand_home(text: str) -> Path:
     """Return the path with ~ written out; unlike `Path.expanduser`, leave the ~ of an unknown user alone."""
     return Path(os.path.expanduser(text))  # noqa: PTH111
 
@@ -71,7 +74,7 @@ def home_expanded(text: str) -> Path:
 def _files_in(folder: Path, what: str) -> list[Path]:
     found = sorted(p for p in folder.iterdir() if _is_table(p) and not p.name.startswith((".", "_")))
     if not found:
-        raise InputError(what, [Problem(f"the folder {folder} holds no table", f"known kinds: {KNOWN}")])
+        fail(what, Problem(f"the folder {folder} holds no table", f"known kinds: {KNOWN}"))
     return found
 
 
@@ -87,13 +90,13 @@ def _neighbours(path: Path) -> str:
     return f"tables in {folder}: {some(names)}" if names else f"{folder} holds no table; known kinds: {KNOWN}"
 
 
-def _read_files(files: list[Path], what: str) -> pa.Table:
+def _read_files(files: list[Path], what: str, plain: Collection[str]) -> pa.Table:
     import pyarrow as pa
 
-    tables = [_read_file(file, what) for file in files]
+    tables = [_read_file(file, what, plain) for file in files]
     if len(tables) == 1:
         return tables[0]
-    refuse(what, _differing(files, tables))
+    refuse(what, _column_mismatches(files, tables))
     try:
         merged = pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -104,7 +107,7 @@ def _read_files(files: list[Path], what: str) -> pa.Table:
     return merged.unify_dictionaries()
 
 
-def _differing(files: list[Path], tables: list[pa.Table]) -> list[Problem]:
+def _column_mismatches(files: list[Path], tables: list[pa.Table]) -> list[Problem]:
     first = set(tables[0].column_names)
     problems = []
     for file, table in zip(files[1:], tables[1:], strict=True):
@@ -119,12 +122,14 @@ def _differing(files: list[Path], tables: list[pa.Table]) -> list[Problem]:
     return problems
 
 
-def _read_file(file: Path, what: str) -> pa.Table:
-    with _named(file, what):
+def _read_file(file: Path, what: str, plain: Collection[str]) -> pa.Table:
+    with _explain(file, what):
         if file.stat().st_size == 0:
-            raise InputError(what, [Problem(f"{file} is empty (0 bytes)", "was the export interrupted?")])
-        reader = {"parquet": _read_parquet, "csv": _read_csv, "arrow": _read_arrow}[_kind(file, what)]
-        return reader(file)
+            fail(what, Problem(f"{file} is empty (0 bytes)", "was the export interrupted?"))
+        kind = _kind(file, what)
+        if kind == "parquet":
+            return _encode_text(_read_parquet(file, plain), plain)
+        return _encode_text(_read_csv(file) if kind == "csv" else _read_arrow(file), plain)
 
 
 def _kind(file: Path, what: str) -> str:
@@ -138,11 +143,11 @@ def _kind(file: Path, what: str) -> str:
         return "parquet"
     if head.startswith(b"ARROW1"):
         return "arrow"
-    raise InputError(what, [Problem(f"{file} is of a kind that is not known", f"known kinds: {KNOWN}")])
+    raise InputError(what, [Problem(f"{file} is of an unknown kind", f"known kinds: {KNOWN}")])
 
 
 @contextmanager
-def _named(file: Path, what: str) -> Iterator[None]:
+def _explain(file: Path, what: str) -> Iterator[None]:
     """Turn what the Arrow readers throw into a sentence that names the file."""
     import pyarrow as pa
 
@@ -173,16 +178,15 @@ def _diagnosis(file: Path, message: str) -> Problem:
     return Problem(f"{file} is damaged or cut off: {first}", "write the file again; was the export interrupted?")
 
 
-def _read_parquet(file: Path) -> pa.Table:
-    import pyarrow as pa
+def _read_parquet(file: Path, plain: Collection[str]) -> pa.Table:
     import pyarrow.parquet as pq
 
     schema = pq.read_schema(file)
-    words = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+    words = [field.name for field in schema if is_text(field.type) and field.name not in plain]
     # Pages are decoded straight into dictionary codes: the plain strings never exist in memory. And not with
     # pq.read_table, which cannot read two columns of one name and so would not let them be named.
     with pq.ParquetFile(file, read_dictionary=words) as opened:
-        return _dictionary_encoded(opened.read())
+        return opened.read()
 
 
 def _read_arrow(file: Path) -> pa.Table:
@@ -190,11 +194,10 @@ def _read_arrow(file: Path) -> pa.Table:
 
     with pa.memory_map(str(file)) as mapped:
         try:
-            table = pa.ipc.open_file(mapped).read_all()
+            return pa.ipc.open_file(mapped).read_all()
         except pa.ArrowInvalid:
             mapped.seek(0)
-            table = pa.ipc.open_stream(mapped).read_all()
-    return _dictionary_encoded(table)
+            return pa.ipc.open_stream(mapped).read_all()
 
 
 def _read_csv(file: Path) -> pa.Table:
@@ -209,7 +212,7 @@ def _read_csv(file: Path) -> pa.Table:
     for column in table.schema:
         if pa.types.is_binary(column.type):  # what Arrow makes of text that is not UTF-8
             raise pa.ArrowInvalid(f"invalid UTF8 in column {column.name}")
-    return _dictionary_encoded(table)
+    return table
 
 
 def _parse_csv(file: Path, head: str, *, careful: bool) -> pa.Table:
@@ -217,7 +220,7 @@ def _parse_csv(file: Path, head: str, *, careful: bool) -> pa.Table:
     import pyarrow.csv as csv
 
     delimiter, decimal = _dialect(head)
-    with pa.input_stream(str(file), compression="gzip" if _zipped(file) else None) as stream:
+    with pa.input_stream(str(file), compression="gzip" if _is_gzip(file) else None) as stream:
         return csv.read_csv(
             stream,
             read_options=csv.ReadOptions(use_threads=not careful),
@@ -226,12 +229,12 @@ def _parse_csv(file: Path, head: str, *, careful: bool) -> pa.Table:
         )
 
 
-def _zipped(file: Path) -> bool:
+def _is_gzip(file: Path) -> bool:
     return file.name.lower().endswith(".gz")
 
 
 def _head(file: Path, size: int = 65536) -> str:
-    with (gzip.open if _zipped(file) else open)(file, "rb") as stream:
+    with (gzip.open if _is_gzip(file) else open)(file, "rb") as stream:
         found = stream.read(size)
     if found.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16, as Excel writes "Unicode text"
         raise UnicodeDecodeError("utf-8", found[:2], 0, 2, "UTF-16 byte order mark")
@@ -266,7 +269,7 @@ def _from_memory(source: Any, what: str) -> pa.Table:
             return pa.table({str(name): values for name, values in source.items()})
         if type(source).__module__.split(".")[0] == "pandas" and hasattr(source, "columns"):
             frame = _plain_frame(source)
-            refuse(what, _twice(list(frame.columns)))
+            refuse(what, _repeated_names(list(frame.columns)))
             return pa.Table.from_pandas(frame, preserve_index=False)
         if hasattr(source, "collect") and not hasattr(source, "__arrow_c_stream__"):
             source = source.collect()  # a polars LazyFrame
@@ -275,12 +278,12 @@ def _from_memory(source: Any, what: str) -> pa.Table:
     except InputError:
         raise
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InputError(what, [_not_converted(error)]) from error
+        raise InputError(what, [_conversion_problem(error)]) from error
     got = "None" if source is None else type(source).__name__
     raise InputError(what, [Problem(f"not a table: got {got}", "give a path, or a pandas, polars or pyarrow table")])
 
 
-def _not_converted(error: Exception) -> Problem:
+def _conversion_problem(error: Exception) -> Problem:
     """Say which column could not be converted, as far as Arrow says it."""
     said = " ".join(str(part) for part in error.args).strip() or type(error).__name__
     column = re.search(r"Conversion failed for column (.+) with type", said)
@@ -305,21 +308,24 @@ def _plain_frame(frame: Any) -> Any:
     return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
-def _dictionary_encoded(table: pa.Table) -> pa.Table:
-    """Give every text column the type dictionary<int32, string>, one dictionary per column."""
+def _encode_text(table: pa.Table, plain: Collection[str]) -> pa.Table:
+    """Give every text column the type dictionary<int32, string>, one dictionary per column, or string if it is plain."""
     import pyarrow as pa
 
-    columns = [_coded(column) for column in table.columns]
+    columns = [
+        _encode_column(column, plain=name in plain)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
     return pa.Table.from_arrays(columns, names=table.column_names).unify_dictionaries()
 
 
-def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return text as dictionary<int32, string>, and other categories (numbers, dates) written out."""
+def _encode_column(column: pa.ChunkedArray, *, plain: bool) -> pa.ChunkedArray:
+    """Return text as dictionary<int32, string>, and other categories (numbers, dates) as their values."""
     import pyarrow as pa
 
     kind, wanted = column.type, pa.dictionary(pa.int32(), pa.string())
     if is_text(kind):
-        return column.cast(pa.string()).dictionary_encode()
+        return column.cast(pa.string()) if plain else column.cast(pa.string()).dictionary_encode()
     if not pa.types.is_dictionary(kind) or kind == wanted:
         return column
     if is_text(kind.value_type):  # polars and pandas have their own sizes of codes and kinds of text
@@ -334,7 +340,7 @@ def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def check_names(table: pa.Table, what: str) -> None:
     """Refuse a table with two columns of one name, or with no rows."""
     names: Sequence[str] = table.column_names
-    problems = _twice(names)
+    problems = _repeated_names(names)
     if table.num_rows == 0:
         problems.append(
             Problem(f"it has {count(len(names), 'column')} but no rows", "was the export filtered to nothing?")
@@ -342,6 +348,6 @@ def check_names(table: pa.Table, what: str) -> None:
     refuse(what, problems)
 
 
-def _twice(names: Sequence[str]) -> list[Problem]:
+def _repeated_names(names: Sequence[str]) -> list[Problem]:
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     return [Problem(f"two columns have the same name: {some(twice)}", "rename one of them")] if twice else []

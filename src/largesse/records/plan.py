@@ -11,12 +11,12 @@ from largesse.records.array import Array
 
 @dataclass(frozen=True)
 class Mix:
-    """The one customer whom chance gives the higher of two levels, so that the budget is spent in expectation."""
+    """The one customer who gets the higher of two levels at random, so that the budget is spent in expectation."""
 
     customer: int  # row
     low: int
     high: int
-    chance: float  # of the higher level
+    probability: float  # of the higher level
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from largesse.data import home_expanded
+from largesse.data import expand_home
 from largesse.errors import InputError, Problem, budget_problems, fail, nearest, refuse
 from largesse.levels import Levels
 from largesse.records import ROLES, Roles
@@ -240,7 +240,7 @@ def _budget(given: Any, problems: list[Problem]) -> tuple[float | None, float | 
 
 
 def _placed(path: str, folder: Path) -> str:
-    return str((folder / home_expanded(path)).absolute())
+    return str((folder / expand_home(path)).absolute())
 
 
 def toml(value: Any) -> str:

@@ -1,0 +1,25 @@
+import pytest
+
+from largesse.errors import InputError, Problem, count, fail, nearest, refuse, some
+
+
+def test_refuse_returns_when_nothing_is_wrong_and_names_everything_otherwise() -> None:
+    refuse("log", [])
+    with pytest.raises(InputError) as caught:
+        refuse("log", [Problem("it is empty", "write rows"), Problem("it has no columns")])
+    assert str(caught.value) == "log: 2 things are wrong\n1. it is empty\n   → write rows\n2. it has no columns"
+
+
+def test_fail_always_raises() -> None:
+    with pytest.raises(InputError, match="log: it is empty\n   → write rows"):
+        fail("log", Problem("it is empty", "write rows"))
+
+
+def test_the_nearest_name_is_found_in_any_case() -> None:
+    assert nearest("COUPN", ["Coupon", "age"]) == "did you mean 'Coupon'?"
+    assert nearest("x", []) == "there are none"
+
+
+def test_long_lists_are_cut_and_numbers_agree_with_their_noun() -> None:
+    assert some(range(10), limit=2) == "0, 1, … (8 more)"
+    assert (count(0, "row"), count(1, "row"), count(2000, "row")) == ("0 rows", "1 row", "2,000 rows")
