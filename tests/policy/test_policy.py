@@ -157,11 +157,14 @@ def test_the_same_policy_is_the_same_file(kind: str, tmp_path: Path) -> None:
     assert saved(Policy(fitted(kind), LEVELS, price=0.08)) != content(kind)
 
 
-def test_a_choice_is_kept_as_what_was_chosen(tmp_path: Path) -> None:
+def test_a_choice_is_saved_with_what_was_chosen(tmp_path: Path) -> None:
     X, level, response = data()
     model = Choose(models=[Linear(penalty=0.1), Boosting(rounds=4)], folds=2).fit(X, level, response)
     Policy(model, LEVELS, price=0.1).save(tmp_path / "policy")
-    assert type(Policy.load(tmp_path / "policy").model) is type(model.model_)
+    saved = Policy.load(tmp_path / "policy").model
+    assert isinstance(saved, Choose)
+    assert type(saved.model_) is type(model.model_)
+    assert saved.choices_ == model.choices_
 
 
 def test_an_unfitted_model_is_not_kept(tmp_path: Path) -> None:
@@ -205,18 +208,18 @@ def test_a_model_of_another_kind_is_refused_by_name(tmp_path: Path) -> None:
         ("Linear", lambda m, _: m.update(model=[])),
         ("Linear", lambda m, _: m["model"].update(kind=["Linear"])),
         ("Linear", lambda m, _: m["model"]["params"].update(unknown=1)),
-        ("Linear", lambda m, _: m["model"]["common"].pop("encoder")),
-        ("Linear", lambda m, _: m["model"]["common"].update(levels=7)),
+        ("Linear", lambda m, _: m["model"].pop("encoder")),
+        ("Linear", lambda m, _: m["model"]["learnt"].update(levels_=7)),
         ("Linear", lambda m, _: m["levels"].update(costs=[3, 2, 1])),
         ("Linear", lambda m, _: m["levels"].update(costs=[0, 1], names=None)),
         ("Linear", lambda m, _: m.pop("price")),
-        ("Linear", lambda _, a: a.pop("coef")),
-        ("Linear", lambda _, a: a.update(coef=np.zeros(9))),
-        ("Linear", lambda _, a: a.update(steps=np.zeros(1))),
-        ("Boosting", lambda _, a: a["left"].__setitem__(0, 10**6)),
-        ("Boosting", lambda _, a: a["right"].__setitem__(0, 0)),
-        ("Boosting", lambda _, a: a.update(feature=a["feature"] + 9)),
-        ("Boosting", lambda _, a: a.update(value=a["value"][:1])),
+        ("Linear", lambda _, a: a.pop("fit_/coef")),
+        ("Linear", lambda _, a: a.update({"fit_/coef": np.zeros(9)})),
+        ("Linear", lambda _, a: a.update({"fit_/steps": np.zeros(1)})),
+        ("Boosting", lambda _, a: a["trees_/left"].__setitem__(0, 10**6)),
+        ("Boosting", lambda _, a: a["trees_/right"].__setitem__(0, 0)),
+        ("Boosting", lambda _, a: a.update({"trees_/feature": a["trees_/feature"] + 9})),
+        ("Boosting", lambda _, a: a.update({"trees_/value": a["trees_/value"][:1]})),
     ],
 )
 def test_a_forged_file_with_right_digests_is_refused_still(kind: str, spoil: Any, tmp_path: Path) -> None:

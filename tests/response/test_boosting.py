@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -68,7 +70,7 @@ def test_whole_trees_pass_the_check() -> None:
 )
 def test_trees_that_a_walk_could_leave_or_never_end_are_refused(field: str, value: int) -> None:
     trees = whole()
-    parts = {"baseline": trees.baseline, **{name: array.copy() for name, array in trees.arrays().items()}}
-    parts[field][0] = value
+    spoilt = getattr(trees, field).copy()
+    spoilt[0] = value
     with pytest.raises(ValueError, match="not trees"):
-        Trees(**parts).check(features=4)
+        replace(trees, **{field: spoilt}).check(features=4)

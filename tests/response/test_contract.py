@@ -350,3 +350,10 @@ def test_arrays_of_another_width_and_a_log_with_extras_are_refused(model: Respon
 def test_choosing_among_no_models_is_refused() -> None:
     with pytest.raises(InputError, match="no models to choose from"):
         Choose(models=[]).fit(*arrays())
+
+
+def test_choices_say_what_they_were_choices_of(model: ResponseModel) -> None:
+    model.fit(*arrays())
+    assert all(choice.of for choice in model.choices_)
+    groups = {choice.of for choice in model.choices_}
+    assert sum(choice.chosen for choice in model.choices_) >= len(groups)

@@ -12,9 +12,9 @@ def test_it_is_the_plain_regression_on_encoded_features() -> None:
     model = Linear(penalty=0.1).fit(sim.log)
     X = model.encode(sim.features)
     fit = fit_steps(X, sim.level, sim.response, K=5, binary=True, penalty=0.1)
-    assert np.array_equal(model.coef_, fit.coef)
-    assert np.array_equal(model.steps_, fit.steps)
-    assert (model.intercept_, model.penalty_) == (fit.intercept, 0.1)
+    assert np.array_equal(model.fit_.coef, fit.coef)
+    assert np.array_equal(model.fit_.steps, fit.steps)
+    assert (model.fit_.intercept, model.penalty_) == (fit.intercept, 0.1)
     assert np.array_equal(model.predict(sim.features), fit.predict(X))
 
 

@@ -244,8 +244,8 @@ def test_a_kept_model_keeps_what_was_tried_and_its_models(tmp_path: Any) -> None
 
 def test_states_that_do_not_fit_are_refused() -> None:
     state, arrays = Shrunk(model=Linear(penalty=0.01), folds=2).fit(*data(200, own=0)).state()
-    with pytest.raises(ValueError, match="do not fit members and levels"):
-        model_from_state(state, {**arrays, "ladder": np.zeros(3)})
-    state["learnt"]["models"][0]["kind"] = "Oracle"
+    with pytest.raises(ValueError, match="announced as"):
+        model_from_state(state, {**arrays, "blend_/ladder": np.zeros(3)})
+    state["learnt"]["models_"][0]["kind"] = "Oracle"
     with pytest.raises(ValueError, match="'Oracle'"):
         model_from_state(state, arrays)

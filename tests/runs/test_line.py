@@ -11,7 +11,6 @@ import largesse as lg
 from largesse.errors import InputError
 from largesse.runs import line
 from largesse.runs.campaign import read_campaign
-from largesse.runs.models import tried
 
 FILES = {
     "campaign.toml",
@@ -132,21 +131,6 @@ def test_each_customers_own_costs_come_from_the_table(shop: Path) -> None:
     own = pq.read_table(shop / "customers.parquet").select(["cost0", "cost1", "cost2"]).to_pandas().to_numpy()
     assert np.allclose(plan["expected_cost"].to_numpy(), own[np.arange(200), plan["level_number"].to_numpy()])
     assert plan["expected_cost"].to_numpy().mean() <= 0.8
-
-
-def test_what_a_network_chose_among_is_named_for_the_report() -> None:
-    sim = lg.simulate("averaged", n=200, seed=0)
-    model = lg.SIRE(kappa=[0.3], width=8, epochs=5, folds=2).fit(sim.log)
-    names = [choice.name for choice in tried(model)]
-    assert names[:4] == ["guess", "regression", "inf", "0.3"]
-    assert names[-2:] == ["κ = 0", "κ = 0.3"]
-    assert {choice.of for choice in tried(model)} == {
-        "SIRE: training starts at",
-        "SIRE: own increments held by",
-        "SIRE: balance",
-    }
-    assert sum(choice.chosen for choice in tried(model)) == 3
-    assert tried(lg.Linear().fit(sim.log)) == ()
 
 
 def with_plan(shop: Path, lines: str) -> Path:

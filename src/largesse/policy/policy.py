@@ -14,11 +14,10 @@ from largesse.errors import NotFittedError, Problem, fail, nearest, refuse
 from largesse.files import archive_error, expected_content, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.records import Array, Customers, Decisions, Log
-from largesse.response import ResponseModel, kinds
+from largesse.response import ResponseModel, model_classes
 from largesse.stats import draw_levels
 
 FORMAT = "largesse-policy"
-KNOWN = kinds()
 
 
 @final
@@ -147,8 +146,9 @@ class Policy:
         manifest, arrays = read_archive(path, FORMAT)
         with expected_content(path):
             kind = manifest["model"]["kind"]
-            if kind not in KNOWN:
-                raise archive_error(path, f"holds a model of kind {kind!r}", nearest(str(kind), KNOWN))
-            model = KNOWN[kind].from_state(manifest["model"], arrays)
+            known = model_classes()
+            if kind not in known:
+                raise archive_error(path, f"holds a model of kind {kind!r}", nearest(str(kind), known))
+            model = known[kind].from_state(manifest["model"], arrays, known)
             facts = {name: manifest[name] for name in ("price", "explore", "share")}
             return cls(model, Levels(**manifest["levels"]), **facts)

@@ -28,7 +28,11 @@ from largesse.response.baselines.ganite import GANITE as GANITE
 from largesse.response.baselines.ganite import STRENGTHS as STRENGTHS
 from largesse.response.baselines.tlearner import TLearner as TLearner
 from largesse.response.boosting import Boosting as Boosting
-from largesse.response.catalogue import kinds as kinds
+from largesse.response.catalogue import check_model_name as check_model_name
+from largesse.response.catalogue import describe_models as describe_models
+from largesse.response.catalogue import list_models as list_models
+from largesse.response.catalogue import make_model as make_model
+from largesse.response.catalogue import model_classes as model_classes
 from largesse.response.choose import Choose as Choose
 from largesse.response.fold_ensemble import out_of_fold_curves as out_of_fold_curves
 from largesse.response.linear import Linear as Linear

@@ -24,7 +24,6 @@ ROWS = 100_000  # a few hundred coefficients are known well enough from these
 CHOOSING_ROWS = 20_000  # and settings from these
 FOLDS = 5
 ROWS_AT_ONCE = 65_536  # whose hinges are held together when predicting
-FIELDS = ("columns", "knots", "intercept", "slope")  # of the hinges
 MOST_HINGES = 1500  # with more features than that allows, all keep straight lines: a fit costs their number cubed
 
 
@@ -56,6 +55,10 @@ class Additive(ResponseModel):
     >>> model.bend_ > 0, model.predict(sim.features[:2]).shape
     (True, (2, 5))
     """
+
+    bend_: float
+    bends_: Bends
+    fit_: StepFit
 
     def __init__(self, *, knots: int = 5, bends: Sequence[float] = BENDS, seed: int = 0) -> None:
         self.knots = knots
@@ -119,7 +122,11 @@ class Additive(ResponseModel):
             best = int(np.argmin(np.average(losses, axis=1, weights=log.weight)))
             tried.append((bend, PENALTIES[best], losses[best]))
         self.choices_ = one_standard_error(
-            [f"bend {bend:g}" for bend, _, _ in tried], np.array([row for _, _, row in tried]), log.weight, log.cluster
+            [f"bend {bend:g}" for bend, _, _ in tried],
+            np.array([row for _, _, row in tried]),
+            log.weight,
+            log.cluster,
+            of="Additive: shapes of features",
         )
         self.bend_, penalty, _ = tried[chosen(self.choices_)]
         fits, losses = fold_fits(
@@ -153,22 +160,10 @@ class Additive(ResponseModel):
         """The ridge penalty that was chosen."""
         return self.fit_.penalty
 
-    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        facts = {"bend": self.bend_, "intercept": self.fit_.intercept, "penalty": self.fit_.penalty}
-        arrays = {"coef": self.fit_.coef, "steps": self.fit_.steps}
-        return facts, arrays | {f"bends/{name}": np.asarray(getattr(self.bends_, name)) for name in FIELDS}
-
-    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        self.bends, self.bend_ = tuple(self.bends), float(facts["bend"])
-        self.bends_ = Bends(*(np.asarray(arrays[f"bends/{name}"]) for name in FIELDS))
-        coef, steps = (np.asarray(arrays[name], dtype=np.float64) for name in ("coef", "steps"))
+    def _check_learnt(self) -> None:
         p, hinges = len(self.encoder_.names), self.bends_.knots.size if self.bend_ else 0
-        fits = all(getattr(self.bends_, name).shape == self.bends_.knots.shape for name in FIELDS[2:])
-        fits &= self.bends_.knots.shape[1:] == self.bends_.columns.shape
-        fits &= bool(((self.bends_.columns >= 0) & (self.bends_.columns < p)).all())
-        if not fits or coef.shape != (p + hinges,) or steps.shape != (self.levels_ - 1,):
-            raise ValueError(f"coefficients {coef.shape} and steps {steps.shape} do not fit features and levels")
-        self.fit_ = StepFit(coef, float(facts["intercept"]), steps, self.binary_, float(facts["penalty"]))
+        if len(self.fit_.coef) != p + hinges or not ((self.bends_.columns >= 0) & (self.bends_.columns < p)).all():
+            raise ValueError(f"{len(self.fit_.coef)} coefficients of {p} features and {hinges} hinges")
 
 
 def _some(X: Array, log: Log, rows: int, seed: int) -> tuple[Array, Log, Array]:

@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from largesse.data import Encoder, feature_table, log_from_arrays
 from largesse.errors import NotFittedError, Problem, nearest, refuse
-from largesse.records import Array, Customers, Log
+from largesse.records import Array, Choice, Customers, Log
+from largesse.response.archive import Arrays, Reader, State, learnt_hints, pack, pack_settings, unpack_settings
 
 
 class Learner(ABC):
-    """Something that learns from a log: parameters, fitting, encoding, keeping.
+    """Something that learns from a log: parameters, fitting, encoding, saving.
 
-    Works with `sklearn.base.clone` and scikit-learn's parameter search without importing scikit-learn.
+    `sklearn.base.clone` works on all of them. What a class learns are the names that end in an underscore and have an
+    annotation in its body; annotated in this way it is saved and read back without any code of its own (see `archive`).
     """
 
     encoder_: Encoder
     levels_: int  # K
     binary_: bool
-    fingerprint_: str  # of the log it learnt from
+    fingerprint_: str  # of the log that it learnt from
+    choices_: tuple[Choice, ...]  # what it chose among on held-out rows; `Choice.of` says what each was a choice of
 
     # -- parameters (scikit-learn's contract) ---------------------------------------------------------------------
 
     @classmethod
-    def _names(cls) -> list[str]:
+    def parameter_names(cls) -> list[str]:
+        """Return the names of the constructor's arguments."""
         return [name for name in inspect.signature(cls).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        params = {name: getattr(self, name) for name in self._names()}
+        params = {name: getattr(self, name) for name in self.parameter_names()}
         if deep:
             nested = {
                 f"{name}__{k}": v
@@ -47,8 +52,11 @@ class Learner(ABC):
         """Change constructor's arguments."""
         for name, value in params.items():
             owner, _, inner = name.partition("__")
-            if owner not in self._names():
-                refuse(type(self).__name__, [Problem(f"{owner!r} is not a parameter", nearest(owner, self._names()))])
+            if owner not in self.parameter_names():
+                refuse(
+                    type(self).__name__,
+                    [Problem(f"{owner!r} is not a parameter", nearest(owner, self.parameter_names()))],
+                )
             if inner:
                 getattr(self, owner).set_params(**{inner: value})
             else:
@@ -75,11 +83,17 @@ class Learner(ABC):
                 hint = "model.fit(log) with a log from read_log, or model.fit(X, level, response)"
                 refuse("fit", [Problem(f"got a {type(log).__name__} and no level or response", hint)])
             log = log_from_arrays(log, level, response, weight=weight)
-        self.encoder_ = Encoder()
-        X = self.encoder_.fit_transform(log.features, log.response, seed=getattr(self, "seed", 0))
-        self.levels_, self.binary_, self.fingerprint_ = len(log.levels), log.binary, log.fingerprint
+        encoder = Encoder()
+        X = encoder.fit_transform(log.features, log.response, seed=getattr(self, "seed", 0))
+        self._begin(encoder, log)
         self._learn(X, log)
         return self
+
+    def _begin(self, encoder: Encoder, log: Log) -> None:
+        """Note what every learner knows about the log that it is about to learn from."""
+        self.encoder_ = encoder
+        self.levels_, self.binary_, self.fingerprint_ = len(log.levels), log.binary, log.fingerprint
+        self.choices_ = ()
 
     def encode(self, customers: Any) -> Array:
         """Return the customers' features as the matrix the model was trained on."""
@@ -99,42 +113,58 @@ class Learner(ABC):
     def _learn(self, X: Array, log: Log) -> None:
         """Learn from encoded features (n, p) and the log's levels and responses."""
 
-    # -- keeping ------------------------------------------------------------------------------------------------------
+    # -- saving -----------------------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return what was learnt beyond the encoder: JSON and arrays."""
-
-    @abstractmethod
-    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        """Take back what `_keep` returned."""
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def state(self) -> tuple[State, Arrays]:
         """Return the fitted model as JSON and arrays."""
         self._check_fitted()
-        facts, arrays = self._keep()
-        common = {
-            "levels": self.levels_,
-            "binary": self.binary_,
-            "fingerprint": self.fingerprint_,
-            "encoder": self.encoder_.state,
-        }
-        return {
-            "kind": type(self).__name__,
-            "params": {name: value for name, value in self.get_params(deep=False).items() if not _holds_models(value)},
-            "common": common,
-            "learnt": facts,
-        }, arrays
+        arrays: Arrays = {}
+        return {"encoder": self.encoder_.state, **self.pack_into("", arrays)}, arrays
 
     @classmethod
-    def from_state(cls, state: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        """Return the fitted model that `state` describes."""
-        model = cls(**state["params"])
-        common = state["common"]
-        model.levels_, model.binary_, model.fingerprint_ = common["levels"], common["binary"], common["fingerprint"]
-        model.encoder_ = Encoder.from_state(common["encoder"])
-        model._recall(state["learnt"], arrays)
+    def from_state(cls, state: State, arrays: Arrays, known: Mapping[str, type[ResponseModel]] | None = None) -> Self:
+        """Return the fitted model that `state` describes; ValueError if it describes none.
+
+        `known` are the classes, by name, of models that it may hold.
+        """
+        reader = Reader(arrays, known or {}, Encoder.from_state(state["encoder"]))
+        model = cls.unpack_from(state, "", reader)
+        if unused := sorted(set(arrays) - reader.used):
+            raise ValueError(f"arrays that belong to nothing: {', '.join(unused)}")
         return model
+
+    def pack_into(self, place: str, arrays: Arrays) -> State:
+        """Return settings and what was learnt as JSON, and put its arrays under `place`; the encoder is not among it."""
+        hints = learnt_hints(type(self))
+        at = f"{place}/" if place else ""
+        learnt = {name: pack(getattr(self, name), hint, at + name, arrays) for name, hint in hints.items()}
+        state = {"kind": type(self).__name__, "params": pack_settings(self), "learnt": learnt}
+        if hasattr(self, "_keep"):  # a class that still saves by hand
+            state["kept"], own = self._keep()
+            arrays |= {f"{at}kept/{name}": array for name, array in own.items()}
+        return state
+
+    @classmethod
+    def unpack_from(cls, state: State, place: str, reader: Reader) -> Self:
+        """Return the fitted model that `pack_into` packed; it shares the reader's encoder."""
+        model: Self = unpack_settings(cls, state["params"], reader)
+        model.encoder_ = reader.encoder
+        at = f"{place}/" if place else ""
+        levels = reader.unpack(state["learnt"].get("levels_"), int, f"{at}levels_", {})
+        lengths = {"p": len(model.encoder_.names), "K": levels}
+        learnt = reader.unpack_fields(state["learnt"], learnt_hints(cls), place, lengths)
+        for name, value in learnt.items():
+            setattr(model, name, value)
+        if hasattr(model, "_recall"):
+            within = f"{at}kept/"
+            own = {name.removeprefix(within): a for name, a in reader.arrays.items() if name.startswith(within)}
+            reader.used.update(within + name for name in own)
+            model._recall(state["kept"], own)
+        model._check_learnt()
+        return model
+
+    def _check_learnt(self) -> None:  # noqa: B027
+        """Raise ValueError where what was read has the declared types and shapes and still does not fit together."""
 
 
 class ResponseModel(Learner):
@@ -151,15 +181,32 @@ class ResponseModel(Learner):
         """Return the ends (K,), (K,) of intervals around the mean curve of customers; None if the model has no spread."""
         return None
 
+    def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
+        """Return one fitted copy per fold of encoded features (n, p), each trained without its fold.
+
+        Models that choose settings may override this, to choose once for all folds.
+        """
+        parts = [fold != f for f in np.unique(fold)]
+        return [fit_copy(self, X[mine], log.take(mine), self.encoder_) for mine in parts]
+
     @abstractmethod
     def _curves(self, X: Array) -> Array:
         """Return curves (n, K) of encoded features (n, p)."""
 
 
-def _holds_models(value: Any) -> bool:
-    """Whether a parameter is a model or several: they are kept fitted, among what was learnt, and `_recall` puts them back."""
-    inside = value if isinstance(value, list | tuple) else [value]
-    return any(isinstance(one, ResponseModel) for one in inside)
+def fit_copy(model: ResponseModel, X: Array, log: Log, encoder: Encoder) -> ResponseModel:
+    """Return a copy of a model fitted to encoded features (n, p) and the log; it shares the encoder."""
+    copy = blank_copy(model, log, encoder)
+    copy._learn(X, log)
+    return copy
+
+
+def blank_copy(model: ResponseModel, log: Log, encoder: Encoder) -> ResponseModel:
+    """Return an unfitted copy of a model that shares an encoder and is about to learn from the log."""
+    copy: ResponseModel = fresh(model)
+    # Part of a log of amounts may happen to hold only 0 and 1: what a model predicts follows the part it learnt from.
+    copy._begin(encoder, log)
+    return copy
 
 
 def row_losses(curves: Array, log: Log) -> Array:

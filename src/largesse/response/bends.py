@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from largesse.records import Array
+from largesse.response.archive import Shaped
 
 LOOK = 20_000  # rows, spread over the table, that tell the quantiles
 
@@ -15,10 +17,10 @@ LOOK = 20_000  # rows, spread over the table, that tell the quantiles
 class Bends:
     """Hinges max(x_j − knot, 0) of some features, each less its own least-squares line: m of them for each of q features."""
 
-    columns: Array  # (q,) which features bend
-    knots: Array  # (m, q)
-    intercept: Array  # (m, q) of the line taken off
-    slope: Array  # (m, q)
+    columns: Annotated[Array, Shaped("q", dtype="int64")]  # which features bend
+    knots: Annotated[Array, Shaped("m", "q")]
+    intercept: Annotated[Array, Shaped("m", "q")]  # of the line taken off
+    slope: Annotated[Array, Shaped("m", "q")]
 
     def __call__(self, X: Array) -> Array:
         """Return the hinges (n, m·q) of features (n, p)."""

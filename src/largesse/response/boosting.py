@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
-from largesse.response.trees import FIELDS, Trees, trees_of
+from largesse.response.trees import Trees, trees_of
 from largesse.stats import one_thread, sigmoid
 
 ENOUGH = 200  # with fewer rows none are set aside for early stopping
@@ -34,6 +34,8 @@ class Boosting(ResponseModel):
     >>> bool((np.diff(curves, axis=1) >= 0).all())
     True
     """
+
+    trees_: Trees
 
     def __init__(
         self,
@@ -78,10 +80,5 @@ class Boosting(ResponseModel):
         score = self.trees_.scores(X, self.levels_)
         return sigmoid(score) if self.binary_ else score
 
-    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        return {"baseline": self.trees_.baseline}, self.trees_.arrays()
-
-    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        trees = Trees(float(facts["baseline"]), arrays["roots"], *(arrays[name] for name in FIELDS))
-        trees.check(len(self.encoder_.names))
-        self.trees_ = trees
+    def _check_learnt(self) -> None:
+        self.trees_.check(len(self.encoder_.names))

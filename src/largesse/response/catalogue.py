@@ -1,55 +1,107 @@
-"""Which models a file may hold, and models kept within models."""
+"""The one list of response models: what campaign files, the command line, saved policies, tests and the README know.
+
+To add a model, write its file and add one line to `MODELS`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
-from largesse.errors import nearest
+from largesse.errors import Problem, nearest, refuse
 from largesse.records import Array
-from largesse.response.base import ResponseModel
+from largesse.response.additive import Additive
+from largesse.response.base import ResponseModel, fresh
+from largesse.response.baselines.bart import BART
+from largesse.response.baselines.cfrnet import CFRNet
+from largesse.response.baselines.ganite import GANITE
+from largesse.response.baselines.tlearner import TLearner
+from largesse.response.boosting import Boosting
+from largesse.response.choose import Choose
+from largesse.response.linear import Linear
+from largesse.response.networks.sire import IRE, SIRE
+from largesse.response.pava import Pava
+from largesse.response.shrunk import Shrunk
+from largesse.response.stack import Stack
+from largesse.response.thresholds import Thresholds
 
 
-def kinds() -> dict[str, type[ResponseModel]]:
-    """Return the models that can be read back, by name: a file that names any other is refused."""
-    from largesse import response
+@dataclass(frozen=True)
+class Entry:
+    """A model of the catalogue: its class, what it is made with, and one sentence about it."""
 
-    plain = ("Linear", "Additive", "Thresholds", "Boosting", "SIRE", "IRE", "CFRNet", "GANITE", "BART")
-    return {name: getattr(response, name) for name in (*plain, "TLearner", "Pava", "Shrunk", "Stack")}
+    kind: type[ResponseModel]
+    about: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    slow: bool = False  # fitting takes minutes where the others take seconds
+
+
+MODELS: dict[str, Entry] = {
+    "auto": Entry(Stack, "the best of several models, their increments as individual as held-out rows advise; the same as stack"),
+    "linear": Entry(Linear, "features shift the whole curve, each level adds the same increment for everybody"),
+    "additive": Entry(Additive, "as linear, with a bent line for each feature"),
+    "thresholds": Entry(Thresholds, "every level has coefficients of its own; for many correlated features"),
+    "boosting": Entry(Boosting, "boosted trees that never fall in the level"),
+    "stack": Entry(Stack, "additive, boosting, sire and others, blended on held-out rows"),
+    "shrunk": Entry(Shrunk, "boosting, its increments shrunk towards common ones"),
+    "choose": Entry(Choose, "linear or boosting, whichever held-out rows prefer"),
+    "sire": Entry(SIRE, "the paper's network: never falls in the level, balanced by HSIC", slow=True),
+    "ire": Entry(IRE, "the paper's network without the monotone head", slow=True),
+    "bart": Entry(Shrunk, "Bayesian trees, shrunk; needs largesse[bart]", {"model": BART()}, slow=True),
+    "cfrnet": Entry(CFRNet, "balanced representation with a head for each level", {"way": "shared"}, slow=True),
+    "ganite": Entry(GANITE, "counterfactuals filled in by an adversarial network", slow=True),
+    "tlearner": Entry(TLearner, "one linear model for each level"),
+    "pava": Entry(Pava, "boosting, its curves made non-falling"),
+}  # fmt: skip
+
+
+def list_models() -> Mapping[str, Entry]:
+    """Return all models by the name that campaign files use."""
+    return MappingProxyType(MODELS)
+
+
+def make_model(name: str, seed: int = 0) -> ResponseModel:
+    """Return an unfitted model by its name, with its default settings.
+
+    >>> make_model("boosting", seed=3)
+    Boosting(seed=3)
+    """
+    check_model_name(name)
+    entry = MODELS[name]
+    model: ResponseModel = fresh(entry.kind(**entry.settings))
+    seeds = [parameter for parameter in model.get_params() if parameter.split("__")[-1] == "seed"]
+    return model.set_params(**dict.fromkeys(seeds, seed))
+
+
+def check_model_name(name: str) -> None:
+    """Refuse a name that is not in the catalogue."""
+    if name not in MODELS:
+        refuse("model", [Problem(f"model {name!r} is not known", nearest(name, MODELS))])
+
+
+def describe_models() -> str:
+    """Return one line for each model, its name and its sentence: for help texts."""
+    return "\n".join(f"{name}: {entry.about}" for name, entry in MODELS.items())
+
+
+def model_classes() -> dict[str, type[ResponseModel]]:
+    """Return the classes, by name, of all models that a saved file may hold; any other is refused."""
+    return {kind.__name__: kind for entry in MODELS.values() for kind in _classes(entry.kind(**entry.settings))}
+
+
+def _classes(model: ResponseModel) -> Iterator[type[ResponseModel]]:
+    yield type(model)
+    for value in model.get_params(deep=False).values():
+        if isinstance(value, ResponseModel):
+            yield from _classes(value)
 
 
 def model_from_state(state: dict[str, Any], arrays: dict[str, Array]) -> ResponseModel:
-    """Return the fitted model that a state of any known kind describes."""
-    kind, known = str(state["kind"]), kinds()
+    """Return the fitted response model that `state()` described; ValueError if it describes none."""
+    known = model_classes()
+    kind = str(state["kind"])
     if kind not in known:
         raise ValueError(f"a model of kind {kind!r}: {nearest(kind, known)}")
-    return known[kind].from_state(state, arrays)
-
-
-def keep_models(models: Sequence[ResponseModel]) -> tuple[list[dict[str, Any]], dict[str, Array]]:
-    """Return the states of models that share their owner's encoder, and their arrays, prefixed by place."""
-    states: list[dict[str, Any]] = []
-    arrays: dict[str, Array] = {}
-    for i, model in enumerate(models):
-        state, own = model.state()
-        common = {name: value for name, value in state["common"].items() if name != "encoder"}
-        states.append({**state, "common": common})
-        arrays |= {f"{i}/{name}": array for name, array in own.items()}
-    return states, arrays
-
-
-def recall_models(
-    states: Sequence[dict[str, Any]], arrays: dict[str, Array], owner: ResponseModel, levels: int | None = None
-) -> list[ResponseModel]:
-    """Return the models that `keep_models` kept; their encoder is the owner's, and their levels unless a number is given."""
-    levels = owner.levels_ if levels is None else levels
-    models = []
-    for i, state in enumerate(states):
-        own = {name.removeprefix(f"{i}/"): array for name, array in arrays.items() if name.startswith(f"{i}/")}
-        whole = {**state, "common": {**state["common"], "encoder": owner.encoder_.state}}
-        model = model_from_state(whole, own)
-        if model.levels_ != levels:
-            raise ValueError(f"a model of {model.levels_} levels within one of {levels}")
-        model.encoder_ = owner.encoder_
-        models.append(model)
-    return models
+    return known[kind].from_state(state, arrays, known)

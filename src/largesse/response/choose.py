@@ -9,7 +9,7 @@ import numpy as np
 
 from largesse.errors import Problem, refuse
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel, fresh, row_losses
+from largesse.response.base import ResponseModel, fit_copy, fresh, row_losses
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
 from largesse.stats import assign_folds, chosen, one_standard_error, sample_rows
@@ -39,6 +39,8 @@ class Choose(ResponseModel):
         The one that was kept, fitted on the whole log.
     """
 
+    model_: ResponseModel
+
     def __init__(self, *, models: Sequence[ResponseModel] | None = None, folds: int = 5, seed: int = 0) -> None:
         self.models = models
         self.folds = folds
@@ -53,31 +55,19 @@ class Choose(ResponseModel):
         some = log if len(log) <= ROWS else log.take(sample_rows(len(log), ROWS, self.seed))
         fold = assign_folds(some, self.folds, self.seed)
         losses = np.array([_held_out(model, some, fold) for model in candidates])
-        self.choices_ = one_standard_error([type(m).__name__ for m in candidates], losses, some.weight, some.cluster)
-        kept = chosen(self.choices_)
-        self.model_ = fresh(candidates[kept])
-        # The encoding is the same for every candidate, so the matrix need not be made again.
-        self.model_.encoder_ = self.encoder_
-        self.model_.levels_, self.model_.binary_, self.model_.fingerprint_ = (
-            self.levels_,
-            self.binary_,
-            self.fingerprint_,
+        self.choices_ = one_standard_error(
+            [type(m).__name__ for m in candidates], losses, some.weight, some.cluster, of="model"
         )
-        self.model_._learn(X, log)
+        kept = chosen(self.choices_)
+        # The encoding is the same for every candidate, so the matrix need not be made again.
+        self.model_ = fit_copy(candidates[kept], X, log, self.encoder_)
 
     def _curves(self, X: Array) -> Array:
         return self.model_._curves(X)
 
-    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        raise NotImplementedError  # `state` keeps the chosen model instead
-
-    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        raise NotImplementedError
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return the chosen model as JSON and arrays: a policy needs no more."""
-        self._check_fitted()
-        return self.model_.state()
+    def mean_interval(self, customers: Any, level: float = 0.9) -> tuple[Array, Array] | None:
+        """Return the interval of the chosen model."""
+        return self.model_.mean_interval(customers, level)
 
 
 def _held_out(model: ResponseModel, log: Log, fold: Array) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from largesse.records import Array
-from largesse.response.trees import FIELDS, Trees
+from largesse.response.trees import Trees
 
 ROWS_AT_ONCE = 2048  # the features of this many rows stay close to the processor while all trees pass over them
 
@@ -101,19 +101,6 @@ def _add(
             left.append(-1)
             right.append(-1)
             value.append(grown["leaf_value"][node])
-
-
-def keep_draws(draws: Draws) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return draws as JSON and arrays."""
-    return {"count": draws.count, "shift": draws.shift, "scale": draws.scale}, draws.trees.arrays()
-
-
-def recall_draws(facts: dict[str, Any], arrays: dict[str, Array], features: int) -> Draws:
-    """Return what `keep_draws` kept, of a model of so many features."""
-    trees = Trees(0.0, arrays["roots"], *(arrays[name] for name in FIELDS))
-    draws = Draws(int(facts["count"]), float(facts["shift"]), float(facts["scale"]), trees)
-    draws.check(features)
-    return draws
 
 
 def _walk(

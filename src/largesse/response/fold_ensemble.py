@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel, fresh
+from largesse.response.base import ResponseModel, blank_copy, fresh
 from largesse.response.steps import linked
 
 
@@ -17,26 +17,7 @@ def fit_folds(model: ResponseModel, X: Array, log: Log, fold: Array, owner: Resp
 
     They share the owner's encoder: customers are then encoded once, not once for every model.
     """
-    if hasattr(model, "fold_models"):  # it trains the models of all folds together, and chooses its settings once
-        models: list[ResponseModel] = _blank(model, log, owner).fold_models(X, log, fold)  # type: ignore[attr-defined]
-        return models
-    return [fit_within(model, X[fold != f], log.take(fold != f), owner) for f in np.unique(fold)]
-
-
-def _blank(model: ResponseModel, log: Log, owner: ResponseModel) -> ResponseModel:
-    """Return an unfitted copy that shares the owner's encoder."""
-    copy: ResponseModel = fresh(model)
-    copy.encoder_ = owner.encoder_
-    # Part of a log of amounts may happen to hold only 0 and 1: what a model predicts follows the part it learnt from.
-    copy.levels_, copy.binary_, copy.fingerprint_ = len(log.levels), log.binary, log.fingerprint
-    return copy
-
-
-def fit_within(model: ResponseModel, X: Array, log: Log, owner: ResponseModel) -> ResponseModel:
-    """Return a copy of a model fitted to encoded features (n, p) and the log; it shares the owner's encoder."""
-    copy = _blank(model, log, owner)
-    copy._learn(X, log)
-    return copy
+    return blank_copy(model, log, owner.encoder_).fold_models(X, log, fold)
 
 
 def held_out_scores(models: Sequence[ResponseModel], X: Array, fold: Array, binary: bool) -> Array:

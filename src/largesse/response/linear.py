@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, final
-
-import numpy as np
+from typing import final
 
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
@@ -24,10 +22,8 @@ class Linear(ResponseModel):
 
     Attributes
     ----------
-    coef_, intercept_, steps_
-        Coefficients (p,), intercept, and the K−1 steps, on the logit scale for 0/1 responses.
-    penalty_
-        The penalty used.
+    fit_
+        Coefficients (p,), intercept, the K−1 steps (on the logit scale for 0/1 responses), and the penalty used.
 
     >>> from largesse.worlds import simulate
     >>> sim = simulate("averaged", n=500)
@@ -35,35 +31,32 @@ class Linear(ResponseModel):
     (2, 5)
     """
 
+    fit_: StepFit
+
     def __init__(self, *, penalty: float | None = None, seed: int = 0) -> None:
         self.penalty = penalty
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        self._take(
-            fit_steps(
-                X,
-                log.level,
-                log.response,
-                K=len(log.levels),
-                binary=log.binary,
-                weight=log.weight,
-                penalty=self.penalty,
-                seed=self.seed,
-            )
+        self.fit_ = fit_steps(
+            X,
+            log.level,
+            log.response,
+            K=len(log.levels),
+            binary=log.binary,
+            weight=log.weight,
+            penalty=self.penalty,
+            seed=self.seed,
         )
 
-    def _take(self, fit: StepFit) -> None:
-        self.coef_, self.intercept_, self.steps_, self.penalty_ = fit.coef, fit.intercept, fit.steps, fit.penalty
-
     def _curves(self, X: Array) -> Array:
-        return StepFit(self.coef_, self.intercept_, self.steps_, self.binary_, self.penalty_).predict(X)
+        return self.fit_.predict(X)
 
-    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        return {"intercept": self.intercept_, "penalty": self.penalty_}, {"coef": self.coef_, "steps": self.steps_}
+    @property
+    def penalty_(self) -> float:
+        """The ridge penalty that was used."""
+        return self.fit_.penalty
 
-    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        coef, steps = (np.asarray(arrays[name], dtype=np.float64) for name in ("coef", "steps"))
-        if coef.shape != (len(self.encoder_.names),) or steps.shape != (self.levels_ - 1,):
-            raise ValueError(f"coefficients {coef.shape} and steps {steps.shape} do not fit features and levels")
-        self._take(StepFit(coef, float(facts["intercept"]), steps, self.binary_, float(facts["penalty"])))
+    def _check_learnt(self) -> None:
+        if len(self.fit_.coef) != len(self.encoder_.names):
+            raise ValueError(f"{len(self.fit_.coef)} coefficients of {len(self.encoder_.names)} features")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel, fresh
+from largesse.response.base import ResponseModel, fit_copy
 from largesse.response.boosting import Boosting
-from largesse.response.catalogue import keep_models, recall_models
-from largesse.response.fold_ensemble import fit_within
 from largesse.response.steps import isotonic
 
 
@@ -31,21 +29,15 @@ class Pava(ResponseModel):
         The fitted model.
     """
 
+    model_: ResponseModel
+
     def __init__(self, *, model: ResponseModel | None = None, seed: int = 0) -> None:
         self.model = model
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
         model = self.model if self.model is not None else Boosting(seed=self.seed)
-        self.model_ = fit_within(model, X, log, self)
+        self.model_ = fit_copy(model, X, log, self.encoder_)
 
     def _curves(self, X: Array) -> Array:
         return isotonic(self.model_._curves(X))
-
-    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        states, arrays = keep_models([self.model_])
-        return {"models": states}, arrays
-
-    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        (self.model_,) = recall_models(facts["models"], arrays, self)
-        self.model = fresh(self.model_)

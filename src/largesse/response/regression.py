@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
 from largesse.records import Array
+from largesse.response.archive import Shaped
 from largesse.stats import Axes, chosen, one_standard_error, one_thread, principal_axes, sigmoid
 
 PENALTIES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
@@ -31,9 +33,9 @@ GRADIENTS = 500
 class StepFit:
     """What was learnt: base coefficients (p,), an intercept, and the K−1 steps between levels."""
 
-    coef: Array
+    coef: Annotated[Array, Shaped("q")]
     intercept: float
-    steps: Array
+    steps: Annotated[Array, Shaped("K-1")]
     binary: bool
     penalty: float
 

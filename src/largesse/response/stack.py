@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -10,14 +11,12 @@ import numpy as np
 from largesse.errors import Problem, refuse
 from largesse.records import Array, Log
 from largesse.response.additive import Additive
-from largesse.response.base import ResponseModel, fresh, row_losses
+from largesse.response.base import ResponseModel, fit_copy, row_losses
 from largesse.response.baselines.bart import BART, at_hand
 from largesse.response.boosting import Boosting
-from largesse.response.catalogue import keep_models, recall_models
-from largesse.response.fold_ensemble import fit_folds, fit_within, held_out_scores, mean_scores
+from largesse.response.fold_ensemble import fit_folds, held_out_scores, mean_scores
 from largesse.response.interval import jackknife_factor, mean_bounds
-from largesse.response.shrunk import keep_blend, recall_blend
-from largesse.response.steps import blend, unlinked
+from largesse.response.steps import Blend, blend, unlinked
 from largesse.response.thresholds import MANY, Thresholds
 from largesse.stats import assign_folds, mean_estimate
 
@@ -58,9 +57,7 @@ class Stack(ResponseModel):
     Attributes
     ----------
     members_, whole_
-        The fold models of each member, and, of those that have one, the model of all rows.
-    weights_
-        Weights (M,) of the members' bases.
+        The fold models of each member, and its model of all rows or None.
     choices_
         What was tried for increments, with its held-out loss and its difference from the best.
     blend_
@@ -72,6 +69,10 @@ class Stack(ResponseModel):
     >>> next(c.name for c in model.choices_ if c.chosen)
     'common steps'
     """
+
+    members_: tuple[tuple[ResponseModel, ...], ...]
+    whole_: tuple[ResponseModel | None, ...]
+    blend_: Blend
 
     def __init__(
         self,
@@ -90,24 +91,26 @@ class Stack(ResponseModel):
         refuse("Stack", self._problems())
         models = list(self.models) if self.models is not None else self._usual(X.shape[1], log.binary)
         fold = assign_folds(log, self.folds, self.seed)
-        self.members_ = [fit_folds(model, X, log, fold, self) for model in models]
-        held = np.array([held_out_scores(member, X, fold, self.binary_) for member in self.members_])
+        members = [tuple(fit_folds(model, X, log, fold, self)) for model in models]
+        held = np.array([held_out_scores(member, X, fold, self.binary_) for member in members])
         if self.models is None and self._wants_bart(models, held, log):
             models.append(BART(seed=self.seed, **SMALL))
-            self.members_.append(fit_folds(models[-1], X, log, fold, self))
-            held = np.concatenate([held, held_out_scores(self.members_[-1], X, fold, self.binary_)[None]])
-        self.whole_ = {m: fit_within(model, X, log, self) for m, model in enumerate(models) if model.whole}
+            members.append(tuple(fit_folds(models[-1], X, log, fold, self)))
+            held = np.concatenate([held, held_out_scores(members[-1], X, fold, self.binary_)[None]])
+        self.members_ = tuple(members)
+        self.whole_ = tuple(fit_copy(model, X, log, self.encoder_) if model.whole else None for model in models)
         # One model of all rows is as bold on rows that it has not seen as a fold's model is.
         together = np.array(
             [
-                held[m].mean(axis=1) if m in self.whole_ else mean_scores(member, X, self.binary_).mean(axis=1)
+                held[m].mean(axis=1) if self.whole_[m] else mean_scores(member, X, self.binary_).mean(axis=1)
                 for m, member in enumerate(self.members_)
             ]
         )
         names = [type(model).__name__ for model in models]
         shares = [_shares(model) for model in models]
-        self.blend_, self.choices_ = blend(held, together, names, log, fold, shares, self.seed)
-        self.weights_ = self.blend_.weights
+        self.blend_, choices = blend(held, together, names, log, fold, shares, self.seed)
+        own = (replace(choice, of="increments of the stack") for choice in choices)
+        self.choices_ = (*own, *(choice for member in members for choice in member[0].choices_))
 
     def _problems(self) -> list[Problem]:
         wrong = []
@@ -138,7 +141,7 @@ class Stack(ResponseModel):
         return behind.estimate <= NEAR * behind.se
 
     def _curves(self, X: Array) -> Array:
-        asked = [[self.whole_[m]] if m in self.whole_ else models for m, models in enumerate(self.members_)]
+        asked = [models if one is None else [one] for one, models in zip(self.whole_, self.members_, strict=True)]
         return self._blended(X, asked)
 
     def _blended(self, X: Array, members: Sequence[Sequence[ResponseModel]]) -> Array:
@@ -158,23 +161,15 @@ class Stack(ResponseModel):
         means = [self._blended(X, [[model] for model in fold]).mean(axis=0) for fold in folds]
         return mean_bounds(np.array(means), jackknife_factor(len(means)), level)
 
-    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        folded = [model for member in self.members_ for model in member]
-        states, arrays = keep_models([*folded, *self.whole_.values()])
-        facts, own = keep_blend(self.blend_, self.choices_)
-        return {"members": len(self.members_), "whole": list(self.whole_), "models": states, **facts}, arrays | own
+    @property
+    def weights_(self) -> Array:
+        """Weights (M,) of the members' bases."""
+        return self.blend_.weights
 
-    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        models, M, whole = recall_models(facts["models"], arrays, self), int(facts["members"]), facts["whole"]
-        models, all_rows = models[: len(models) - len(whole)], models[len(models) - len(whole) :]
-        if not 1 <= M <= len(models) or len(models) % M or not set(whole) <= set(range(M)):
-            raise ValueError(f"{len(models)} fold models of {M} members, all rows for {whole}")
-        self.whole_ = dict(zip(whole, all_rows, strict=True))
-        each = len(models) // M
-        self.members_ = [models[i * each : (i + 1) * each] for i in range(M)]
-        self.blend_, self.choices_ = recall_blend(facts, arrays, M, self.levels_)
-        self.weights_ = self.blend_.weights
-        self.models = [fresh(member[0]) for member in self.members_]
+    def _check_learnt(self) -> None:
+        self.blend_.check(len(self.members_))
+        if len(self.whole_) != len(self.members_) or len({len(member) for member in self.members_}) != 1:
+            raise ValueError(f"{[len(member) for member in self.members_]} fold models of the members")
 
 
 def _shares(model: ResponseModel) -> tuple[float, ...]:

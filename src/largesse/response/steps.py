@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
 from largesse.records import Array, Choice, Log
+from largesse.response.archive import Shaped
 from largesse.response.choose import ROWS
 from largesse.response.ladder import Rows, fit_ladder
 from largesse.response.tilt import MOST
@@ -69,16 +71,21 @@ def isotonic(scores: Array) -> Array:
 class Blend:
     """How members' scores become one: all on the linked scale; M members."""
 
-    weights: Array  # (M,) of the members' bases: none negative
-    ladder: Array  # (K,) common to all customers, never falling
+    weights: Annotated[Array, Shaped("M")]  # of the members' bases: none negative
+    ladder: Annotated[Array, Shaped("K")]  # common to all customers, never falling
     leader: int  # the member whose deviations are used
     share: float  # what they are multiplied by; 0 leaves the ladder alone
-    centre: Array  # (K,) the leader's own mean ladder: its deviations are deviations from it
+    centre: Annotated[Array, Shaped("K")]  # the leader's own mean ladder: its deviations are deviations from it
 
     @property
     def used(self) -> list[int]:
         """The members whose scores count: of the others, zeros will do."""
         return [m for m, weight in enumerate(self.weights) if weight > 0 or (m == self.leader and self.share > 0)]
+
+    def check(self, members: int) -> None:
+        """Refuse a blend of another number of members."""
+        if len(self.weights) != members or not 0 <= self.leader < members:
+            raise ValueError(f"a blend of {len(self.weights)} members led by {self.leader}, of {members}")
 
     def scores(self, members: Array) -> Array:
         """Return scores (n, K) from the members' scores (M, n, K)."""
@@ -129,7 +136,9 @@ def blend(
     base = _base(rows, stiffness, log)
     tried, scores = zip(*_candidates(members, rows, fold, stiffness, shares, base), strict=True)
     losses = np.array([rows.losses(score) for score in scores])
-    choices = one_standard_error([_label(c, names) for c in tried], losses * scale**2, log.weight, log.cluster)
+    choices = one_standard_error(
+        [_label(c, names) for c in tried], losses * scale**2, log.weight, log.cluster, of="increments"
+    )
     kept = next(c for c, choice in zip(tried, choices, strict=True) if choice.chosen)
     kept = _stretched(kept, rows, together)
     return replace(kept, ladder=kept.ladder * scale, centre=kept.centre * scale), choices

@@ -12,11 +12,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Annotated, final
 
 import numpy as np
 
-from largesse.records import Array, Choice, Log
+from largesse.records import Array, Log
+from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel
 from largesse.stats import Axes, assign_folds, least_loss, one_thread, principal_axes, softmax
 
@@ -38,8 +39,8 @@ SMALLEST = 1e-9  # a chance whose logarithm is taken
 class Lines:
     """K+1 straight lines: what softmax turns into the chances of thresholds."""
 
-    coef: Array  # (p, K+1)
-    intercept: Array  # (K+1,)
+    coef: Annotated[Array, Shaped("p", "K+1")]
+    intercept: Annotated[Array, Shaped("K+1")]
 
     def curves(self, X: Array) -> Array:
         """Return P(threshold ≤ k) (n, K) of features (n, p)."""
@@ -79,6 +80,10 @@ class Thresholds(ResponseModel):
     shrinks = True  # the ridge holds own increments as much as all else
     whole = True  # a mean of lines is a line: it has nothing to gain from a mean
 
+    lines_: Lines
+    penalty_: float
+    range_: tuple[float, float]  # of the responses
+
     def __init__(self, *, penalty: float | None = None, seed: int = 0) -> None:
         self.penalty = penalty
         self.seed = seed
@@ -113,7 +118,7 @@ class Thresholds(ResponseModel):
         tried = PENALTIES if self.penalty is None else (float(self.penalty),)
         found, losses = fold_lines(X, self._told(log), len(log.levels), fold, tried)
         names = [f"{penalty:g}" for penalty in tried[: len(found)]]
-        self.choices_: tuple[Choice, ...] = least_loss(names, losses, log.weight, log.cluster)
+        self.choices_ = least_loss(names, losses, log.weight, log.cluster, of="Thresholds: lines held by")
         kept = next(i for i, choice in enumerate(self.choices_) if choice.chosen)
         self.penalty_ = tried[kept]
         return found[kept]
@@ -130,18 +135,6 @@ class Thresholds(ResponseModel):
         for first in range(0, len(X), ROWS_AT_ONCE):
             curves[first : first + ROWS_AT_ONCE] = self.lines_.curves(X[first : first + ROWS_AT_ONCE])
         return low + (high - low) * curves
-
-    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        facts = {"penalty": self.penalty_, "range": list(self.range_)}
-        return facts, {"coef": self.lines_.coef, "intercept": self.lines_.intercept}
-
-    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        coef, intercept = (np.asarray(arrays[name], dtype=np.float64) for name in ("coef", "intercept"))
-        if coef.shape != (len(self.encoder_.names), self.levels_ + 1) or intercept.shape != (self.levels_ + 1,):
-            raise ValueError(f"lines {coef.shape} do not fit features and levels")
-        low, high = facts["range"]
-        self.penalty_, self.range_ = float(facts["penalty"]), (float(low), float(high))
-        self.lines_ = Lines(coef, intercept)
 
 
 # -- fitting ---------------------------------------------------------------------------------------------------------

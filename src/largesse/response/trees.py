@@ -8,13 +8,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from largesse.records import Array
-
-FIELDS = ("feature", "threshold", "left", "right", "value")
+from largesse.response.archive import Shaped
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,12 +21,12 @@ class Trees:
     """A sum of trees. Nodes of all trees lie one after the other; a leaf has left = −1."""
 
     baseline: float
-    roots: Array  # (trees,) int32
-    feature: Array  # (nodes,) int32; the number of features stands for the level
-    threshold: Array  # (nodes,) float64: go left when value ≤ threshold
-    left: Array  # (nodes,) int32
-    right: Array  # (nodes,) int32
-    value: Array  # (nodes,) float64
+    roots: Annotated[Array, Shaped("trees", dtype="int32")]
+    feature: Annotated[Array, Shaped("nodes", dtype="int32")]  # the number of features stands for the level
+    threshold: Annotated[Array, Shaped("nodes")]  # go left when value ≤ threshold
+    left: Annotated[Array, Shaped("nodes", dtype="int32")]
+    right: Annotated[Array, Shaped("nodes", dtype="int32")]
+    value: Annotated[Array, Shaped("nodes")]
 
     def scores(self, X: Array, K: int) -> Array:
         """Return the sums (n, K) for features (n, p) at levels 0..K−1."""
@@ -41,20 +40,12 @@ class Trees:
         nodes = len(self.feature)
         here = np.arange(nodes)
         inner = self.left >= 0
-        whole = all(part.dtype == np.int32 for part in (self.roots, self.feature, self.left, self.right))
-        same = all(getattr(self, name).shape == (nodes,) for name in FIELDS)
         if not (
-            whole
-            and same
-            and ((self.roots >= 0) & (self.roots < nodes)).all()
+            ((self.roots >= 0) & (self.roots < nodes)).all()
             and ((self.feature >= 0) & (self.feature <= features))[inner].all()
             and all(((to > here) & (to < nodes))[inner].all() for to in (self.left, self.right))
         ):
             raise ValueError("its trees are not trees")
-
-    def arrays(self) -> dict[str, Array]:
-        """Return the arrays to keep."""
-        return {"roots": self.roots, **{name: getattr(self, name) for name in FIELDS}}
 
 
 def trees_of(model: Any) -> Trees:

@@ -7,12 +7,12 @@ from typing import Any
 
 from largesse.policy import Policy
 from largesse.records import Progress
+from largesse.response import check_model_name
 from largesse.runs import folder as files
 from largesse.runs import steps
 from largesse.runs.campaign import Campaign, read_campaign
 from largesse.runs.engine import Engine
 from largesse.runs.local import Local
-from largesse.runs.models import check_model
 
 LOCAL = Local()
 
@@ -28,7 +28,7 @@ def run(
 
     With `table`, the log is that table, and the folder keeps it under the name that the campaign gives.
     """
-    check_model(campaign.model)
+    check_model_name(campaign.model)
     campaign = campaign.spending()
     files.check_output(campaign, out, own_log=table is not None)
     progress("reading", 0.0)
@@ -52,7 +52,7 @@ def run(
 
 def fit(campaign: Campaign, out: str | Path, progress: Progress = silent, *, engine: Engine = LOCAL) -> dict[str, Any]:
     """Learn from the log and leave a run folder with the policy, still without a price; return what was learnt."""
-    check_model(campaign.model)
+    check_model_name(campaign.model)
     files.check_output(campaign, out)
     progress("reading", 0.0)
     log = engine.read_log(campaign)

@@ -15,10 +15,9 @@ from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.records import Array, Choice, Customers, Finding, Log, Plan, Progress, Study
 from largesse.report import Heading, numbers
-from largesse.response import Choose, ResponseModel
+from largesse.response import ResponseModel, make_model
 from largesse.runs.campaign import Campaign
 from largesse.runs.engine import Engine
-from largesse.runs.models import make_model, tried
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,9 +80,8 @@ def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Customers:
 def fit(campaign: Campaign, log: Log, engine: Engine, progress: Progress) -> Fitted:
     """Fit the campaign's model to the log."""
     progress("learning the response", 0.0)
-    found = engine.fit(make_model(campaign.model, campaign.seed), log)
-    model = found.model_ if isinstance(found, Choose) else found
-    return Fitted(model, log.levels, tried(found), model.mean_interval(log))
+    model = engine.fit(make_model(campaign.model, campaign.seed), log)
+    return Fitted(model, log.levels, model.choices_, model.mean_interval(log))
 
 
 def plan(

@@ -11,11 +11,11 @@ from largesse.stats.mean import mean_estimate
 
 
 def one_standard_error(
-    names: Sequence[str], losses: Array, weight: Array | None = None, cluster: Array | None = None
+    names: Sequence[str], losses: Array, weight: Array | None = None, cluster: Array | None = None, *, of: str = ""
 ) -> tuple[Choice, ...]:
     """Choose the first candidate that the best one does not beat by more than one paired standard error.
 
-    List the candidates in order of preference, the simplest first; losses are (candidates, n).
+    List the candidates in order of preference, the simplest first; losses are (candidates, n). `of` says what is chosen.
 
     >>> losses = np.array([[1.0, 2.0, 1.0, 2.0], [1.1, 1.8, 1.1, 1.9]])
     >>> [choice.chosen for choice in one_standard_error(["simple", "rich"], losses)]
@@ -23,15 +23,15 @@ def one_standard_error(
     """
     best, behind = _behind_best(losses, weight, cluster)
     kept = next(i for i, e in enumerate(behind) if e.estimate <= e.se or i == best)
-    return _choices(names, losses, weight, behind, kept)
+    return _choices(names, np.average(losses, axis=1, weights=weight), behind, kept, of)
 
 
 def least_loss(
-    names: Sequence[str], losses: Array, weight: Array | None = None, cluster: Array | None = None
+    names: Sequence[str], losses: Array, weight: Array | None = None, cluster: Array | None = None, *, of: str = ""
 ) -> tuple[Choice, ...]:
     """Choose the candidate with the least mean of losses (candidates, n)."""
     best, behind = _behind_best(losses, weight, cluster)
-    return _choices(names, losses, weight, behind, best)
+    return _choices(names, np.average(losses, axis=1, weights=weight), behind, best, of)
 
 
 def chosen(choices: Sequence[Choice]) -> int:
@@ -45,11 +45,8 @@ def _behind_best(losses: Array, weight: Array | None, cluster: Array | None) -> 
     return best, [mean_estimate(row - losses[best], weight, cluster) for row in losses]
 
 
-def _choices(
-    names: Sequence[str], losses: Array, weight: Array | None, behind: Sequence[Estimate], kept: int
-) -> tuple[Choice, ...]:
-    means = np.average(losses, axis=1, weights=weight)
+def _choices(names: Sequence[str], means: Array, behind: Sequence[Estimate], kept: int, of: str) -> tuple[Choice, ...]:
     return tuple(
-        Choice(name, float(mean), e.estimate, e.se, i == kept)
+        Choice(name, float(mean), e.estimate, e.se, i == kept, of)
         for i, (name, mean, e) in enumerate(zip(names, means, behind, strict=True))
     )

@@ -170,11 +170,12 @@ def test_without_stochtree_a_kept_model_predicts_and_a_new_one_says_what_is_miss
 
 def test_trees_that_a_walk_could_leave_are_refused() -> None:
     state, parts = BART(**SMALL).fit(*arrays()).state()
-    for name, bad in (("left", np.zeros_like(parts["left"])), ("roots", parts["roots"][:-1])):
-        with pytest.raises(ValueError, match=r"not trees|trees in"):
+    left, roots, value = (f"draws_/trees/{name}" for name in ("left", "roots", "value"))
+    for name, bad in ((left, np.zeros_like(parts[left])), (roots, parts[roots][:-1])):
+        with pytest.raises(ValueError, match=r"not trees|announced as"):
             BART.from_state(state, {**parts, name: bad})
-    with pytest.raises(KeyError):
-        BART.from_state(state, {name: part for name, part in parts.items() if name != "value"})
+    with pytest.raises(ValueError, match="missing"):
+        BART.from_state(state, {name: part for name, part in parts.items() if name != value})
     assert issubclass(PolicyFileError, ValueError)
 
 

@@ -349,3 +349,17 @@ def test_clone_copies_settings_and_nothing_learnt() -> None:
     assert copy.get_params() == model.get_params()
     assert not [name for name in vars(copy) if name.endswith("_")]
     assert copy.fit(*arrays()).predict(CUSTOMERS[:9]).tobytes() == model.predict(CUSTOMERS[:9]).tobytes()
+
+
+def test_choices_say_what_they_were_choices_of() -> None:
+    sim = simulate("averaged", n=200, seed=0)
+    choices = SIRE(kappa=[0.3], width=8, epochs=5, folds=2).fit(sim.log).choices_
+    names = [choice.name for choice in choices]
+    assert names[:4] == ["guess", "regression", "inf", "0.3"]
+    assert names[-2:] == ["κ = 0", "κ = 0.3"]
+    assert {choice.of for choice in choices} == {
+        "SIRE: training starts at",
+        "SIRE: own increments held by",
+        "SIRE: balance",
+    }
+    assert sum(choice.chosen for choice in choices) == 3

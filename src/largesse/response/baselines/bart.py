@@ -8,15 +8,16 @@ probit link for 0/1 responses; estimated propensities as further columns, if ask
 from __future__ import annotations
 
 import warnings
-from typing import Any, final
+from typing import Annotated, Any, final
 
 import numpy as np
 
 from largesse.errors import MissingPartError, Problem, nearest, refuse
 from largesse.propensity import choose_strength
 from largesse.records import Array, Log
+from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel
-from largesse.response.draws import Draws, draws_of, keep_draws, one_number, recall_draws
+from largesse.response.draws import Draws, draws_of, one_number
 from largesse.stats import one_thread
 
 LINKS = ("auto", "probit", "identity")
@@ -56,6 +57,10 @@ class BART(ResponseModel):
 
     Needs the extra ``largesse[bart]``; to predict, a fitted or loaded model does not.
     """
+
+    probit_: bool
+    logging_: Annotated[Array, Shaped("p+1", "K")] | None  # of the levels on the features
+    draws_: Draws
 
     def __init__(
         self,
@@ -170,20 +175,9 @@ class BART(ResponseModel):
             # A sum of trees is not held inside [0, 1] by itself.
             yield rows, ndtr(scores) if self.probit_ else np.clip(scores, 0.0, 1.0) if self.binary_ else scores
 
-    # -- keeping ----------------------------------------------------------------------------------------------------
-
-    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        facts, arrays = keep_draws(self.draws_)
-        more = {} if self.logging_ is None else {"logging": self.logging_}
-        return {"probit": self.probit_, **facts}, arrays | more
-
-    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+    def _check_learnt(self) -> None:
         p = len(self.encoder_.names)
-        self.probit_ = bool(facts["probit"])
-        self.logging_ = np.asarray(arrays["logging"], np.float64) if "logging" in arrays else None
-        if self.logging_ is not None and self.logging_.shape != (p + 1, self.levels_):
-            raise ValueError(f"propensities of shape {self.logging_.shape} do not fit features and levels")
-        self.draws_ = recall_draws(facts, arrays, p if self.logging_ is None else p + self.levels_)
+        self.draws_.check(p if self.logging_ is None else p + self.levels_)
 
 
 def at_hand() -> bool:

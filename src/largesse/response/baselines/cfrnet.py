@@ -188,7 +188,7 @@ class CFRNet(ResponseModel):
         best = int(np.nanargmin(means)) if np.isfinite(means).any() else 0
         self.alpha_ = alphas[best]
         self.choices_ = tuple(
-            Choice(f"α {alpha:g}", float(mean), float(mean - means[best]), 0.0, i == best)
+            Choice(f"α {alpha:g}", float(mean), float(mean - means[best]), 0.0, i == best, of="CFRNet: settings")
             for i, (alpha, mean) in enumerate(zip(alphas, means, strict=True))
         )
         P = each.shape[1]

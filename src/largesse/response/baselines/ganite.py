@@ -136,7 +136,14 @@ class GANITE(ResponseModel):
         best = int(np.nanargmin(losses)) if np.isfinite(losses).any() else 0
         self.alpha_, self.beta_ = tried[best]
         self.choices_ = tuple(
-            Choice(f"α {alpha:g}, β {beta:g}", float(loss), float(loss - losses[best]), 0.0, i == best)
+            Choice(
+                f"α {alpha:g}, β {beta:g}",
+                float(loss),
+                float(loss - losses[best]),
+                0.0,
+                i == best,
+                of="GANITE: settings",
+            )
             for i, ((alpha, beta), loss) in enumerate(zip(tried, losses, strict=True))
         )
         self.params_ = {name: value[best] for name, value in infer.items()}

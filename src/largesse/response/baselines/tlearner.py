@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, final
+from typing import Annotated, Any, final
 
 import numpy as np
 
-from largesse.errors import Problem, refuse
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel, fresh
-from largesse.response.catalogue import keep_models, recall_models
-from largesse.response.fold_ensemble import fit_within
+from largesse.response.archive import ONE_LEVEL, Shaped
+from largesse.response.base import ResponseModel, fit_copy, fresh
 from largesse.response.linear import Linear
 
 FEWEST = 20  # a level with fewer rows is predicted by a model of all rows: a handful would say anything
@@ -43,6 +41,9 @@ class TLearner(ResponseModel):
     (2, 5)
     """
 
+    models_: tuple[Annotated[ResponseModel, ONE_LEVEL], ...]
+    own_: Annotated[Array, Shaped("K", dtype="int64")]
+
     def __init__(self, *, model: Any = None, seed: int = 0) -> None:
         self.model = model
         self.seed = seed
@@ -55,12 +56,12 @@ class TLearner(ResponseModel):
         self.own_ = np.full(K, len(enough))
         self.own_[enough] = np.arange(len(enough))
         parts = [log.level == k for k in enough] + ([np.ones(len(log), dtype=bool)] if len(enough) < K else [])
-        self.models_ = [self._fitted(model, X[mine], log.take(mine)) for mine in parts]
+        self.models_ = tuple(self._fitted(model, X[mine], log.take(mine)) for mine in parts)
 
     def _fitted(self, model: Any, X: Array, log: Log) -> Any:
         if isinstance(model, ResponseModel):
             one = replace(log, level=np.zeros_like(log.level), levels=Levels(costs=[0.0]), costs=None)
-            return fit_within(model, X, one, self)
+            return fit_copy(model, X, one, self.encoder_)
         found = fresh(model) if hasattr(model, "get_params") else model
         response = log.response
         if self.binary_ and hasattr(found, "predict_proba"):
@@ -75,19 +76,9 @@ class TLearner(ResponseModel):
         curves = np.column_stack(found).astype(np.float64)
         return np.clip(curves, 0.0, 1.0) if self.binary_ else curves
 
-    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        if not all(isinstance(model, ResponseModel) for model in self.models_):
-            hint = "use a response model of largesse: TLearner(model=Boosting())"
-            refuse("TLearner", [Problem(f"a {type(self.models_[-1]).__name__} cannot be kept without pickle", hint)])
-        states, arrays = keep_models(self.models_)
-        return {"models": states, "own": self.own_.tolist()}, arrays
-
-    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        self.models_ = recall_models(facts["models"], arrays, self, levels=1)
-        self.own_ = np.asarray(facts["own"], dtype=np.int64)
-        if self.own_.shape != (self.levels_,) or not ((self.own_ >= 0) & (self.own_ < len(self.models_))).all():
+    def _check_learnt(self) -> None:
+        if not ((self.own_ >= 0) & (self.own_ < len(self.models_))).all():
             raise ValueError(f"levels predicted by the models {self.own_.tolist()} of {len(self.models_)}")
-        self.model = fresh(self.models_[0])
 
 
 class _Same:

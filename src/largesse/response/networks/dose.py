@@ -83,7 +83,7 @@ class DoseSIRE(ResponseModel):
         self.levels_, self.binary_, self.fingerprint_ = len(self.knots_), log.binary, log.fingerprint
         fold = assign_folds(log, self.folds if self.folds > 1 else HOLD_OUT, self.seed)
         parts = np.unique(fold) if self.folds > 1 else np.array([0])
-        self.model_ = SIRE(**{name: getattr(self, name) for name in self._names() if name != "knots"})
+        self.model_ = SIRE(**{name: getattr(self, name) for name in self.parameter_names() if name != "knots"})
         self.model_._learn_parts(encoded, log, fold, parts, place)
         return self
 

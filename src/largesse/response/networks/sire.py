@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -126,6 +127,15 @@ class _Balanced(ResponseModel):
         asis = self.correction_ is not None or (self._head() == "concave" and self.bounded_)
         self.tilt_ = Tilt() if asis else models.tilt(best, self.kappa_)
         self.spread_ = models.spread_factor(best, self.kappa_)
+        self.choices_ = self._all_choices()
+
+    def _all_choices(self) -> tuple[Choice, ...]:
+        """Return every choice that was made among two or more, named so that a reader of the report knows what it is."""
+        kind = type(self).__name__
+        held = [replace(c, of=f"{kind}: own increments held by") for c in self.shrinkage_choices_]
+        balance = [replace(c, name=f"κ = {c.name}", of=f"{kind}: balance") for c in self.kappa_choices_]
+        began = [replace(c, of=f"{kind}: training starts at") for c in self.start_choices_]
+        return tuple(choice for group in (began, held, balance) if len(group) > 1 for choice in group)
 
     def _kappas(self) -> tuple[float, ...]:
         if isinstance(self.kappa, str):
