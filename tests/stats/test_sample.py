@@ -1,0 +1,52 @@
+"""Random rows and levels, and standardised columns."""
+
+import numpy as np
+import pytest
+
+from largesse.stats.sample import draw_levels, sample_rows, shuffle_rows, standardise
+
+
+def test_a_sample_has_distinct_rows_in_their_order() -> None:
+    rows = sample_rows(1000, 100, seed=1)
+    assert len(rows) == 100
+    assert (np.diff(rows) > 0).all()
+    assert rows.max() < 1000
+    np.testing.assert_array_equal(sample_rows(100, 100), np.arange(100))
+    np.testing.assert_array_equal(rows, np.sort(shuffle_rows(1000, 100, seed=1)))
+    assert not np.array_equal(rows, sample_rows(1000, 100, seed=2))
+
+
+def test_every_row_is_as_likely_to_be_sampled() -> None:
+    rng = np.random.default_rng(0)
+    counts = sum(np.bincount(sample_rows(20, 5, rng), minlength=20) for _ in range(2000))
+    np.testing.assert_allclose(counts, 500, atol=5 * np.sqrt(375))
+
+
+def test_levels_are_drawn_with_their_probabilities() -> None:
+    probabilities = np.random.default_rng(1).dirichlet(np.ones(4))
+    drawn = draw_levels(np.tile(probabilities, (100_000, 1)), seed=2)
+    np.testing.assert_allclose(np.bincount(drawn, minlength=4) / 100_000, probabilities, atol=0.006)
+
+
+def test_levels_of_probability_zero_are_never_drawn() -> None:
+    probabilities = np.tile([0.0, 0.5, 0.0, 0.5, 0.0], (10_000, 1))
+    assert set(draw_levels(probabilities, seed=0).tolist()) == {1, 3}
+
+
+def test_probabilities_that_sum_to_a_little_less_than_one_draw_no_further_level() -> None:
+    tenths = np.tile(np.full(10, 0.1), (10_000, 1)) * (1 - 1e-9)
+    assert draw_levels(tenths, seed=0).max() == 9
+
+
+def test_a_row_keeps_its_level_whatever_rows_follow() -> None:
+    probabilities = np.random.default_rng(3).dirichlet(np.ones(3), size=50)
+    np.testing.assert_array_equal(draw_levels(probabilities[:20], seed=4), draw_levels(probabilities, seed=4)[:20])
+
+
+def test_standardised_columns_vary_by_one_and_constant_ones_are_dropped() -> None:
+    X = np.random.default_rng(5).normal(3, 7, size=(100, 3))
+    X[:, 1] = 2.0
+    found = standardise(X)
+    assert found.shape == (100, 2)
+    assert found.mean(axis=0) == pytest.approx(np.zeros(2), abs=1e-12)
+    assert found.std(axis=0) == pytest.approx(np.ones(2))
