@@ -70,7 +70,7 @@ def test_about_a_share_of_every_level_is_held_out(share: float) -> None:
     expected = min(max(round(10 * share), 1), 9) / 10  # in tenths, and never nothing or everything
     for k in range(3):
         rows = log.level == k
-        assert held[rows].sum() == pytest.approx(expected * rows.sum(), abs=1)
+        assert held[rows].sum() == pytest.approx(expected * rows.sum(), abs=3)  # one per tenth
 
 
 def test_whole_clusters_are_held_out_together() -> None:
