@@ -18,5 +18,6 @@ from largesse.allocation.explore import exploring_budget as exploring_budget
 from largesse.allocation.plan import allocate as allocate
 from largesse.allocation.plan import at_price as at_price
 from largesse.allocation.plan import frontier as frontier
-from largesse.allocation.price.hull import Path as Path
-from largesse.allocation.price.hull import steps as steps
+from largesse.allocation.rules.rule import Limit as Limit
+from largesse.allocation.rules.rule import Rule as Rule
+from largesse.allocation.rules.rule import Segments as Segments

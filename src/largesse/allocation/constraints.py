@@ -1,16 +1,20 @@
-"""The rules a campaign has beyond its budget, and what they come to for a set of customers."""
+"""The kinds of constraints that come with the package, and the record that holds a campaign's."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import combinations
+from typing import Any, ClassVar
 
 import numpy as np
 
+from largesse.allocation.rules.rule import Limit, Rule, Segments, round_to_digits
 from largesse.errors import Problem, nearest, refuse
 from largesse.records import Array
+
+MOST_SETS = 4096  # of capped levels that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +35,8 @@ class Constraints:
         Segment → the total it may cost; segments that are not named are held by the overall budget alone.
     least_return
         Nothing is spent that brings less response per unit of cost than this.
+    further
+        Rules of other kinds: objects of classes of your own that derive from `largesse.allocation.Limit` or `Rule`.
 
     >>> Constraints(caps={2: 10_000}, least_return=0.1).caps
     {2: 10000}
@@ -42,82 +48,298 @@ class Constraints:
     segment: Any = None
     segment_budgets: Mapping[Any, float] = field(default_factory=dict)
     least_return: float = 0.0
+    further: Sequence[Rule] = ()
+
+    def rules(self, n: int, levels: int) -> tuple[Rule, ...]:
+        """Return all rules for n customers and a number of levels, or refuse them and name everything that is wrong."""
+        found = tuple(rule for kind in KINDS for rule in kind.given(self)) + tuple(self.further)
+        problems = [problem for rule in found for problem in rule.check(n, levels)]
+        if self.segment is None and self.segment_budgets:
+            problems.append(Problem("segment_budgets without segment", "say which segment each customer is in"))
+        if self.segment is not None and np.shape(self.segment) != (n,):
+            problems.append(
+                Problem(f"segment has shape {np.shape(self.segment)}", f"name one segment per customer: ({n},)")
+            )
+        refuse("constraints", list(dict.fromkeys(problems)))
+        return found
+
+
+@dataclass(frozen=True)
+class Budget(Limit):
+    """The cost of all customers together is at most `total`."""
+
+    total: float
+    money = True
+    name = "the budget"
+    key = "budget"
+
+    def check(self, _n: int, _levels: int, /) -> list[Problem]:
+        """Find nothing: the budget is checked where it is given."""
+        return []
+
+    def limit(self, _n: int, /) -> float:
+        """Return the total."""
+        return self.total
+
+    def changed(self, limit: float, n: int, /) -> str:
+        """Say what the budget must become, in total and per customer."""
+        return f"raise the budget to {self._both(limit, n)}"
+
+    def out_of_reach(self, nearest: float, n: int, /) -> Problem:
+        """Say what the cheapest levels cost."""
+        got = f"the budget is {self.total:g} in total, but the cheapest levels cost {nearest:g}"
+        return Problem(got, f"raise it to {self._both(nearest, n)}")
+
+    def too_small(self, needed: float, n: int) -> Problem:
+        """Say what every plan costs under the other rules."""
+        got = f"the budget is {self.total:g} in total, but under the other rules every plan costs {needed:g} or more"
+        return Problem(got, f"raise it to {self._both(needed, n)}")
+
+    def not_met(self, by: float, _n: int, /) -> Problem:
+        """Say by how much the best try overdraws it."""
+        return Problem(f"no plan was found within {self.name}", f"raise it by {by:g}")
+
+    def _both(self, total: float, n: int) -> str:
+        return f"{round_to_digits(total)} ({round_to_digits(total / n)} per customer)"
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
-    """Constraints for n customers, K levels and S segments, as the solver reads them."""
+class SegmentBudget(Limit):
+    """The customers of one segment cost at most `total` together."""
 
-    eligible: Array  # (n, K) bool, or (0, K)
-    most: Array  # (K,) customers, infinite where there is no cap
-    least: Array  # (K,) customers
-    segment: Array  # (n,) int64
-    names: tuple[Any, ...]  # (S,)
-    limits: Array  # (S,) totals, infinite where there is none
-    limit: float  # of all together
-    least_return: float
+    total: float
+    segments: Segments
+    segment: Any
+    money = True
+    word: ClassVar[str] = "segment_budgets"
+
+    @classmethod
+    def given(cls, constraints: Constraints) -> list[SegmentBudget]:
+        """Return the rules that constraints hold, if any."""
+        if constraints.segment is None or not constraints.segment_budgets:
+            return []
+        segments = Segments(constraints.segment)
+        return [cls(total, segments, name) for name, total in constraints.segment_budgets.items()]
 
     @property
-    def ruled(self) -> Array:
-        """The levels that have a cap or a share of their own."""
-        return np.flatnonzero((self.most < math.inf) | (self.least > 0))
+    def name(self) -> str:
+        """What messages call it."""
+        return f"the budget of segment {self.segment!r}"
+
+    @property
+    def key(self) -> str:
+        """What `plan.shadow` calls it."""
+        return f"segment {self.segment}"
+
+    def check(self, n: int, _levels: int, /) -> list[Problem]:
+        """Find a segment that nobody is in, and a budget below zero."""
+        if self.segments.shape != (n,):
+            return []  # is named once, for all segments
+        if self.segment not in self.segments.places:
+            hint = nearest(str(self.segment), [str(known) for known in self.segments.names])
+            return [Problem(f"segment_budgets names {self.segment!r}, which no customer is in", hint)]
+        if not self.total >= 0:
+            return [Problem(f"the budget of segment {self.segment!r} is {self.total}", "a budget is zero or more")]
+        return []
+
+    def limit(self, _n: int, /) -> float:
+        """Return the total."""
+        return float(self.total)
+
+    def out_of_reach(self, nearest: float, _n: int, /) -> Problem:
+        """Say what the cheapest levels of the segment cost."""
+        got = f"{self.name} is {self.total:g}, but its cheapest levels cost {nearest:g}"
+        return Problem(got, f"raise it to {self.amount(nearest)}")
+
+    def not_met(self, by: float, _n: int, /) -> Problem:
+        """Say by how much the best try overdraws it."""
+        return Problem(f"no plan was found within {self.name}", f"raise it by {by:g}")
 
 
-def rules(given: Constraints, n: int, K: int, limit: float) -> Rules:
-    """Check constraints and return what they come to, or refuse them and name everything that is wrong."""
-    problems: list[Problem] = []
-    eligible = np.zeros((0, K), dtype=bool)
-    if given.eligible is not None:
-        eligible = np.ascontiguousarray(np.asarray(given.eligible).astype(bool))
-        if eligible.shape != (n, K):
-            problems.append(Problem(f"eligible has shape {eligible.shape}", f"give one row per customer: ({n}, {K})"))
-            eligible = np.zeros((0, K), dtype=bool)
-    most, least = np.full(K, math.inf), np.zeros(K)
-    for word, table, target in (("caps", given.caps, most), ("shares", given.shares, least)):
-        for level, value in table.items():
-            if not (isinstance(level, int | np.integer) and 0 <= level < K):
-                problems.append(Problem(f"{word} names level {level!r}", f"levels are numbered 0 to {K - 1}"))
-            elif not 0 <= value < math.inf or (word == "shares" and value > 1):
-                rule = "a cap is a number of customers" if word == "caps" else "a share lies between 0 and 1"
-                problems.append(Problem(f"{word}[{level}] is {value}", rule))
-            else:
-                target[level] = math.floor(value) if word == "caps" else math.ceil(value * n - 1e-9)
-    codes, names, limits = _segments(given, n, problems)
-    if not 0 <= given.least_return < math.inf:
-        problems.append(
-            Problem(f"least_return is {given.least_return}", "give response per unit of cost, zero or more")
-        )
-    refuse("constraints", problems)
-    return Rules(eligible, most, least, codes, names, limits, limit, float(given.least_return))
+@dataclass(frozen=True)
+class LevelCap(Limit):
+    """At most so many customers get a level."""
+
+    level: int
+    most: float
+    word: ClassVar[str] = "caps"
+
+    @classmethod
+    def given(cls, constraints: Constraints) -> list[LevelCap]:
+        """Return the rules that constraints hold."""
+        return [cls(level, most) for level, most in constraints.caps.items()]
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"the cap of level {self.level}"
+
+    @property
+    def key(self) -> str:
+        """What `plan.shadow` calls it."""
+        return f"cap of level {self.level}"
+
+    def check(self, _n: int, levels: int, /) -> list[Problem]:
+        """Find a level that does not exist, and a cap that is no number of customers."""
+        if wrong := _unknown_level(self.word, self.level, levels):
+            return wrong
+        if not 0 <= self.most < math.inf:
+            return [Problem(f"caps[{self.level}] is {self.most}", "a cap is a number of customers")]
+        return []
+
+    def covers(self, levels: int, /) -> Array:
+        """Return the level."""
+        return np.arange(levels) == self.level
+
+    def limit(self, _n: int, /) -> float:
+        """Return the number of customers."""
+        return float(math.floor(self.most))
+
+    def not_met(self, by: float, _n: int, /) -> Problem:
+        """Say how many customers are too many."""
+        return Problem(f"no plan was found within {self.name}", f"raise it by {by:,.0f}")
+
+    @classmethod
+    def clashes(cls, rules: Sequence[LevelCap], shape: tuple[int, int], allowed: Array, /) -> list[Problem]:
+        """Name a set of capped levels that more customers need than the caps admit (Hall's condition)."""
+        n, K = shape
+        most = {rule.level: rule.limit(n) for rule in rules}
+        if not len(allowed):
+            over = n - sum(most.values())
+            return [_too_narrow(most, n)] if len(most) == K and over > 0 else []
+        sizes = range(1, len(most) + 1) if len(most) <= 12 else ()
+        sets = [part for size in sizes for part in combinations(sorted(most), size)]
+        for part in sets[:MOST_SETS]:
+            outside = np.setdiff1d(np.arange(K), part)
+            only = int((~allowed[:, outside].any(axis=1)).sum())
+            if only > sum(most[k] for k in part):
+                return [_too_narrow({k: most[k] for k in part}, only)]
+        return []
 
 
-def _segments(given: Constraints, n: int, problems: list[Problem]) -> tuple[Array, tuple[Any, ...], Array]:
-    if given.segment is None:
-        if given.segment_budgets:
-            problems.append(Problem("segment_budgets without segment", "say which segment each customer is in"))
-        return np.zeros(n, dtype=np.int64), ("all",), np.array([math.inf])
-    values = np.asarray(given.segment)
-    if values.shape != (n,):
-        problems.append(Problem(f"segment has shape {values.shape}", f"name one segment per customer: ({n},)"))
-        return np.zeros(n, dtype=np.int64), ("all",), np.array([math.inf])
-    found, codes = _coded(values)
-    names = tuple(found.tolist())
-    limits = np.full(len(names), math.inf)
-    for name, value in given.segment_budgets.items():
-        if name not in names:
-            hint = nearest(str(name), [str(known) for known in names])
-            problems.append(Problem(f"segment_budgets names {name!r}, which no customer is in", hint))
-        elif not value >= 0:
-            problems.append(Problem(f"the budget of segment {name!r} is {value}", "a budget is zero or more"))
-        else:
-            limits[names.index(name)] = value
-    return codes.astype(np.int64), names, limits
+def _too_narrow(most: Mapping[int, float], customers: int) -> Problem:
+    names = " and ".join(f"level {k}" for k in sorted(most))
+    held = sum(most.values())
+    got = f"{customers:,} customers may get nothing but {names}, capped at {held:,.0f}"
+    return Problem(got, f"raise the caps by {customers - held:,.0f} together")
 
 
-def _coded(values: Array) -> tuple[Array, Array]:
-    """Return the different values, sorted, and each one's place among them; small whole numbers without a sort."""
-    if np.issubdtype(values.dtype, np.integer) and len(values) and values.min() >= 0 and values.max() < len(values):
-        seen = np.bincount(values) > 0
-        return np.flatnonzero(seen), (np.cumsum(seen) - 1)[values]
-    found, codes = np.unique(values, return_inverse=True)
-    return found, codes
+@dataclass(frozen=True)
+class LevelShare(Limit):
+    """At least a share of the customers gets a level."""
+
+    level: int
+    share: float
+    at_least = True
+    word: ClassVar[str] = "shares"
+
+    @classmethod
+    def given(cls, constraints: Constraints) -> list[LevelShare]:
+        """Return the rules that constraints hold."""
+        return [cls(level, share) for level, share in constraints.shares.items()]
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"the share of level {self.level}"
+
+    @property
+    def key(self) -> str:
+        """What `plan.shadow` calls it."""
+        return f"share of level {self.level}"
+
+    def check(self, _n: int, levels: int, /) -> list[Problem]:
+        """Find a level that does not exist, and a share outside 0 to 1."""
+        if wrong := _unknown_level(self.word, self.level, levels):
+            return wrong
+        if not 0 <= self.share <= 1:
+            return [Problem(f"shares[{self.level}] is {self.share}", "a share lies between 0 and 1")]
+        return []
+
+    def covers(self, levels: int, /) -> Array:
+        """Return the level."""
+        return np.arange(levels) == self.level
+
+    def limit(self, n: int, /) -> float:
+        """Return the number of customers, a whole one."""
+        return float(math.ceil(self.share * n - 1e-9))
+
+    def changed(self, limit: float, n: int, /) -> str:
+        """Say what the share must become."""
+        return f"lower {self.name} to {round_to_digits(limit / n, down=True)}"
+
+    def out_of_reach(self, nearest: float, n: int, /) -> Problem:
+        """Say how many customers may get the level."""
+        got = f"{self.limit(n):,.0f} customers must get level {self.level}, but only {nearest:,.0f} may"
+        return Problem(got, f"lower its share to {round_to_digits(nearest / n, down=True)}")
+
+    def not_met(self, by: float, n: int, /) -> Problem:
+        """Say what share the best try reaches."""
+        got = f"no plan was found that gives level {self.level} to {self.limit(n):,.0f} customers"
+        return Problem(got, f"lower its share to {(self.limit(n) - by) / n:.4g}")
+
+    @classmethod
+    def clashes(cls, rules: Sequence[LevelShare], shape: tuple[int, int], _allowed: Array, /) -> list[Problem]:
+        """Name shares that add up to more than everybody."""
+        n, _ = shape
+        must = int(sum(rule.limit(n) for rule in rules))
+        if must <= n:
+            return []
+        return [Problem(f"the shares add up to {must / n:.4g}", f"lower them by {(must - n) / n:.4g} together")]
+
+
+@dataclass(frozen=True, eq=False)
+class Eligibility(Rule):
+    """Customers get only levels that they are eligible for: `table` (n, K)."""
+
+    table: Array
+    word: ClassVar[str] = "eligible"
+
+    @classmethod
+    def given(cls, constraints: Constraints) -> list[Eligibility]:
+        """Return the rule that constraints hold, if any."""
+        return [] if constraints.eligible is None else [cls(np.asarray(constraints.eligible).astype(bool))]
+
+    def check(self, n: int, levels: int, /) -> list[Problem]:
+        """Find a table of another shape."""
+        if self.table.shape != (n, levels):
+            hint = f"give one row per customer: ({n}, {levels})"
+            return [Problem(f"eligible has shape {self.table.shape}", hint)]
+        return []
+
+    def allowed(self, _n: int, _levels: int, /) -> Array:
+        """Return the table."""
+        return self.table
+
+
+@dataclass(frozen=True)
+class LeastReturn(Rule):
+    """Nothing is spent that brings less response per unit of cost."""
+
+    least: float
+    word: ClassVar[str] = "least_return"
+
+    @classmethod
+    def given(cls, constraints: Constraints) -> list[LeastReturn]:
+        """Return the rule that constraints hold, if any."""
+        return [cls(constraints.least_return)] if constraints.least_return != 0 else []
+
+    def check(self, _n: int, _levels: int, /) -> list[Problem]:
+        """Find a return below zero."""
+        if not 0 <= self.least < math.inf:
+            return [Problem(f"least_return is {self.least}", "give response per unit of cost, zero or more")]
+        return []
+
+    @property
+    def floor(self) -> float:
+        """The least return."""
+        return float(self.least)
+
+
+def _unknown_level(word: str, level: Any, levels: int) -> list[Problem]:
+    if isinstance(level, int | np.integer) and 0 <= level < levels:
+        return []
+    return [Problem(f"{word} names level {level!r}", f"levels are numbered 0 to {levels - 1}")]
+
+
+KINDS: tuple[Any, ...] = (Eligibility, SegmentBudget, LevelCap, LevelShare, LeastReturn)

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation.checks import checked, too_small, total_limit
-from largesse.allocation.constraints import Constraints, rules
+from largesse.allocation.constraints import Budget, Constraints
 from largesse.allocation.price.hull import as_rows, cheapest, climb
 from largesse.allocation.price.rounding import Draft, draft, fill, within
 from largesse.allocation.price.search import Found, Short, price_search
-from largesse.allocation.rules.multipliers import plan_under
+from largesse.allocation.rules.instance import arrange_rules
+from largesse.allocation.rules.rule import Limit
+from largesse.allocation.rules.solve import plan_under_rules
 from largesse.errors import Problem, refuse
 from largesse.records import Array, Frontier, Mix, Plan
 
@@ -74,7 +76,9 @@ def allocate(
         if randomise:
             hint = "without constraints; under them, exact=True proves the best whole plan"
             refuse("allocate", [Problem("randomise works with one budget only", hint)])
-        return plan_under(curves, costs, rules(constraints, n, curves.shape[1], limit), average, exact)
+        rules = constraints.rules(*curves.shape)
+        limits = [Budget(limit), *(rule for rule in rules if isinstance(rule, Limit))]
+        return plan_under_rules(curves, costs, arrange_rules(limits, rules, curves.shape), average, exact)
     found = price_search(curves, costs, limit)
     if isinstance(found, Short):
         raise too_small(found.cheapest, limit, n, total is not None)

@@ -1,7 +1,7 @@
 """Customers and the levels they may still get as a mixed-integer programme, solved by HiGHS through SciPy.
 
 HiGHS works to tolerances: a budget may be overdrawn by a millionth. So each of its plans is checked in exact arithmetic;
-one that breaks a budget is cut off, together with every plan that is at least as dear to each customer.
+one that breaks a limit is cut off, together with every plan in which each customer uses at least as much of it.
 """
 
 from __future__ import annotations
@@ -18,173 +18,159 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation.rules.multipliers import Problem, broken, rooms
+from largesse.allocation.rules.instance import Instance, Row
 from largesse.records import Array
 
 RANGE = 1e4  # HiGHS stops within a millionth of the best: objectives are made this large first
-SECONDS = 60.0  # for one programme; then what is not proven stays open, and is told
+SECONDS = 60.0  # for one programme; what is not proven by then remains in the gap
 CUTS = 200  # plans that only fit by rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
-    """One rule over the columns (m,) of a model: low ≤ weight · choice ≤ high."""
-
-    kind: str  # budget, segment, cap or share
-    which: int  # segment or level
-    weight: Array
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, eq=False)
-class Model:
+class Program:
     """The choice among some levels of some customers, while all others keep theirs."""
 
-    problem: Problem
+    instance: Instance
     base: Array  # (n,) the levels that the others keep
     row: Array  # (m,) customers, rising
     level: Array  # (m,) levels they may get
-    paid: Array  # (m,) what these cost
     net: Array  # (m,) what these are worth, less the least return on their cost
     customer: Array  # (c,) the customers
     place: Array  # (m,) the place of each row among them
-    rules: tuple[Rule, ...]
+    limits: tuple[int, ...]  # (R,) the rows of the instance that limit something
+    uses: Array  # (R, m) what a choice uses of each of them
+    left: Array  # (R,) what the others leave of each of them
+
+    @property
+    def signs(self) -> Array:
+        """The sign of each limit (R,): 1 when it is the most, −1 when it is the least."""
+        return self.instance.rules.signs[list(self.limits)]
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The best levels (n,) a model has, or none; and the total net value of a model that no choice exceeds."""
+    """The best levels (n,) a programme has, or none; and the total net value that no choice exceeds."""
 
     levels: Array | None
     bound: float
     proven: bool  # that there is no better choice, or none at all
 
 
-def modelled(problem: Problem, base: Array, choice: Array) -> Model:
-    """Return the model in which customers may get the levels marked in `choice` (n, K); those with none keep theirs."""
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A cutting plane over the choices: their weights (m,) sum to at most `most`."""
+
+    weight: Array
+    most: float
+
+
+def build_program(instance: Instance, base: Array, choice: Array) -> Program:
+    """Return the programme in which customers may get the levels marked in `choice` (n, K); those with none keep theirs."""
     row, level = np.nonzero(choice)
-    paid = problem.costs[row if len(problem.costs) > 1 else 0, level].astype(np.float64)
-    net = problem.curves[row, level].astype(np.float64) - problem.rules.least_return * paid
     customer, place = np.unique(row, return_inverse=True)
-    kept = np.ones(len(base), dtype=bool)
-    kept[customer] = False
-    return Model(problem, base, row, level, paid, net, customer, place, _rules(problem, base, kept, row, level, paid))
+    others = np.setdiff1d(np.arange(len(base)), customer, assume_unique=True)
+    limits = tuple(r for r, bound in enumerate(instance.rules.bounds) if math.isfinite(bound))
+    rows = [instance.rules.rows[r] for r in limits]
+    uses = np.array([used(instance, limit, row, level) for limit in rows]).reshape(len(rows), len(row))
+    left = [Fraction(limit.bound) - Fraction(math.fsum(used(instance, limit, others, base[others]))) for limit in rows]
+    net = instance.net(row, level)
+    return Program(
+        instance, base, row, level, net, customer, place, limits, uses, np.array([float(part) for part in left])
+    )
 
 
-def _rules(problem: Problem, base: Array, kept: Array, row: Array, level: Array, paid: Array) -> tuple[Rule, ...]:
-    """Return what the rules leave for the customers who are not kept."""
-    rules, K = problem.rules, problem.curves.shape[1]
-    others = np.flatnonzero(kept)
-    cost = problem.costs[others if len(problem.costs) > 1 else 0, base[others]].astype(np.float64)
-    cost = np.broadcast_to(cost, others.shape)
-    count = np.bincount(base[others], minlength=K)
-    found = []
-    for s, limit in enumerate([*rules.limits.tolist(), rules.limit]):
-        if limit == math.inf:
-            continue
-        whole = s == len(rules.limits)
-        mine, theirs = (1.0, slice(None)) if whole else (rules.segment[row] == s, rules.segment[others] == s)
-        left = float(Fraction(limit) - Fraction(math.fsum(cost[theirs].tolist())))
-        found.append(Rule("budget" if whole else "segment", s, paid * mine, -math.inf, left))
-    for k in rules.ruled:
-        at = (level == k).astype(np.float64)
-        if rules.most[k] < math.inf:
-            found.append(Rule("cap", int(k), at, -math.inf, float(rules.most[k] - count[k])))
-        if rules.least[k] > 0:
-            found.append(Rule("share", int(k), at, float(rules.least[k] - count[k]), math.inf))
-    return tuple(found)
+def used(instance: Instance, limit: Row, rows: Array, levels: Array) -> Array:
+    """Return what levels of some rows use of a limit."""
+    there = np.zeros(instance.rules.groups, dtype=bool)
+    there[limit.groups] = True
+    covered = there[instance.rules.group[rows]] & limit.levels[levels]
+    return covered * (instance.paid(rows, levels) if limit.money else 1.0)
 
 
-def solved(model: Model, close: float = 0.0, seconds: float = SECONDS) -> Answer:
+def solve_program(program: Program, close: float = 0.0, seconds: float = SECONDS) -> Answer:
     """Return the best choice, up to `close` (relative), as far as it is found in some seconds."""
-    if not len(model.row):
-        here = _with(model.problem, model.base)
-        count = np.bincount(model.base, minlength=model.problem.curves.shape[1])
-        if broken(model.problem.rules, rooms(here), count):
+    instance = program.instance
+    if not len(program.row):
+        if (instance.slack(program.base) < 0).any():
             return Answer(None, -math.inf, True)
-        return Answer(model.base, _worth(model, np.zeros(0), 0.0), True)
-    top = np.full(len(model.customer), -math.inf)
-    np.maximum.at(top, model.place, model.net)
-    below = top[model.place] - model.net
+        return Answer(program.base, _worth(program, np.zeros(0), 0.0), True)
+    top = np.full(len(program.customer), -math.inf)
+    np.maximum.at(top, program.place, program.net)
+    below = top[program.place] - program.net
     scale = RANGE / max(float(below.max(initial=0.0)), 1e-300)
-    cuts: list[Rule] = []
+    cuts: list[Cut] = []
     until = time.monotonic() + seconds
     for _ in range(CUTS):
-        found = _highs(model, below * scale, cuts, until - time.monotonic(), close)
+        found = _run_highs(program, below * scale, cuts, until - time.monotonic(), close)
         if found.x is None:
             return Answer(None, -math.inf if found.status == 2 else math.inf, found.status == 2)
-        levels = _read(model, found.x)
-        left = rooms(_with(model.problem, levels))
-        if (left >= 0).all():
+        levels = _read_levels(program, found.x)
+        slack = instance.slack(levels)
+        if (slack >= 0).all():
             lost = found.fun if found.mip_dual_bound is None else min(found.mip_dual_bound, found.fun)
-            return Answer(levels, _worth(model, top, lost / scale), found.status == 0)
-        cuts += [_cut(model, levels, int(s)) for s in np.flatnonzero(left < 0)]
+            return Answer(levels, _worth(program, top, lost / scale), found.status == 0)
+        cuts += [_cut(program, levels, r) for r in program.limits if slack[r] < 0]
     return Answer(None, math.inf, False)
 
 
-def _worth(model: Model, top: Array, lost: float) -> float:
-    """Return the total net value of all customers when those of the model lose so much on their best levels."""
-    problem = model.problem
-    kept = np.ones(len(model.base), dtype=bool)
-    kept[model.customer] = False
-    others = np.flatnonzero(kept)
-    return math.fsum([*top.tolist(), *nets(problem, others, model.base[others]).tolist(), -lost])
+def _worth(program: Program, top: Array, lost: float) -> float:
+    """Return the total net value of all customers when those of the programme lose so much on their best levels."""
+    others = np.setdiff1d(np.arange(len(program.base)), program.customer, assume_unique=True)
+    return math.fsum([*top.tolist(), *program.instance.net(others, program.base[others]).tolist(), -lost])
 
 
-def nets(problem: Problem, rows: Array, levels: Array) -> Array:
-    """Return what levels of some rows are worth, less the least return on their cost."""
-    paid = problem.costs[rows if len(problem.costs) > 1 else 0, levels].astype(np.float64)
-    return np.asarray(problem.curves[rows, levels].astype(np.float64) - problem.rules.least_return * paid)
-
-
-def _with(problem: Problem, levels: Array) -> Problem:
-    return Problem(problem.curves, problem.costs, problem.rules, levels, problem.weight, problem.close)
-
-
-def _read(model: Model, x: Array) -> Array:
+def _read_levels(program: Program, x: Array) -> Array:
     """Return the levels (n,) of a solution: each customer's largest entry."""
-    order = np.lexsort((x[: len(model.row)], model.place))
-    last = np.append(np.flatnonzero(np.diff(model.place[order])), len(order) - 1)
-    levels = model.base.copy()
-    levels[model.customer] = model.level[order[last]]
+    order = np.lexsort((x[: len(program.row)], program.place))
+    last = np.append(np.flatnonzero(np.diff(program.place[order])), len(order) - 1)
+    levels = program.base.copy()
+    levels[program.customer] = program.level[order[last]]
     return levels
 
 
-def _cut(model: Model, levels: Array, s: int) -> Rule:
-    """Return the rule that not every customer of a budget gets a level as dear as these, which overdraw it."""
-    problem, whole = model.problem, s == len(model.problem.rules.limits)
-    now = problem.costs[model.row if len(problem.costs) > 1 else 0, levels[model.row]].astype(np.float64)
-    held = np.ones(len(model.row), dtype=bool) if whole else problem.rules.segment[model.row] == s
-    return Rule("cut", s, (held & (model.paid >= now)).astype(np.float64), -math.inf, len(set(model.row[held])) - 1.0)
+def _cut(program: Program, levels: Array, r: int) -> Cut:
+    """Return the cut that not every customer uses as much of a limit as at these levels, which break it."""
+    limit, at = program.instance.rules.rows[r], program.limits.index(r)
+    now = used(program.instance, limit, program.row, levels[program.row])
+    held = np.isin(program.instance.rules.group[program.row], limit.groups)
+    worse = limit.sign * (program.uses[at] - now) >= 0
+    return Cut((held & worse).astype(np.float64), len(set(program.row[held])) - 1.0)
 
 
-def _highs(
-    model: Model, objective: Array, cuts: list[Rule], seconds: float, close: float, slack: Array | None = None
+def _run_highs(
+    program: Program,
+    objective: Array,
+    cuts: list[Cut],
+    seconds: float,
+    close: float = 0.0,
+    penalty: Array | None = None,
 ) -> Any:
-    """Minimise an objective (m,) over the choices; with `slack` (R,), what a broken rule costs per unit, instead.
+    """Minimise an objective (m,) over the choices; with `penalty` (R,), what a broken limit costs per unit, as well.
 
-    Slack follows the choices as further columns, one per rule; an infinite price keeps the rule.
+    Slack follows the choices as further columns, one per limit; an infinite penalty keeps the limit.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array, hstack
 
-    m, rules = len(model.row), [*model.rules, *cuts]
-    each = csr_array((np.ones(m), (model.place, np.arange(m))), shape=(len(model.customer), m))
-    table = csr_array(np.array([r.weight for r in rules]).reshape(len(rules), m))
-    low, high = np.array([r.low for r in rules]), np.array([r.high for r in rules])
+    m, count = len(program.row), len(program.limits) + len(cuts)
+    each = csr_array((np.ones(m), (program.place, np.arange(m))), shape=(len(program.customer), m))
+    table = csr_array(np.array([*program.uses, *(cut.weight for cut in cuts)]).reshape(count, m))
+    most = program.signs > 0
+    low = np.append(np.where(most, -math.inf, program.left), np.full(len(cuts), -math.inf))
+    high = np.append(np.where(most, program.left, math.inf), [cut.most for cut in cuts])
     whole, upper = np.ones(m), np.ones(m)
-    if slack is not None:
-        signs = np.array([1.0 if r.kind == "share" else -1.0 for r in rules])
-        loose = np.isfinite(slack)
-        objective = np.concatenate([objective, np.where(loose, slack, 0.0)])
+    if penalty is not None:
+        loose = np.append(np.isfinite(penalty), np.zeros(len(cuts), dtype=bool))
+        price = np.append(penalty, np.zeros(len(cuts)))
+        objective = np.concatenate([objective, np.where(loose, price, 0.0)])
         upper = np.concatenate([upper, np.where(loose, math.inf, 0.0)])
-        whole = np.concatenate([whole, [float(r.kind in ("cap", "share")) for r in rules]])
-        each = hstack([each, csr_array((len(model.customer), len(rules)))]).tocsr()
-        table = hstack([table, csr_array(np.diag(signs))]).tocsr()
-    size = np.maximum(np.abs(table).max(axis=1).toarray().ravel(), 1e-300) if len(rules) else np.ones(0)
+        customers = ~program.instance.rules.money[list(program.limits)]
+        whole = np.concatenate([whole, customers.astype(np.float64), np.zeros(len(cuts))])
+        each = hstack([each, csr_array((len(program.customer), count))]).tocsr()
+        table = hstack([table, csr_array(np.diag(np.append(-program.signs, -np.ones(len(cuts)))))]).tocsr()
+    size = np.maximum(np.abs(table).max(axis=1).toarray().ravel(), 1e-300) if count else np.ones(0)
     held = [LinearConstraint(each, 1.0, 1.0)]
-    if len(rules):  # rows of like size, so that one tolerance fits all
+    if count:  # rows of like size, so that one tolerance fits all
         held.append(LinearConstraint(csr_array(table / size[:, None]), low / size, high / size))
     with _quiet():
         return milp(
@@ -215,45 +201,39 @@ def _quiet() -> Iterator[None]:
         os.close(nowhere)
 
 
-def shadow(model: Model) -> dict[tuple[str, int], float] | None:
-    """Return what one more unit of each rule would bring if customers could be split; none if that is impossible."""
+def relaxed_multipliers(program: Program) -> Array | None:
+    """Return the multipliers (R,) of all rows of the instance in the linear relaxation; None if it has no solution."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    m = len(model.row)
-    sign = np.array([-1.0 if r.kind == "share" else 1.0 for r in model.rules])
-    edge = np.array([r.low if r.kind == "share" else r.high for r in model.rules])
-    table = csr_array(np.array([r.weight for r in model.rules]).reshape(len(sign), m) * sign[:, None])
-    each = csr_array((np.ones(m), (model.place, np.arange(m))), shape=(len(model.customer), m))
+    m, sign = len(program.row), program.signs
+    each = csr_array((np.ones(m), (program.place, np.arange(m))), shape=(len(program.customer), m))
     found = linprog(
-        -model.net, A_ub=table, b_ub=edge * sign, A_eq=each, b_eq=np.ones(len(model.customer)), bounds=(0, None),
-        method="highs",
+        -program.net, A_ub=csr_array(program.uses * sign[:, None]), b_ub=program.left * sign, A_eq=each,
+        b_eq=np.ones(len(program.customer)), bounds=(0, None), method="highs",
     )  # fmt: skip
     if found.status != 0:
         return None
-    return {(r.kind, r.which): -float(v) for r, v in zip(model.rules, found.ineqlin.marginals, strict=True)}
+    multipliers = np.zeros(len(program.instance.rules.rows))
+    multipliers[list(program.limits)] = np.maximum(-found.ineqlin.marginals, 0.0)
+    return multipliers
 
 
-def broken_by(model: Model, prices: Array) -> list[float] | None:
-    """Return by how much each rule is broken by the choice for which that costs least; none if no choice is found.
+def least_violations(program: Program, penalty: Array) -> Array | None:
+    """Return by how much each limit (R,) is broken by the choice for which that costs least; None if none is found.
 
-    `prices` (R,) is what a unit costs; where it is infinite, the rule is kept.
+    `penalty` (R,) is what a unit costs; where it is infinite, the limit is kept.
     """
-    cuts: list[Rule] = []
-    kept = ~np.isfinite(prices)
-    budgets = {r.which: kept[i] for i, r in enumerate(model.rules) if r.kind in ("budget", "segment")}
+    cuts: list[Cut] = []
+    kept = [r for r, price in zip(program.limits, penalty, strict=True) if math.isinf(price)]
     for _ in range(CUTS):
-        slack = np.append(prices, np.full(len(cuts), math.inf))
-        found = _highs(model, np.zeros(len(model.row)), cuts, SECONDS, 0.0, slack)
+        found = _run_highs(program, np.zeros(len(program.row)), cuts, SECONDS, penalty=penalty)
         if found.x is None:
             return None
-        levels = _read(model, found.x)
-        left, K = rooms(_with(model.problem, levels)), model.problem.curves.shape[1]
-        over = [int(s) for s in np.flatnonzero(left < 0) if budgets[int(s)]]
+        levels = _read_levels(program, found.x)
+        slack = program.instance.slack(levels)
+        over = [r for r in kept if slack[r] < 0]
         if not over:
-            count = np.bincount(levels, minlength=K)
-            rules = model.problem.rules
-            past = {"cap": count - rules.most, "share": rules.least - count, "budget": -left, "segment": -left}
-            return [max(float(past[r.kind][r.which]), 0.0) for r in model.rules]
-        cuts += [_cut(model, levels, s) for s in over]
+            return np.maximum(-slack[list(program.limits)], 0.0)
+        cuts += [_cut(program, levels, r) for r in over]
     return None

@@ -9,11 +9,13 @@ narrows the gap from below, and their linear relaxation, through its multipliers
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.allocation.exact.milp import SECONDS, Answer, modelled, nets, shadow, solved
-from largesse.allocation.rules.multipliers import Multipliers, Problem, certify
+from largesse.allocation.exact.milp import SECONDS, Answer, build_program, relaxed_multipliers, solve_program
+from largesse.allocation.rules.instance import Instance
+from largesse.allocation.rules.multipliers import Multipliers, certify
 from largesse.records import Array
 
 MOST = 20_000  # choices that a core may have
@@ -23,102 +25,109 @@ NEAR = 1e-4  # relative; how close to the best a plan must be when any will do
 DIGITS = 1e-12  # relative; what sums of many rounded numbers can tell apart
 
 
-def small(problem: Problem) -> bool:
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """Whether the instance's levels keep the rules, the best multipliers, and the net value that no plan exceeds."""
+
+    kept: bool
+    multipliers: Multipliers
+    bound: float
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """What each level loses on the best one at multipliers (n, K), infinite if it is not allowed; and that one (n,)."""
+
+    loss: Array
+    best: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Core:
+    """The choices (n, K) that a better plan may make; and whether these are all of them."""
+
+    choice: Array
+    complete: bool
+
+
+def is_small(instance: Instance) -> bool:
     """Whether all choices together are few enough for a core."""
-    return problem.curves.size <= MOST
+    return instance.curves.size <= MOST
 
 
-def allowed(problem: Problem) -> Array:
-    """Return which levels customers may get (n, K)."""
-    return problem.rules.eligible if len(problem.rules.eligible) else np.ones(problem.curves.shape, dtype=bool)
+def find_any_plan(instance: Instance) -> Answer:
+    """Return a good plan of a small instance, searched for among all plans; if it has none, that is proven."""
+    return solve_program(build_program(instance, instance.levels, instance.allowed), NEAR)
 
 
-def any_plan(problem: Problem) -> Answer:
-    """Return a good plan of a small problem, looked for among all of them; if it has none, that is proven."""
-    return solved(modelled(problem, problem.levels, allowed(problem)), NEAR)
-
-
-def prove(problem: Problem, found: Multipliers, bound: float, kept: bool) -> tuple[bool, Multipliers, float]:
-    """Improve a plan to the best whole one. `kept` says whether the plan keeps the rules to begin with.
-
-    Changes the problem's levels. Returns whether they keep the rules, the best multipliers, and the total net value
-    that no plan exceeds.
-    """
-    rows = np.arange(len(problem.levels))
-    best = problem.levels.copy() if kept else None
-    worth = math.fsum(nets(problem, rows, best).tolist()) if best is not None else -math.inf
-    found, bound = _narrowed(problem, found, bound, worth)
+def prove_under_rules(instance: Instance, start: Proof) -> Proof:
+    """Improve a plan to the best whole one. Changes the instance's levels; `start.kept` says whether they keep the rules."""
+    best = instance.levels.copy() if start.kept else None
+    worth = instance.worth(best) if best is not None else -math.inf
+    found, bound = _tighten(instance, start, worth)
     for size in SIZES:
         if bound - worth <= DIGITS * abs(worth):
             break
-        loss, at = losses(problem, found)
-        choice, whole = _core(loss, at, bound - worth, size)
-        answer = solved(modelled(problem, at, choice), 0.0, SECONDS if whole else SECONDS / 10)
+        lost = losses_at(instance, found)
+        core = _core_choices(lost, bound - worth, size)
+        program = build_program(instance, lost.best, core.choice)
+        answer = solve_program(program, 0.0, SECONDS if core.complete else SECONDS / 10)
         if answer.levels is not None:
-            now = math.fsum(nets(problem, rows, answer.levels).tolist())
+            now = instance.worth(answer.levels)
             if now > worth:
                 best, worth = answer.levels, now
-        if whole:  # a plan outside the core is no better than the one that was known
+        if core.complete:  # a plan outside the core is no better than the one that was known
             bound = min(bound, max(answer.bound, worth))
             break
     if best is not None:
-        problem.levels[:] = best
-    return best is not None, found, bound
+        instance.levels[:] = best
+    return Proof(best is not None, found, bound)
 
 
-def losses(problem: Problem, found: Multipliers) -> tuple[Array, Array]:
-    """Return what each level loses on the best one at the multipliers (n, K), infinite if it may not be had; and that one (n,)."""
-    rules = problem.rules
-    price = found.prices(rules)[rules.segment][:, None]
-    worth = problem.curves - price * problem.costs - found.toll
-    if len(rules.eligible):
-        worth[~rules.eligible] = -math.inf
-    at = worth.argmax(axis=1)
-    return worth[np.arange(len(at)), at][:, None] - worth, at
+def losses_at(instance: Instance, found: Multipliers) -> Losses:
+    """Return what each level loses at the multipliers."""
+    rules, prices = instance.rules, found.prices
+    worth = instance.curves - prices.cost[rules.group] * instance.costs - prices.customer[rules.group]
+    if len(rules.allowed):
+        worth[~rules.allowed] = -math.inf
+    best = worth.argmax(axis=1)
+    return Losses(worth[np.arange(len(best)), best][:, None] - worth, best)
 
 
-def _core(loss: Array, at: Array, gap: float, most: int) -> tuple[Array, bool]:
-    """Return the choices (n, K) that lose no more than the gap, or the nearest of them; and whether these are all.
+def _core_choices(lost: Losses, gap: float, most: int) -> Core:
+    """Return the choices that lose no more than the gap, or the nearest of them if these are too many.
 
     Customers with one level left have no choice, and none is marked.
     """
-    rows = np.arange(len(at))
-    choice = np.isfinite(loss) & (loss <= gap * (1 + DIGITS))
-    choice[rows, at] = True
+    rows = np.arange(len(lost.best))
+    choice = np.isfinite(lost.loss) & (lost.loss <= gap * (1 + DIGITS))
+    choice[rows, lost.best] = True
     choice[choice.sum(axis=1) == 1] = False
     if choice.sum() <= most:
-        return choice, True
+        return Core(choice, True)
     other = choice.copy()
-    other[rows, at] = False
-    choice &= loss < np.partition(loss[other], most // 2)[most // 2]
+    other[rows, lost.best] = False
+    choice &= lost.loss < np.partition(lost.loss[other], most // 2)[most // 2]
     choice[choice.sum(axis=1) == 1] = False
-    return choice, False
+    return Core(choice, False)
 
 
-def _narrowed(problem: Problem, found: Multipliers, bound: float, worth: float) -> tuple[Multipliers, float]:
-    """Return the multipliers of a core's linear relaxation if they bound all plans more narrowly, else those known."""
+def _tighten(instance: Instance, start: Proof, worth: float) -> tuple[Multipliers, float]:
+    """Return the multipliers of a core's linear relaxation if their bound is lower, else those known; and the bound."""
+    found, bound = start.multipliers, start.bound
     for _ in range(RELAXED):
-        loss, at = losses(problem, found)
-        choice, whole = _core(loss, at, bound - worth, MOST)
-        prices = shadow(modelled(problem, at, choice)) if choice.any() else None
-        if prices is None:
+        lost = losses_at(instance, found)
+        core = _core_choices(lost, bound - worth, MOST)
+        if not core.choice.any():
             break
-        other = _multipliers(problem, prices)
-        least = certify(problem, other)
+        values = relaxed_multipliers(build_program(instance, lost.best, core.choice))
+        if values is None:
+            break
+        other = Multipliers(instance.rules, values)
+        least = certify(instance, other)
         if least >= bound:
             break
         found, bound = other, least
-        if whole:
+        if core.complete:
             break
     return found, bound
-
-
-def _multipliers(problem: Problem, prices: dict[tuple[str, int], float]) -> Multipliers:
-    toll = np.zeros(problem.curves.shape[1])
-    segment = np.zeros(len(problem.rules.names))
-    for (kind, which), price in prices.items():
-        if kind in ("cap", "share"):
-            toll[which] += price if kind == "cap" else -price
-        elif kind == "segment":
-            segment[which] = max(price, 0.0)
-    return Multipliers(max(prices.get(("budget", len(segment)), 0.0), 0.0), segment, toll)

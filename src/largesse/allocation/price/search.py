@@ -20,7 +20,7 @@ FEW = 4096  # customers whose steps are looked at one by one
 WIDTH = 4.0  # standard errors of the sample's spend on either side
 WIDEST = 100.0  # then the bracket of the round before is taken instead
 NUDGE = 1e-9  # relative; many customers may share a slope, and must all lie inside the bracket
-SLACK = 1e-12  # relative; running sums are rounded, the final check of a plan is exact
+ROUNDING = 1e-12  # relative; running sums are rounded, the final check of a plan is exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ def price_search(curves: Array, costs: Array, limit: float) -> Found | Short:
     levels = np.empty(len(curves), dtype=np.int64)
     rows: Array | None = None  # the undecided; None is everybody
     ends, known = (math.inf, 0.0), None
-    width, room = WIDTH, limit * (1 + SLACK)
+    width, room = WIDTH, limit * (1 + ROUNDING)
     decided: list[Array] = []
     rng = np.random.default_rng(0)
     while rows is None or len(rows) > FEW:
@@ -123,7 +123,7 @@ def _settled(
 
     _, _, slope, cost = climb(curves, costs, rows, levels, low)
     before = totals(curves, costs, rows, levels)
-    room = limit * (1 + SLACK) - math.fsum([*(s for sums in decided for s in sums[2:]), *before[2:]])
+    room = limit * (1 + ROUNDING) - math.fsum([*(s for sums in decided for s in sums[2:]), *before[2:]])
     price = select(slope, cost, room)
     settle(curves, costs, rows, levels, price, room)
     sums = [*decided, totals(curves, costs, rows, levels)]

@@ -1,6 +1,8 @@
-"""The compiled loops of plans under rules: what customers choose at prices and tolls, and the changes that mend a plan.
+"""The compiled loops of plans under rules: what customers choose at dual prices, and the changes that repair a plan.
 
-Imported only when needed.
+A cell is a group of customers and a level. `allowed` is (n, K), or (0, K) when everybody may get everything. Limits come
+as arrays over rows: whether they are about money, their signs (1 at most, −1 at least), the levels they cover (R, K),
+and each group's rows as `first` (S + 1,) and `which`. `slack` (R,) is what is left of each. Imported only when needed.
 """
 
 from __future__ import annotations
@@ -9,23 +11,23 @@ import math
 
 import numpy as np
 
-from largesse.allocation.price.kernels import BLOCK, compiled, fill_block
+from largesse.allocation.price.kernels import BLOCK, compiled, fill_block, inlined
 from largesse.records import Array
 
 
 @compiled
 def respond(
-    curves: Array, costs: Array, eligible: Array, segment: Array, price: Array, toll: Array, levels: Array
+    curves: Array, costs: Array, allowed: Array, group: Array, price: Array, fee: Array, levels: Array
 ) -> tuple[Array, Array, Array]:
-    """Write the best level of every row when each segment has a price and each level a toll; only eligible ones count.
+    """Write the best level of every row when a unit of cost has a price and a customer a fee, by cell (S, K).
 
-    `eligible` is (n, K), or (0, K) when everybody may have everything. Returns per segment: the worth (S,), the
-    spend (S,), and how many get each level (S, K).
+    Returns the worth of each group (S,), and the spend and number of customers of each cell (S, K).
     """
     n, K, S = len(levels), curves.shape[1], len(price)
     f, c = np.empty((K, BLOCK)), np.empty((K, BLOCK))
-    at, best, due = np.empty(BLOCK, np.int64), np.empty(BLOCK), np.empty(BLOCK)
-    worth, spend, count = np.zeros(S), np.zeros(S), np.zeros((S, K), np.int64)
+    at, best, due, extra = np.empty(BLOCK, np.int64), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    worth, spend, count = np.zeros(S), np.zeros(S * K), np.zeros(S * K, np.int64)
+    level_prices, group_fees = _vary(price, fee)
     for k in range(K):
         c[k, :] = costs[0, k]
     for first in range(0, n, BLOCK):
@@ -33,70 +35,95 @@ def respond(
         fill_block(curves, first, levels, True, f, m)
         if len(costs) > 1:
             fill_block(costs, first, levels, True, c, m)
-        if len(eligible):
+        if len(allowed):
             for k in range(K):
                 for b in range(m):
-                    f[k, b] = f[k, b] if eligible[first + b, k] else -math.inf
+                    f[k, b] = f[k, b] if allowed[first + b, k] else -math.inf
         for b in range(m):
-            due[b] = price[segment[first + b]]
+            due[b] = price[group[first + b], 0]
         for b in range(m):
             best[b] = -math.inf
         for b in range(m):
             at[b] = 0
         for k in range(K):
-            fk, ck, t = f[k], c[k], toll[k]
-            for b in range(m):
-                x = fk[b] - due[b] * ck[b] - t
-                better = x > best[b]
-                best[b] = x if better else best[b]
-                at[b] = k if better else at[b]
+            fk, ck, t = f[k], c[k], fee[0, k]
+            if level_prices and k > 0:
+                for b in range(m):
+                    due[b] = price[group[first + b], k]
+            if group_fees:
+                for b in range(m):
+                    extra[b] = fee[group[first + b], k]
+                for b in range(m):
+                    x = fk[b] - due[b] * ck[b] - extra[b]
+                    better = x > best[b]
+                    best[b] = x if better else best[b]
+                    at[b] = k if better else at[b]
+            else:
+                for b in range(m):
+                    x = fk[b] - due[b] * ck[b] - t
+                    better = x > best[b]
+                    best[b] = x if better else best[b]
+                    at[b] = k if better else at[b]
         for b in range(m):
             i = first + b
-            s = segment[i]
+            s = group[i]
             levels[i] = at[b]
             worth[s] += best[b]
-            spend[s] += c[at[b], b]
-            count[s, at[b]] += 1
-    return worth, spend, count
+            spend[s * K + at[b]] += c[at[b], b]
+            count[s * K + at[b]] += 1
+    return worth, spend.reshape(S, K), count.reshape(S, K)
 
 
-SAVE, SPEND, LEAVE, ENTER = range(4)
+@inlined
+def _vary(price: Array, fee: Array) -> tuple[bool, bool]:
+    """Say whether prices differ between the levels of a group, and fees between the groups of a level."""
+    by_level, by_group = False, False
+    for s in range(len(price)):
+        for k in range(price.shape[1]):
+            by_level |= price[s, k] != price[s, 0]
+            by_group |= fee[s, k] != fee[0, k]
+    return by_level, by_group
+
+
+@inlined
+def _moved(inside: Array, r: int, money: bool, costs: Array, j: int, now: int, to: int) -> float:
+    """Return by how much a change of level, at costs j, changes a sum over the levels `inside` row r."""
+    if money:
+        more = np.float64(costs[j, to]) if inside[r, to] else 0.0
+        less = np.float64(costs[j, now]) if inside[r, now] else 0.0
+        return more - less
+    return np.float64(inside[r, to]) - np.float64(inside[r, now])
 
 
 @compiled
 def offers(
-    curves: Array, costs: Array, eligible: Array, segment: Array, price: Array, toll: Array, levels: Array,
-    way: int, wanted: Array, open_level: Array, which: int, floor: float, row: Array, to: Array, key: Array
+    curves: Array, costs: Array, allowed: Array, group: Array, price: Array, fee: Array, levels: Array,
+    part: Array, money: bool, sign: float, floor: float, is_open: Array, row: Array, to: Array, key: Array
 ) -> int:  # fmt: skip
-    """List the best change of each row in one direction, and what it loses at the prices and tolls, as a key to sort by.
+    """List each row's best change that moves a sum over the cells `part` (S, K) up (sign 1) or down (−1).
 
-    SAVE and SPEND look at rows of wanted segments for a cheaper or dearer level (loss per unit of cost); LEAVE moves rows
-    off level `which`, ENTER onto it. Changes lead only to open levels, and for SPEND only where each unit brings more than `floor`.
+    The sum is of costs (`money`) or customers. The key to sort by is what the change loses at the dual prices, per unit of
+    the sum. Changes lead only to open cells (S, K), and spend money only where each unit brings more than `floor`.
     """
     own = len(costs) > 1
     m = 0
     for i in range(len(levels)):
-        j, s, now = i if own else 0, segment[i], levels[i]
-        if (way == LEAVE and now != which) or (way == ENTER and now == which):
-            continue
-        if way <= SPEND and not wanted[s]:
+        j, s, now = i if own else 0, group[i], levels[i]
+        if (sign < 0.0 and not part[s, now]) or (sign > 0.0 and not money and part[s, now]):
             continue
         cost, value = np.float64(costs[j, now]), np.float64(curves[i, now])
-        here = value - price[s] * cost - toll[now]
+        here = value - price[s, now] * cost - fee[s, now]
         best, level = math.inf, -1
         for k in range(curves.shape[1]):
-            if k == now or not open_level[k] or (len(eligible) and not eligible[i, k]) or (way == ENTER and k != which):
+            if k == now or not is_open[s, k] or (len(allowed) and not allowed[i, k]):
                 continue
-            extra = np.float64(costs[j, k]) - cost
-            lost = here - (np.float64(curves[i, k]) - price[s] * np.float64(costs[j, k]) - toll[k])
-            if way <= SPEND:
-                if (
-                    (extra >= 0.0)
-                    if way == SAVE
-                    else (extra <= 0.0 or np.float64(curves[i, k]) - value <= floor * extra)
-                ):
-                    continue
-                lost = lost / abs(extra)
+            moved = _moved(part, s, money, costs, j, now, k)
+            if moved * sign <= 0.0:
+                continue
+            if money and sign > 0.0 and np.float64(curves[i, k]) - value <= floor * moved:
+                continue
+            lost = here - (np.float64(curves[i, k]) - price[s, k] * np.float64(costs[j, k]) - fee[s, k])
+            lost = lost / abs(moved)
             if lost < best:
                 best, level = lost, k
         if level >= 0:
@@ -107,103 +134,141 @@ def offers(
 
 @compiled
 def accept(
-    costs: Array, segment: Array, row: Array, to: Array, levels: Array,
-    room: Array, count: Array, least: Array, most: Array, way: int, which: int
+    costs: Array, group: Array, row: Array, to: Array, levels: Array, slack: Array, first: Array, which: Array,
+    money: Array, signs: Array, inside: Array, target: Array, careful: bool
 ) -> int:  # fmt: skip
-    """Take changes in their order as far as they are needed and break no further rule; return how many were taken.
+    """Take changes in their order as far as they are needed and break no limit; return how many were taken.
 
-    `room` (S + 1,) is what is left of each segment's budget and, last, of the whole; `count` (K,) how many customers have
-    each level; both are kept up to date. SAVE takes changes where a budget is overdrawn, SPEND what fits; LEAVE and
-    ENTER go on until the level keeps its rule.
+    A change is needed while it helps a broken `target` row (R,); without targets, always. Limits on customers are never
+    broken, those on money only if not `careful`. Keeps `slack` up to date.
     """
     own = len(costs) > 1
-    S, taken = len(room) - 1, 0
+    always, taken = not target.any(), 0
     for r in range(len(row)):
         i, k = row[r], to[r]
-        s, now = segment[i], levels[i]
-        if way == LEAVE and count[which] <= most[which]:
-            break
-        if way == ENTER and count[which] >= least[which]:
-            break
-        extra = np.float64(costs[i if own else 0, k]) - np.float64(costs[i if own else 0, now])
-        if way == SAVE and room[s] >= 0.0 and room[S] >= 0.0:
-            continue
-        if way == SPEND and (extra > room[s] or extra > room[S]):
-            continue
-        if count[k] + 1 > most[k] or (count[now] - 1 < least[now] and way != LEAVE):
+        j, s, now = i if own else 0, group[i], levels[i]
+        needed, fits = always, True
+        for at in range(first[s], first[s + 1]):
+            q = which[at]
+            uses = signs[q] * _moved(inside, q, money[q], costs, j, now, k)
+            if target[q] and slack[q] < 0.0 and uses < 0.0:
+                needed = True
+            if uses > 0.0 and uses > slack[q] and (careful or not money[q]):
+                fits = False
+        if not (needed and fits):
             continue
         levels[i] = k
-        count[k] += 1
-        count[now] -= 1
-        room[s] -= extra
-        room[S] -= extra
+        for at in range(first[s], first[s + 1]):
+            q = which[at]
+            slack[q] -= signs[q] * _moved(inside, q, money[q], costs, j, now, k)
         taken += 1
     return taken
 
 
 @compiled
-def spent(costs: Array, segment: Array, levels: Array, segments: int) -> tuple[Array, Array]:
-    """Return each segment's cost (S,), and what rounding lost of it (S,)."""
+def cell_sums(costs: Array, group: Array, levels: Array, groups: int) -> tuple[Array, Array, Array]:
+    """Return the cost of each cell (S, K), what rounding lost of it (S, K), and its number of customers (S, K)."""
     own = len(costs) > 1
-    total, carry = np.zeros(segments), np.zeros(segments)
+    K = costs.shape[1]
+    total, carry, count = np.zeros((groups, K)), np.zeros((groups, K)), np.zeros((groups, K), np.int64)
     for i in range(len(levels)):
-        x, s = np.float64(costs[i if own else 0, levels[i]]), segment[i]
-        t = total[s] + x
-        d = t - total[s]
-        carry[s] += (total[s] - (t - d)) + (x - d)
-        total[s] = t
-    return total, carry
+        s, k = group[i], levels[i]
+        x = np.float64(costs[i if own else 0, k])
+        t = total[s, k] + x
+        d = t - total[s, k]
+        carry[s, k] += (total[s, k] - (t - d)) + (x - d)
+        total[s, k] = t
+        count[s, k] += 1
+    return total, carry, count
+
+
+@inlined
+def _overdrawn(slack: Array, first: Array, which: Array, money: Array, s: int) -> int:
+    """Return the first broken limit on money that a group stands under, or −1."""
+    for at in range(first[s], first[s + 1]):
+        if money[which[at]] and slack[which[at]] < 0.0:
+            return int(which[at])
+    return -1
+
+
+@inlined
+def _stands_under(first: Array, which: Array, s: int, q: int) -> bool:
+    """Say whether row q is one of a group's."""
+    found = False
+    for at in range(first[s], first[s + 1]):
+        found |= which[at] == q
+    return found
+
+
+@compiled
+def _pair_fits(
+    moves: tuple[tuple[int, int, int], tuple[int, int, int]], costs: Array, group: Array, slack: Array,
+    first: Array, which: Array, money: Array, signs: Array, inside: Array, but: int
+) -> bool:  # fmt: skip
+    """Say whether two moves (row, from, to) together overdraw no limit but one further than it is already."""
+    own = len(costs) > 1
+    (i, now, k), (j, there, l) = moves  # noqa: E741
+    s, t = group[i], group[j]
+    ci, cj = (i, j) if own else (0, 0)
+    for turn in range(2):
+        g, other = (s, t) if turn == 0 else (t, s)
+        for at in range(first[g], first[g + 1]):
+            q = which[at]
+            shared = _stands_under(first, which, other, q)
+            if q == but or (turn == 1 and shared):
+                continue
+            uses = 0.0
+            if turn == 0 or shared:
+                uses += _moved(inside, q, money[q], costs, ci, now, k)
+            if turn == 1 or shared:
+                uses += _moved(inside, q, money[q], costs, cj, there, l)
+            uses *= signs[q]
+            if uses > 0.0 and uses > max(slack[q], 0.0):
+                return False
+    return True
 
 
 @compiled
 def swap(
-    costs: Array, eligible: Array, segment: Array, rows: Array, levels: Array,
-    room: Array, count: Array, least: Array, most: Array
+    costs: Array, allowed: Array, group: Array, rows: Array, levels: Array, slack: Array, first: Array, which: Array,
+    money: Array, signs: Array, inside: Array
 ) -> bool:  # fmt: skip
-    """Let one row of an overdrawn segment take a cheaper level that is full, and a row that has it leave for another.
+    """Let a row under an overdrawn limit on money take a level that another row leaves for a third.
 
-    Takes the pair that saves most where saving is due, and keeps `room` and `count` up to date; false when there is none.
+    Takes the pair that saves most of the limit, and keeps `slack` up to date; false when there is none.
     """
     own = len(costs) > 1
-    K, S = costs.shape[1], len(room) - 1
+    K = costs.shape[1]
     best = np.float64(0.0)
     bi, bk, bj, bl = -1, -1, -1, -1
     for i in rows:
-        s, now = segment[i], levels[i]
-        if room[s] >= 0.0 and room[S] >= 0.0:
+        s, now = group[i], levels[i]
+        target = _overdrawn(slack, first, which, money, s)
+        if target < 0:
             continue
-        ci = costs[i if own else 0]
+        ci = i if own else 0
         for k in range(K):
-            first = np.float64(ci[k]) - np.float64(ci[now])
-            if k == now or first >= 0.0 or (len(eligible) and not eligible[i, k]):
+            saved = signs[target] * _moved(inside, target, True, costs, ci, now, k)
+            if k == now or saved >= 0.0 or (len(allowed) and not allowed[i, k]):
                 continue
             for j in rows:
                 if levels[j] != k or j == i:
                     continue
-                cj, t = costs[j if own else 0], segment[j]
+                cj, both = j if own else 0, _stands_under(first, which, group[j], target)
                 for l in range(K):  # noqa: E741
-                    if l == k or (len(eligible) and not eligible[j, l]):
+                    if l == k or (len(allowed) and not allowed[j, l]):
                         continue
-                    if l != now and (count[l] + 1 > most[l] or count[now] - 1 < least[now]):
-                        continue
-                    second = np.float64(cj[l]) - np.float64(cj[k])
-                    if t != s and second > max(room[t], 0.0) and second > 0.0:
-                        continue
-                    both = first + second
-                    due = both if t == s else first
-                    if room[s] >= 0.0 or room[S] < 0.0:  # the whole budget is overdrawn: only what both save counts
-                        due = both
-                    elif both > room[S]:
-                        continue
-                    if due < best:
+                    due = saved + (signs[target] * _moved(inside, target, True, costs, cj, k, l) if both else 0.0)
+                    if due < best and _pair_fits(
+                        ((i, now, k), (j, k, l)), costs, group, slack, first, which, money, signs, inside, target
+                    ):
                         best, bi, bk, bj, bl = due, i, k, j, l
     if bi < 0:
         return False
     for i, k in ((bi, bk), (bj, bl)):
-        extra = np.float64(costs[i if own else 0, k]) - np.float64(costs[i if own else 0, levels[i]])
-        room[segment[i]] -= extra
-        room[S] -= extra
-        count[levels[i]] -= 1
-        count[k] += 1
+        s, now = group[i], levels[i]
+        for at in range(first[s], first[s + 1]):
+            q = which[at]
+            slack[q] -= signs[q] * _moved(inside, q, money[q], costs, i if own else 0, now, k)
         levels[i] = k
     return True

@@ -1,9 +1,9 @@
-"""A plan under a budget and further rules: prices for budgets, tolls for levels, repair, and a certificate.
+"""Lagrange multipliers of all limits, and the bound they prove.
 
-Every rule has a multiplier: what one more unit of it would bring. Given them all, each customer's best level stands
-alone, and the sum of what these are worth bounds every plan (Lagrangian duality). The multipliers are found on a sample,
-one kind at a time, each exactly: the price of every segment at once, the price of the whole budget, the toll of each
-level. The levels they stand for nearly keep the rules; those that lose least are changed until they all do.
+Every limit has a multiplier: what one more unit of it would bring. Given them all, each customer's best level stands
+alone, and the sum of what these are worth, plus the multipliers times the limits, bounds every plan (Lagrangian
+duality). The multipliers are found on a sample, one block at a time, each exactly: the budgets of disjoint segments all at
+once, the overall budget, then each further set of cells.
 """
 
 from __future__ import annotations
@@ -11,226 +11,181 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
-from largesse.allocation.constraints import Rules
-from largesse.allocation.price.hull import as_rows
-from largesse.records import Array, Plan
+from largesse.allocation.rules.instance import Instance, Prices, Row, Rows, sample_customers
+from largesse.records import Array
 
-SAMPLE = 32768  # customers on whom multipliers are found
 SWEEPS, HALVINGS, CORRECTIONS = 9, 40, 2
 SETTLED = 1e-4  # relative; multipliers that move less are done
-ROUNDS, FILL_ROUNDS = 12, 2  # of repair, and of spending what is left
-SWAPPERS, SWAPS = 1000, 200  # customers among whom pairs are looked for, and how many are swapped
-BATCH = 65536  # changes that are looked at in one round
 ROUNDING = 1e-12  # relative; the bound is a sum of many rounded numbers
-
-
-def plan_under(curves: Array, costs: Array, rules: Rules, average: float, exact: bool = False) -> Plan:
-    """Return the plan for checked curves (n, K), cost rows and rules; refuse rules that no plan can keep.
-
-    With `exact`, the best whole plan, proven as far as a core of choices can be solved.
-    """
-    from largesse.allocation.exact.under_rules import any_plan, prove, small
-    from largesse.allocation.rules.infeasible import impossible, not_found, smallest_changes
-
-    impossible(costs, rules, curves.shape)
-    problem = posed(curves, costs, rules)
-    found = _found(problem)
-    bound, needed = certify(problem, found), 0.0
-    room, count = repair(problem, found)
-    if broken(rules, room, count):
-        room, count, needed = _cheaply(problem, found)
-    kept = not broken(rules, room, count)
-    if not kept and small(problem):
-        answer = any_plan(problem)
-        if answer.levels is not None:
-            kept, bound, problem.levels[:] = True, min(bound, answer.bound), answer.levels
-        elif answer.proven:
-            raise smallest_changes(problem)
-    if exact:
-        kept, found, bound = prove(problem, found, bound, kept)
-    if not kept:
-        raise not_found(rules, room, count, needed, len(curves))
-    return _made(problem, found, bound, average)
-
-
-def _cheaply(problem: Problem, found: Multipliers) -> tuple[Array, Array, float]:
-    """Start again from cheap plans, first one with the budgets in mind, then one without; return what is left to mend.
-
-    Also a total cost below which no plan keeps the rules that are not budgets.
-    """
-    rules = problem.rules
-    saving = as_rows(-np.ascontiguousarray(np.broadcast_to(problem.costs, problem.curves.shape)), problem.costs)
-    free = replace(rules, limits=np.full(len(rules.limits), math.inf), limit=math.inf)
-    needed = math.inf
-    for kept in (rules, free):
-        cheap = posed(*saving, replace(kept, least_return=0.0))
-        low = _found(cheap)
-        needed = -certify(cheap, low)
-        repair(cheap, low)
-        problem.levels[:] = cheap.levels
-        room, count = repair(problem, found)
-        if not broken(rules, room, count):
-            break
-    return room, count, needed
-
-
-def broken(rules: Rules, room: Array, count: Array) -> bool:
-    """Whether a budget is overdrawn, or a level has too many or too few customers."""
-    return bool((room < 0).any() or (count > rules.most).any() or (count < rules.least).any())
-
-
-def _made(problem: Problem, found: Multipliers, bound: float, average: float) -> Plan:
-    rules, n = problem.rules, len(problem.levels)
-    rows = np.arange(n)
-    value = float(problem.curves[rows, problem.levels].sum(dtype=np.float64))
-    paid = problem.costs[rows if len(problem.costs) > 1 else 0, problem.levels]
-    spend = float(paid.sum(dtype=np.float64))
-    gap = max(bound - (value - rules.least_return * spend), 0.0)
-    shadow = {"budget": found.whole}
-    shadow |= {
-        f"segment {s}": float(v)
-        for s, v, b in zip(rules.names, found.segment, rules.limits, strict=True)
-        if b < math.inf
-    }
-    shadow |= {f"cap of level {k}": max(float(found.toll[k]), 0.0) for k in rules.ruled if rules.most[k] < math.inf}
-    shadow |= {f"share of level {k}": max(-float(found.toll[k]), 0.0) for k in rules.ruled if rules.least[k] > 0}
-    price = rules.least_return + found.whole
-    return Plan(problem.levels, value / n, min(spend / n, average), price, (value + gap) / n, average, shadow=shadow)
 
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """Prices of the segments' budgets and the whole one's, and tolls of the levels (below zero where more must get it)."""
+    """The multiplier of each row (R,), zero or more."""
 
-    whole: float
-    segment: Array  # (S,)
-    toll: Array  # (K,)
+    rules: Rows
+    of_row: Array
 
-    def prices(self, rules: Rules) -> Array:
-        """Return what a unit of cost must bring in each segment (S,)."""
-        return rules.least_return + self.whole + self.segment
+    @property
+    def prices(self) -> Prices:
+        """What they come to in each cell."""
+        return self.rules.tables(self.of_row)
 
-    def dues(self, rules: Rules) -> float:
-        """Return the multipliers times what the rules allow."""
-        held = self.segment > 0
-        due = math.fsum((self.segment[held] * rules.limits[held]).tolist()) + (
-            self.whole * rules.limit if self.whole > 0 else 0.0
+    @property
+    def dual_term(self) -> float:
+        """The multipliers times what the limits allow."""
+        held = self.of_row > 0
+        return math.fsum((self.rules.signs[held] * self.of_row[held] * self.rules.bounds[held]).tolist())
+
+    @property
+    def shadow(self) -> dict[str, float]:
+        """Limit → what one more unit of it would bring."""
+        return {row.limit.key: float(value) for row, value in zip(self.rules.rows, self.of_row, strict=True)}
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """A dual variable searched by itself: above zero it belongs to the row `most`, below to the row `least` (−1: none)."""
+
+    cells: Row
+    most: int
+    least: int
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The rows in blocks that are searched one after the other; row 0, the overall budget, is a block of its own."""
+
+    own: tuple[int, ...]  # (B,) budgets of disjoint sets of groups, at all levels
+    owner: Array  # (S,) which of them a group belongs to, or −1
+    variables: tuple[Variable, ...]
+
+    def group_prices(self, own: Array, floor: float) -> Array:
+        """Return the price of each group (S,), given those of the own budgets (B,)."""
+        return np.append(own, floor)[self.owner]
+
+
+def split_rows(rules: Rows) -> Blocks:
+    """Return the blocks: rows over the same cells are one variable."""
+    owner = np.full(rules.groups, -1)
+    own: list[int] = []
+    same: dict[tuple[bool, bytes, bytes], list[int]] = {}
+    for r, row in enumerate(rules.rows[1:], start=1):
+        if row.money and row.sign > 0 and row.levels.all() and (owner[row.groups] < 0).all():
+            owner[row.groups] = len(own)
+            own.append(r)
+        else:
+            same.setdefault((row.money, row.groups.tobytes(), row.levels.tobytes()), []).append(r)
+    variables = [
+        Variable(
+            rules.rows[rows[0]],
+            min((r for r in rows if rules.rows[r].sign > 0), key=lambda r: rules.rows[r].bound, default=-1),
+            max((r for r in rows if rules.rows[r].sign < 0), key=lambda r: rules.rows[r].bound, default=-1),
         )
-        up, down = np.maximum(self.toll, 0.0), np.maximum(-self.toll, 0.0)
-        return due + float(up[up > 0] @ rules.most[up > 0] - down @ rules.least)
+        for rows in same.values()
+    ]
+    return Blocks(tuple(own), owner, tuple(sorted(variables, key=lambda v: int(v.cells.levels.argmax()))))
 
 
-@dataclass(eq=False)
-class Problem:
-    """Curves (n, K), cost rows, rules, and levels (n,); `weight` (S,) says how many customers each row stands for."""
-
-    curves: Array
-    costs: Array
-    rules: Rules
-    levels: Array
-    weight: Array
-    close: float  # how close, relative, to look for multipliers
-
-    def ask(self, price: Array, toll: Array) -> tuple[Array, Array, Array]:
-        """Write the best levels at prices and tolls; return their worth (S,), spend (S,) and counts (K,)."""
-        from largesse.allocation.rules.kernels import respond
-
-        r = self.rules
-        worth, spend, count = respond(self.curves, self.costs, r.eligible, r.segment, price, toll, self.levels)
-        return worth * self.weight, spend * self.weight, self.weight @ count
+def solve_dual(instance: Instance) -> Multipliers:
+    """Return multipliers found on a sample, and corrected twice by what it gets wrong about all customers."""
+    part, rules = sample_customers(instance), instance.rules
+    found = find_multipliers(part)
+    for _ in range(CORRECTIONS if part is not instance else 0):
+        prices = found.prices
+        there, here = part.respond(prices), instance.respond(prices)
+        rows = []
+        for row in rules.rows:
+            bound = row.bound + there.used(row) - here.used(row)
+            rows.append(replace(row, bound=max(bound, 0.0) if row.sign > 0 else bound))
+        shifted = replace(part.rules, rows=tuple(rows))
+        found = replace(find_multipliers(replace(part, rules=shifted), found), rules=rules)
+    return replace(found, rules=rules)
 
 
-def posed(curves: Array, costs: Array, rules: Rules) -> Problem:
-    """Return the problem of all customers."""
-    return Problem(curves, costs, rules, np.zeros(len(curves), dtype=np.int64), np.ones(len(rules.names)), 1e-9)
-
-
-def sampled(problem: Problem) -> Problem:
-    """Return the problem of a sample of the customers, each segment's share in it known; all of them if they are few."""
-    rules, n, S = problem.rules, len(problem.levels), len(problem.rules.names)
-    if n <= 2 * SAMPLE:
-        return problem
-    rows = np.random.default_rng(0).integers(0, n, SAMPLE)
-    there, here = np.bincount(rules.segment, minlength=S), np.bincount(rules.segment[rows], minlength=S)
-    if (here < np.minimum(there, 50)).any():  # a segment too small for the sample
-        return problem
-    eligible = rules.eligible[rows] if len(rules.eligible) else rules.eligible
-    part = replace(rules, eligible=eligible, segment=rules.segment[rows])
-    costs = problem.costs[rows] if len(problem.costs) > 1 else problem.costs
-    curves, costs = as_rows(problem.curves[rows], costs)
-    # A sample cannot tell multipliers apart that are closer than this.
-    return Problem(curves, costs, part, np.zeros(SAMPLE, dtype=np.int64), there / np.maximum(here, 1), 1e-5)
-
-
-def _found(problem: Problem) -> Multipliers:
-    """Return multipliers found on a sample, and mended twice by what it gets wrong about all customers."""
-    part = sampled(problem)
-    found = multipliers(part)
-    for _ in range(CORRECTIONS if part is not problem else 0):
-        prices = found.prices(problem.rules)
-        (_, spend, count), (_, all_spend, all_count) = (p.ask(prices, found.toll) for p in (part, problem))
-        held, off, miss = problem.rules, spend - all_spend, count - all_count
-        shifted = replace(
-            held,
-            limits=np.maximum(held.limits + off, 0.0),
-            limit=max(held.limit + float(off.sum()), 0.0),
-            most=held.most + miss,
-            least=np.where(held.least > 0, held.least + miss, 0.0),
-            eligible=part.rules.eligible,
-            segment=part.rules.segment,
-        )
-        found = multipliers(replace(part, rules=shifted), found)
-    return found
-
-
-def multipliers(problem: Problem, near: Multipliers | None = None) -> Multipliers:
-    """Return multipliers at which plans keep the rules, found one kind at a time; `near` is where to begin."""
-    rules = problem.rules
-    S, K = len(rules.names), problem.curves.shape[1]
-    floor = rules.least_return
-    unit = _unit(problem)
-    own, whole, toll = np.full(S, floor), floor, np.zeros(K)
+def find_multipliers(instance: Instance, near: Multipliers | None = None) -> Multipliers:
+    """Return multipliers at which plans nearly keep the limits, found one block at a time; `near` is where to begin."""
+    rules, floor, unit = instance.rules, instance.rules.floor, _unit(instance)
+    blocks = split_rows(rules)
+    own, whole, single = np.full(len(blocks.own), floor), floor, np.zeros(len(blocks.variables))
     if near is not None:
-        own, whole, toll = np.where(near.segment > 0, near.prices(rules), floor), floor + near.whole, near.toll.copy()
+        own, whole, single = _begin(near, blocks, floor)
     for _ in range(SWEEPS if near is None else SWEEPS // 3):
-        before = np.concatenate([np.maximum(own, whole), toll])
-        if np.isfinite(rules.limits).any():
-            own = _least(_segments_fit(problem, toll), np.full(S, floor), own, unit, problem.close)
-        if math.isfinite(rules.limit):
-            fits = _all_fit(problem, own, toll)
-            whole = float(_least(fits, np.array([floor]), np.array([whole]), unit, problem.close)[0])
-        price = np.maximum(own, whole)
-        for k in rules.ruled:
-            toll[k] = _toll(problem, price, toll, int(k), unit)
-        after = np.concatenate([price, toll])
+        before = np.concatenate([np.maximum(blocks.group_prices(own, floor), whole), single])
+        if len(blocks.own):
+            fits = _own_fit(instance, blocks, single)
+            own = _least(fits, np.full(len(own), floor), own, unit, instance.close)
+        if math.isfinite(rules.rows[0].bound):
+            fits = _all_fit(instance, blocks, single, own)
+            whole = float(_least(fits, np.array([floor]), np.array([whole]), unit, instance.close)[0])
+        price = np.maximum(blocks.group_prices(own, floor), whole)
+        for v in range(len(single)):
+            single[v] = _search_variable(instance, blocks, price, single, v, unit)
+        after = np.concatenate([price, single])
         if np.abs(after - before).max() <= SETTLED * np.abs(after).max(initial=1e-300):
             break
-    return Multipliers(whole - floor, np.maximum(own - whole, 0.0), toll)
+    of_row = np.zeros(len(rules.rows))
+    of_row[0], of_row[list(blocks.own)] = whole - floor, np.maximum(own - whole, 0.0)
+    for variable, value in zip(blocks.variables, single, strict=True):
+        if value:
+            of_row[variable.most if value > 0 else variable.least] = abs(value)
+    return Multipliers(rules, of_row)
 
 
-def _segments_fit(problem: Problem, toll: Array) -> Callable[[Array], Array]:
-    """Return whether prices (S,) keep each segment within its budget."""
-    return lambda price: problem.ask(price, toll)[1] <= problem.rules.limits
+def _begin(near: Multipliers, blocks: Blocks, floor: float) -> tuple[Array, float, Array]:
+    """Return the prices of own budgets and of the overall one, and the further variables, that multipliers stand for."""
+    whole, extra = floor + float(near.of_row[0]), near.of_row[list(blocks.own)]
+    value = np.append(near.of_row, 0.0)  # row −1 is none
+    single = np.array([value[v.most] - value[v.least] for v in blocks.variables])
+    return np.where(extra > 0, whole + extra, floor), whole, single
 
 
-def _all_fit(problem: Problem, own: Array, toll: Array) -> Callable[[Array], Array]:
-    """Return whether a price (1,), or a segment's own where it is higher, keeps all within the whole budget."""
-    return lambda price: np.array([problem.ask(np.maximum(own, price), toll)[1].sum() <= problem.rules.limit])
+def _tables(rules: Rows, blocks: Blocks, price: Array, single: Array) -> Prices:
+    """Return the prices of cells, given those of the groups (S,) and the further variables (V,)."""
+    shape = (rules.groups, rules.levels.shape[1])
+    cost, customer = np.repeat(price[:, None], shape[1], axis=1), np.zeros(shape)
+    for variable, value in zip(blocks.variables, single.tolist(), strict=True):
+        if value:
+            table = cost if variable.cells.money else customer
+            table[np.ix_(variable.cells.groups, variable.cells.levels)] += value
+    return Prices(cost, customer)
 
 
-def _unit(problem: Problem) -> float:
-    """Return a price or toll of the usual size: what the whole range of responses costs."""
-    some = problem.curves[:1000].astype(np.float64)
-    cost = np.abs(problem.costs[: 1000 if len(problem.costs) > 1 else 1]).max(initial=0.0)
+def _own_fit(instance: Instance, blocks: Blocks, single: Array) -> Callable[[Array], Array]:
+    """Return whether prices (B,) keep each of the own budgets."""
+    limits = instance.rules.bounds[list(blocks.own)]
+
+    def fits(own: Array) -> Array:
+        price = blocks.group_prices(own, instance.rules.floor)
+        spend = instance.respond(_tables(instance.rules, blocks, price, single)).spend.sum(axis=1)
+        return np.bincount(blocks.owner + 1, spend, minlength=len(own) + 1)[1:] <= limits
+
+    return fits
+
+
+def _all_fit(instance: Instance, blocks: Blocks, single: Array, own: Array) -> Callable[[Array], Array]:
+    """Return whether a price (1,), or a group's own where it is higher, keeps the overall budget."""
+    above, rules = blocks.group_prices(own, instance.rules.floor), instance.rules
+
+    def fits(whole: Array) -> Array:
+        response = instance.respond(_tables(rules, blocks, np.maximum(above, whole), single))
+        return np.array([response.spend.sum() <= rules.rows[0].bound])
+
+    return fits
+
+
+def _unit(instance: Instance) -> float:
+    """Return a price of the usual size: what the whole range of responses costs."""
+    some = instance.curves[:1000].astype(np.float64)
+    cost = np.abs(instance.costs[: 1000 if len(instance.costs) > 1 else 1]).max(initial=0.0)
     return float(np.ptp(some)) / max(float(cost), 1e-300) or 1e-6
 
 
 def _least(fits: Callable[[Array], Array], low: Array, guess: Array, unit: float, close: float) -> Array:
-    """Return the least numbers (s,) from `low` up at which each of `fits` holds; each falls with its own number."""
+    """Return the least numbers (s,) from `low` up at which each of `fits` holds; each depends on its own number alone."""
     high = np.maximum(guess, low)
     done = fits(low)
     if done.all():
@@ -257,106 +212,32 @@ def _least(fits: Callable[[Array], Array], low: Array, guess: Array, unit: float
     return np.where(done, low, reach)
 
 
-def _toll(problem: Problem, price: Array, toll: Array, k: int, unit: float) -> float:
-    """Return the toll of level k, the others as they are, at which neither too many nor too few want it."""
+def _search_variable(instance: Instance, blocks: Blocks, price: Array, single: Array, v: int, unit: float) -> float:
+    """Return the value of variable v, the others as they are, at which neither too much nor too little is used."""
+    variable, rows = blocks.variables[v], instance.rules.rows
+    prices = _tables(instance.rules, blocks, price, np.where(np.arange(len(single)) == v, 0.0, single))
+    table = prices.cost if variable.cells.money else prices.customer
+    cells = np.ix_(variable.cells.groups, variable.cells.levels)
+    rest = table[cells]
+    most = rows[variable.most].bound if variable.most >= 0 else math.inf
+    least = rows[variable.least].bound if variable.least >= 0 else -math.inf
 
-    def wanted(t: float) -> float:
-        other = toll.copy()
-        other[k] = t
-        return float(problem.ask(price, other)[2][k])
+    def used(value: float) -> float:
+        table[cells] = rest + value
+        return instance.respond(prices).used(variable.cells)
 
-    rules, now = problem.rules, wanted(0.0)
-    if rules.least[k] <= now <= rules.most[k]:
+    now = used(0.0)
+    if least <= now <= most:
         return 0.0
-    sign = 1.0 if now > rules.most[k] else -1.0
+    sign = 1.0 if now > most else -1.0
     found = _least(
-        lambda t: np.array([wanted(sign * t[0]) <= rules.most[k] if sign > 0 else wanted(sign * t[0]) >= rules.least[k]]),
-        np.zeros(1), np.array([max(sign * toll[k], 0.0)]), unit, problem.close,
+        lambda t: np.array([used(sign * t[0]) <= most if sign > 0 else used(sign * t[0]) >= least]),
+        np.zeros(1), np.array([max(sign * single[v], 0.0)]), unit, instance.close,
     )  # fmt: skip
     return sign * float(found[0])
 
 
-def certify(problem: Problem, found: Multipliers) -> float:
+def certify(instance: Instance, found: Multipliers) -> float:
     """Write everybody's level at the multipliers; return the total net value that no plan under the rules exceeds."""
-    worth, _, _ = problem.ask(found.prices(problem.rules), found.toll)
-    dues = found.dues(problem.rules)
-    return math.fsum(worth.tolist()) + dues + ROUNDING * (math.fsum(np.abs(worth).tolist()) + abs(dues))
-
-
-def rooms(problem: Problem) -> Array:
-    """Return what is left of each segment's budget and, last, of the whole (S + 1,): its sign is exact."""
-    from largesse.allocation.rules.kernels import spent
-
-    rules = problem.rules
-    total, carry = spent(problem.costs, rules.segment, problem.levels, len(rules.names))
-    paid = [Fraction(float(t)) + Fraction(float(c)) for t, c in zip(total, carry, strict=True)]
-    limits = [*rules.limits.tolist(), rules.limit]
-    return np.array(
-        [math.inf if math.isinf(b) else float(Fraction(b) - p) for b, p in zip(limits, [*paid, sum(paid)], strict=True)]
-    )
-
-
-def repair(problem: Problem, found: Multipliers) -> tuple[Array, Array]:
-    """Change the levels that lose least until the rules are kept, then spend what is left.
-
-    Returns what is left of the budgets (S + 1,) and how many have each level (K,): rules that could not be kept show.
-    """
-    rules, K = problem.rules, problem.curves.shape[1]
-    count = np.bincount(problem.levels, minlength=K).astype(np.float64)
-    from largesse.allocation.rules.kernels import ENTER, LEAVE, SAVE, SPEND
-
-    for _ in range(ROUNDS):
-        room = rooms(problem)
-        low, high = np.flatnonzero(count < rules.least), np.flatnonzero(count > rules.most)
-        if not len(low) and not len(high) and (room >= 0).all():
-            break
-        taken = sum(_change(problem, found, room, count, ENTER, int(k)) for k in low)
-        taken += sum(_change(problem, found, room, count, LEAVE, int(k)) for k in high)
-        if (room < 0).any():
-            taken += _change(problem, found, room, count, SAVE, -1)
-        if not taken and not _swapped(problem, room, count):
-            return room, count
-    for _ in range(FILL_ROUNDS):
-        room = rooms(problem)
-        if (room < 0).any() or not _change(problem, found, room, count, SPEND, -1):
-            break
-    room = rooms(problem)
-    while (room < 0).any() and _change(problem, found, room, count, SAVE, -1):
-        room = rooms(problem)
-    return room, count
-
-
-def _swapped(problem: Problem, room: Array, count: Array) -> bool:
-    """Swap levels between customers, a pair at a time, as long as it saves where saving is due."""
-    from largesse.allocation.rules.kernels import swap
-
-    rules, some = problem.rules, False
-    rows = np.arange(min(len(problem.levels), SWAPPERS))
-    for _ in range(SWAPS):
-        if (room >= 0).all() or not swap(
-            problem.costs, rules.eligible, rules.segment, rows, problem.levels, room, count, rules.least, rules.most
-        ):
-            break
-        some = True
-    return some
-
-
-def _change(problem: Problem, found: Multipliers, room: Array, count: Array, way: int, which: int) -> int:
-    """Make the best changes of one kind; return how many there were."""
-    from largesse.allocation.rules.kernels import ENTER, SAVE, accept, offers
-
-    rules, n = problem.rules, len(problem.levels)
-    short = room[:-1] < 0
-    wanted = (short | (room[-1] < 0)) if way == SAVE else (room[:-1] > 0) & (room[-1] > 0)
-    is_open = (count < rules.most) | (way == ENTER)
-    row, to, key = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
-    m = offers(
-        problem.curves, problem.costs, rules.eligible, rules.segment, found.prices(rules), found.toll, problem.levels,
-        way, wanted, is_open, which, rules.least_return, row, to, key,
-    )  # fmt: skip
-    first = np.argpartition(key[:m], BATCH)[:BATCH] if m > BATCH else np.arange(m)
-    order = first[np.argsort(key[first], kind="stable")]
-    return accept(
-        problem.costs, rules.segment, row[order], to[order], problem.levels, room, count, rules.least, rules.most,
-        way, which,
-    )  # fmt: skip
+    worth, term = instance.respond(found.prices).worth, found.dual_term
+    return math.fsum(worth.tolist()) + term + ROUNDING * (math.fsum(np.abs(worth).tolist()) + abs(term))
