@@ -153,22 +153,3 @@ def test_doctor_asks_for_the_levels_it_needs(
 ) -> None:
     assert call(monkeypatch, "doctor", "log.parquet", "--level", "a", "--response", "b") == 2
     assert "--costs" in capsys.readouterr().err
-
-
-def test_unknown_experiments_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(monkeypatch, "experiment", "covrage") == 2
-    assert "did you mean 'coverage'" in capsys.readouterr().err
-
-
-def test_a_command_told_with_results_does_not_say_where_they_were_summed_up() -> None:
-    words = ["experiment", "table1", "--kept", "--machine", "a large one", "--out", "docs/results"]
-    assert cli._without_source(words) == ["experiment", "table1", "--out", "docs/results"]
-    assert cli._without_source(["experiment", "--machine=x", "rates"]) == ["experiment", "rates"]
-
-
-@pytest.mark.parametrize("part", ["4/4", "x", "1", "-1/3", "1/0"])
-def test_a_part_that_is_none_is_refused(
-    part: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call(monkeypatch, "experiment", "rates", f"--part={part}") == 2
-    assert "parts of 4 are 0/4" in capsys.readouterr().err

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-import shlex
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -14,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from largesse.errors import LargesseError, Problem, fail
+from largesse.errors import LargesseError, MissingPartError, Problem, fail
 from largesse.records import ROLES
 from largesse.version import __version__
 
@@ -292,52 +291,15 @@ def doctor(
         print_checkup(shown, out)
 
 
-@app.command()
-def experiment(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="table1, table2, kernels, kappa, rates, rates_n, simulation, coverage, lots, real; or page, which makes one of all"
-        ),
-    ],
-    simulations: Annotated[str | None, typer.Option(help="Which ones, comma-separated.")] = None,
-    models: Annotated[str | None, typer.Option("--models", "--rows", help="Which ones, comma-separated.")] = None,
-    repeats: Annotated[int | None, typer.Option("--repeats", "--seeds", help="How many repeats, or logs.")] = None,
-    part: Annotated[str, typer.Option(help="Which of several parts, as 0/4: for several processes.")] = "0/1",
-    chunk: Annotated[int | None, typer.Option(help="How many logs are fitted at once: many on a GPU.")] = None,
-    mix: Annotated[float | None, typer.Option(help="coverage: share of the log that drew lots.")] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(help="Processes that share the repeats of a folder; without a GPU, one for each core."),
-    ] = None,
-    kept: Annotated[bool, typer.Option("--kept", help="Run nothing: make table and figures of what is there.")] = False,
-    machine: Annotated[str | None, typer.Option(help="What it ran on, if not this machine.")] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Folder for results, table, summary and figures; goes on where they end."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+@app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def experiment(context: typer.Context) -> None:
     """Repeat the paper's experiments, or measure models where the truth is known."""
-    from largesse.report import show_progress
-    from largesse_lab.command import Asked, run
-
-    asked = Asked(
-        simulations=None if simulations is None else _split(simulations),
-        models=None if models is None else _split(models),
-        repeats=repeats,
-        part=_part(part),
-        chunk=chunk,
-        jobs=jobs,
-        mix=mix,
-        kept=kept,
-        machine=machine,
-        out=out,
-        command=shlex.join(["largesse", *_without_source(sys.argv[1:])]),
-    )
-    with show_progress(as_json) as progress:
-        records, text = run(name, asked, progress)
-    typer.echo(json.dumps(records, ensure_ascii=False) if as_json else text)
+    try:
+        from largesse_lab.cli import app as lab
+    except ModuleNotFoundError as missing:
+        problem = Problem(f"the package {missing.name!r} is not installed", "pip install 'largesse[lab]'")
+        raise MissingPartError("experiment", [problem]) from missing
+    lab(context.args, prog_name="largesse experiment", standalone_mode=False)
 
 
 # -- helpers ------------------------------------------------------------------------------------------------------------
@@ -355,20 +317,6 @@ def _campaign_of_options(log: str, columns: Columns, levels: Mapping[str, Any], 
         section["costs"] = [float(k) for k in range(len(section["names"]))]
     named = columns | ({"features": _split(columns["features"])} if "features" in columns else {})
     return campaign_from({"log": log, "title": Path(log).name, "columns": named, "levels": section, **more})
-
-
-def _without_source(words: list[str]) -> list[str]:
-    """Return a command's words without those that say that it was run elsewhere."""
-    spare = {i for i, word in enumerate(words) if word == "--kept" or "--machine" in (word, *words[max(i - 1, 0) : i])}
-    return [word for i, word in enumerate(words) if i not in spare and not word.startswith("--machine=")]
-
-
-def _part(text: str) -> tuple[int, int]:
-    """Return the part that is meant by 1/4: the second of four."""
-    first, _, second = text.partition("/")
-    if not (first.isdigit() and second.isdigit() and int(first) < int(second)):
-        fail("experiment", Problem(f"part {text!r}", "parts of 4 are 0/4, 1/4, 2/4 and 3/4"))
-    return int(first), int(second)
 
 
 def _split(text: str) -> list[str]:

@@ -1,0 +1,87 @@
+"""The options of `largesse experiment`, which the product's command line finds here."""
+
+import inspect
+import json
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from largesse.errors import Problem, fail
+from largesse.report import show_progress
+from largesse_lab.command import NAMES, Asked, run
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `largesse experiment` accepts; None is the experiment's own default."""
+
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}; page combines all results into one page.")]
+    simulations: Annotated[str | None, typer.Option(help="Which ones, comma-separated.")] = None
+    models: Annotated[str | None, typer.Option("--models", "--rows", help="Which ones, comma-separated.")] = None
+    repeats: Annotated[int | None, typer.Option("--repeats", "--seeds", help="How many repeats, or logs.")] = None
+    part: Annotated[str, typer.Option(help="Which of several parts, as 0/4: for several processes.")] = "0/1"
+    chunk: Annotated[int | None, typer.Option(help="How many logs are fitted at once: many on a GPU.")] = None
+    mix: Annotated[float | None, typer.Option(help="coverage: share of the log whose levels are random.")] = None
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes that share the repeats of a folder; default: one, or one per core without a GPU.")
+    ] = None
+    kept: Annotated[bool, typer.Option("--kept", help="Run nothing: make table and figures of what is there.")] = False
+    machine: Annotated[str | None, typer.Option(help="What it ran on, if not this machine.")] = None
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for results, table, summary and figures; resumes what it holds.")
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False
+
+
+def experiment(**given: Any) -> None:
+    """Repeat the paper's experiments, or measure models where the truth is known."""
+    options = Options(**given)
+    asked = Asked(
+        simulations=split_names(options.simulations),
+        models=split_names(options.models),
+        repeats=options.repeats,
+        part=parse_part(options.part),
+        chunk=options.chunk,
+        jobs=options.jobs,
+        mix=options.mix,
+        kept=options.kept,
+        machine=options.machine,
+        out=options.out,
+        command=shlex.join(["largesse", *drop_source(sys.argv[1:])]),
+    )
+    with show_progress(options.as_json) as progress:
+        records, text = run(options.name, asked, progress)
+    typer.echo(json.dumps(records, ensure_ascii=False) if options.as_json else text)
+
+
+experiment.__signature__ = inspect.signature(Options)  # type: ignore[attr-defined]  # each field is an option
+app.command()(experiment)
+
+
+def split_names(text: str | None) -> list[str] | None:
+    """Return the names in a comma-separated list."""
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def drop_source(words: list[str]) -> list[str]:
+    """Return a command's words without those that say where it ran.
+
+    >>> drop_source(["experiment", "table1", "--kept", "--machine", "a large one", "--out", "docs/results"])
+    ['experiment', 'table1', '--out', 'docs/results']
+    """
+    spare = {i for i, word in enumerate(words) if word == "--kept" or "--machine" in (word, *words[max(i - 1, 0) : i])}
+    return [word for i, word in enumerate(words) if i not in spare and not word.startswith("--machine=")]
+
+
+def parse_part(text: str) -> tuple[int, int]:
+    """Return a part (i, n): 1/4 is the second of four."""
+    first, _, second = text.partition("/")
+    if not (first.isdigit() and second.isdigit() and int(first) < int(second)):
+        fail("experiment", Problem(f"part {text!r}", "parts of 4 are 0/4, 1/4, 2/4 and 3/4"))
+    return int(first), int(second)
