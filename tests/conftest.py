@@ -1,5 +1,6 @@
 """Small logs that many tests share."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,33 @@ def shop_table(rows: int, seed: int, *, log: bool = True) -> pa.Table:
     return pa.table(columns)
 
 
+def write_shop(folder: Path) -> Path:
+    pq.write_table(shop_table(300, seed=1), folder / "log.parquet")
+    pq.write_table(shop_table(200, seed=2, log=False), folder / "customers.parquet")
+    (folder / "campaign.toml").write_text(SHOP_CAMPAIGN, encoding="utf-8")
+    return folder
+
+
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """A folder with a log, a table of customers and a campaign file."""
-    pq.write_table(shop_table(300, seed=1), tmp_path / "log.parquet")
-    pq.write_table(shop_table(200, seed=2, log=False), tmp_path / "customers.parquet")
-    (tmp_path / "campaign.toml").write_text(SHOP_CAMPAIGN, encoding="utf-8")
-    return tmp_path
+    return write_shop(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of the shop, beside its log and customers: for reading only."""
+    from largesse.runs import read_campaign, run
+
+    shop = write_shop(tmp_path_factory.mktemp("shop"))
+    run(read_campaign(shop), shop / "run")
+    return shop / "run"
+
+
+@pytest.fixture
+def run_copy(ran: Path, tmp_path: Path) -> Path:
+    """A copy of the shop's run folder that a test may change; its campaign names the shop's own tables."""
+    return shutil.copytree(ran, tmp_path / "run")
 
 
 @pytest.fixture

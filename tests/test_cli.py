@@ -3,12 +3,12 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from largesse import cli
+from largesse.records import ROLES
 
 LARGESSE = [sys.executable, "-m", "largesse.cli"]
 
@@ -27,15 +27,6 @@ def test_help_names_every_verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     shown = capsys.readouterr().out
     for verb in ("demo", "init", "run", "fit", "plan", "evaluate", "report", "doctor"):
         assert verb in shown
-
-
-def test_run_prints_the_answer_and_where_the_report_is(
-    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call(monkeypatch, "run", str(shop / "campaign.toml"), "--out", str(shop / "run")) == 0
-    shown = capsys.readouterr().out
-    assert "against what was done before" in shown
-    assert str(shop / "run" / "report.html") in shown.replace("\n", "")
 
 
 def test_json_is_one_object_with_the_numbers_of_the_report(
@@ -62,25 +53,23 @@ def test_the_steps_run_as_the_readme_shows_them(shop: Path, monkeypatch: pytest.
 
 
 def test_the_estimator_can_be_named(
-    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(shop)
-    fit = ["fit", "log.parquet", "--level", "coupon", "--response", "bought", "--costs", "0,5,10", "--out", "spring"]
-    assert call(monkeypatch, *fit, "--customer", "id", "--model", "linear") == 0
-    capsys.readouterr()
-    found = {}
-    for name in ("dr", "snips"):
-        assert call(monkeypatch, "evaluate", "spring", "--budget", "1.7", "--estimator", name, "--json") == 0
-        found[name] = json.loads(capsys.readouterr().out)
-        ways = {way["name"]: way["estimate"] for way in found[name]["ways"]}
-        assert found[name]["estimator"] == name
-        assert found[name]["value"]["estimate"] == pytest.approx(ways[name])
-    assert found["dr"]["value"]["estimate"] != found["snips"]["value"]["estimate"]
-    assert call(monkeypatch, "evaluate", "spring", "--estimator", "snip") == 2
+    before = json.loads((run_copy / "evaluation.json").read_text())
+    assert before["estimator"] == "dr"
+    assert call(monkeypatch, "evaluate", str(run_copy), "--estimator", "snips", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    ways = {way["name"]: way["estimate"] for way in found["ways"]}
+    assert found["estimator"] == "snips"
+    assert found["value"]["estimate"] == pytest.approx(ways["snips"])
+    assert found["value"]["estimate"] != before["value"]["estimate"]
+    assert call(monkeypatch, "evaluate", str(run_copy), "--estimator", "snip") == 2
     assert "did you mean 'snips'?" in capsys.readouterr().err
 
 
-def test_init_writes_a_campaign_that_runs(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_writes_a_campaign_and_run_prints_the_answer_and_where_the_report_is(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(shop)
     Path("campaign.toml").unlink()
     assert call(monkeypatch, "init", "log.parquet") == 0
@@ -89,45 +78,43 @@ def test_init_writes_a_campaign_that_runs(shop: Path, monkeypatch: pytest.Monkey
     assert 'level = "coupon"' in text
     assert 'response = "bought"' in text
     Path("campaign.toml").write_text(text.replace('name = "auto"', 'name = "linear"'))
+    capsys.readouterr()
     assert call(monkeypatch, "run", "campaign.toml") == 0
-
-
-def test_a_mistake_is_one_message_and_exit_code_2(shop: Path) -> None:
-    (shop / "campaign.toml").write_text((shop / "campaign.toml").read_text().replace('"coupon"', '"coupn"'))
-    done = subprocess.run(
-        [*LARGESSE, "run", str(shop / "campaign.toml"), "--out", str(shop / "run")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "did you mean 'coupon'?" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (shop / "run").exists()
-
-
-def test_importing_and_helping_are_quick() -> None:
-    def seconds(*command: str) -> float:
-        start = time.perf_counter()
-        subprocess.run([sys.executable, *command], capture_output=True, check=True)
-        return time.perf_counter() - start
-
-    # Generous: what matters is that nothing heavy creeps in (scikit-learn alone takes longer than this allows).
-    assert min(seconds("-c", "import largesse") for _ in range(3)) < 0.7
-    assert min(seconds("-m", "largesse.cli", "--help") for _ in range(3)) < 1.0
+    shown = capsys.readouterr().out
+    assert "against what was done before" in shown
+    assert "campaign-run/report.html" in shown.replace("\n", "")
 
 
 @pytest.mark.slow
-def test_the_demo_says_what_it_found_within_a_minute(tmp_path: Path) -> None:
-    start = time.perf_counter()
+def test_the_demo_says_what_it_found(tmp_path: Path) -> None:
     done = subprocess.run(
         [*LARGESSE, "demo", "--out", str(tmp_path / "demo"), "--json"], capture_output=True, text=True, check=True
     )
-    assert time.perf_counter() - start < 60
     shown = json.loads(done.stdout)
     assert shown["customers"] == 2825
     assert 0.7 < shown["answer"]["value"]["estimate"] < 0.95
+
+
+def test_without_its_data_the_demo_names_the_extra_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from largesse.worlds import thornton
+
+    monkeypatch.setitem(sys.modules, "causaldata", None)
+    thornton._people.cache_clear()
+    assert call(monkeypatch, "demo") == 2
+    assert "pip install 'largesse[demo]'" in capsys.readouterr().err
+
+
+def test_every_column_role_is_an_option_with_its_one_description(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in ("fit", "doctor"):
+        assert call(monkeypatch, command, "--help") == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        for role, content in ROLES.items():
+            assert f"--{role} <str>" in shown
+            assert content in shown
 
 
 def test_doctor_examines_a_campaign_a_named_table_and_a_bare_one(

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import save as save_arrays
 
@@ -28,10 +26,7 @@ from largesse.files import (
     read_archive,
     write_archive,
 )
-from largesse.levels import Levels
-from largesse.runs.campaign import Campaign
 from largesse.runs.folder import FILES, replace_run_folder
-from largesse.runs.line import run
 
 STOPS = [RuntimeError("boom"), KeyboardInterrupt(), SystemExit(143), OSError(errno.ENOSPC, "No space left on device")]
 by_name = pytest.mark.parametrize("stop", STOPS, ids=lambda stop: type(stop).__name__)
@@ -253,43 +248,6 @@ def test_what_fails_on_the_content_of_an_archive_names_the_archive(tmp_path: Pat
 # -- whole runs -------------------------------------------------------------------------------------------------------------
 
 
-def small_campaign(folder: Path, n: int = 200) -> Campaign:
-    rng = np.random.default_rng(2)
-    level = rng.integers(0, 3, n)
-    table = {
-        "id": np.arange(n),
-        "age": rng.normal(40, 9, n),
-        "city": rng.choice(["Oslo", "Rome"], n),
-        "coupon": level,
-        "bought": (rng.random(n) < 0.3 + 0.1 * level).astype(float),
-    }
-    pq.write_table(pa.table(table), folder / "log.parquet")
-    return Campaign(
-        log=str(folder / "log.parquet"),
-        levels=Levels([0, 5, 10]),
-        columns={"level": "coupon", "response": "bought", "customer": "id"},
-        budget=4.0,
-        model="linear",
-    )
-
-
-def test_the_same_seed_gives_the_same_bytes_file_by_file(tmp_path: Path) -> None:
-    campaign = small_campaign(tmp_path)
-    for name in ("a", "b"):
-        run(campaign, tmp_path / name)
-    a, b = everything_in(tmp_path / "a"), everything_in(tmp_path / "b")
-    assert set(a) == set(b) == FILES - {"log.parquet"}
-    assert [name for name in a if a[name] != b[name]] == []
-
-
-def test_a_run_may_be_repeated_into_its_own_folder(tmp_path: Path) -> None:
-    campaign = small_campaign(tmp_path)
-    run(campaign, tmp_path / "run")
-    before = everything_in(tmp_path)
-    run(campaign, tmp_path / "run")
-    assert everything_in(tmp_path) == before
-
-
 STALLED = """
 import sys, time
 import largesse.runs.steps as steps
@@ -305,15 +263,14 @@ main()
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_run_killed_in_the_middle_leaves_the_earlier_run_and_nothing_else(
-    sent: signal.Signals, code: int, tmp_path: Path
+    sent: signal.Signals, code: int, shop: Path
 ) -> None:
-    (tmp_path / "campaign.toml").write_text(small_campaign(tmp_path).text)
-    earlier_run(tmp_path)
-    before = everything_in(tmp_path)
+    earlier_run(shop)
+    before = everything_in(shop)
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     child = subprocess.Popen(
         [sys.executable, "-c", STALLED],
-        cwd=tmp_path,
+        cwd=shop,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -321,10 +278,10 @@ def test_a_run_killed_in_the_middle_leaves_the_earlier_run_and_nothing_else(
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "half way\n"
-    assert set(everything_in(tmp_path)) > set(before)  # it really was at work
+    assert set(everything_in(shop)) > set(before)  # it really was at work
     time.sleep(0.05)
     child.send_signal(sent)
     _, errors = child.communicate(timeout=20)
     assert child.returncode == code
     assert "Traceback" not in errors
-    assert everything_in(tmp_path) == before
+    assert everything_in(shop) == before

@@ -40,5 +40,8 @@ from largesse.response.pava import Pava as Pava
 from largesse.response.shrunk import Shrunk as Shrunk
 from largesse.response.stack import Stack as Stack
 from largesse.response.thresholds import Thresholds as Thresholds
+from largesse.runs.campaign import Campaign as Campaign
+from largesse.runs.campaign import read_campaign as read_campaign
+from largesse.runs.line import run as run
 from largesse.version import __version__ as __version__
 from largesse.worlds.simulation import simulate as simulate

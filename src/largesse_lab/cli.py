@@ -29,12 +29,14 @@ class Options:
     chunk: Annotated[int | None, typer.Option(help="How many logs are fitted at once: many on a GPU.")] = None
     mix: Annotated[float | None, typer.Option(help="coverage: share of the log whose levels are random.")] = None
     jobs: Annotated[
-        int | None, typer.Option(help="Processes that share the repeats of a folder; default: one, or one per core without a GPU.")
+        int | None,
+        typer.Option(help="Processes that share the repeats of a folder; default: one, or one per core without a GPU."),
     ] = None
     kept: Annotated[bool, typer.Option("--kept", help="Run nothing: make table and figures of what is there.")] = False
     machine: Annotated[str | None, typer.Option(help="What it ran on, if not this machine.")] = None
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for results, table, summary and figures; resumes what it holds.")
+        Path | None,
+        typer.Option("--out", help="Folder for results, table, summary and figures; resumes what it holds."),
     ] = None
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False
 

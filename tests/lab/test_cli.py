@@ -36,9 +36,7 @@ def test_unknown_experiments_are_refused(monkeypatch: pytest.MonkeyPatch, capsys
     assert "did you mean 'coverage'" in capsys.readouterr().err
 
 
-def test_help_lists_the_labs_own_options(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_lists_the_labs_own_options(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "--help") == 0
     shown = capsys.readouterr().out
     assert "largesse experiment" in shown

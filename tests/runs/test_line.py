@@ -1,9 +1,12 @@
-"""The straight line: one command or step by step, the same folder comes out."""
+"""The straight line: one command or step by step, the same folder comes out, and nothing is computed twice."""
 
 import json
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -11,27 +14,32 @@ import largesse as lg
 from largesse.errors import InputError
 from largesse.runs import line
 from largesse.runs.campaign import read_campaign
-
-FILES = {
-    "campaign.toml",
-    "evaluation.json",
-    "fit.json",
-    "frontier.parquet",
-    "plan.json",
-    "plan.parquet",
-    "policy.largesse",
-    "report.html",
-}
+from largesse.runs.folder import FILES
+from largesse.runs.local import Local
 
 
-@pytest.fixture
-def ran(shop: Path) -> Path:
-    line.run(read_campaign(shop / "campaign.toml"), shop / "run")
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def change(file: Path, *changes: tuple[str, str]) -> None:
+    text = file.read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text, encoding="utf-8")
+
+
+def fit_and_plan(shop: Path, *changes: tuple[str, str]) -> Path:
+    """Change the campaign, then fit and plan as it says."""
+    change(shop / "campaign.toml", *changes)
+    line.fit(read_campaign(shop / "campaign.toml"), shop / "run")
+    line.plan(shop / "run", str(shop / "customers.parquet"))
     return shop / "run"
 
 
 def test_a_run_folder_holds_everything_and_nothing_else(ran: Path) -> None:
-    assert {path.name for path in ran.iterdir()} == FILES
+    assert {path.name for path in ran.iterdir()} == FILES - {"log.parquet"}
     assert not [path for path in ran.parent.iterdir() if path.name.startswith(".")]
 
 
@@ -63,87 +71,101 @@ def test_the_frontier_rises_with_the_budget_and_brackets_its_values(ran: Path) -
     assert np.all(np.diff(frontier["promise"]) >= -1e-12)
 
 
-def test_the_resolved_campaign_runs_again_to_the_same_bytes(ran: Path) -> None:
-    line.run(read_campaign(ran), ran.parent / "again")
-    for name in sorted(FILES):
-        assert (ran / name).read_bytes() == (ran.parent / "again" / name).read_bytes(), name
+def test_a_run_into_its_own_folder_from_its_own_campaign_leaves_the_same_bytes(run_copy: Path) -> None:
+    before = contents(run_copy)
+    line.run(read_campaign(run_copy), run_copy)
+    assert contents(run_copy) == before
+    assert [path.name for path in run_copy.parent.iterdir()] == ["run"]
 
 
-def test_step_by_step_gives_the_same_report_as_one_run(ran: Path) -> None:
-    campaign = read_campaign(ran.parent / "campaign.toml")
-    steps = ran.parent / "steps"
-    line.fit(campaign, steps)
+def test_step_by_step_gives_the_same_files_as_one_run(ran: Path, tmp_path: Path) -> None:
+    steps = tmp_path / "steps"
+    line.fit(read_campaign(ran.parent), steps)
     line.plan(steps, str(ran.parent / "customers.parquet"), budget=2.5)
     line.judge(steps, budget=2.5)
     line.report(steps)
-    assert (steps / "report.html").read_text() == (ran / "report.html").read_text()
-    assert (steps / "plan.parquet").read_bytes() == (ran / "plan.parquet").read_bytes()
+    assert contents(steps) == contents(ran)
 
 
-def test_without_a_table_of_customers_the_logs_own_are_planned_for(shop: Path) -> None:
-    text = (shop / "campaign.toml").read_text().replace('customers = "customers.parquet"\n', "")
-    (shop / "campaign.toml").write_text(text)
-    shown = line.run(read_campaign(shop / "campaign.toml"), shop / "run")
-    assert shown["customers"] == 300
+class Counting:
+    """An engine that counts what it is asked for."""
+
+    def __init__(self, counts: Counter[str]) -> None:
+        self.counts = counts
+
+    def __getattr__(self, name: str) -> Any:
+        self.counts[name] += 1
+        return getattr(Local(), name)
+
+
+def test_a_run_does_each_thing_once(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: Counter[str] = Counter()
+
+    def counted(name: str, function: Any) -> Any:
+        return lambda *args, **more: (counts.update([name]), function(*args, **more))[1]
+
+    monkeypatch.setattr(lg.Policy, "save", counted("save", lg.Policy.save))
+    monkeypatch.setattr(lg.Policy, "load", counted("load", lg.Policy.load))
+    monkeypatch.setattr(line, "read_campaign", counted("read_campaign", read_campaign))
+    once = dict.fromkeys(("read_log", "read_customers", "fit", "predict", "study", "save"), 1)
+    line.run(read_campaign(shop), shop / "run", engine=Counting(counts))
+    assert counts == once | {"write_table": 2}
+    counts.clear()
+    line.plan(shop / "run", budget=2, engine=Counting(counts))
+    assert counts == dict.fromkeys(("read_campaign", "load", "read_customers", "predict", "write_table", "save"), 1)
+
+
+def test_without_a_table_of_customers_the_logs_own_are_planned_for(run_copy: Path) -> None:
+    change(run_copy / "campaign.toml", ("customers = ", "# customers = "))
+    assert line.plan(run_copy)["customers"] == 300
 
 
 @pytest.mark.parametrize(("given", "spend"), [("budget = 0", 0.0), ("total = 500", 2.5), ("budget = 20", 10.0)])
-def test_every_way_to_say_the_budget_is_held(shop: Path, given: str, spend: float) -> None:
-    text = (shop / "campaign.toml").read_text().replace("budget = 2.5", given)
-    (shop / "campaign.toml").write_text(text)
-    line.run(read_campaign(shop / "campaign.toml"), shop / "run")
-    plan = pq.read_table(shop / "run" / "plan.parquet")
+def test_every_way_to_say_the_budget_is_kept(run_copy: Path, given: str, spend: float) -> None:
+    change(run_copy / "campaign.toml", ("budget = 2.5", given))
+    line.plan(run_copy)
+    plan = pq.read_table(run_copy / "plan.parquet")
     assert plan["expected_cost"].to_numpy().mean() == pytest.approx(spend, abs=0.03)
-    json.loads(
-        (shop / "run" / "evaluation.json").read_text(), parse_constant=lambda word: pytest.fail(f"not JSON: {word}")
-    )
+
+
+@pytest.mark.parametrize("given", ["budget = 0", "total = 500"])
+def test_the_plan_is_judged_at_its_own_budget_and_written_as_strict_json(run_copy: Path, given: str) -> None:
+    change(run_copy / "campaign.toml", ("budget = 2.5", given))
+    planned, judged = line.plan(run_copy), line.judge(run_copy)
+    assert judged["budget"] == planned["budget"]["average"]
+    text = (run_copy / "evaluation.json").read_text()
+    assert json.loads(text, parse_constant=lambda word: pytest.fail(f"not JSON: {word}")) == judged
+    line.report(run_copy)
 
 
 def test_redemption_costs_are_face_value_times_expected_response(shop: Path) -> None:
-    text = (
-        (shop / "campaign.toml").read_text().replace("costs = [0, 5, 10]", "costs = [0, 5, 10]\non_redemption = true")
-    )
-    (shop / "campaign.toml").write_text(text)
-    line.run(read_campaign(shop / "campaign.toml"), shop / "run")
-    plan = pq.read_table(shop / "run" / "plan.parquet").to_pandas()
-    face = np.array([0.0, 5.0, 10.0])[plan["level_number"]]
-    assert np.allclose(plan["expected_cost"], face * plan["expected_response"])
-    assert plan["expected_cost"].mean() <= 2.5
+    run = fit_and_plan(shop, ("costs = [0, 5, 10]", "costs = [0, 5, 10]\non_redemption = true"))
+    plan = pq.read_table(run / "plan.parquet")
+    face = np.array([0.0, 5.0, 10.0])[plan["level_number"].to_numpy()]
+    assert np.allclose(plan["expected_cost"], face * plan["expected_response"].to_numpy())
+    assert plan["expected_cost"].to_numpy().mean() <= 2.5
 
 
 def test_each_customers_own_costs_come_from_the_table(shop: Path) -> None:
-    import pyarrow as pa
-
     for name in ("log.parquet", "customers.parquet"):
         table = pq.read_table(shop / name)
-        rng = np.random.default_rng(3)
-        base = rng.uniform(1, 2, table.num_rows)
+        base = np.random.default_rng(3).uniform(1, 2, table.num_rows)
         for k in range(3):
             table = table.append_column(f"cost{k}", pa.array(k * base))
         pq.write_table(table, shop / name)
-    text = (shop / "campaign.toml").read_text()
-    text = text.replace("costs = [0, 5, 10]", 'costs = ["cost0", "cost1", "cost2"]\ndoses = [0, 5, 10]').replace(
-        "2.5", "0.8"
-    )
-    (shop / "campaign.toml").write_text(text)
-    line.run(read_campaign(shop / "campaign.toml"), shop / "run")
-    plan = pq.read_table(shop / "run" / "plan.parquet")
-    own = pq.read_table(shop / "customers.parquet").select(["cost0", "cost1", "cost2"]).to_pandas().to_numpy()
+    columns = 'costs = ["cost0", "cost1", "cost2"]\ndoses = [0, 5, 10]'
+    run = fit_and_plan(shop, ("costs = [0, 5, 10]", columns), ("2.5", "0.8"))
+    plan = pq.read_table(run / "plan.parquet")
+    own = np.column_stack([pq.read_table(shop / "customers.parquet")[f"cost{k}"].to_numpy() for k in range(3)])
     assert np.allclose(plan["expected_cost"].to_numpy(), own[np.arange(200), plan["level_number"].to_numpy()])
     assert plan["expected_cost"].to_numpy().mean() <= 0.8
 
 
-def with_plan(shop: Path, lines: str) -> Path:
-    text = (shop / "campaign.toml").read_text(encoding="utf-8")
-    (shop / "campaign.toml").write_text(text.replace("budget = 2.5", f"budget = 2.5\n{lines}"), encoding="utf-8")
-    line.fit(read_campaign(shop / "campaign.toml"), shop / "run")
-    line.plan(shop / "run", str(shop / "customers.parquet"))
-    return shop / "run"
 
 
 def test_the_rules_of_the_campaign_file_are_kept(shop: Path) -> None:
     rules = 'segment = "city"\n[plan.caps]\n10 = 15\n[plan.segment_budgets]\nOslo = 100\n'
-    run = with_plan(shop, rules)
+    run = fit_and_plan(shop, ("budget = 2.5", f"budget = 2.5\n{rules}"))
     plan, city = pq.read_table(run / "plan.parquet"), pq.read_table(shop / "customers.parquet")["city"].to_numpy()
     cost = plan["expected_cost"].to_numpy()
     assert np.count_nonzero(plan["level_number"].to_numpy() == 2) <= 15
@@ -155,12 +177,13 @@ def test_the_rules_of_the_campaign_file_are_kept(shop: Path) -> None:
 
 
 def test_a_rule_about_a_column_that_is_not_there_is_named(shop: Path) -> None:
+    rules = 'segment = "town"\n[plan.segment_budgets]\nOslo = 100\n'
     with pytest.raises(InputError, match="the column 'town', which"):
-        with_plan(shop, 'segment = "town"\n[plan.segment_budgets]\nOslo = 100\n')
+        fit_and_plan(shop, ("budget = 2.5", f"budget = 2.5\n{rules}"))
 
 
 def test_exploring_writes_the_propensity_of_every_decision(shop: Path) -> None:
-    run = with_plan(shop, "explore = 0.3\n")
+    run = fit_and_plan(shop, ("budget = 2.5", "budget = 2.5\nexplore = 0.3"))
     plan = pq.read_table(run / "plan.parquet")
     assert set(plan["propensity"].to_numpy().round(6)) == {0.1, 0.8}
     assert plan["expected_cost"].to_numpy().mean() == pytest.approx(2.5, abs=0.8)
@@ -168,15 +191,19 @@ def test_exploring_writes_the_propensity_of_every_decision(shop: Path) -> None:
 
 
 def test_an_exact_plan_is_proven(shop: Path) -> None:
-    run = with_plan(shop, "exact = true\n")
+    run = fit_and_plan(shop, ("budget = 2.5", "budget = 2.5\nexact = true"))
     assert json.loads((run / "plan.json").read_text())["planned"]["gap"] < 1e-9
 
 
-def test_a_plan_with_rules_is_told_apart_from_the_one_that_is_judged(shop: Path) -> None:
-    text = (shop / "campaign.toml").read_text()
-    (shop / "campaign.toml").write_text(text.replace("[plan]\n", "[plan]\nleast_return = 0.001\n"))
-    found = line.run(read_campaign(shop / "campaign.toml"), shop / "run")
-    assert any("without your constraints" in warning["text"] for warning in found["warnings"])
-    (shop / "campaign.toml").write_text(text)
-    found = line.run(read_campaign(shop / "campaign.toml"), shop / "run2")
-    assert not any("without your constraints" in warning["text"] for warning in found["warnings"])
+@pytest.mark.parametrize(
+    ("line_of_plan", "without"), [("least_return = 0.001", "your constraints"), ("explore = 0.1", "exploration")]
+)
+def test_a_plan_that_does_more_than_the_one_that_is_judged_comes_with_a_warning(
+    run_copy: Path, line_of_plan: str, without: str
+) -> None:
+    name = line_of_plan.split()[0]
+    before = json.loads((run_copy / "evaluation.json").read_text())["warnings"]
+    change(run_copy / "campaign.toml", (f"{name} = 0.0", line_of_plan))
+    warnings = line.judge(run_copy)["warnings"]
+    assert len(warnings) == len(before) + 1
+    assert f"the plan without {without}, at the same budget" in warnings[0]["text"]

@@ -11,6 +11,7 @@ from largesse.data.columns import group_column as group_column
 from largesse.data.columns import kind_of as kind_of
 from largesse.data.columns import why_skip as why_skip
 from largesse.data.encode import Encoder as Encoder
+from largesse.data.log import check_customers as check_customers
 from largesse.data.log import feature_table as feature_table
 from largesse.data.log import log_from_arrays as log_from_arrays
 from largesse.data.log import read_customers as read_customers

@@ -115,6 +115,17 @@ def read_customers(
         Columns the model needs; by default every column but the id and the costs.
     """
     table = read_table(source, what="customers", plain=[str(customer)])
+    return check_customers(table, levels=levels, customer=customer, features=features)
+
+
+def check_customers(
+    table: pa.Table,
+    *,
+    levels: Levels | None = None,
+    customer: str | None = None,
+    features: Sequence[str] | None = None,
+) -> Customers:
+    """Check a table of customers that `read_table` has read; the arguments are those of `read_customers`."""
     check_names(table, "customers")
     check = Check(table)
     cost_columns = (levels.cost_columns if levels is not None else None) or ()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from largesse.data import read_customers, read_log, read_table
+from largesse.data import check_customers, read_log, read_table
 from largesse.errors import Problem, nearest, refuse
 from largesse.evaluation import make_study
 from largesse.files import atomic_file
@@ -28,11 +28,11 @@ class Local:
 
     def read_customers(self, campaign: Campaign, source: str, features: Sequence[str]) -> Customers:
         """Read and check a table of customers; a table without the id column is numbered by its rows."""
-        table = read_table(source, what="customers")
         named = campaign.columns.get("customer")
+        table = read_table(source, what="customers", plain=[str(named)])
         others = [name for name in table.column_names if name not in features]
         there = named in table.column_names or _misspelt(named, others)
-        customers = read_customers(table, levels=campaign.levels, customer=named if there else None)
+        customers = check_customers(table, levels=campaign.levels, customer=named if there else None)
         known = customers.features.column_names
         missing = [name for name in features if name not in known]
         problems = [Problem(f"the feature {name!r} is not in the table", nearest(name, known)) for name in missing]
