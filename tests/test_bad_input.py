@@ -630,8 +630,8 @@ FROM_THE_COMMAND_LINE: dict[str, tuple[Make, tuple[str, ...]]] = {
         campaign('log = "log.parquet"', 'log = "log.parquet"\nbudget = 2'),
         ("'budget' is not a setting", "it belongs under [plan]"),
     ),
-    "a campaign without log": (campaign('log = "log.parquet"'), ("does not say where the log is", "log = ")),
-    "a campaign with an empty log": (campaign('"log.parquet"', '""'), ("does not say where the log is",)),
+    "a campaign without log": (campaign('log = "log.parquet"'), ("no log is named", "log = ")),
+    "a campaign with an empty log": (campaign('"log.parquet"', '""'), ("no log is named",)),
     "a campaign without level": (campaign('level = "coupon"'), ("[columns] does not name the level column",)),
     "a campaign without costs": (campaign("costs = [0, 5, 10]"), ("[levels] does not give the costs",)),
     "a campaign without budget": (campaign("budget = 2.5"), ("no budget is set", "--budget")),
@@ -680,7 +680,7 @@ FROM_THE_COMMAND_LINE: dict[str, tuple[Make, tuple[str, ...]]] = {
     "a negative seed": (asked(*FIT, "--costs", "0,5,10", "--seed", "-1"), ("model.seed is -1",)),
     "an unknown model for fit": (
         asked(*FIT[:-4], "--costs", "0,5,10", "--model", "tree", "--out", "out"),
-        ("model 'tree' is not known", "known: auto, linear, boosting"),
+        ("model 'tree' is not known", "known: auto, linear, additive"),
     ),
     "no --out": (asked(*FIT[:-2], "--costs", "0,5,10"), ("--out",)),
     # run folders and their steps
@@ -765,7 +765,7 @@ FROM_THE_COMMAND_LINE: dict[str, tuple[Make, tuple[str, ...]]] = {
         ("plan.xlsx has an ending that names no table format", ".csv"),
     ),
     "a plan into a folder": (plan_into_a_folder, ("p.parquet is a folder, not a file",)),
-    "a first campaign over another": (asked("init", "log.parquet"), ("campaign.toml is there already", "--force")),
+    "a first campaign over another": (asked("init", "log.parquet"), ("campaign.toml already exists", "--force")),
     "a first campaign for nothing": (asked("init", "no.csv", "--out", "c.toml"), ("there is no file no.csv",)),
     # words
     "an unknown verb": (asked("rnu"), ("No such command 'rnu'",)),

@@ -1,6 +1,7 @@
 """The command line as a person meets it."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +9,12 @@ from pathlib import Path
 import pytest
 
 from largesse import cli
+from largesse.evaluation import ESTIMATORS
 from largesse.records import ROLES
+from largesse.response import list_models
+from largesse.runs import guess_campaign
 
+ROOT = Path(__file__).parents[1]
 LARGESSE = [sys.executable, "-m", "largesse.cli"]
 
 
@@ -104,6 +109,29 @@ def test_without_its_data_the_demo_names_the_extra_to_install(
     thornton._people.cache_clear()
     assert call(monkeypatch, "demo") == 2
     assert "pip install 'largesse[demo]'" in capsys.readouterr().err
+
+
+def test_help_readme_and_first_campaign_know_every_model_of_the_catalogue(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "fit", "--help") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"Response model: {', '.join(list_models())}." in shown
+    assert f"# one of {', '.join(list_models())}\n" in guess_campaign(shop / "log.parquet")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = readme[readme.index('name = "auto"') : readme.index("see docs/choose.md")]
+    assert set(re.findall(r"[a-z]+", listed)) - {"name", "or"} == set(list_models())
+    chapter = (ROOT / "docs" / "choose.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \| `\w+` \|", chapter, re.MULTILINE)) == set(list_models())
+
+
+def test_help_and_documentation_know_every_estimator(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "evaluate", "--help") == 0
+    assert f"How to judge: {', '.join(ESTIMATORS)}." in " ".join(capsys.readouterr().out.split())
+    chapter = (ROOT / "docs" / "choose.md").read_text(encoding="utf-8")
+    assert all(f"| `{name}` |" in chapter for name in ESTIMATORS)
 
 
 def test_every_column_role_is_an_option_with_its_one_description(

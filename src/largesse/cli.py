@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import json
 import signal
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from largesse import runs
 from largesse.errors import LargesseError, MissingPartError, Problem, fail
-from largesse.records import ROLES
+from largesse.evaluation import ESTIMATORS
+from largesse.files import atomic_file
+from largesse.report import print_answer, print_checkup, print_error, show_progress
+from largesse.response import list_models
 from largesse.version import __version__
 
 app = typer.Typer(
@@ -34,9 +35,7 @@ DEMO_OUT = Path("largesse-demo")
 
 
 def main() -> None:
-    """Run the command line; never show a traceback for something a person can mend."""
-    from largesse.report import print_error
-
+    """Run the command line; a mistake that a person can correct never shows a traceback."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # let half-written folders be cleaned up
     try:
         app()
@@ -60,76 +59,12 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
         raise typer.Exit
 
 
-# -- options that commands share ----------------------------------------------------------------------------------------
-
-
-def _with_options(name: str, options: Mapping[str, inspect.Parameter]) -> Callable[[Callable[..., None]], Any]:
-    """Replace a command's parameter by options; the command gets a dict of those that are given.
-
-    Required options stand right after the arguments, the others where the parameter stood.
-    """
-
-    def decorate(command: Callable[..., None]) -> Any:
-        signature = inspect.signature(command, eval_str=True)
-
-        @functools.wraps(command)
-        def call(**given: Any) -> None:
-            own = {option: given.pop(option) for option in options}
-            command(**given, **{name: {option: value for option, value in own.items() if value is not None}})
-
-        first, *rest = signature.parameters.values()
-        required = [option for option in options.values() if option.default is option.empty]
-        optional = [option for option in options.values() if option.default is not option.empty]
-        after = [part for kept in rest for part in (optional if kept.name == name else [kept])]
-        parameters = [part.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in (first, *required, *after)]
-        call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return call
-
-    return decorate
-
-
-def _option(name: str, help_text: str, *, required: bool = False) -> inspect.Parameter:
-    option, default = typer.Option(help=help_text), inspect.Parameter.empty if required else None
-    annotation: Any = Annotated[str, option] if required else Annotated[str | None, option]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _column_options(*required: str) -> dict[str, inspect.Parameter]:
-    """Return one option for each role that a column can have."""
-    texts = {role: f"Column with {content}." for role, content in ROLES.items()}
-    texts["features"] = f"Comma-separated: {ROLES['features']}."
-    return {role: _option(role, text, required=role in required) for role, text in texts.items()}
-
-
-def _level_options() -> dict[str, inspect.Parameter]:
-    paid = "Costs are face values, paid only as far as the customer responds."
-    on_redemption = inspect.Parameter(
-        "on_redemption",
-        inspect.Parameter.KEYWORD_ONLY,
-        default=False,
-        annotation=Annotated[bool, typer.Option("--on-redemption", help=paid)],
-    )
-    return {
-        "costs": _option("costs", "Cost of each level, cheapest first: 0,5,10; or K column names.", required=True),
-        "names": _option("names", "How the log writes the levels, in order: none,small,big."),
-        "doses": _option("doses", "The amounts behind the levels, in order: 0,5,10."),
-        "on_redemption": on_redemption,
-    }
-
-
-# -- commands -------------------------------------------------------------------------------------------------------------
-
-
 @app.command()
 def demo(out: Annotated[Path, typer.Option("--out", help="Run folder.")] = DEMO_OUT, as_json: AsJson = False) -> None:
     """Plan real cash incentives (Thornton 2008) from a log, judge the plan, and leave a report."""
-    from largesse.report import show_progress
-    from largesse.runs import demo_campaign
-    from largesse.runs import run as run_campaign
-
-    campaign, table = demo_campaign()
+    campaign, table = runs.demo_campaign()
     with show_progress(as_json) as progress:
-        shown = run_campaign(campaign, out, progress, table=table)
+        shown = runs.run(campaign, out, progress, table=table)
     _show_answer(shown, out, as_json)
 
 
@@ -137,18 +72,14 @@ def demo(out: Annotated[Path, typer.Option("--out", help="Run folder.")] = DEMO_
 def init(
     log: Annotated[str, typer.Argument(help="The log: a Parquet, CSV or Arrow file.")],
     out: Annotated[Path, typer.Option("--out", help="The campaign file to write.")] = Path("campaign.toml"),
-    force: Annotated[bool, typer.Option("--force", help="Replace a campaign file that is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a campaign file that already exists.")] = False,
 ) -> None:
     """Look at a table and write a first campaign.toml, with its guesses commented."""
-    from largesse.files import atomic_file
-    from largesse.report import show_progress
-    from largesse.runs import guess_campaign
-
     if out.exists() and not force:
-        fail("init", Problem(f"{out} is there already", "give another --out, or --force to replace it"))
+        fail("init", Problem(f"{out} already exists", "give another --out, or --force to replace it"))
     with show_progress() as progress:
         progress("looking at the table", 0.0)
-        text = guess_campaign(log)
+        text = runs.guess_campaign(log)
     with atomic_file(out) as part:
         part.write_text(text, encoding="utf-8")
     typer.echo(f"wrote {out}. Look through the lines marked CHECK, then: largesse run {out}")
@@ -162,39 +93,30 @@ def run(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Do the whole way: read, learn, plan, judge, report."""
-    from largesse.report import show_progress
-    from largesse.runs import read_campaign
-    from largesse.runs import run as run_campaign
-
-    found = read_campaign(campaign).spending(budget=budget, total=total)
+    """Go the whole way: read, learn, plan, judge, report."""
+    found = runs.read_campaign(campaign).spending(budget=budget, total=total)
     folder = out or Path(found.out or campaign.with_suffix("").name + "-run")
     with show_progress(as_json) as progress:
-        shown = run_campaign(found, folder, progress)
+        shown = runs.run(found, folder, progress)
     _show_answer(shown, folder, as_json)
 
 
 @app.command()
-@_with_options("columns", _column_options("level", "response"))
-@_with_options("levels", _level_options())
+@runs.with_options("columns", runs.column_options("level", "response"))
+@runs.with_options("levels", runs.level_options())
 def fit(
     log: Annotated[str, typer.Argument(help="The log: a Parquet, CSV or Arrow file, or a glob in quotes.")],
     out: Annotated[Path, typer.Option("--out", help="Run folder to write.")],
     levels: dict[str, Any],
     columns: Columns,
-    model: Annotated[
-        str, typer.Option(help="auto, linear, additive, boosting, sire, ire, stack, choose, bart, cfrnet or ganite.")
-    ] = "auto",
+    model: Annotated[str, typer.Option(help=f"Response model: {', '.join(list_models())}.")] = "auto",
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Learn the response from a log and leave a run folder."""
-    from largesse.report import show_progress
-    from largesse.runs import fit as fit_campaign
-
-    found = _campaign_of_options(log, columns, levels, model={"name": model, "seed": seed})
+    found = runs.campaign_from_options(log, columns, levels, model={"name": model, "seed": seed})
     with show_progress(as_json) as progress:
-        shown = fit_campaign(found, out, progress)
+        shown = runs.fit(found, out, progress)
     name = shown["model"]["name"]
     _echo(shown, as_json, f"learnt {name} from {found.log}; next: largesse plan {out} CUSTOMERS --budget …")
 
@@ -211,11 +133,8 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Give every customer a level at a budget."""
-    from largesse.report import show_progress
-    from largesse.runs import plan as plan_customers
-
     with show_progress(as_json) as progress:
-        made = plan_customers(run_folder, customers, budget=budget, total=total, out=out, progress=progress)
+        made = runs.plan(run_folder, customers, budget=budget, total=total, out=out, progress=progress)
     planned = made["planned"]
     text = (
         f"planned {made['customers']:,} customers: spend {planned['spend']:.6g} each, price {planned['price']:.4g}; "
@@ -229,15 +148,12 @@ def evaluate(
     run_folder: Annotated[Path, typer.Argument(help="Run folder made by fit or run.")],
     log: Annotated[str | None, typer.Argument(help="The log to judge by; default: the campaign's.")] = None,
     budget: Budget = None,
-    estimator: Annotated[str, typer.Option(help="How to judge: direct, ips, snips, dr, sndr, switch or dros.")] = "dr",
+    estimator: Annotated[str, typer.Option(help=f"How to judge: {', '.join(ESTIMATORS)}.")] = "dr",
     as_json: AsJson = False,
 ) -> None:
-    """Say what the plan will bring and cost, from the log alone, each with a 95 % interval."""
-    from largesse.report import show_progress
-    from largesse.runs import judge
-
+    """Estimate from the log what the plan will bring and cost, each with a 95 % interval."""
     with show_progress(as_json) as progress:
-        found = judge(run_folder, log, budget=budget, estimator=estimator, progress=progress)
+        found = runs.judge(run_folder, log, budget=budget, estimator=estimator, progress=progress)
     value, spend = (
         f"{name} {found[name]['estimate']:.4g} ({found[name]['low']:.4g} to {found[name]['high']:.4g})"
         for name in ("value", "spend")
@@ -254,14 +170,12 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Make the HTML report of a run folder."""
-    from largesse.runs import report as make_report
-
-    shown = make_report(run_folder, out)
+    shown = runs.report(run_folder, out)
     _echo(shown, as_json, f"wrote {out or run_folder / 'report.html'}")
 
 
 @app.command()
-@_with_options("columns", _column_options())
+@runs.with_options("columns", runs.column_options())
 def doctor(
     log: Annotated[str, typer.Argument(help="The log: a table, a campaign file or a run folder.")],
     columns: Columns,
@@ -274,17 +188,14 @@ def doctor(
 
     Each check says fine, careful or no. The columns of a bare table are guessed unless options name them.
     """
-    from largesse.report import print_checkup, show_progress
-    from largesse.runs import examine, find_campaign
-
     levels = {word: given for word, given in (("costs", costs), ("names", names)) if given is not None}
     guessed = False
     if columns or levels:
-        found = _campaign_of_options(log, columns, levels)
+        found = runs.campaign_from_options(log, columns, levels)
     else:
-        found, guessed = find_campaign(log)
+        found, guessed = runs.find_campaign(log)
     with show_progress(as_json) as progress:
-        shown = examine(found, guessed=guessed, out=out, progress=progress)
+        shown = runs.examine(found, guessed=guessed, out=out, progress=progress)
     if as_json:
         typer.echo(json.dumps(shown, ensure_ascii=False))
     else:
@@ -305,35 +216,6 @@ def experiment(context: typer.Context) -> None:
 # -- helpers ------------------------------------------------------------------------------------------------------------
 
 
-def _campaign_of_options(log: str, columns: Columns, levels: Mapping[str, Any], **more: Any) -> Any:
-    """Return the campaign that options describe; without costs, the levels cost 0, 1, 2 and so on."""
-    from largesse.runs import campaign_from
-
-    read: dict[str, Callable[[str], Any]] = {"costs": _numbers_or_words, "doses": _numbers_or_words, "names": _split}
-    section = {word: read[word](given) if word in read else given for word, given in levels.items()}
-    if "costs" not in section:
-        if "names" not in section:
-            fail("levels", Problem("the levels are not given", "add --costs 0,5,10 or --names none,small,big"))
-        section["costs"] = [float(k) for k in range(len(section["names"]))]
-    named = columns | ({"features": _split(columns["features"])} if "features" in columns else {})
-    return campaign_from({"log": log, "title": Path(log).name, "columns": named, "levels": section, **more})
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _numbers_or_words(text: str) -> list[Any]:
-    """Return numbers where they are numbers: among words, which name columns, a number is a slip that is named."""
-    parts: list[Any] = []
-    for part in _split(text):
-        try:
-            parts.append(float(part))
-        except ValueError:
-            parts.append(part)
-    return parts
-
-
 def _echo(content: dict[str, Any], as_json: bool, text: str) -> None:
     typer.echo(json.dumps(content, ensure_ascii=False) if as_json else text)
 
@@ -341,10 +223,8 @@ def _echo(content: dict[str, Any], as_json: bool, text: str) -> None:
 def _show_answer(shown: dict[str, Any], folder: Path, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"run": str(folder), **shown}, ensure_ascii=False))
-        return
-    from largesse.report import print_answer
-
-    print_answer(shown, folder)
+    else:
+        print_answer(shown, folder)
 
 
 if __name__ == "__main__":

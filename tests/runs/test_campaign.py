@@ -245,7 +245,7 @@ seed = -1
         "the cost falls from 3 to 2",
         "both budget and total",
         "unit is not text: 3",
-        "where the log is",
+        "no log is named",
         "model.seed is -1",
     ):
         assert part in message

@@ -161,8 +161,6 @@ def test_each_customers_own_costs_come_from_the_table(shop: Path) -> None:
     assert plan["expected_cost"].to_numpy().mean() <= 0.8
 
 
-
-
 def test_the_rules_of_the_campaign_file_are_kept(shop: Path) -> None:
     rules = 'segment = "city"\n[plan.caps]\n10 = 15\n[plan.segment_budgets]\nOslo = 100\n'
     run = fit_and_plan(shop, ("budget = 2.5", f"budget = 2.5\n{rules}"))

@@ -48,7 +48,7 @@ def test_without_rules_nothing_is_ruled(tmp_path: Path) -> None:
 def test_levels_without_names_go_by_number_or_by_cost() -> None:
     plain = {"names": None}
     assert campaign(plain, caps={"20": 7, "1": 8}).planning.caps == {2: 7, 1: 8}
-    with pytest.raises(InputError, match="may be a level's number or its cost"):
+    with pytest.raises(InputError, match="is ambiguous: a level's number or its cost"):
         campaign({"names": None, "costs": [1, 2, 3]}, caps={"1": 7})
 
 

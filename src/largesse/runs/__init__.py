@@ -17,3 +17,7 @@ from largesse.runs.line import judge as judge
 from largesse.runs.line import plan as plan
 from largesse.runs.line import report as report
 from largesse.runs.line import run as run
+from largesse.runs.options import campaign_from_options as campaign_from_options
+from largesse.runs.options import column_options as column_options
+from largesse.runs.options import level_options as level_options
+from largesse.runs.options import with_options as with_options

@@ -144,7 +144,7 @@ def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
         if not isinstance(value, str)
     ]
     if not given.get("log", ""):
-        problems.append(Problem("it does not say where the log is", 'add a line: log = "log.parquet"'))
+        problems.append(Problem("no log is named", 'add a line: log = "log.parquet"'))
     seed = model.get("seed", 0)
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < SEEDS:
         problems.append(Problem(f"model.seed is {seed!r}", "a seed is a whole number from 0 to 2³² − 1"))

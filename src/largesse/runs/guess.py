@@ -13,6 +13,7 @@ import numpy as np
 from largesse.data import as_floats, check_names, kind_of, read_table, why_skip
 from largesse.errors import some
 from largesse.records import ROLES, Array
+from largesse.response import list_models
 from largesse.runs.campaign import toml
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _text(source: Path, table: pa.Table, columns: dict[str, Column], roles: dict
         *_budget_lines(columns, roles),
         "",
         "[model]",
-        'name = "auto"              # auto, linear, boosting, sire, ire or stack',
+        f'name = "auto"              # one of {", ".join(list_models())}',
         "seed = 0",
     ]
     return "\n".join(lines) + "\n"

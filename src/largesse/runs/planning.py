@@ -1,4 +1,4 @@
-"""The part of a campaign file that says what a plan must keep besides its budget."""
+"""The part of a campaign file that says how to plan: constraints besides the budget, proof, exploration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEYS = ("exact", "explore", "least_return", "segment", "eligible", *TABLES)
 
 @dataclass(frozen=True)
 class Planning:
-    """How to plan: proven or not, how much to explore, and the rules. Levels go by their number, columns by name."""
+    """How to plan: proven or not, how much to explore, and the constraints. Levels are given by number, columns by name."""
 
     exact: bool = False
     explore: float = 0.0
@@ -48,7 +48,7 @@ class Planning:
 
 
 def planning_from(section: dict[str, Any], levels: Levels | None, problems: list[Problem]) -> Planning:
-    """Check the keys under [plan] that are not the budget; what is wrong is added to `problems`."""
+    """Check the keys under [plan] other than the budget; add what is wrong to `problems`."""
     exact = section.get("exact", False)
     if not isinstance(exact, bool):
         problems.append(Problem(f"plan.exact is {exact!r}", "write true or false, without quotes"))
@@ -79,7 +79,7 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
         segment_budgets=tables["segment_budgets"],
     )
     if planning.explore and (planning.constrained or planning.exact):
-        hint = "a level drawn by chance keeps no rule: leave explore out, or the rules"
+        hint = "levels drawn at random break constraints: remove explore, or the constraints"
         problems.append(Problem("plan.explore works with a budget only", hint))
     return planning
 
@@ -119,14 +119,14 @@ def _by_number(table: dict[str, float], word: str, levels: Levels | None, proble
             found[meant.pop()] = value
         elif meant:
             hint = "give the levels names under [levels], and use those"
-            problems.append(Problem(f"plan.{word}.{name} may be a level's number or its cost", hint))
+            problems.append(Problem(f"plan.{word}.{name} is ambiguous: a level's number or its cost", hint))
         else:
             problems.append(Problem(f"plan.{word} names the level {name!r}", nearest(name, levels.labels)))
     return found
 
 
 def _spellings(levels: Levels) -> list[tuple[str, ...]]:
-    """Return how people may write the levels: as they are called; else, as in a log, by number or by cost."""
+    """Return the accepted spellings of the levels: their names or doses; without those, numbers or costs, as in a log."""
     costs = levels.common_costs
     if levels.names is not None or levels.doses is not None or costs is None:
         return [levels.labels]

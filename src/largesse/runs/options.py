@@ -1,0 +1,99 @@
+"""Options of the command line that describe a campaign: made from the list of column roles, and read back into one."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from largesse.errors import Problem, fail
+from largesse.records import ROLES
+from largesse.runs.campaign import Campaign, campaign_from
+
+
+def with_options(name: str, options: Mapping[str, inspect.Parameter]) -> Callable[[Callable[..., None]], Any]:
+    """Replace a command's parameter by options; the command gets a dict of those that are given.
+
+    Required options stand right after the arguments, the others where the parameter stood.
+    """
+
+    def decorate(command: Callable[..., None]) -> Any:
+        signature = inspect.signature(command, eval_str=True)
+
+        @functools.wraps(command)
+        def call(**given: Any) -> None:
+            own = {option: given.pop(option) for option in options}
+            command(**given, **{name: {option: value for option, value in own.items() if value is not None}})
+
+        first, *rest = signature.parameters.values()
+        required = [option for option in options.values() if option.default is option.empty]
+        optional = [option for option in options.values() if option.default is not option.empty]
+        after = [part for kept in rest for part in (optional if kept.name == name else [kept])]
+        parameters = [part.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in (first, *required, *after)]
+        call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def _option(name: str, help_text: str, *, required: bool = False) -> inspect.Parameter:
+    import typer
+
+    option, default = typer.Option(help=help_text), inspect.Parameter.empty if required else None
+    annotation: Any = Annotated[str, option] if required else Annotated[str | None, option]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def column_options(*required: str) -> dict[str, inspect.Parameter]:
+    """Return one option for each role that a column can have."""
+    texts = {role: f"Column with {content}." for role, content in ROLES.items()}
+    texts["features"] = f"Comma-separated: {ROLES['features']}."
+    return {role: _option(role, text, required=role in required) for role, text in texts.items()}
+
+
+def level_options() -> dict[str, inspect.Parameter]:
+    """Return the options that describe the levels."""
+    import typer
+
+    paid = "Costs are face values, paid only as far as the customer responds."
+    on_redemption = inspect.Parameter(
+        "on_redemption",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False,
+        annotation=Annotated[bool, typer.Option("--on-redemption", help=paid)],
+    )
+    return {
+        "costs": _option("costs", "Cost of each level, cheapest first: 0,5,10; or K column names.", required=True),
+        "names": _option("names", "How the log writes the levels, in order: none,small,big."),
+        "doses": _option("doses", "The amounts behind the levels, in order: 0,5,10."),
+        "on_redemption": on_redemption,
+    }
+
+
+def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str, Any], **more: Any) -> Campaign:
+    """Return the campaign that options describe; without costs, the levels cost 0, 1, 2 and so on."""
+    read: dict[str, Callable[[str], Any]] = {"costs": _numbers_or_words, "doses": _numbers_or_words, "names": _split}
+    section = {word: read[word](given) if word in read else given for word, given in levels.items()}
+    if "costs" not in section:
+        if "names" not in section:
+            fail("levels", Problem("the levels are not given", "add --costs 0,5,10 or --names none,small,big"))
+        section["costs"] = [float(k) for k in range(len(section["names"]))]
+    named = columns | ({"features": _split(columns["features"])} if "features" in columns else {})
+    return campaign_from({"log": log, "title": Path(log).name, "columns": named, "levels": section, **more})
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _numbers_or_words(text: str) -> list[Any]:
+    """Return numbers where they are numbers: among words, which name columns, a number is a slip that is named."""
+    parts: list[Any] = []
+    for part in _split(text):
+        try:
+            parts.append(float(part))
+        except ValueError:
+            parts.append(part)
+    return parts
