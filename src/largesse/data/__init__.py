@@ -1,8 +1,9 @@
 """The only door in.
 
-`read_log` and `read_customers` take a table in any usual form, check every rule once and name everything that is wrong
-together; nothing behind the door checks again. `Encoder` turns checked features into a matrix of numbers, learnt on the
-log and safe for values never seen. `columns` knows the kinds of columns and puts their values into groups.
+`read_log` and `read_customers` take a table in any usual form, check every rule and name everything that is wrong together.
+A `Log` is not checked again: the rooms behind the door rely on it, and check only what else they are given (a budget, a
+plan, the columns a fitted model needs). `Encoder` turns features into a matrix of numbers, learnt on the log and safe for
+values never seen. `group_column` puts the values of a column into a few groups.
 """
 
 from largesse.data.columns import Groups as Groups

@@ -1,4 +1,4 @@
-"""The rules of the door: every one once, and every broken one named together."""
+"""The rules of the door: each is checked once, and all that are broken are named together."""
 
 from __future__ import annotations
 
@@ -21,84 +21,76 @@ MOST_MISSING = 0.2  # above this share of missing responses, missing probably me
 
 @dataclass
 class Check:
-    """The rules, each a method that returns what it read and writes down what is wrong."""
+    """The rules of one table: each method reads a column, returns its values and collects what is wrong with it."""
 
     table: pa.Table
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def column(self, name: str, role: str = "") -> bool:
-        """Say whether a column is there."""
-        if name in self.table.column_names:
-            return True
-        asked = f"the {role} column" if role else "a column"
-        self.problems.append(Problem(f"{asked} {name!r} is not in the table", nearest(name, self.table.column_names)))
-        return False
+    def add_problem(self, what: str, hint: str) -> None:
+        """Add a problem."""
+        self.problems.append(Problem(what, hint))
 
-    def roles(self, named: dict[str, str], levels: Levels, features: Sequence[str] | None) -> None:
-        """Every column is there, and no column has two roles that exclude each other."""
+    def require(self, name: str, role: str = "") -> None:
+        """Check that a column is there."""
+        if name not in self.table.column_names:
+            what = f"the {role} column" if role else "a column"
+            self.add_problem(f"{what} {name!r} is not in the table", nearest(name, self.table.column_names))
+
+    def check_roles(self, named: dict[str, str], levels: Levels, features: Sequence[str] | None) -> None:
+        """Check that every column is there, and that no column has two roles that exclude each other."""
         for role, column in named.items():
-            self.column(column, role)
+            self.require(column, role)
         for column in levels.cost_columns or ():
-            self.column(column, "cost")
+            self.require(column, "cost")
         for column in features or ():
-            self.column(column, "feature")
+            self.require(column, "feature")
         seen: dict[str, str] = {}
         for role, column in named.items():
             # The same id may well name the customer and the cluster: repeated customers are their own cluster.
             if column in seen and {role, seen[column]} != {"customer", "cluster"}:
-                self.problems.append(
-                    Problem(
-                        f"{column!r} is named both as {seen[column]} and as {role}", "each role needs its own column"
-                    )
+                self.add_problem(
+                    f"{column!r} is named both as {seen[column]} and as {role}", "each role needs its own column"
                 )
             seen[column] = role
         for column in features or ():
             if column in seen and seen[column] in ("level", "response", "propensity"):
-                self.problems.append(
-                    Problem(
-                        f"the {seen[column]} column {column!r} is also listed as a feature",
-                        "a model may not see what it must predict",
-                    )
+                self.add_problem(
+                    f"the {seen[column]} column {column!r} is also listed as a feature",
+                    "a model may not see what it must predict",
                 )
         if len(set(features or ())) < len(features or ()):
-            self.problems.append(Problem("a feature is listed twice", "list each feature once"))
+            self.add_problem("a feature is listed twice", "list each feature once")
         if len(levels) < 2:
-            self.problems.append(
-                Problem("there is only one level", "a choice needs at least two levels with their costs")
-            )
+            self.add_problem("there is only one level", "a choice needs at least two levels with their costs")
 
-    def level(self, name: str, levels: Levels) -> tuple[Array, Levels]:
-        """Return level numbers 0..K−1, −1 where the value is not one of the levels; and the levels as the log writes them."""
+    def read_level(self, name: str, levels: Levels) -> tuple[Array, Levels]:
+        """Return level numbers (n,) in 0..K−1, −1 for unknown values, and the levels as the log writes them."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         column = nan_as_null(as_plain(self.table.column(name)))
         if column.null_count:
-            self.problems.append(
-                Problem(
-                    f"the level column {name!r} is missing in {count(column.null_count, 'row')}",
-                    "write the level they got (the lowest, if nothing was given)",
-                )
+            self.add_problem(
+                f"the level column {name!r} is missing in {count(column.null_count, 'row')}",
+                "write the level they got (the lowest, if nothing was given)",
             )
         if not (is_text(column.type) or is_number(column.type) or pa.types.is_null(column.type)):
-            self.problems.append(
-                Problem(f"the level column {name!r} holds {column.type}", "levels are numbers, amounts or names")
-            )
+            self.add_problem(f"the level column {name!r} holds {column.type}", "levels are numbers, amounts or names")
             return np.zeros(len(column), dtype=np.int64), levels
-        column = _amounts(column, levels)
+        column = _text_as_numbers(column, levels)
         distinct = pc.unique(column).drop_null()
         words = is_text(distinct.type)
-        levels = _as_written(levels, distinct, words)
-        values: Sequence[Any] = levels.labels if words else _level_values(levels)
+        levels = _costs_as_doses(levels, distinct, words)
+        values: Sequence[Any] = levels.labels if words else _written_numbers(levels)
         lookup = pa.array(values, type=pa.string() if words else pa.float64())
         keys = column if words else column.cast(pa.float64(), safe=False)
         index = pc.fill_null(pc.index_in(keys, value_set=lookup), -1)
         codes = np.asarray(index, dtype=np.int64)
-        self._unknown_levels(name, column, codes, values)
+        self._check_unknown_levels(name, column, codes, values)
         return codes, levels
 
-    def _unknown_levels(self, name: str, column: pa.ChunkedArray, codes: Array, values: Sequence[Any]) -> None:
+    def _check_unknown_levels(self, name: str, column: pa.ChunkedArray, codes: Array, values: Sequence[Any]) -> None:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -106,184 +98,163 @@ class Check:
         if len(odd):
             found = sorted(str(value) for value in pc.unique(odd).to_pylist())
             known = some([f"{v:g}" if isinstance(v, float) else v for v in values], 12)
-            self.problems.append(
-                Problem(
-                    f"{name!r} holds a level that is not in the list in {count(len(odd), 'row')}: {some(found)}",
-                    f"the list is: {known}",
-                )
+            self.add_problem(
+                f"{name!r} holds a level that is not in the list in {count(len(odd), 'row')}: {some(found)}",
+                f"the list is: {known}",
             )
 
-    def response(self, name: str) -> Array:
+    def read_response(self, name: str) -> Array:
         """Return responses (n,), missing as NaN: finite numbers, not all alike, few of them missing."""
-        values = self._numbers(name, "response")
+        values = self._read_numbers(name, "response")
         if values is None:
             return np.zeros(len(self.table))
         if np.isinf(values).any():
-            self.problems.append(
-                Problem(
-                    f"the response {name!r} is infinite in {count(int(np.isinf(values).sum()), 'row')}",
-                    "write finite numbers",
-                )
+            self.add_problem(
+                f"the response {name!r} is infinite in {count(int(np.isinf(values).sum()), 'row')}",
+                "write finite numbers",
             )
         missing = np.isnan(values)
         if missing.all():
-            self.problems.append(
-                Problem(f"the response {name!r} is missing in every row", "name the column that says what happened")
+            self.add_problem(
+                f"the response {name!r} is missing in every row", "name the column that says what happened"
             )
         elif missing.mean() > MOST_MISSING:
             share = f"{missing.mean():.0%}"
-            self.problems.append(
-                Problem(
-                    f"the response {name!r} is missing in {share} of the rows",
-                    "write 0 if missing means that nothing happened; else leave those rows out",
-                )
+            self.add_problem(
+                f"the response {name!r} is missing in {share} of the rows",
+                "write 0 if missing means that nothing happened; else leave those rows out",
             )
         elif missing.any():
             self.notes.append(f"{count(int(missing.sum()), 'row')} without a response left out")
         if not missing.all() and np.nanmin(values) == np.nanmax(values):
-            self.problems.append(
-                Problem(
-                    f"the response {name!r} is {np.nanmin(values):g} in every row",
-                    "there is nothing to learn from; is it the right column?",
-                )
+            self.add_problem(
+                f"the response {name!r} is {np.nanmin(values):g} in every row",
+                "there is nothing to learn from; is it the right column?",
             )
         return values
 
-    def propensity(self, name: str) -> Array | None:
+    def read_propensity(self, name: str) -> Array | None:
         """Return propensities (n,), all in (0, 1]."""
-        values = self._numbers(name, "propensity")
+        values = self._read_numbers(name, "propensity")
         if values is None:
             return None
         bad = ~((values > 0) & (values <= 1))
         if bad.any():
             examples = some([f"{v:g}" for v in np.unique(values[bad])], 3)
             hint = "it is the probability with which the row's own level was chosen; leave the column out to have it estimated"
-            self.problems.append(
-                Problem(f"the propensity {name!r} is not in (0, 1] in {count(int(bad.sum()), 'row')}: {examples}", hint)
+            self.add_problem(
+                f"the propensity {name!r} is not in (0, 1] in {count(int(bad.sum()), 'row')}: {examples}", hint
             )
         return values
 
-    def weight(self, name: str) -> Array | None:
+    def read_weight(self, name: str) -> Array | None:
         """Return weights (n,), zero or more and not all zero."""
-        values = self._numbers(name, "weight")
+        values = self._read_numbers(name, "weight")
         if values is None:
             return None
         bad = ~(np.isfinite(values) & (values >= 0))
         if bad.any():
-            self.problems.append(
-                Problem(
-                    f"the weight {name!r} is missing, infinite or negative in {count(int(bad.sum()), 'row')}",
-                    "weights are zero or more",
-                )
+            self.add_problem(
+                f"the weight {name!r} is missing, infinite or negative in {count(int(bad.sum()), 'row')}",
+                "weights are zero or more",
             )
         elif values.sum() == 0:
-            self.problems.append(Problem(f"every weight in {name!r} is zero", "at least one row must count"))
+            self.add_problem(f"every weight in {name!r} is zero", "at least one row must count")
         return values
 
-    def codes(self, name: str, role: str) -> Array:
-        """Return group numbers in order of appearance."""
+    def read_groups(self, name: str, role: str) -> Array:
+        """Return group numbers (n,) in order of appearance."""
         import pyarrow.compute as pc
 
         column = nan_as_null(as_plain(self.table.column(name)))
-        if self._uncountable(name, role, column.type):
+        if self._refuse_type(name, role, column.type):
             return np.zeros(len(column), dtype=np.int64)
         if column.null_count:
-            self.problems.append(
-                Problem(
-                    f"the {role} column {name!r} is missing in {count(column.null_count, 'row')}",
-                    f"give every row its {role}",
-                )
+            self.add_problem(
+                f"the {role} column {name!r} is missing in {count(column.null_count, 'row')}",
+                f"give every row its {role}",
             )
         return np.asarray(pc.fill_null(pc.index_in(column, value_set=pc.unique(column)), -1), dtype=np.int64)
 
-    def ids(self, name: str, *, repeats: bool) -> pa.Array:
-        """Return customer ids (n,), none missing, and each once unless they may repeat."""
+    def read_ids(self, name: str, *, repeats: bool) -> pa.Array:
+        """Return customer ids (n,); each must be there, and be there once unless they may repeat."""
         import pyarrow.compute as pc
 
         column = nan_as_null(as_plain(self.table.column(name))).combine_chunks()
-        if self._uncountable(name, "customer", column.type):
+        if self._refuse_type(name, "customer", column.type):
             return column
         if column.null_count:
-            self.problems.append(
-                Problem(
-                    f"the customer id {name!r} is missing in {count(column.null_count, 'row')}", "give every row an id"
-                )
+            self.add_problem(
+                f"the customer id {name!r} is missing in {count(column.null_count, 'row')}", "give every row an id"
             )
         tally = pc.value_counts(column.drop_null())
         twice = tally.filter(pc.greater(tally.field("counts"), 1))
         if len(twice) and not repeats:
             examples = some([str(value) for value in twice.field("values").to_pylist()], 3)
             hint = f"keep one row per customer, or, in a log, name {name!r} as the cluster too"
-            self.problems.append(
-                Problem(f"the customer id {name!r} repeats {count(len(twice), 'customer')}: {examples}", hint)
-            )
+            self.add_problem(f"the customer id {name!r} repeats {count(len(twice), 'customer')}: {examples}", hint)
         return column
 
-    def _uncountable(self, name: str, role: str, kind: pa.DataType) -> bool:
-        """Write down, and say, whether values of this type cannot be compared with each other."""
+    def _refuse_type(self, name: str, role: str, kind: pa.DataType) -> bool:
+        """Return whether values of this type cannot be compared with each other, and add the problem if so."""
         import pyarrow.types as types
 
         if not is_unusable(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind):
             return False
-        self.problems.append(Problem(f"the {role} column {name!r} holds {kind}", "write numbers or text"))
+        self.add_problem(f"the {role} column {name!r} holds {kind}", "write numbers or text")
         return True
 
-    def costs(self, levels: Levels) -> Array | None:
+    def read_costs(self, levels: Levels) -> Array | None:
         """Return each customer's own costs (n, K), zero or more and not falling in the level; None when costs are common."""
         if levels.cost_columns is None:
             return None
-        columns = [self._numbers(name, "cost") for name in levels.cost_columns]
+        columns = [self._read_numbers(name, "cost") for name in levels.cost_columns]
         if any(column is None for column in columns):
             return None
         costs = np.column_stack([column for column in columns if column is not None])
         bad = ~np.isfinite(costs) | (costs < 0)
         if bad.any():
             names = some([levels.cost_columns[k] for k in np.flatnonzero(bad.any(axis=0))])
-            self.problems.append(
-                Problem(
-                    f"a cost is negative, missing or infinite in {count(int(bad.any(axis=1).sum()), 'row')} of {names}",
-                    "every customer needs a cost of zero or more for every level",
-                )
+            self.add_problem(
+                f"a cost is negative, missing or infinite in {count(int(bad.any(axis=1).sum()), 'row')} of {names}",
+                "every customer needs a cost of zero or more for every level",
             )
         elif (np.diff(costs, axis=1) < 0).any():
             falls = int((np.diff(costs, axis=1) < 0).any(axis=1).sum())
-            self.problems.append(
-                Problem(
-                    f"costs fall as levels rise in {count(falls, 'row')}",
-                    "list the cost columns from the cheapest level to the dearest",
-                )
+            self.add_problem(
+                f"costs fall as levels rise in {count(falls, 'row')}",
+                "list the cost columns from the cheapest level to the dearest",
             )
         return costs
 
-    def features(self, listed: Sequence[str] | None, taken: set[str]) -> pa.Table:
+    def select_features(self, listed: Sequence[str] | None, taken: set[str]) -> pa.Table:
         """Return the columns to learn from: those listed, or all that have no other role and can be used."""
         names = list(listed) if listed is not None else [n for n in self.table.column_names if n not in taken]
         kept = []
         for name in names:
-            kind = self.table.column(name).type
-            reason = "" if listed is not None else why_skip(name, self.table.column(name))
-            if listed is not None and is_unusable(kind):
+            column = self.table.column(name)
+            if listed is not None and is_unusable(column.type):
                 hint = "features are numbers, booleans, text, dates or times"
-                self.problems.append(Problem(f"the feature {name!r} holds {kind}", hint))
-            elif reason:
+                self.add_problem(f"the feature {name!r} holds {column.type}", hint)
+            elif listed is None and (reason := why_skip(name, column)):
                 self.notes.append(f"column {name!r} left out: {reason}")
             else:
                 kept.append(name)
         if not kept and not self.problems:
-            self.problems.append(Problem("there is no column left to learn from", "the log needs at least one feature"))
+            self.add_problem("there is no column left to learn from", "the log needs at least one feature")
         return self.table.select(kept)
 
-    def enough(self, codes: Array, outcome: Array, levels: Levels) -> None:
-        """Every level has at least one row."""
+    def check_support(self, codes: Array, outcome: Array, levels: Levels) -> None:
+        """Check that every level has at least one row."""
         if self.problems:
             return
         rows = np.bincount(codes[np.isfinite(outcome) & (codes >= 0)], minlength=len(levels))
         empty = [levels.labels[k] for k in np.flatnonzero(rows == 0)]
         if empty:
             hint = "a level nobody got cannot be judged: leave it out of the levels, or try it on some customers first"
-            self.problems.append(Problem(f"no row of the log has level {some(empty)}", hint))
+            self.add_problem(f"no row of the log has level {some(empty)}", hint)
 
-    def _numbers(self, name: str, role: str) -> Array | None:
+    def _read_numbers(self, name: str, role: str) -> Array | None:
         """Return a column as float64, missing as NaN; None when it does not hold numbers."""
         import pyarrow as pa
 
@@ -293,36 +264,34 @@ class Check:
             return np.full(len(column), np.nan)
         if not is_number(kind):
             examples = some([str(value) for value in column.slice(0, 3).to_pylist()])
-            self.problems.append(
-                Problem(
-                    f"the {role} column {name!r} does not hold numbers but {kind}: {examples}",
-                    "give numbers, or true and false",
-                )
+            self.add_problem(
+                f"the {role} column {name!r} does not hold numbers but {kind}: {examples}",
+                "give numbers, or true and false",
             )
             return None
         return as_floats(column)
 
 
-def _amounts(column: pa.ChunkedArray, levels: Levels) -> pa.ChunkedArray:
-    """Return levels written as text as the numbers they are, when the levels have no names and all are numbers."""
+def _text_as_numbers(column: pa.ChunkedArray, levels: Levels) -> pa.ChunkedArray:
+    """Return levels that are numbers written as text as numbers, unless the levels have names."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if levels.names is not None or not is_text(column.type):
         return column
     words = pc.unique(column).drop_null()
-    if not all(_is_number(word) for word in words.to_pylist()):
+    if not all(_reads_as_number(word) for word in words.to_pylist()):
         return column
     numbers = pa.array([float(word) for word in words.to_pylist()], type=pa.float64())
     return numbers.take(pc.index_in(column, value_set=words).combine_chunks())
 
 
-def _as_written(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
-    """Where the log writes the costs themselves, they are the doses."""
+def _costs_as_doses(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
+    """Return the levels with their costs as doses, where the log writes the costs themselves."""
     common = levels.common_costs
     if words or levels.doses is not None or common is None or len(set(common.tolist())) < len(common):
         return levels
-    if levels.names is not None and all(_is_number(name) for name in levels.names):
+    if levels.names is not None and all(_reads_as_number(name) for name in levels.names):
         return levels
     found = {float(value) for value in distinct.to_pylist()}
     if found <= set(range(len(levels))) or not found <= set(common.tolist()):
@@ -330,16 +299,16 @@ def _as_written(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
     return Levels(common, levels.names, common, levels.on_redemption, levels.contact_cost)
 
 
-def _level_values(levels: Levels) -> list[float]:
+def _written_numbers(levels: Levels) -> list[float]:
     """Return the number the log writes for each level: its dose, its name if that is a number, else 0..K−1."""
     if levels.doses is not None:
         return list(levels.doses)
-    if levels.names is not None and all(_is_number(name) for name in levels.names):
+    if levels.names is not None and all(_reads_as_number(name) for name in levels.names):
         return [float(name) for name in levels.names]
     return [float(k) for k in range(len(levels))]
 
 
-def _is_number(text: str) -> bool:
+def _reads_as_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:

@@ -2,19 +2,21 @@
 
 Numbers are standardised, with an indicator where some were missing. Text with few values is one-hot, rare values
 pooled; text with many values becomes a smoothed mean of a target (scikit-learn's cross-fitted `TargetEncoder`). Dates
-become elapsed days and places on the circles of year, week and day. What was learnt is plain JSON: `state`.
+become elapsed days, and sine and cosine of year, week and day. What was learnt is plain JSON: `state`.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from largesse.data.columns import as_floats, as_seconds, count_words, kind_of, word_codes
+from largesse.data.columns import Kind, as_floats, as_seconds, count_words, kind_of, word_codes
 from largesse.errors import Problem, nearest, refuse
 from largesse.records import Array
 
@@ -26,12 +28,12 @@ RARE = 10  # values seen less often than this are pooled
 POOLED = 0.2  # share of rows whose words may be pooled as rare
 TARGET_FOLDS = 5
 DAY = 86_400.0
-# The circles on which a date moves: name, length in days.
-CIRCLES = (("year", 365.2425), ("week", 7.0), ("day", 1.0))
-FARTHEST = 1e6  # standard deviations; a value farther out says no more, and float32 ends
+CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # days
+FARTHEST = 1e6  # standard deviations; float32 cannot hold much more, and a value farther out says no more
 PLURAL = {"number": "numbers", "date": "dates", "other": "lists or bytes"}
 
 
+@final
 class Encoder:
     """Turns a table of features into a float32 matrix.
 
@@ -47,8 +49,8 @@ class Encoder:
     def __init__(self, few: int = FEW, rare: int = RARE) -> None:
         self.few = few
         self.rare = rare
-        self.columns: list[dict[str, Any]] = []
-        self.width = 0  # columns of the table it was learnt on, those that say nothing among them
+        self.columns: list[_Column] = []
+        self.width = 0  # columns of the table it was learnt on, including those that say nothing
 
     # -- learning -----------------------------------------------------------------------------------------------
 
@@ -61,32 +63,29 @@ class Encoder:
         self.columns, self.width = [], table.num_columns
         blocks = []
         for name in table.column_names:
-            learnt, block = self._learn(name, table.column(name), target, discrete, seed)
+            column = table.column(name)
+            if kind_of(column.type) in ("nothing", "other"):
+                continue
+            learnt, block = self._learn(name, column, _Target(target, discrete, seed))
             if block.shape[1]:
                 self.columns.append(learnt)
                 blocks.append(block)
-        return _stacked(blocks, table.num_rows)
+        return _join(blocks, table.num_rows)
 
-    def _learn(
-        self, name: str, column: pa.ChunkedArray, target: Array, discrete: bool, seed: int
-    ) -> tuple[dict[str, Any], Array]:
+    def _learn(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[_Column, Array]:
+        """Return what is learnt about a column, and the rows' block (n, q) of the matrix."""
         kind = kind_of(column.type)
-        if kind == "number":
-            learnt = {"name": name, "kind": kind, **_scale(as_floats(column))}
-        elif kind == "date":
-            learnt = {"name": name, "kind": kind, **_scale(as_seconds(column) / DAY)}
-            learnt["circles"] = _used_circles(as_seconds(column))
-        elif kind == "text":
-            learnt, means = self._learn_text(name, column, target, discrete, seed)
-            if means is not None:  # cross-fitted: the log's own rows differ from what `transform` would give
-                return learnt, means
-        else:
-            learnt = {"name": name, "kind": "nothing"}
-        return learnt, _encode(learnt, column)
+        if kind == "text":
+            return self._learn_text(name, column, target)
+        if kind == "date":
+            seconds = as_seconds(column)
+            date = _Date(name, _learn_scale(seconds / DAY), _used_cycles(seconds))
+            return date, date.encode_seconds(seconds)
+        values = as_floats(column)
+        number = _Number(name, _learn_scale(values))
+        return number, number.scale.apply(values)
 
-    def _learn_text(
-        self, name: str, column: pa.ChunkedArray, target: Array, discrete: bool, seed: int
-    ) -> tuple[dict[str, Any], Array | None]:
+    def _learn_text(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[_Column, Array]:
         tally = count_words(column)  # the most frequent first
         known = len(column) - column.null_count
         rare = min(self.rare, max(1, len(column) // 50))  # in a small log ten rows are not few
@@ -95,86 +94,231 @@ class Encoder:
         # Few words, or few rows beyond the frequent ones: one-hot. Else (a thousand postcodes) the words need means.
         # A word that hardly ever comes back has no mean to learn.
         if len(frequent) <= self.few and (len(tally) <= self.few or others <= POOLED * known or known < 2 * len(tally)):
-            return _one_hot_state(name, frequent, others > 0, column.null_count > 0), None
-        words = list(tally)
-        means, table = _target_means(word_codes(column, words), target, discrete, seed)
-        centre, spread = means.mean(axis=0), means.std(axis=0)
-        spread[spread == 0] = 1.0
-        learnt = {"name": name, "kind": "means", "words": words}
-        learnt["table"] = ((table - centre) / spread).tolist()  # last row: values never seen
-        return learnt, ((means - centre) / spread).astype(np.float32)
+            words = _Words(name, frequent, others > 0, column.null_count > 0)
+            return words, words.encode(column)
+        return _learn_means(name, word_codes(column, list(tally)), list(tally), target)
 
     # -- applying -----------------------------------------------------------------------------------------------
 
     def transform(self, table: pa.Table) -> Array:
         """Return the matrix (n, p) of new rows; refuses a table that lacks a column or holds another kind."""
         self.check(table)
-        return _stacked([_encode(learnt, table.column(learnt["name"])) for learnt in self.columns], table.num_rows)
+        return _join([learnt.encode(table.column(learnt.name)) for learnt in self.columns], table.num_rows)
 
     def check(self, table: pa.Table) -> None:
-        """Name every column that is missing, there twice, or of another kind than in the log."""
+        """Refuse a table in which a feature is missing, there twice, or of another kind than in the log."""
         problems = []
         times = Counter(table.column_names)
-        for learnt in self.columns:
-            name = learnt["name"]
+        for name, expected in ((learnt.name, learnt.kind) for learnt in self.columns):
             if times[name] > 1:
                 problems.append(Problem(f"two columns have the name {name!r}", "rename one of them"))
-                continue
-            if name not in times:
+            elif name not in times:
                 problems.append(Problem(f"the feature {name!r} is not in the table", nearest(name, table.column_names)))
-                continue
-            kind, asked = kind_of(table.column(name).type), _kind_learnt(learnt)
-            if kind not in (asked, "nothing"):
-                problems.append(
-                    Problem(
-                        f"the feature {name!r} holds {PLURAL.get(kind, kind)}; in the log it held {PLURAL.get(asked, asked)}",
-                        "write it as in the log",
-                    )
-                )
+            elif (kind := kind_of(table.column(name).type)) not in (expected, "nothing"):
+                got = f"the feature {name!r} holds {PLURAL.get(kind, kind)}"
+                was = f"in the log it held {PLURAL.get(expected, expected)}"
+                problems.append(Problem(f"{got}; {was}", "write it as in the log"))
         refuse("customers", problems)
 
     @property
     def names(self) -> tuple[str, ...]:
         """What each column of the matrix is."""
-        return tuple(name for learnt in self.columns for name in _names(learnt))
+        return tuple(name for learnt in self.columns for name in learnt.names)
 
     @property
     def sources(self) -> tuple[str, ...]:
         """The feature each column of the matrix comes from."""
-        return tuple(learnt["name"] for learnt in self.columns for _ in _names(learnt))
+        return tuple(learnt.name for learnt in self.columns for _ in learnt.names)
 
     @property
     def features(self) -> tuple[str, ...]:
         """The features that a table of customers must have."""
-        return tuple(learnt["name"] for learnt in self.columns)
+        return tuple(learnt.name for learnt in self.columns)
 
     @property
     def state(self) -> dict[str, Any]:
         """What was learnt, as JSON."""
-        return {"few": self.few, "rare": self.rare, "width": self.width, "columns": self.columns}
+        columns = [{"encoding": learnt.encoding, **asdict(learnt)} for learnt in self.columns]
+        return {"few": self.few, "rare": self.rare, "width": self.width, "columns": columns}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Encoder:
         """Return the encoder that `state` describes."""
         encoder = cls(state["few"], state["rare"])
-        encoder.columns, encoder.width = state["columns"], state["width"]
+        encoder.columns, encoder.width = [_column_from(column) for column in state["columns"]], state["width"]
         return encoder
 
 
-def _one_hot_state(name: str, words: list[str], other: bool, missing: bool) -> dict[str, Any]:
-    if not words and other != missing:  # one and the same everywhere
-        return {"name": name, "kind": "nothing"}
-    learnt: dict[str, Any] = {"name": name, "kind": "words", "words": words, "other": other, "missing": missing}
-    if not other and not missing:
-        learnt["drop_last"] = True  # the last word is where all the others are zero
+# ------------------------------------------------------------------------------------------ what is learnt of a column
+
+
+@dataclass(frozen=True)
+class _Column(ABC):
+    """What was learnt about one feature."""
+
+    encoding: ClassVar[str]
+    kind: ClassVar[Kind]  # which columns can be encoded this way
+    name: str
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """What each of the q columns that the feature becomes is."""
+
+    @abstractmethod
+    def encode(self, column: pa.ChunkedArray) -> Array:
+        """Return the block of float32 columns (n, q) that the feature becomes."""
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Numbers as standard deviations from their mean, with an indicator where some were missing in the log."""
+
+    centre: float
+    spread: float  # zero when all known values are the same
+    missing: bool
+
+    def apply(self, values: Array) -> Array:
+        """Return values (n,) as float32 columns (n, 0), (n, 1) or (n, 2); missing ones are at the mean."""
+        known = np.isfinite(values)
+        columns = []
+        if self.spread > 0:
+            with np.errstate(over="ignore", invalid="ignore"):
+                apart = (values - self.centre) / self.spread
+            columns.append(np.where(known, np.clip(apart, -FARTHEST, FARTHEST), 0.0))
+        if self.missing:
+            columns.append(~known)
+        return _columns(columns, len(values))
+
+    def names(self, name: str) -> list[str]:
+        """What each column is."""
+        return ([name] if self.spread > 0 else []) + [f"{name} missing"] * self.missing
+
+
+@final
+@dataclass(frozen=True)
+class _Number(_Column):
+    encoding = "number"
+    kind = "number"
+    scale: _Scale
+
+    @property
+    def names(self) -> list[str]:
+        return self.scale.names(self.name)
+
+    def encode(self, column: pa.ChunkedArray) -> Array:
+        return self.scale.apply(as_floats(column))
+
+
+@final
+@dataclass(frozen=True)
+class _Date(_Column):
+    encoding = "date"
+    kind = "date"
+    scale: _Scale  # of days since 1970
+    cycles: Sequence[str]
+
+    @property
+    def names(self) -> list[str]:
+        waves = [f"{self.name} {wave} of {cycle}" for cycle in self.cycles for wave in ("sine", "cosine")]
+        return self.scale.names(self.name) + waves
+
+    def encode(self, column: pa.ChunkedArray) -> Array:
+        return self.encode_seconds(as_seconds(column))
+
+    def encode_seconds(self, seconds: Array) -> Array:
+        """Return the block of seconds since 1970 (n,)."""
+        blocks = [self.scale.apply(seconds / DAY)]
+        for cycle in self.cycles:
+            angle = np.where(np.isfinite(seconds), seconds, 0.0) * (2 * math.pi / (CYCLES[cycle] * DAY))
+            blocks.append(np.column_stack([np.sin(angle), np.cos(angle)]).astype(np.float32))
+        return np.concatenate(blocks, axis=1)
+
+
+@final
+@dataclass(frozen=True)
+class _Words(_Column):
+    """One indicator per frequent word, one for the other words and one for missing text, where the log had any."""
+
+    encoding = "words"
+    kind = "text"
+    words: Sequence[str]
+    other: bool
+    missing: bool
+
+    @property
+    def _shown(self) -> Sequence[str]:
+        # Without other or missing text, the last word is where all the others are zero.
+        return self.words if self.other or self.missing else self.words[:-1]
+
+    @property
+    def _constant(self) -> bool:
+        return not self.words and self.other != self.missing
+
+    @property
+    def names(self) -> list[str]:
+        if self._constant:
+            return []
+        extra = [f"{self.name} other"] * self.other + [f"{self.name} missing"] * self.missing
+        return [f"{self.name} = {word}" for word in self._shown] + extra
+
+    def encode(self, column: pa.ChunkedArray) -> Array:
+        if self._constant:
+            return _columns([], len(column))
+        codes, missing = word_codes(column, self.words), np.asarray(column.is_null())
+        columns = [codes == k for k in range(len(self._shown))]
+        if self.other:
+            columns.append((codes == len(self.words)) & ~missing)
+        if self.missing:
+            columns.append(missing)
+        return _columns(columns, len(column))
+
+
+@final
+@dataclass(frozen=True)
+class _Means(_Column):
+    """A mean of the target for every word, for missing text where the log had any, and for words never seen."""
+
+    encoding = "means"
+    kind = "text"
+    words: Sequence[str]
+    table: Sequence[Sequence[float]]  # (words + 1 or 2, t) standardised; words, missing, never seen
+
+    @property
+    def names(self) -> list[str]:
+        width = len(self.table[0])
+        return [f"{self.name} (mean)"] if width == 1 else [f"{self.name} (mean {j})" for j in range(width)]
+
+    def encode(self, column: pa.ChunkedArray) -> Array:
+        codes = word_codes(column, self.words)
+        codes[(codes == len(self.words)) & ~np.asarray(column.is_null())] = len(self.table) - 1
+        return np.asarray(self.table, dtype=np.float32)[codes]
+
+
+ENCODINGS = {"number": _Number, "date": _Date, "words": _Words, "means": _Means}
+
+
+def _column_from(state: dict[str, Any]) -> _Column:
+    fields = {name: value for name, value in state.items() if name != "encoding"}
+    if "scale" in fields:
+        fields["scale"] = _Scale(**fields["scale"])
+    learnt: _Column = ENCODINGS[state["encoding"]](**fields)
     return learnt
 
 
-def _kind_learnt(learnt: dict[str, Any]) -> str:
-    return {"words": "text", "means": "text"}.get(learnt["kind"], learnt["kind"])
+# ---------------------------------------------------------------------------------------------------------- learning it
 
 
-def _scale(values: Array) -> dict[str, Any]:
+@dataclass(frozen=True, eq=False)
+class _Target:
+    """What text with many values is averaged over."""
+
+    values: Array  # (n,)
+    discrete: bool
+    seed: int
+
+
+def _learn_scale(values: Array) -> _Scale:
     known = values[np.isfinite(values)]
     if not len(known) or known.min() == known.max():
         centre, spread = (float(known[0]) if len(known) else 0.0), 0.0
@@ -184,102 +328,44 @@ def _scale(values: Array) -> dict[str, Any]:
     if not (math.isfinite(centre) and math.isfinite(spread)):  # sums or squares beyond float64
         unit = float(np.abs(known).max())
         centre, spread = unit * float((known / unit).mean()), unit * float((known / unit).std())
-    return {"centre": centre, "spread": spread, "missing": len(known) < len(values)}
+    return _Scale(centre, spread, len(known) < len(values))
 
 
-def _used_circles(seconds: Array) -> list[str]:
-    """A circle is worth having when the log goes round it at least once, and the day only if times are given."""
+def _used_cycles(seconds: Array) -> list[str]:
+    """Return the cycles that the log goes through at least once; the day only if times are given."""
     known = seconds[np.isfinite(seconds)]
     span = (known.max() - known.min()) / DAY if len(known) else 0.0
     clock = bool(len(known) and np.any(known % DAY))
-    return [name for name, days in CIRCLES if span >= days and (name != "day" or clock)]
+    return [name for name, days in CYCLES.items() if span >= days and (name != "day" or clock)]
 
 
-def _target_means(codes: Array, target: Array, discrete: bool, seed: int) -> tuple[Array, Array]:
-    """Return cross-fitted means for the rows (n, t) and the table of means by code (words + 1, t)."""
+def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> tuple[_Means, Array]:
+    """Return the standardised mean of every word, and the cross-fitted means (n, t) of the log's own rows."""
     from sklearn.model_selection import KFold
     from sklearn.preprocessing import TargetEncoder
 
-    kind = ("multiclass" if len(np.unique(target)) > 2 else "binary") if discrete else "continuous"
-    cv = KFold(TARGET_FOLDS, shuffle=True, random_state=seed)
-    encoder = TargetEncoder(categories=[np.arange(codes.max() + 2)], target_type=kind, cv=cv)
-    means = encoder.fit_transform(codes[:, None], target)
-    everything = np.arange(int(codes.max()) + 2)
-    return means, encoder.transform(everything[:, None])
+    several = "multiclass" if len(np.unique(target.values)) > 2 else "binary"
+    cv = KFold(TARGET_FOLDS, shuffle=True, random_state=target.seed)
+    every = np.arange(int(codes.max()) + 2)
+    encoder = TargetEncoder(categories=[every], target_type=several if target.discrete else "continuous", cv=cv)
+    means = encoder.fit_transform(codes[:, None], target.values)
+    table = encoder.transform(every[:, None])
+    centre, spread = means.mean(axis=0), means.std(axis=0)
+    spread[spread == 0] = 1.0
+    learnt = _Means(name, words, ((table - centre) / spread).tolist())
+    return learnt, ((means - centre) / spread).astype(np.float32)
 
 
-def _encode(learnt: dict[str, Any], column: pa.ChunkedArray) -> Array:
-    """Return the block of float32 columns (n, q) that one feature becomes."""
-    kind, n = learnt["kind"], len(column)
-    if kind == "nothing":
-        return np.zeros((n, 0), dtype=np.float32)
-    absent = kind_of(column.type) == "nothing"
-    if kind == "number":
-        return _scaled(learnt, np.full(n, np.nan) if absent else as_floats(column))
-    if kind == "date":
-        seconds = np.full(n, np.nan) if absent else as_seconds(column)
-        return np.concatenate([_scaled(learnt, seconds / DAY), *_circle_columns(learnt, seconds)], axis=1)
-    codes = word_codes(column, learnt["words"])
-    if kind == "means":
-        table = np.asarray(learnt["table"], dtype=np.float32)
-        unseen = (codes == len(learnt["words"])) & ~_missing(column)
-        return table[np.where(unseen, len(table) - 1, np.minimum(codes, len(table) - 1))]
-    return _one_hot(learnt, codes, _missing(column))
+# -------------------------------------------------------------------------------------------------------------- columns
 
 
-def _scaled(learnt: dict[str, Any], values: Array) -> Array:
-    known = np.isfinite(values)
-    columns = []
-    if learnt["spread"] > 0:
-        with np.errstate(over="ignore", invalid="ignore"):
-            apart = (values - learnt["centre"]) / learnt["spread"]
-        columns.append(np.where(known, np.clip(apart, -FARTHEST, FARTHEST), 0.0))
-    if learnt["missing"]:
-        columns.append(~known)
-    return np.column_stack(columns).astype(np.float32) if columns else np.zeros((len(values), 0), dtype=np.float32)
+def _columns(columns: list[Array], rows: int) -> Array:
+    """Return columns (n,) side by side as float32 (n, q)."""
+    return np.column_stack(columns).astype(np.float32) if columns else np.zeros((rows, 0), dtype=np.float32)
 
 
-def _circle_columns(learnt: dict[str, Any], seconds: Array) -> list[Array]:
-    columns = []
-    for name, days in CIRCLES:
-        if name in learnt["circles"]:
-            angle = np.where(np.isfinite(seconds), seconds, 0.0) * (2 * math.pi / (days * DAY))
-            columns.append(np.column_stack([np.sin(angle), np.cos(angle)]).astype(np.float32))
-    return columns
-
-
-def _missing(column: pa.ChunkedArray) -> Array:
-    return np.asarray(column.is_null())
-
-
-def _one_hot(learnt: dict[str, Any], codes: Array, missing: Array) -> Array:
-    width = len(learnt["words"])
-    shown = width - 1 if learnt.get("drop_last") else width
-    columns = [codes == k for k in range(shown)]
-    if learnt["other"]:
-        columns.append((codes == width) & ~missing)
-    if learnt["missing"]:
-        columns.append(missing)
-    return np.column_stack(columns).astype(np.float32) if columns else np.zeros((len(codes), 0), dtype=np.float32)
-
-
-def _names(learnt: dict[str, Any]) -> list[str]:
-    name, kind = learnt["name"], learnt["kind"]
-    if kind == "means":
-        width = len(learnt["table"][0])
-        return [f"{name} (mean)"] if width == 1 else [f"{name} (mean {j})" for j in range(width)]
-    if kind == "words":
-        shown: Iterable[str] = learnt["words"][:-1] if learnt.get("drop_last") else learnt["words"]
-        return (
-            [f"{name} = {word}" for word in shown]
-            + [f"{name} other"] * learnt["other"]
-            + [f"{name} missing"] * learnt["missing"]
-        )
-    names = ([name] if learnt["spread"] > 0 else []) + [f"{name} missing"] * learnt["missing"]
-    return names + [f"{name} {wave} of {circle}" for circle in learnt.get("circles", ()) for wave in ("sine", "cosine")]
-
-
-def _stacked(blocks: list[Array], rows: int) -> Array:
+def _join(blocks: list[Array], rows: int) -> Array:
+    """Return blocks (n, q) side by side, without a second copy of them all."""
     matrix = np.empty((rows, sum(block.shape[1] for block in blocks)), dtype=np.float32)
     place = 0
     for block in blocks:

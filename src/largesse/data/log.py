@@ -52,19 +52,19 @@ def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
     table = read_table(source, what="log", plain={named[role] for role in CODED if role in named} - {*(features or ())})
     check_names(table, "log")
     check = Check(table)
-    check.roles(named, levels, features)
+    check.check_roles(named, levels, features)
     refuse("log", check.problems)  # values are looked at only once the columns are known to be there
 
-    codes, levels = check.level(named["level"], levels)
-    outcome = check.response(named["response"])
-    shares = check.propensity(named["propensity"]) if "propensity" in named else None
-    policy = check.codes(named["logger"], "logger") if "logger" in named else None
-    groups = check.codes(named["cluster"], "cluster") if "cluster" in named else None
-    weights = check.weight(named["weight"]) if "weight" in named else None
-    ids = check.ids(named["customer"], repeats="cluster" in named) if "customer" in named else None
-    costs = check.costs(levels)
-    used = check.features(features, {*named.values(), *(levels.cost_columns or ())})
-    check.enough(codes, outcome, levels)
+    codes, levels = check.read_level(named["level"], levels)
+    outcome = check.read_response(named["response"])
+    shares = check.read_propensity(named["propensity"]) if "propensity" in named else None
+    policy = check.read_groups(named["logger"], "logger") if "logger" in named else None
+    groups = check.read_groups(named["cluster"], "cluster") if "cluster" in named else None
+    weights = check.read_weight(named["weight"]) if "weight" in named else None
+    ids = check.read_ids(named["customer"], repeats="cluster" in named) if "customer" in named else None
+    costs = check.read_costs(levels)
+    used = check.select_features(features, {*named.values(), *(levels.cost_columns or ())})
+    check.check_support(codes, outcome, levels)
     refuse("log", check.problems)
 
     log = Log(
@@ -130,10 +130,10 @@ def check_customers(
     check = Check(table)
     cost_columns = (levels.cost_columns if levels is not None else None) or ()
     for column in [*([customer] if customer else []), *cost_columns, *(features or ())]:
-        check.column(column)
+        check.require(column)
     refuse("customers", check.problems)
-    ids = None if customer is None else check.ids(customer, repeats=False)
-    costs = None if levels is None else check.costs(levels)
+    ids = None if customer is None else check.read_ids(customer, repeats=False)
+    costs = None if levels is None else check.read_costs(levels)
     left = [name for name in table.column_names if name != customer and name not in cost_columns]
     refuse("customers", check.problems)
     return Customers(table.select(list(features) if features is not None else left), ids, costs)

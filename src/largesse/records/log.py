@@ -46,7 +46,7 @@ class Roles(TypedDict, total=False):
 class Log:
     """A checked log of past decisions: n rows of features, level, response and what else the table knew.
 
-    Made by `read_log`, which checks every rule once; nothing after it checks again.
+    Made by `read_log`, which checks every rule: whoever holds a log relies on them.
     """
 
     features: pa.Table
