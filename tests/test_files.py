@@ -2,12 +2,7 @@
 
 import errno
 import json
-import os
 import pickletools
-import signal
-import subprocess
-import sys
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -26,8 +21,8 @@ from largesse.files import (
     read_archive,
     write_archive,
 )
-from largesse.runs.folder import FILES, replace_run_folder
 
+RUN = {"marks": ("campaign.toml", "policy.largesse"), "files": ("campaign.toml", "policy.largesse", "report.html")}
 STOPS = [RuntimeError("boom"), KeyboardInterrupt(), SystemExit(143), OSError(errno.ENOSPC, "No space left on device")]
 by_name = pytest.mark.parametrize("stop", STOPS, ids=lambda stop: type(stop).__name__)
 
@@ -69,7 +64,7 @@ def test_a_file_that_fails_leaves_the_old_one_and_nothing_else(stop: BaseExcepti
 def test_a_folder_that_fails_leaves_the_old_one_and_nothing_else(stop: BaseException, tmp_path: Path) -> None:
     out = earlier_run(tmp_path)
     before = everything_in(tmp_path)
-    with pytest.raises(fails_with(stop)), replace_run_folder(out) as part:
+    with pytest.raises(fails_with(stop)), atomic_folder(out, **RUN) as part:
         write_half(part / "report.html", stop)
     assert everything_in(tmp_path) == before
 
@@ -88,14 +83,14 @@ def test_a_swap_that_fails_half_way_brings_the_old_folder_back(
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", failing)
-    with pytest.raises(fails_with(stop)), replace_run_folder(out) as part:
+    with pytest.raises(fails_with(stop)), atomic_folder(out, **RUN) as part:
         (part / "report.html").write_text("new")
     assert everything_in(tmp_path) == before
 
 
 def test_a_file_and_a_folder_take_the_place_of_the_old_ones(tmp_path: Path) -> None:
     out = earlier_run(tmp_path)
-    with replace_run_folder(out) as part:
+    with atomic_folder(out, **RUN) as part:
         (part / "report.html").write_text("new")
     with atomic_file(tmp_path / "new" / "deep" / "t.txt") as part:
         part.write_text("new")
@@ -118,14 +113,16 @@ def test_an_empty_folder_may_be_filled(tmp_path: Path) -> None:
 def test_of_a_link_the_folder_it_points_to_is_replaced(tmp_path: Path) -> None:
     out = earlier_run(tmp_path)
     (tmp_path / "latest").symlink_to(out)
-    with replace_run_folder(tmp_path / "latest") as part:
+    with atomic_folder(tmp_path / "latest", **RUN) as part:
         (part / "report.html").write_text("new")
     assert (tmp_path / "latest").is_symlink()
     assert everything_in(out) == {"report.html": b"new"}
     assert sorted(p.name for p in tmp_path.iterdir()) == ["latest", "run"]
 
 
-@pytest.mark.parametrize("inside", [["thesis.tex"], ["campaign.toml", "log.parquet"], [*sorted(FILES), "notes.md"]])
+@pytest.mark.parametrize(
+    "inside", [["thesis.tex"], ["campaign.toml", "log.parquet"], ["campaign.toml", "policy.largesse", "notes.md"]]
+)
 def test_a_folder_with_anything_of_the_users_is_never_replaced(inside: list[str], tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     for name in inside:
@@ -133,7 +130,7 @@ def test_a_folder_with_anything_of_the_users_is_never_replaced(inside: list[str]
     before = everything_in(tmp_path)
     with (
         pytest.raises(OutputError, match="holds other files and will not be replaced"),
-        replace_run_folder(tmp_path / "out"),
+        atomic_folder(tmp_path / "out", **RUN),
     ):
         pytest.fail("it must not come so far")
     assert everything_in(tmp_path) == before
@@ -243,45 +240,3 @@ def test_what_fails_on_the_content_of_an_archive_names_the_archive(tmp_path: Pat
     message = r"archive holds something that is not expected \('price'\)"
     with pytest.raises(PolicyFileError, match=message), expected_content(tmp_path / "archive"):
         raise KeyError("price")
-
-
-# -- whole runs -------------------------------------------------------------------------------------------------------------
-
-
-STALLED = """
-import sys, time
-import largesse.runs.steps as steps
-def stalled(*args, **kwargs):
-    print("half way", flush=True)
-    time.sleep(60)
-steps.judge = stalled
-sys.argv = ["largesse", "run", "campaign.toml", "--out", "run"]
-from largesse.cli import main
-main()
-"""
-
-
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_run_killed_in_the_middle_leaves_the_earlier_run_and_nothing_else(
-    sent: signal.Signals, code: int, shop: Path
-) -> None:
-    earlier_run(shop)
-    before = everything_in(shop)
-    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-    child = subprocess.Popen(
-        [sys.executable, "-c", STALLED],
-        cwd=shop,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline() == "half way\n"
-    assert set(everything_in(shop)) > set(before)  # it really was at work
-    time.sleep(0.05)
-    child.send_signal(sent)
-    _, errors = child.communicate(timeout=20)
-    assert child.returncode == code
-    assert "Traceback" not in errors
-    assert everything_in(shop) == before

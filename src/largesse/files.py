@@ -33,7 +33,7 @@ DAMAGED = "it was changed or cut off after it was written: fit again, or fetch t
 def atomic_file(target: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path to write to; it becomes `target` when the block ends well, and vanishes when it does not."""
     path = Path(target)
-    with _explained(path):
+    with _explain(path):
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "a folder")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def atomic_folder(
     folder is refused.
     """
     path = Path(target).resolve()  # of a link, what it points to is replaced
-    with _explained(path):
+    with _explain(path):
         _refuse_foreign(path, marks, files)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.part"
@@ -99,8 +99,8 @@ def _swap(part: Path, path: Path) -> None:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turn what the system says into a sentence."""
+def _explain(path: Path) -> Iterator[None]:
+    """Turn an error of the system into a sentence."""
     try:
         yield
     except OutputError:

@@ -1,0 +1,80 @@
+"""A run folder appears whole or not at all, and takes the place only of an earlier one."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from largesse.errors import OutputError
+from largesse.runs.folder import FILES, MARKS, replace_run_folder
+
+
+def everything_in(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def earlier_run(folder: Path) -> Path:
+    """Make a folder as an earlier run left it."""
+    (folder / "run").mkdir()
+    for name in ("campaign.toml", "policy.largesse", "report.html"):
+        (folder / "run" / name).write_text(f"old {name}")
+    return folder / "run"
+
+
+def test_only_an_earlier_run_folder_is_replaced(tmp_path: Path) -> None:
+    with replace_run_folder(earlier_run(tmp_path)) as part:
+        (part / "report.html").write_text("new")
+    assert everything_in(tmp_path) == {"run": b"", "run/report.html": b"new"}
+    assert set(MARKS) < FILES
+    for name in [*FILES, "notes.md"]:
+        (tmp_path / "run" / name).write_text("mine")
+    before = everything_in(tmp_path)
+    with pytest.raises(OutputError, match=r"will not be replaced: notes\.md"), replace_run_folder(tmp_path / "run"):
+        pytest.fail("it must not come so far")
+    assert everything_in(tmp_path) == before
+
+
+STALLED = """
+import sys, time
+import largesse.runs.steps as steps
+def stalled(*args, **kwargs):
+    print("half way", flush=True)
+    time.sleep(60)
+steps.judge = stalled
+sys.argv = ["largesse", "run", "campaign.toml", "--out", "run"]
+from largesse.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_run_killed_in_the_middle_leaves_the_earlier_run_and_nothing_else(
+    sent: signal.Signals, code: int, shop: Path
+) -> None:
+    earlier_run(shop)
+    before = everything_in(shop)
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    child = subprocess.Popen(
+        [sys.executable, "-c", STALLED],
+        cwd=shop,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "half way\n"
+    assert set(everything_in(shop)) > set(before)  # it really was at work
+    time.sleep(0.05)
+    child.send_signal(sent)
+    _, errors = child.communicate(timeout=20)
+    assert child.returncode == code
+    assert "Traceback" not in errors
+    assert everything_in(shop) == before
