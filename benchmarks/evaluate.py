@@ -61,7 +61,7 @@ def main(rows: int = 1_000_000) -> None:
     print(f"peak memory of the seven: {peak / 2**20:.0f} MiB, {peak / curves.nbytes:.2f} × the curves")
     cluster = rng.integers(0, rows * 2 // 5, rows)
     one = judge_rows(*log)
-    terms = ESTIMATORS["dr"](one)
+    terms = ESTIMATORS["dr"].terms(one)
     for name, groups in (("rows", None), ("clusters", cluster)):
         start = time.perf_counter()
         bootstrap_interval(terms, one.weight, groups)

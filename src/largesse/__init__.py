@@ -12,7 +12,8 @@ from largesse.allocation.plan import frontier as frontier
 from largesse.data.log import log_from_arrays as log_from_arrays
 from largesse.data.log import read_customers as read_customers
 from largesse.data.log import read_log as read_log
-from largesse.evaluation.doctor import doctor as doctor
+from largesse.evaluation.checks import doctor as doctor
+from largesse.evaluation.doses import DoseLog as DoseLog
 from largesse.evaluation.doses import evaluate_doses as evaluate_doses
 from largesse.evaluation.judge import compare as compare
 from largesse.evaluation.judge import evaluate as evaluate

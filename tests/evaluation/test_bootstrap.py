@@ -31,7 +31,7 @@ def test_ratios_are_resampled_as_ratios(estimator: str) -> None:
     rows = judge_rows(
         rng.random((n, 2)), rng.integers(0, 2, n), rng.normal(size=n), rng.uniform(0.2, 0.8, n), np.array([0.3, 0.7])
     )
-    terms = ESTIMATORS[estimator](rows)
+    terms = ESTIMATORS[estimator].terms(rows)
     plain = mean_estimate(measure_influence(terms, rows.weight), rows.weight)
     found = bootstrap_interval(terms, rows.weight)
     assert found.estimate == pytest.approx(plain.estimate)

@@ -157,7 +157,6 @@ def knowing(seed: int = 0, n: int = 2000, *, blind: bool = False) -> Scores:
         paid=level * 1.0,
         weight=np.ones(n),
         cluster=None,
-        propensity_source="given",
     )
 
 

@@ -151,10 +151,10 @@ def test_curves_of_a_row_do_not_depend_on_its_response() -> None:
         assert not np.array_equal(one.curves[~mates], other.curves[~mates])
 
 
-def test_progress_is_told_from_first_to_last() -> None:
-    told: list[tuple[int, int]] = []
-    crossfit(random_log(), Recorder(), folds=3, tell=lambda done, total: told.append((done, total)))
-    assert told == [(0, 4), (1, 4), (2, 4), (3, 4)]
+def test_progress_goes_from_zero_to_one() -> None:
+    heard: list[float] = []
+    crossfit(random_log(), Recorder(), folds=3, progress=lambda _stage, done: heard.append(done))
+    assert heard == pytest.approx([0, 1 / 3, 2 / 3, 1])
 
 
 def test_fresh_copies_nested_models_and_forgets_what_was_learnt() -> None:

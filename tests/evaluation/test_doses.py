@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from largesse.errors import InputError
-from largesse.evaluation.doses import Doses, _kernel, evaluate_doses, score_doses
+from largesse.evaluation.doses import DoseLog, JudgedDoses, _kernel, evaluate_doses, score_doses
 
 
 def world(seed: int, n: int = 2000) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -30,9 +30,9 @@ def test_intervals_hold_the_truth(known: bool) -> None:
     true = truth(FRESH, 0.4).mean()
     for seed in range(30):
         x, t, response, density = world(seed)
-        found = evaluate_doses(x, t, response, 0.4, density=density if known else None, seed=seed)
-        hits.append(found.value.low <= true <= found.value.high)
-        errors.append(found.value.estimate - true)
+        found = evaluate_doses(DoseLog(x, t, response, density if known else None), 0.4, seed=seed)
+        hits.append(found.value_interval[0] <= true <= found.value_interval[1])
+        errors.append(found.value - true)
     assert np.mean(hits) >= 0.8
     assert abs(np.mean(errors)) < 0.6 * np.std(errors)
 
@@ -41,25 +41,27 @@ def test_confounding_is_taken_out() -> None:
     x, t, response, _ = world(0, n=20_000)
     near = np.abs(t - 0.9) < 0.05
     true = truth(FRESH, 0.9).mean()
-    found = evaluate_doses(x, t, response, 0.9)
+    found = evaluate_doses(DoseLog(x, t, response), 0.9)
     assert abs(response[near].mean() - true) > 0.04  # those who got high doses respond anyway
-    assert abs(found.value.estimate - true) < 0.02
+    assert abs(found.value - true) < 0.02
 
 
 def test_a_policy_may_give_everyone_a_dose_of_their_own() -> None:
     x, t, response, density = world(1, n=5000)
     wanted = np.clip(0.5 + 0.2 * x[:, 1], 0.1, 0.9)
-    found = evaluate_doses(x, t, response, wanted, density=density)
-    assert abs(found.value.estimate - truth(x, wanted).mean()) < 3.5 * found.value.se
-    assert found.spend.estimate == pytest.approx(wanted.mean())
-    redeemed = evaluate_doses(x, t, response, wanted, density=density, on_redemption=True)
-    assert abs(redeemed.spend.estimate - (wanted * truth(x, wanted)).mean()) < 3.5 * redeemed.spend.se
+    found = evaluate_doses(DoseLog(x, t, response, density), wanted)
+    assert abs(found.value - truth(x, wanted).mean()) < 3.5 * found.value_se
+    assert found.spend == pytest.approx(wanted.mean())
+    redeemed = evaluate_doses(DoseLog(x, t, response, density), wanted, on_redemption=True)
+    assert abs(redeemed.spend - (wanted * truth(x, wanted)).mean()) < 3.5 * redeemed.spend_se
 
 
 def test_the_kernel_is_whole_inside_the_range_of_doses() -> None:
     dose = np.linspace(0, 1, 20_001)
     for wanted in (0.0, 0.03, 0.5, 1.0):
-        rows = Doses(dose, np.full(len(dose), wanted), np.zeros(len(dose)), np.zeros(len(dose)), np.ones(len(dose)))
+        rows = JudgedDoses(
+            dose, np.full(len(dose), wanted), np.zeros(len(dose)), np.zeros(len(dose)), np.ones(len(dose))
+        )
         assert _kernel(rows, 0.1).mean() == pytest.approx(1, abs=1e-3)
         assert (score_doses(rows, 0.1) == 0).all()
 
@@ -67,11 +69,11 @@ def test_the_kernel_is_whole_inside_the_range_of_doses() -> None:
 def test_clusters_and_weights_are_respected() -> None:
     x, t, response, density = world(2, n=1000)
     village = np.arange(1000) // 20
-    one, wide = (evaluate_doses(x, t, response, 0.5, density=density, cluster=c) for c in (None, village))
+    one, wide = (evaluate_doses(DoseLog(x, t, response, density, cluster=c), 0.5) for c in (None, village))
     assert one.rows == wide.rows == 1000
-    assert one.value.se != wide.value.se
-    heavy = evaluate_doses(x, t, response, 0.5, density=density, weight=np.where(x[:, 0] > 0, 5.0, 1.0))
-    assert heavy.value.estimate > one.value.estimate + 0.05
+    assert one.value_se != wide.value_se
+    heavy = evaluate_doses(DoseLog(x, t, response, density, weight=np.where(x[:, 0] > 0, 5.0, 1.0)), 0.5)
+    assert heavy.value > one.value + 0.05
 
 
 def test_a_model_of_doses_may_be_given() -> None:
@@ -87,14 +89,14 @@ def test_a_model_of_doses_may_be_given() -> None:
             return np.full((len(X), len(doses)), self.mean)
 
     x, t, response, density = world(3, n=4000)
-    found = evaluate_doses(x, t, response, 0.3, density=density, model=Flat())
-    assert abs(found.value.estimate - truth(FRESH, 0.3).mean()) < 4 * found.value.se
+    found = evaluate_doses(DoseLog(x, t, response, density), 0.3, model=Flat())
+    assert abs(found.value - truth(FRESH, 0.3).mean()) < 4 * found.value_se
 
 
 def test_doses_far_from_the_log_are_warned_of() -> None:
     x, t, response, density = world(4, n=500)
-    assert "outside what was ever given" in str(evaluate_doses(x, t, response, 1.5, density=density).warnings[0])
-    assert evaluate_doses(x, t, response, 0.5, density=density).warnings == ()
+    assert "outside the range of logged doses" in str(evaluate_doses(DoseLog(x, t, response, density), 1.5).warnings[0])
+    assert evaluate_doses(DoseLog(x, t, response, density), 0.5).warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -108,8 +110,7 @@ def test_doses_far_from_the_log_are_warned_of() -> None:
 )
 def test_bad_doses_are_refused(change: dict[str, object], message: str) -> None:
     rng = np.random.default_rng(5)
-    given: dict[str, object] = {"dose": rng.random(100), "response": rng.random(100), "wanted": 0.5, "density": None}
-    given |= change
-    density = given.pop("density")
+    given: dict[str, object] = {"dose": rng.random(100), "response": rng.random(100), **change}
+    wanted = given.pop("wanted", 0.5)
     with pytest.raises(InputError, match=message):
-        evaluate_doses(rng.random((100, 2)), **given, density=density)  # type: ignore[arg-type]
+        evaluate_doses(DoseLog(rng.random((100, 2)), **given), wanted)  # type: ignore[arg-type]

@@ -6,8 +6,8 @@ import pytest
 
 from largesse.errors import BudgetError
 from largesse.evaluation import budgets
+from largesse.evaluation.checks import doctor
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.doctor import doctor
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.judge import evaluate
 from largesse.evaluation.study import make_study
@@ -55,7 +55,7 @@ def test_the_mean_curve_is_the_models_own(log: Log, study: Study) -> None:
 
 def test_the_checkup_is_that_of_the_doctor(log: Log, study: Study) -> None:
     found = doctor(log)
-    assert [(v.about, v.answer) for v in study.checkup.verdicts] == [(v.about, v.answer) for v in found.verdicts]
+    assert study.checkup.findings == found.findings
     assert study.checkup.raw == found.raw
 
 
@@ -92,7 +92,7 @@ def test_a_budget_below_the_cheapest_plan_is_refused(log: Log) -> None:
 
 
 def test_warnings_of_the_caller_come_first(log: Log) -> None:
-    also = Finding("careful", "The plan has rules.")
+    also = Finding("constraints", "careful", "The plan has rules.")
     assert make_study(log, MODEL, BUDGET, also=(also,)).evaluation.warnings[0] == also
 
 

@@ -31,7 +31,6 @@ def scores_of(gamma: Array, costs: Array, **more: Any) -> Scores:
         "paid": np.broadcast_to(costs, gamma.shape)[np.arange(n), np.arange(n) % K],
         "weight": np.ones(n),
         "cluster": None,
-        "propensity_source": "given",
     }
     return Scores(**{**given, **more})
 

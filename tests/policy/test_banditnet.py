@@ -274,9 +274,9 @@ def test_its_evaluation_is_that_of_its_probabilities() -> None:
 
 def test_judged_by_the_log_it_learnt_from_it_is_warned_of_first() -> None:
     seen, unseen = lg.evaluate(log(), fitted()), lg.evaluate(log(seed=5), fitted())
-    assert seen.warnings[0].severity == "careful"
-    assert "learnt on this very log" in seen.warnings[0].text
-    assert not any("learnt on this very log" in finding.text for finding in unseen.warnings)
+    assert seen.warnings[0].answer == "careful"
+    assert "trained on this log" in seen.warnings[0].text
+    assert not any("trained on this log" in finding.text for finding in unseen.warnings)
 
 
 # ---------------------------------------------------------------------------------------------- the contract

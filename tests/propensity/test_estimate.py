@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from largesse.data.log import log_from_arrays
-from largesse.evaluation.crossfitting import crossfit
 from largesse.propensity.estimate import FLOOR, estimate_probabilities, estimate_propensities
 from largesse.stats.folds import assign_folds
 from largesse.worlds.simulation import simulate
@@ -52,7 +51,6 @@ def test_rows_below_the_floor_are_raised_and_counted() -> None:
     assert found.min() == FLOOR
     assert clipped == (found == FLOOR).sum() > 3
     assert 0 < estimate.clipped_weight < 1
-    assert crossfit(log).clipped == clipped
 
 
 def test_a_feature_that_says_nothing_leaves_the_shares() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from largesse.data.log import log_from_arrays
-from largesse.evaluation.doctor import doctor
+from largesse.evaluation.checks import doctor
 from largesse.records import Log
 from largesse.report.checkup import checkup_numbers
 from largesse.report.page import render_checkup

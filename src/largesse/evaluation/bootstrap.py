@@ -1,8 +1,8 @@
-"""Intervals by resampling clusters (or rows): the estimate again and again on logs drawn from the log.
+"""Intervals by resampling clusters (or rows): the estimate is repeated on logs drawn from the log.
 
-All that an estimate needs of a cluster are sums, so rows are added up once and a replicate is one weighted sum over
-clusters. How often a cluster is drawn is multinomial; with very many clusters it is drawn on its own, 0 to 5 times as
-Poisson's law has it in 256 parts, with mean and variance exactly one: a byte each, an eighth of the work.
+An estimate needs only sums over each cluster, so rows are summed once and a replicate is one weighted sum over clusters.
+Counts of drawn clusters are multinomial. With very many clusters each count is drawn on its own, from 0 to 5, by a Poisson
+law rounded to 256 parts with mean and variance exactly one: one byte each, an eighth of the work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from largesse.stats import COVERAGE
 
 REPLICATES = 1000
 MANY = 20_000  # clusters
-PARTS = (94, 95, 46, 16, 4, 1)  # of 256: how often 0, 1, … 5
+PARTS = (94, 95, 46, 16, 4, 1)  # of 256: frequencies of 0, 1, … 5
 
 
 def bootstrap_interval(
@@ -26,13 +26,13 @@ def bootstrap_interval(
     replicates: int = REPLICATES,
     seed: int = 0,
 ) -> Estimate:
-    """Return an estimate with the standard deviation of its replicates and their middle 95 %."""
+    """Return an estimate with the standard deviation of its replicates and their central 95 %."""
     first = terms.plain if terms.plain is not None else terms.top
     assert first is not None
     weight = np.ones(len(first)) if weight is None else weight
     sums = sum_clusters([terms.plain, terms.top, terms.bottom], weight, cluster)
-    found = _combined(sums.sum(axis=0)[None])[0]
-    replicated = _combined(resample(sums, replicates, seed))
+    found = _combine(sums.sum(axis=0)[None])[0]
+    replicated = _combine(resample(sums, replicates, seed))
     low, high = np.quantile(replicated, [0.5 - COVERAGE / 2, 0.5 + COVERAGE / 2])
     return Estimate(float(found), float(np.std(replicated, ddof=1)), float(low), float(high))
 
@@ -53,10 +53,10 @@ def sum_clusters(columns: list[Array | None], weight: Array, cluster: Array | No
 
 
 def resample(sums: Array, replicates: int, seed: int = 0) -> Array:
-    """Return the sums (replicates, m) over clusters drawn anew, from sums (clusters, m)."""
+    """Return the sums (replicates, m) over resampled clusters, from sums (clusters, m)."""
     rng = np.random.default_rng(seed)
     used = np.flatnonzero(sums.any(axis=0))
-    # Only what a draw changes is summed anew: that is small beside the sums themselves, so single precision is enough.
+    # Only the changes of a draw are summed: they are small beside the sums themselves, so single precision suffices.
     kept = np.ascontiguousarray(sums[:, used].T, dtype=np.float32)
     out = np.tile(sums.sum(axis=0), (replicates, 1))
     for j in range(replicates):
@@ -65,13 +65,13 @@ def resample(sums: Array, replicates: int, seed: int = 0) -> Array:
 
 
 def _changes(clusters: int, rng: np.random.Generator) -> Array:
-    """Return how often each cluster is drawn, less one, (clusters,)."""
+    """Return how often each cluster is drawn, minus one, (clusters,)."""
     if clusters <= MANY:
         return (np.bincount(rng.integers(clusters, size=clusters), minlength=clusters) - 1).astype(np.float32)
     return _CHANGES[np.frombuffer(rng.bytes(clusters), dtype=np.uint8)]
 
 
-def _combined(sums: Array) -> Array:
+def _combine(sums: Array) -> Array:
     """Return the estimates (replicates,) from sums of weight, plain, top and bottom (replicates, 4)."""
     whole, plain, top, bottom = sums.T
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,10 +1,10 @@
 """What doses on a continuous scale would bring: kernel doubly robust scores.
 
-No logged dose equals the one a policy would give, so rows whose dose is near it speak for it:
+No logged dose equals the one a policy would give, so rows whose dose is near it stand in for it:
 ψ_i = f̂(x_i, π_i) + K_h(π_i − t_i) / ρ(t_i | x_i) · (r_i − f̂(x_i, t_i)), with ρ a density (Kallus and Zhou 2018). Near the
-ends of the scale the kernel is divided by the part of it that lies inside. A narrow kernel is noisy, a wide one blurs:
-the width is the largest whose interval still meets those of all narrower ones (Lepski's rule), then narrowed a little so
-that the blur stays small beside the interval.
+ends of the scale the kernel is divided by its mass inside the range. A narrow kernel is noisy, a wide one biased: the
+bandwidth is the largest whose interval still overlaps those of all narrower ones (Lepski's rule), then narrowed a little so
+that the bias stays small beside the interval.
 """
 
 from __future__ import annotations
@@ -17,22 +17,35 @@ import numpy as np
 
 from largesse.data import Encoder, feature_table
 from largesse.errors import Problem, refuse
-from largesse.evaluation.findings import FEW_EFFECTIVE, FEW_ROWS
+from largesse.evaluation.overlap import FEW_EFFECTIVE, FEW_ROWS
 from largesse.records import Array, DoseEvaluation, Estimate, Finding
+from largesse.response import fresh
 from largesse.stats import mean_estimate, one_thread
 
 BINS = 10  # of the estimated density
-KNOTS = 4  # few: chance bends of the curve inside the kernel are an error that intervals do not see
+KNOTS = 4  # few: random bends of the curve inside the kernel are an error that intervals do not show
 WIDTHS = (0.2, 0.15, 0.11, 0.08, 0.06)  # shares of the range of doses, the widest first
 NARROWED = 0.75
-FLOOR = 0.05  # of a density, times that of doses spread evenly
+FLOOR = 0.05  # of a density, relative to that of evenly spread doses
 POINT = 0.1  # share of rows on one dose that makes it a level of its own
 RIDGE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Doses:
-    """What a log of doses says about a policy, per row, made without letting a row judge itself."""
+class DoseLog:
+    """A log whose decisions are doses on a continuous scale: n rows of features, dose and response."""
+
+    features: Any  # (n, p) array or table
+    dose: Any  # (n,) what was given
+    response: Any  # (n,) what happened
+    density: Any = None  # (n,) density of the logged dose; estimated if not known
+    weight: Any = None  # (n,)
+    cluster: Any = None  # (n,)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedDoses:
+    """What a log of doses says about a policy, per row, from models that did not see the row."""
 
     dose: Array  # (n,) as logged
     wanted: Array  # (n,) as the policy would give
@@ -42,97 +55,91 @@ class Doses:
 
 
 def evaluate_doses(
-    features: Any,
-    dose: Any,
-    response: Any,
+    log: DoseLog,
     wanted: Any,
     *,
-    density: Any = None,
     model: Any = None,
-    bandwidth: float | None = None,
+    bandwidth: float | str = "auto",
     on_redemption: bool = False,
-    weight: Any = None,
-    cluster: Any = None,
     folds: int = 5,
     seed: int = 0,
 ) -> DoseEvaluation:
-    """Estimate what a policy of doses brings and costs, each with a 95 % interval.
+    """Estimate what a policy of doses brings and costs, each with a 95 % confidence interval.
 
     Parameters
     ----------
-    features
-        (n, p) array or table.
-    dose, response
-        (n,) what was given, on a continuous scale, and what came of it.
+    log
+        Past doses and their outcomes.
     wanted
         (n,) doses the policy would give, or one dose for all.
-    density
-        (n,) density of the logged dose, where it is known; else it is estimated, cross-fitted.
     model
         Anything with `fit(X, dose, response)` and `predict(X, doses)` → (n, m), such as `DoseSIRE`; None is a ridge
         regression on features and a piecewise linear curve in the dose. Refitted for every fold.
     bandwidth
-        Half-width of the kernel, in units of the dose; None chooses it.
+        Half-width of the kernel, in units of the dose; "auto" chooses it.
     on_redemption
         A dose is paid only as far as the customer responds.
+    folds, seed
+        The number of folds, and the seed of folds.
 
     >>> rng = np.random.default_rng(0)
     >>> x, dose = rng.random((2000, 2)), rng.random(2000)
-    >>> found = evaluate_doses(x, dose, x[:, 0] + dose**2, 0.5, density=np.ones(2000))
-    >>> bool(found.value.low < 0.75 < found.value.high), found.spend.estimate
+    >>> found = evaluate_doses(DoseLog(x, dose, x[:, 0] + dose**2, density=np.ones(2000)), 0.5)
+    >>> bool(found.value_interval[0] < 0.75 < found.value_interval[1]), found.spend
     (True, 0.5)
     """
-    dose, response, wanted, weight = _checked(dose, response, wanted, density, weight)
-    fold = (
-        np.random.default_rng(seed).permutation(len(dose)) % folds if cluster is None else _dealt(cluster, folds, seed)
-    )
-    table = feature_table(features)
+    log, wanted = _check(log, wanted)
+    fold = _deal_folds(log, folds, seed)
     with one_thread():
-        found = _crossfitted(table, dose, response, wanted, density, model, fold, seed)
-    groups = None if cluster is None else np.asarray(cluster)
+        rows = _crossfit(log, wanted, model, fold, seed)
 
-    def judged(width: float) -> Estimate:
-        return mean_estimate(score_doses(found, width), weight, groups)
+    def estimate(scores: Array) -> Estimate:
+        return mean_estimate(scores, log.weight, log.cluster)
 
-    width = _chosen_width(float(np.ptp(dose)), judged) if bandwidth is None else float(bandwidth)
-    scores = score_doses(found, width)
-    near = weight * _kernel(found, width) / found.density
-    paid = wanted * (scores if on_redemption else 1.0)
+    if isinstance(bandwidth, str):
+        bandwidth = _choose_bandwidth(float(np.ptp(log.dose)), lambda width: estimate(score_doses(rows, width)))
+    scores = score_doses(rows, bandwidth)
+    value, spend = estimate(scores), estimate(wanted * (scores if on_redemption else 1.0))
+    near = log.weight * _kernel(rows, bandwidth) / rows.density
+    effective = float(near.sum() ** 2 / (near @ near)) if near.any() else 0.0
     return DoseEvaluation(
-        value=mean_estimate(scores, weight, groups),
-        spend=mean_estimate(paid, weight, groups),
-        bandwidth=width,
-        effective=float(near.sum() ** 2 / (near @ near)) if near.any() else 0.0,
-        density="given" if density is not None else "estimated",
-        rows=len(dose),
-        warnings=_warned(found, width, near),
+        value=value.estimate,
+        value_interval=value.interval,
+        value_se=value.se,
+        spend=spend.estimate,
+        spend_interval=spend.interval,
+        spend_se=spend.se,
+        rows=len(log.dose),
+        density="estimated" if log.density is None else "given",
+        bandwidth=bandwidth,
+        effective=effective,
+        warnings=_warn(rows, bandwidth, effective),
     )
 
 
-def _warned(found: Doses, width: float, near: Array) -> tuple[Finding, ...]:
-    """Say when too few logged doses lie near the wanted ones, or when these leave the range of the log."""
-    effective = near.sum() ** 2 / (near @ near) if near.any() else 0.0
-    outside = float(((found.wanted < found.dose.min()) | (found.wanted > found.dose.max())).mean())
-    warned = []
+def _warn(rows: JudgedDoses, bandwidth: float, effective: float) -> tuple[Finding, ...]:
+    """Warn if few logged doses lie near the wanted ones, or if these leave the range of the log."""
+    outside = float(((rows.wanted < rows.dose.min()) | (rows.wanted > rows.dose.max())).mean())
+    found = []
     if outside > 0:
-        text = f"{outside:.0%} of the wanted doses lie outside what was ever given: nothing is known about them."
-        warned.append(Finding("no", text))
+        text = f"{outside:.0%} of the wanted doses lie outside the range of logged doses: nothing is known about them."
+        found.append(Finding("range of doses", "no", text))
     if effective < FEW_EFFECTIVE:
-        text = f"Few logged doses lie near the wanted ones (worth {effective:.0f} rows within {width:.3g})."
-        warned.append(Finding("no" if effective < FEW_ROWS else "careful", text))
-    return tuple(warned)
+        text = f"Few logged doses lie near the wanted ones (worth {effective:.0f} rows within {bandwidth:.3g})."
+        found.append(Finding("rows near the doses", "no" if effective < FEW_ROWS else "careful", text))
+    return tuple(found)
 
 
-def score_doses(found: Doses, width: float) -> Array:
+def score_doses(rows: JudgedDoses, width: float) -> Array:
     """Return the doubly robust scores (n,) at a half-width of the kernel."""
-    return found.direct + _kernel(found, width) / found.density * found.residual
+    return rows.direct + _kernel(rows, width) / rows.density * rows.residual
 
 
-def _kernel(found: Doses, width: float) -> Array:
-    """Return Epanechnikov's kernel (n,) between logged and wanted doses, whole inside the range of doses."""
-    apart = (found.dose - found.wanted) / width
-    low = np.clip((found.dose.min() - found.wanted) / width, -1.0, 1.0)
-    high = np.clip((found.dose.max() - found.wanted) / width, -1.0, 1.0)
+def _kernel(rows: JudgedDoses, width: float) -> Array:
+    """Return Epanechnikov's kernel (n,) between logged and wanted doses, with mass one inside the range of doses."""
+    apart = (rows.dose - rows.wanted) / width
+    low = np.clip((rows.dose.min() - rows.wanted) / width, -1.0, 1.0)
+    high = np.clip((rows.dose.max() - rows.wanted) / width, -1.0, 1.0)
     inside = _area(high) - _area(low)
     return np.where(np.abs(apart) < 1, 0.75 * (1 - apart**2), 0.0) / width / np.maximum(inside, 1e-9)
 
@@ -141,12 +148,12 @@ def _area(u: Array) -> Array:
     return 0.75 * (u - u**3 / 3)
 
 
-def _chosen_width(stretch: float, judged: Callable[[float], Estimate]) -> float:
-    """Return the largest width whose interval meets those of all narrower ones, narrowed a little."""
+def _choose_bandwidth(stretch: float, estimate: Callable[[float], Estimate]) -> float:
+    """Return the largest width whose interval overlaps those of all narrower ones, narrowed a little."""
     widths = [share * stretch for share in WIDTHS]
     low, high, chosen = -np.inf, np.inf, widths[-1]
     for width in reversed(widths):
-        found = judged(width)
+        found = estimate(width)
         low, high = max(low, found.low), min(high, found.high)
         if low > high:
             break
@@ -154,31 +161,26 @@ def _chosen_width(stretch: float, judged: Callable[[float], Estimate]) -> float:
     return NARROWED * chosen
 
 
-# -- what is fitted ---------------------------------------------------------------------------------------------------
+# -- models -----------------------------------------------------------------------------------------------------------
 
 
-def _crossfitted(
-    table: Any, dose: Array, response: Array, wanted: Array, density: Any, model: Any, fold: Array, seed: int
-) -> Doses:
-    own, direct = np.empty(len(dose)), np.empty(len(dose))
-    dense = np.empty(len(dose)) if density is None else np.asarray(density, dtype=np.float64)
+def _crossfit(log: DoseLog, wanted: Array, model: Any, fold: Array, seed: int) -> JudgedDoses:
+    own, direct = np.empty(len(log.dose)), np.empty(len(log.dose))
+    density = np.empty(len(log.dose)) if log.density is None else log.density
+    fit = _fit_ridge if model is None else lambda *rows: _fit_model(model, *rows)
     for f in np.unique(fold):
         train, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
-        encoder = Encoder()
-        X = encoder.fit_transform(table.take(train), response[train], seed=seed).astype(np.float64)
-        asked = encoder.transform(table.take(test)).astype(np.float64)
-        curve = (
-            _plain_curve(X, dose[train], response[train])
-            if model is None
-            else _given_curve(model, X, dose[train], response[train])
-        )
-        own[test], direct[test] = curve(asked, dose[test]), curve(asked, wanted[test])
-        if density is None:
-            dense[test] = _density(X, dose[train], asked, dose[test], dose)
-    return Doses(dose, wanted, response - own, direct, dense)
+        dose, response, encoder = log.dose[train], log.response[train], Encoder()
+        X = encoder.fit_transform(log.features.take(train), response, seed=seed).astype(np.float64)
+        asked = encoder.transform(log.features.take(test)).astype(np.float64)
+        curve = fit(X, dose, response)
+        own[test], direct[test] = curve(asked, log.dose[test]), curve(asked, wanted[test])
+        if log.density is None:
+            density[test] = _estimate_density(X, dose, asked, log.dose[test], log.dose)
+    return JudgedDoses(log.dose, wanted, log.response - own, direct, density)
 
 
-def _plain_curve(X: Array, dose: Array, response: Array) -> Callable[[Array, Array], Array]:
+def _fit_ridge(X: Array, dose: Array, response: Array) -> Callable[[Array, Array], Array]:
     """Return a ridge regression on features, their products with the dose, and hinges in the dose."""
     knots = np.quantile(dose, np.linspace(0, 1, KNOTS)[1:-1])
     centre, scale = float(dose.mean()), float(dose.std()) or 1.0
@@ -195,10 +197,8 @@ def _plain_curve(X: Array, dose: Array, response: Array) -> Callable[[Array, Arr
     return lambda asked, at: design(asked, at) @ found
 
 
-def _given_curve(model: Any, X: Array, dose: Array, response: Array) -> Callable[[Array, Array], Array]:
-    """Return a fresh copy of a model, fitted, asked at each customer's own dose by interpolation between many."""
-    from largesse.response import fresh
-
+def _fit_model(model: Any, X: Array, dose: Array, response: Array) -> Callable[[Array, Array], Array]:
+    """Return the curve of a fitted copy of a model, interpolated to each customer's own dose."""
     fitted = fresh(model).fit(X, dose, response)
     grid = np.unique(np.quantile(dose, np.linspace(0, 1, 101)))
 
@@ -212,7 +212,7 @@ def _given_curve(model: Any, X: Array, dose: Array, response: Array) -> Callable
     return curve
 
 
-def _density(X: Array, dose: Array, asked: Array, at: Array, every: Array) -> Array:
+def _estimate_density(X: Array, dose: Array, asked: Array, at: Array, every: Array) -> Array:
     """Return the density (m,) of doses `at` given features `asked`: a logistic regression on bins of the dose."""
     from sklearn.linear_model import LogisticRegression
 
@@ -223,29 +223,31 @@ def _density(X: Array, dose: Array, asked: Array, at: Array, every: Array) -> Ar
         shares = np.bincount(code, minlength=len(edges) - 1)[place] / len(code)
     else:
         model = LogisticRegression(C=0.1, max_iter=300).fit(X, code)
-        chances = np.zeros((len(asked), len(edges) - 1))
-        chances[:, model.classes_] = model.predict_proba(asked)
-        shares = chances[np.arange(len(at)), place]
+        found = np.zeros((len(asked), len(edges) - 1))
+        found[:, model.classes_] = model.predict_proba(asked)
+        shares = found[np.arange(len(at)), place]
     return np.maximum(shares / np.diff(edges)[place], FLOOR / float(np.ptp(every)))
 
 
 # -- checks -----------------------------------------------------------------------------------------------------------
 
 
-def _checked(dose: Any, response: Any, wanted: Any, density: Any, weight: Any) -> tuple[Array, Array, Array, Array]:
-    dose, response = np.asarray(dose, dtype=np.float64), np.asarray(response, dtype=np.float64)
-    wanted = np.broadcast_to(np.asarray(wanted, dtype=np.float64), dose.shape)
-    own = np.ones(len(dose)) if weight is None else np.asarray(weight, dtype=np.float64)
-    named = {"response": response, "wanted doses": wanted, "weight": own}
-    named |= {} if density is None else {"density": np.asarray(density, dtype=np.float64)}
+def _check(log: DoseLog, wanted: Any) -> tuple[DoseLog, Array]:
+    """Return the log and the wanted doses (n,) as arrays; refuse what cannot be judged."""
+    dose, response = np.asarray(log.dose, dtype=np.float64), np.asarray(log.response, dtype=np.float64)
+    wanted = np.array(np.broadcast_to(np.asarray(wanted, dtype=np.float64), dose.shape))
+    weight = np.ones(len(dose)) if log.weight is None else np.asarray(log.weight, dtype=np.float64)
+    density = None if log.density is None else np.asarray(log.density, dtype=np.float64)
+    columns = {"response": response, "wanted doses": wanted, "weight": weight}
+    columns |= {} if density is None else {"density": density}
     problems = [
         Problem(f"{name} has shape {values.shape}, doses {dose.shape}", "give one number per row")
-        for name, values in named.items()
+        for name, values in columns.items()
         if values.shape != dose.shape
     ]
     problems += [
         Problem(f"{name} holds missing or infinite numbers", "leave those rows out")
-        for name, values in {"dose": dose, **named}.items()
+        for name, values in {"dose": dose, **columns}.items()
         if not np.isfinite(values).all()
     ]
     if not problems:
@@ -253,12 +255,18 @@ def _checked(dose: Any, response: Any, wanted: Any, density: Any, weight: Any) -
         if len(tally) < 2 or tally.max() > POINT * len(dose):
             got = f"{tally.max() / len(dose):.0%} of the rows have the very same dose"
             problems.append(Problem(got, "that is a level: evaluate(log, …) judges levels"))
-        if density is not None and (np.asarray(density) <= 0).any():
-            problems.append(Problem("a density is zero or negative", "every logged dose had some chance"))
+        if density is not None and (density <= 0).any():
+            problems.append(Problem("a density is zero or negative", "every logged dose had a positive density"))
     refuse("evaluate", problems)
-    return dose, response, np.array(wanted), own
+    cluster = None if log.cluster is None else np.asarray(log.cluster)
+    features = feature_table(log.features)
+    return DoseLog(features, dose, response, density, weight, cluster), wanted
 
 
-def _dealt(cluster: Any, folds: int, seed: int) -> Array:
-    _, own = np.unique(np.asarray(cluster), return_inverse=True)
-    return (np.random.default_rng(seed).permutation(int(own.max()) + 1) % folds)[own]
+def _deal_folds(log: DoseLog, folds: int, seed: int) -> Array:
+    """Return the fold (n,) of every row, whole clusters together."""
+    rng = np.random.default_rng(seed)
+    if log.cluster is None:
+        return rng.permutation(len(log.dose)) % folds
+    _, own = np.unique(log.cluster, return_inverse=True)
+    return (rng.permutation(int(own.max()) + 1) % folds)[own]

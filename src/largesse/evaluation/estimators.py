@@ -1,21 +1,21 @@
-"""Seven ways to judge a policy by a log, behind one interface.
+"""Off-policy estimators behind one interface; `ESTIMATORS` lists them with a sentence each.
 
 Each takes what a log says about a policy (`Judged`) and returns `Terms`: the estimate is mean(plain) + mean(top) /
-mean(bottom). From these follow the influence of every row, hence intervals, paired differences and bands; and its
-bootstrap. With w the policy's chance of the logged level over the log's, q the curve under the policy, and e what the
-curve missed at the logged level:
+mean(bottom). From these follow the influence of every row, hence intervals, paired differences and bands, and the
+bootstrap. With w the ratio of the policy's probability of the logged level to the log's, q the curve under the policy, and
+e = r − f̂ the residual at the logged level:
 
 =========  ====================================  ==========================================================
-direct     q                                     believes the curves; no weights, all of their bias
-ips        w r                                   believes the propensities; unbiased, wild
-snips      Σ w r / Σ w                           the same, weights that sum to one
-dr         q + w e                               right when either is right: the default
-sndr       q + Σ w e / Σ w                       the same, weights that sum to one
-switch     q + w e where w ≤ τ                   leaves rows with great weight to the curves
-dros       q + λ w / (w² + λ) e                  shrinks great weights instead ("optimistic shrinkage")
+direct     q                                     trusts the curves; no weights, all of their bias
+ips        w r                                   trusts the propensities; unbiased, high variance
+snips      Σ w r / Σ w                           the same, with weights that sum to one
+dr         q + w e                               right if either is right: the default
+sndr       q + Σ w e / Σ w                       the same, with weights that sum to one
+switch     q + w e where w ≤ τ                   leaves rows of large weight to the curves
+dros       q + λ w / (w² + λ) e                  shrinks large weights instead ("optimistic shrinkage")
 =========  ====================================  ==========================================================
 
-τ and λ are those whose estimated bias² + variance is least (Su, Dimakopoulou, Krishnamurthy and Dudík 2020).
+τ and λ minimise the estimated bias² + variance (Su, Dimakopoulou, Krishnamurthy and Dudík 2020).
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ CONSTANTS = 10
 class Judged:
     """What a log says about one policy and one outcome, per row."""
 
-    direct: Array  # (n,) the curve, averaged over the policy's chances
-    ratio: Array  # (n,) the policy's chance of the logged level / the log's
+    direct: Array  # (n,) the curve, averaged over the policy's probabilities
+    ratio: Array  # (n,) the policy's probability of the logged level / the log's
     residual: Array  # (n,) outcome − curve at the logged level
     outcome: Array  # (n,)
-    weight: Array | None = None  # (n,); None: all alike
+    weight: Array | None = None  # (n,); None: all equal
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """An estimate taken apart: mean(plain) + mean(top) / mean(bottom), means weighted by the rows' weights."""
+    """The terms of an estimate mean(plain) + mean(top) / mean(bottom); means are weighted by the rows' weights."""
 
     plain: Array | None  # (n,)
     top: Array | None = None  # (n,)
@@ -62,9 +62,9 @@ def judge_rows(
     curves
         (n, K) predictions of the outcome by models that did not see the row.
     level, outcome, propensity
-        (n,) what was done, what came of it, and with which probability it was done.
+        (n,) what was done, what came of it, and the probability with which it was done.
     policy
-        Levels (n,), probabilities (n, K), or (K,) for all rows alike.
+        Levels (n,), probabilities (n, K), or probabilities (K,) for all rows.
     weight
         (n,) of the rows.
     """
@@ -118,14 +118,22 @@ def _dros(rows: Judged) -> Terms:
     return Terms(_corrected(rows, _shrunk(rows.ratio, choose_constant(rows, _shrunk))))
 
 
-ESTIMATORS: dict[str, Callable[[Judged], Terms]] = {
-    "direct": _direct,
-    "ips": _ips,
-    "snips": _snips,
-    "dr": _dr,
-    "sndr": _sndr,
-    "switch": _switch,
-    "dros": _dros,
+@dataclass(frozen=True)
+class Estimator:
+    """One way to estimate a policy's value, and what it does in a few words."""
+
+    terms: Callable[[Judged], Terms]
+    description: str
+
+
+ESTIMATORS = {
+    "direct": Estimator(_direct, "the model's predictions alone"),
+    "ips": Estimator(_ips, "responses weighted by inverse propensities"),
+    "snips": Estimator(_snips, "ips with weights that sum to one"),
+    "dr": Estimator(_dr, "predictions corrected by weighted residuals (doubly robust)"),
+    "sndr": Estimator(_sndr, "dr with weights that sum to one"),
+    "switch": Estimator(_switch, "dr with rows of large weight left to the model"),
+    "dros": Estimator(_dros, "dr with large weights shrunk"),
 }
 
 
@@ -135,7 +143,7 @@ def measure_influence(terms: Terms, weight: Array | None = None) -> Array:
         assert terms.plain is not None
         return terms.plain
     top, bottom = (weighted_mean(column, weight) for column in (terms.top, terms.bottom))
-    if bottom == 0:  # no row of the log got what the policy would give
+    if bottom == 0:  # no row of the log got the level that the policy would give
         return np.full(len(terms.top), np.nan)
     ratio = top / bottom
     out: Array = terms.bottom * (-ratio / bottom)
@@ -151,19 +159,15 @@ def weighted_mean(values: Array, weight: Array | None) -> float:
     return float(values.mean()) if weight is None else float(weight @ values / weight.sum())
 
 
-def estimate_influence(rows: Judged, estimator: str) -> Array:
-    """Return the influence (n,) of each row on one estimator."""
-    return measure_influence(ESTIMATORS[estimator](rows), rows.weight)
-
-
 def estimate_all(rows: Judged, cluster: Array | None = None) -> dict[str, Estimate]:
-    """Return all seven estimates with their intervals, by name."""
-    if cluster is not None:
-        _, cluster = np.unique(cluster, return_inverse=True)
-    return {name: mean_estimate(estimate_influence(rows, name), rows.weight, cluster) for name in ESTIMATORS}
+    """Return the estimate of every estimator with its interval, by name."""
+    return {
+        name: mean_estimate(measure_influence(estimator.terms(rows), rows.weight), rows.weight, cluster)
+        for name, estimator in ESTIMATORS.items()
+    }
 
 
-# -- weights that are held back ---------------------------------------------------------------------------------------
+# -- bounded weights --------------------------------------------------------------------------------------------------
 
 
 def _corrected(rows: Judged, ratio: Array) -> Array:
@@ -187,11 +191,11 @@ def _shrunk(ratio: Array, constant: float) -> Array:
     return out
 
 
-def choose_constant(rows: Judged, held: Callable[[Array, float], Array]) -> float:
-    """Return the constant with the least estimated bias² + variance; infinity, which holds nothing back, is one of them.
+def choose_constant(rows: Judged, bound: Callable[[Array, float], Array]) -> float:
+    """Return the constant with the least estimated bias² + variance; infinity, which leaves weights alone, is a candidate.
 
-    The bias is that against the unbiased estimate, less what noise alone would show, so that a small log does not
-    mistake its noise for bias.
+    The squared bias is measured against the unbiased estimate, minus its expected noise, so that a small log does not
+    mistake noise for bias.
     """
     n = len(rows.ratio)
     some = slice(None, None, max(n // CHOOSING_ROWS, 1))
@@ -199,8 +203,8 @@ def choose_constant(rows: Judged, held: Callable[[Array, float], Array]) -> floa
     weight = np.ones(len(ratio)) if rows.weight is None else rows.weight[some]
     weight = weight / weight.sum()
     best, least = np.inf, _variance(direct + ratio * residual, weight) / n
-    for constant in _candidates(ratio, squared=held is _shrunk):
-        kept = held(ratio, constant)
+    for constant in _candidates(ratio, squared=bound is _shrunk):
+        kept = bound(ratio, constant)
         missed = (ratio - kept) * residual
         bias = float(weight @ missed)
         noise = _variance(missed, weight) / len(ratio)
@@ -211,7 +215,7 @@ def choose_constant(rows: Judged, held: Callable[[Array, float], Array]) -> floa
 
 
 def _candidates(ratio: Array, *, squared: bool) -> Array:
-    """Return constants from the middle of the weights in use to the greatest; for shrinkage, their squares."""
+    """Return constants from the median of the positive weights to the largest; for shrinkage, their squares."""
     used = ratio[ratio > 0]
     if len(used) == 0:
         return np.zeros(0)

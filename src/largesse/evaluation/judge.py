@@ -1,17 +1,17 @@
-"""The verb: what a policy will bring and cost."""
+"""The verbs: what a policy will bring and cost, and by how much it is better than another."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from largesse.errors import Problem, fail, nearest, refuse
 from largesse.evaluation.budgets import plan_held_out
-from largesse.evaluation.crossfitting import Tell, crossfit
+from largesse.evaluation.checks import check_log, encode_unless_given
+from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.estimators import ESTIMATORS
-from largesse.evaluation.findings import findings
-from largesse.evaluation.overlap import measure_overlap
 from largesse.evaluation.value import (
     INTERVALS,
     compare_references,
@@ -21,7 +21,35 @@ from largesse.evaluation.value import (
     estimate_value,
     predict_value,
 )
-from largesse.records import Array, Customers, Estimate, Evaluation, Finding, Log, Overlap, Scores
+from largesse.propensity import estimate_propensities
+from largesse.records import (
+    Array,
+    Checkup,
+    Comparison,
+    Customers,
+    Evaluation,
+    Finding,
+    HeldOutPlan,
+    Log,
+    Progress,
+    Scores,
+)
+from largesse.stats import assign_folds
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A policy to be judged by a log."""
+
+    policy: Array | None  # levels (n,) or probabilities (n, K) for the log's rows; None: to be learnt on this log
+    model: Any = None  # response model whose curves the scores correct; None: the default outcome model
+    budget: float | None = None
+    promise: float | None = None  # the model's own prediction of the policy's value
+    warnings: tuple[Finding, ...] = ()
+
+    def follow(self, plan: HeldOutPlan, scores: Scores) -> Candidate:
+        """Return the candidate as a policy learnt on this log, which gives each row its held-out level."""
+        return replace(self, policy=plan.levels, promise=predict_value(scores.curves, plan.levels, scores.weight))
 
 
 def evaluate(
@@ -33,25 +61,27 @@ def evaluate(
     interval: str = "influence",
     folds: int = 5,
     seed: int = 0,
-    tell: Tell | None = None,
+    progress: Progress | None = None,
 ) -> Evaluation:
-    """Estimate the value and spend of a policy from a log, each with a 95 % interval.
+    """Estimate the value and spend of a policy from a log, each with a 95 % confidence interval.
 
     Parameters
     ----------
     log
-        What was done and what happened.
+        Past decisions and their outcomes.
     policy
         A `Policy` or a `BanditNet`; levels (n,) or probabilities (n, K) for the log's rows; or, with `budget`, a
         response model: then the policy is learnt on this log and judged only on rows that did not train it.
     budget
         Average cost per customer, with a model.
     estimator
-        "dr", cross-fitted doubly robust; or "direct", "ips", "snips", "sndr", "switch", "dros": see `estimators`.
+        "dr", cross-fitted doubly robust; or "direct", "ips", "snips", "sndr", "switch", "dros": see `ESTIMATORS`.
     interval
         "influence", from the influence of each row; or "bootstrap", by resampling. Both respect clusters.
     folds, seed
-        How the log is cut, and what is resampled.
+        The number of folds, and the seed of folds and resampling.
+    progress
+        Called with a stage and the share of it that is done.
 
     >>> from largesse.worlds import simulate
     >>> log = simulate("averaged", n=1000, seed=1).log
@@ -60,9 +90,11 @@ def evaluate(
     >>> result.spend, result.value_interval[0] < result.value < result.value_interval[1]
     (2.0, True)
     """
-    _check(estimator, interval)
-    scores, chances, more = _scored(log, policy, budget, folds, seed, tell)
-    return evaluate_scores(log, scores, chances, estimator=estimator, interval=interval, seed=seed, **more)
+    check_choices(estimator, interval)
+    candidate = as_policy(log, policy, budget)
+    scores, checkup = examine(log, candidate.model, folds=folds, seed=seed, progress=progress)
+    candidate = _settle(candidate, scores)
+    return judge_policy(log, scores, candidate, checkup, estimator=estimator, interval=interval, seed=seed)
 
 
 def compare(
@@ -74,10 +106,10 @@ def compare(
     estimator: str = "dr",
     folds: int = 5,
     seed: int = 0,
-) -> tuple[Estimate, Estimate]:
-    """Return by how much `policy` brings more and costs more than `other`, paired, each with a 95 % interval.
+) -> Comparison:
+    """Estimate by how much `policy` brings more and costs more than `other`, each with a 95 % confidence interval.
 
-    Both are given as in `evaluate`; they are judged on the same rows, by the same folds, each with its own curves.
+    Both are given as in `evaluate`; they are judged on the same rows and folds, each with its own curves.
 
     >>> from largesse.worlds import simulate
     >>> log = simulate("averaged", n=1000, seed=1).log
@@ -85,33 +117,46 @@ def compare(
     >>> value.low > 0, spend.estimate
     (True, 4.0)
     """
-    _check(estimator, INTERVALS[0])
-    scores, chances, _ = _scored(log, policy, budget, folds, seed, None)
-    if hasattr(policy, "predict") or hasattr(policy, "decide") or hasattr(other, "predict") or hasattr(other, "decide"):
-        others, against, _ = _scored(log, other, budget, folds, seed, None)
-    else:  # neither brings a model: the same curves serve both
-        others, against = scores, _checked_policy(other, log)
-    return estimate_difference(scores, chances, against, estimator, others)
+    check_choices(estimator)
+    one, two = as_policy(log, policy, budget), as_policy(log, other, budget)
+    propensities = estimate_propensities(log, assign_folds(log, folds, seed), seed)
+    scores = crossfit(log, one.model, folds=folds, seed=seed, propensities=propensities)
+    # Two policies of the same model, or of none, share their curves.
+    shared = one.model is two.model
+    others = scores if shared else crossfit(log, two.model, folds=folds, seed=seed, propensities=propensities)
+    left, right = (_settle(one, scores).policy, _settle(two, others).policy)
+    assert left is not None
+    assert right is not None
+    return estimate_difference(scores, left, right, estimator, others)
 
 
-def evaluate_scores(
+def examine(
+    log: Log, model: Any, *, folds: int = 5, seed: int = 0, progress: Progress | None = None
+) -> tuple[Scores, Checkup]:
+    """Score a log with a model, refitted per fold, and check it: one encoding and one set of propensities for both."""
+    features = encode_unless_given(log, seed)
+    propensities = estimate_propensities(log, assign_folds(log, folds, seed), seed, features)
+    scores = crossfit(log, model, folds=folds, seed=seed, propensities=propensities, progress=progress)
+    if progress is not None:
+        progress("examining the log", 0.0)
+    return scores, check_log(log, propensities, features, seed)
+
+
+def judge_policy(
     log: Log,
     scores: Scores,
-    policy: Array,
+    candidate: Candidate,
+    checkup: Checkup,
     *,
-    budget: float | None = None,
-    promise: float | None = None,
-    also: tuple[Finding, ...] = (),
-    seen: Overlap | None = None,
     estimator: str = "dr",
     interval: str = "influence",
     seed: int = 0,
 ) -> Evaluation:
-    """Judge levels (n,) or probabilities (n, K) by scores that are already there."""
-    seen = measure_overlap(log, scores.propensity) if seen is None else seen
+    """Judge a policy by scores and a checkup of the same log."""
+    policy = candidate.policy
+    assert policy is not None  # learnt by now
     value, spend = estimate_value(scores, policy, estimator, interval, seed)
     each, more = estimate_per_spend(scores, policy, estimator)
-    warned = findings(seen, scores, log.levels, log.notes)
     return Evaluation(
         value=value.estimate,
         value_interval=value.interval,
@@ -121,70 +166,67 @@ def evaluate_scores(
         spend_se=spend.se,
         estimator=estimator,
         rows=len(log),
-        clusters=None if log.cluster is None else len(np.unique(log.cluster)),
-        propensity=scores.propensity_source,
-        clipped=scores.clipped,
-        budget=budget,
-        promise=promise,
+        clusters=log.clusters,
+        propensity=checkup.propensity.source,
+        clipped=checkup.propensity.clipped,
+        budget=candidate.budget,
+        promise=candidate.promise,
         references=compare_references(scores, policy, log.levels, estimator),
-        warnings=(*also, *warned),
+        warnings=(*candidate.warnings, *checkup.warnings),
         uniform=compare_uniform(scores, policy, log.levels, estimator),
         per_spend=each,
         gain_per_spend=more,
-        clipped_weight=scores.clipped_weight,
+        clipped_weight=checkup.propensity.clipped_weight,
         interval=interval,
     )
 
 
-def _scored(
-    log: Log, policy: Any, budget: float | None, folds: int, seed: int, tell: Tell | None
-) -> tuple[Scores, Array, dict[str, Any]]:
-    """Return the scores to judge a policy by, the policy on the log's rows, and what else there is to say of it."""
-    also: tuple[Finding, ...] = ()
-    if hasattr(policy, "probabilities") and not hasattr(policy, "model"):  # it has no response model, such as BanditNet
-        also = _seen(policy, log, "Judge it by a log that it did not learn from.")
-        policy = policy.probabilities(log)
-    if hasattr(policy, "decide"):
-        return _of_policy(log, policy, folds, seed, tell)
-    if hasattr(policy, "predict"):
-        return _of_model(log, policy, budget, folds, seed, tell)
-    chances = _checked_policy(policy, log)
-    return crossfit(log, None, folds=folds, seed=seed, tell=tell), chances, {"also": also}
+# -- policies in any form ---------------------------------------------------------------------------------------------
 
 
-def _seen(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:
-    """Warn of what learnt from this log being judged by it."""
-    if getattr(learnt, "fingerprint_", None) != log.fingerprint:
-        return ()
-    return (Finding("careful", f"This policy was learnt on this very log, so its value here is too good. {instead}"),)
-
-
-def _of_policy(log: Log, policy: Any, folds: int, seed: int, tell: Tell | None) -> tuple[Scores, Array, dict[str, Any]]:
-    if len(policy.levels) != len(log.levels):
-        got = f"the policy chooses among {len(policy.levels)} levels, the log has {len(log.levels)}"
-        refuse("evaluate", [Problem(got, "a policy can be judged only by a log of the same levels")])
-    customers = Customers(log.features, None, log.costs)
-    curves = policy.model.predict(log.features)
-    draws = getattr(policy, "explore", 0.0) or getattr(policy, "share", 0.0)
-    done = policy.probabilities(customers) if draws else policy.decide(customers)
-    promise = predict_value(curves, done, log.weight)
-    also = _seen(policy.model, log, "evaluate(log, model, budget=…) judges each row by models that never saw it.")
-    scores = crossfit(log, policy.model, folds=folds, seed=seed, tell=tell)
-    return scores, done, {"promise": promise, "also": also}
-
-
-def _of_model(
-    log: Log, model: Any, budget: float | None, folds: int, seed: int, tell: Tell | None
-) -> tuple[Scores, Array, dict[str, Any]]:
+def as_policy(log: Log, policy: Any, budget: float | None = None) -> Candidate:
+    """Recognise a policy in any of its forms: `Policy`, `BanditNet`, levels, probabilities, or a model with a budget."""
+    if hasattr(policy, "decide") and hasattr(policy, "model"):
+        return _from_rule(log, policy)
+    if hasattr(policy, "decide"):  # a policy without a response model, such as BanditNet
+        warnings = _warn_if_seen(policy, log, "Evaluate it on a log that it was not trained on.")
+        return Candidate(_check_array(policy.probabilities(log), log), warnings=warnings)
+    if not hasattr(policy, "predict"):
+        return Candidate(_check_array(np.asarray(policy), log))
     if budget is None:
         hint = "give the budget too: evaluate(log, model, budget=1.7)"
         fail("evaluate", Problem("a model alone does not say who gets what", hint))
-    scores = crossfit(log, model, folds=folds, seed=seed, tell=tell)
-    levels = plan_held_out(scores, budget).levels
-    return scores, levels, {"budget": budget, "promise": predict_value(scores.curves, levels, scores.weight)}
+    return Candidate(None, policy, budget)
 
 
-def _check(estimator: str, interval: str) -> None:
+def _from_rule(log: Log, policy: Any) -> Candidate:
+    """Return a policy with a response model, such as `Policy`, on the log's rows."""
+    if len(policy.levels) != len(log.levels):
+        got = f"the policy chooses among {len(policy.levels)} levels, the log has {len(log.levels)}"
+        fail("evaluate", Problem(got, "a policy can be judged only by a log of the same levels"))
+    given = policy.probabilities(Customers(log.features, None, log.costs))
+    promise = predict_value(policy.model.predict(log.features), given, log.weight)
+    hint = "evaluate(log, model, budget=…) judges each row by models that never saw it."
+    return Candidate(given, policy.model, promise=promise, warnings=_warn_if_seen(policy.model, log, hint))
+
+
+def _settle(candidate: Candidate, scores: Scores) -> Candidate:
+    """Return the candidate with a policy: its own, or one that is learnt at its budget."""
+    if candidate.policy is not None or candidate.budget is None:
+        return candidate
+    return candidate.follow(plan_held_out(scores, candidate.budget), scores)
+
+
+def _warn_if_seen(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:
+    """Warn if what is judged was trained on the log that judges it."""
+    if getattr(learnt, "fingerprint_", None) != log.fingerprint:
+        return ()
+    text = f"This policy was trained on this log, so the estimate is too optimistic. {instead}"
+    return (Finding("training log", "careful", text),)
+
+
+def check_choices(estimator: str, interval: str = INTERVALS[0]) -> None:
+    """Refuse an estimator or a kind of interval that is not known."""
     problems = []
     if estimator not in ESTIMATORS:
         problems.append(Problem(f"estimator {estimator!r} is not known", nearest(str(estimator), ESTIMATORS)))
@@ -193,32 +235,20 @@ def _check(estimator: str, interval: str) -> None:
     refuse("evaluate", problems)
 
 
-def _checked_policy(policy: Any, log: Log) -> Array:
-    given = np.asarray(policy)
+def _check_array(given: Array, log: Log) -> Array:
+    """Return levels (n,) as whole numbers or probabilities (n, K) as floats; refuse anything else."""
     n, K = len(log), len(log.levels)
-    problems = []
     if given.shape == (n,):
         whole = np.issubdtype(given.dtype, np.number) and np.all(np.equal(np.mod(given, 1), 0))
         if not whole or given.min() < 0 or given.max() >= K:
-            problems.append(
-                Problem("the policy's levels are not whole numbers from 0 to K−1", f"this log has levels 0 to {K - 1}")
-            )
-        refuse("evaluate", problems)
+            hint = f"this log has levels 0 to {K - 1}"
+            fail("evaluate", Problem("the policy's levels are not whole numbers from 0 to K−1", hint))
         return given.astype(np.int64)
     if given.shape != (n, K):
-        problems.append(
-            Problem(
-                f"the policy has shape {given.shape}",
-                f"give levels ({n},) or probabilities ({n}, {K}) for the log's rows",
-            )
-        )
-    elif (
-        not np.issubdtype(given.dtype, np.number)
-        or (given < 0).any()
-        or not np.allclose(given.sum(axis=1), 1.0, atol=1e-6)
-    ):
-        problems.append(
-            Problem("the policy's rows are not probabilities", "each row must be zero or more and sum to one")
-        )
-    refuse("evaluate", problems)
+        hint = f"give levels ({n},) or probabilities ({n}, {K}) for the log's rows"
+        fail("evaluate", Problem(f"the policy has shape {given.shape}", hint))
+    numbers = np.issubdtype(given.dtype, np.number)
+    if not numbers or (given < 0).any() or not np.allclose(given.sum(axis=1), 1.0, atol=1e-6):
+        hint = "each row must be zero or more and sum to one"
+        fail("evaluate", Problem("the policy's rows are not probabilities", hint))
     return given.astype(np.float64)

@@ -1,30 +1,26 @@
 """Features that give too much away: one that nearly equals the response, or one that nearly equals the level.
 
-The first was usually written down after the fact; a model that learns from it looks splendid and plans nonsense. The
+The first was usually recorded after the response; a model that learns from it looks excellent and plans nonsense. The
 second leaves nobody to compare with. Each feature alone predicts held-out rows by the mean of its group.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from largesse.data import group_column
 from largesse.records import Array, Leak, Log
-
-if TYPE_CHECKING:
-    pass
+from largesse.stats import shuffle_rows
 
 GROUPS = 50
 ROWS = 50_000
-SUSPECT, SURE = 0.5, 0.8  # share of the variance of what is given away, explained on held-out rows
+SUSPECT, SURE = 0.5, 0.8  # shares of the variance that a feature explains on held-out rows
 
 
 def find_leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
     """Return the suspected features, the surest first."""
     rng = np.random.default_rng(seed)
-    rows = np.sort(rng.permutation(len(log))[:ROWS])
+    rows = np.sort(shuffle_rows(len(log), ROWS, rng))
     half = rng.integers(0, 2, len(rows))
     targets = {"response": log.response[rows][:, None], "level": np.eye(len(log.levels))[log.level[rows]]}
     found = []

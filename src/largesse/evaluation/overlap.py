@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.data import Encoder
+from largesse.propensity import LevelFeatures
 from largesse.records import Array, Log, Overlap
 
-ROWS = 100_000  # a balance table needs no more
 BINS = 10
 SHOWN = 12
+FEW_ROWS = 30  # a level with fewer rows, or fewer effective rows, cannot be judged
+FEW_EFFECTIVE = 100.0
+SMALL = 0.01  # a propensity below this is hardly ever drawn
 
 
-def measure_overlap(log: Log, propensity: Array, seed: int = 0) -> Overlap:
-    """Return effective rows and smallest propensities per level, and the balance of features before and after weighting."""
+def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Overlap:
+    """Measure how well a log covers each level, and the balance of encoded features before and after weighting."""
     K = len(log.levels)
-    weight = np.ones(len(log)) if log.weight is None else log.weight
-    inverse = weight / propensity
+    inverse = log.weights / propensity
     groups = [log.level == k for k in range(K)]
-    names, by_level = _balance(log, weight, inverse, seed)
+    rows = np.array([int(g.sum()) for g in groups])
+    effective = np.array([_effective(inverse[g]) for g in groups])
+    smallest = np.array([propensity[g].min(initial=1.0) for g in groups])
+    names, by_level = _balance(log, inverse, features)
     before, after = np.abs(by_level).max(axis=2, initial=0.0)
     edges = np.linspace(0.0, 1.0, BINS + 1)
     return Overlap(
-        rows=np.array([int(g.sum()) for g in groups]),
-        effective=np.array([_effective(inverse[g]) for g in groups]),
-        smallest=np.array([propensity[g].min(initial=1.0) for g in groups]),
+        rows=rows,
+        effective=effective,
+        smallest=smallest,
+        answers=tuple(answer_level(*level) for level in zip(rows, effective, smallest, strict=True)),
         features=names,
         before=before,
         after=after,
@@ -34,27 +39,32 @@ def measure_overlap(log: Log, propensity: Array, seed: int = 0) -> Overlap:
     )
 
 
+def answer_level(rows: float, effective: float, smallest: float) -> str:
+    """Return fine, careful or no: whether the effect of one level can be estimated."""
+    if rows < FEW_ROWS or effective < FEW_ROWS:
+        return "no"
+    return "careful" if effective < FEW_EFFECTIVE or smallest < SMALL else "fine"
+
+
 def _effective(weight: Array) -> float:
     """Return how many equally weighted rows carry as much information (Kish)."""
     squares = float(weight @ weight)
     return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def _balance(log: Log, weight: Array, inverse: Array, seed: int) -> tuple[tuple[str, ...], Array]:
+def _balance(log: Log, inverse: Array, features: LevelFeatures) -> tuple[tuple[str, ...], Array]:
     """Return the features that differ most between levels, and their differences (before and after, features, K)."""
-    if len(log) > ROWS:
-        rows = np.sort(np.random.default_rng(seed).permutation(len(log))[:ROWS])
-        log, weight, inverse = log.take(rows), weight[rows], inverse[rows]
-    encoder = Encoder()
-    X = encoder.fit_transform(log.features, log.level, discrete=True, seed=seed).astype(np.float64)
-    columns = np.stack([_differences(X, log.level, len(log.levels), w, weight) for w in (weight, inverse)])
-    if not encoder.features:
-        return (), np.zeros((2, 0, len(log.levels)))
-    sources = np.array(encoder.sources)
+    K = len(log.levels)
+    if not features.names:
+        return (), np.zeros((2, 0, K))
+    X, level = features.X.astype(np.float64), log.level[features.rows]
+    plain, inverse = log.weights[features.rows], inverse[features.rows]
+    columns = np.stack([_differences(X, level, K, weight, plain) for weight in (plain, inverse)])
+    sources = np.array(features.sources)
     # A feature of several columns is shown by the one that differs most at each level.
-    both = np.stack([_worst(columns[:, sources == name]) for name in encoder.features], axis=1)
+    both = np.stack([_worst(columns[:, sources == name]) for name in features.names], axis=1)
     order = np.argsort(-np.abs(both).max(axis=(0, 2), initial=0.0), kind="stable")[:SHOWN]
-    return tuple(encoder.features[j] for j in order), both[:, order]
+    return tuple(features.names[j] for j in order), both[:, order]
 
 
 def _worst(columns: Array) -> Array:

@@ -1,8 +1,8 @@
-"""Were levels given without regard to the features? HSIC between the two, against permutations of the levels.
+"""Were levels assigned without regard to the features? HSIC between the two, against permutations of the levels.
 
-Two kernels on the features: linear, which sees shifted means, and random Fourier features of a Gaussian, which see any
-dependence. Levels are one-hot, each scaled by its share, so that a rare level counts as much as a common one. The smaller
-of the two p-values is itself judged by permutations, so the test errs as seldom as it says.
+Two kernels on the features: linear, which detects shifted means, and random Fourier features of a Gaussian, which detect
+any dependence. Levels are one-hot, each scaled by its share, so that a rare level counts as much as a common one. The
+smaller of the two p-values is itself compared with permutations, so the test has the size it claims.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.records import Array, Dependence
-from largesse.stats import one_thread
+from largesse.stats import one_thread, sample_rows, standardise
 
 PERMUTATIONS = 499
 ROWS = 5_000  # rows beyond these would show only dependence too weak to matter
@@ -21,16 +21,17 @@ BLOCK = 50  # permutations at a time
 def measure_dependence(
     X: Array, level: Array, cluster: Array | None = None, *, permutations: int = PERMUTATIONS, seed: int = 0
 ) -> Dependence:
-    """Test features (n, p) against levels (n,); where levels were given to whole clusters, clusters are permuted."""
+    """Test the independence of features (n, p) and levels (n,), permuting clusters if levels were assigned to clusters."""
     rng = np.random.default_rng(seed)
-    kernels = [_linear(X), _fourier(X, rng)]
+    Z = standardise(X)
+    kernels = [Z, _fourier(Z, rng)]
     if cluster is not None and _given_whole(level, cluster):
-        _, own, first = _groups(cluster)
+        _, first, own = np.unique(cluster, return_index=True, return_inverse=True)
         kernels, level = [_means(kernel, own) for kernel in kernels], level[first]
     if len(level) > ROWS:
-        rows = np.sort(rng.permutation(len(level))[:ROWS])
+        rows = sample_rows(len(level), ROWS, rng)
         kernels, level = [kernel[rows] for kernel in kernels], level[rows]
-    if len(np.unique(level)) < 2 or X.shape[1] == 0:
+    if len(np.unique(level)) < 2 or Z.shape[1] == 0:
         return Dependence(1.0, 0.0, len(level))
     with one_thread():
         found = np.stack(
@@ -41,7 +42,7 @@ def measure_dependence(
 
 
 def _statistics(Z: Array, level: Array, permutations: int, seed: int) -> Array:
-    """Return HSIC as it is, then of each permutation: (1 + permutations,)."""
+    """Return HSIC of the levels as logged, then of each permutation: (1 + permutations,)."""
     rng = np.random.default_rng(seed)  # the same permutations for every kernel
     Z = (Z - Z.mean(axis=0)).astype(np.float32)
     _, code = np.unique(level, return_inverse=True)
@@ -58,35 +59,27 @@ def _statistics(Z: Array, level: Array, permutations: int, seed: int) -> Array:
 
 def _smallest_p(found: Array) -> float:
     """Return the p-value of the smaller of several p-values, each statistic ranked among all of its own."""
-    slack = 1e-9 * np.abs(found).max(axis=1)[:, None]  # equal but for rounding is a tie, and a tie is no evidence
+    slack = (
+        1e-9 * np.abs(found).max(axis=1)[:, None]
+    )  # values that differ only by rounding are ties, and a tie is no evidence
     ranks = np.stack([(row[None, :] >= row[:, None] - one).sum(axis=1) for row, one in zip(found, slack, strict=True)])
     least = ranks.min(axis=0)
     return float((least <= least[0]).mean())
 
 
-def _linear(X: Array) -> Array:
-    spread = X.std(axis=0)
-    return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-
-
-def _fourier(X: Array, rng: np.random.Generator) -> Array:
+def _fourier(Z: Array, rng: np.random.Generator) -> Array:
     """Return random features (n, FOURIER) of a Gaussian kernel as wide as the median distance."""
-    Z = _linear(X).astype(np.float32)
+    Z = Z.astype(np.float32)
     one, two = (Z[rng.integers(len(Z), size=1000)] for _ in range(2))
     width = float(np.median(np.sqrt(((one - two) ** 2).sum(axis=1)))) or 1.0
-    turns = (rng.standard_normal((X.shape[1], FOURIER)) / width).astype(np.float32)
+    turns = (rng.standard_normal((Z.shape[1], FOURIER)) / width).astype(np.float32)
     return np.cos(Z @ turns + rng.uniform(0, 2 * np.pi, FOURIER).astype(np.float32))
-
-
-def _groups(cluster: Array) -> tuple[Array, Array, Array]:
-    names, first, own = np.unique(cluster, return_index=True, return_inverse=True)
-    return names, own, first
 
 
 def _given_whole(level: Array, cluster: Array) -> bool:
     """Whether all rows of a cluster always got the same level, and some cluster has several rows."""
-    names, own, first = _groups(cluster)
-    return len(names) < len(level) and bool((level[first][own] == level).all())
+    _, first, own = np.unique(cluster, return_index=True, return_inverse=True)
+    return len(first) < len(level) and bool((level[first][own] == level).all())
 
 
 def _means(Z: Array, own: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from largesse.evaluation.budgets import (
@@ -12,11 +13,8 @@ from largesse.evaluation.budgets import (
     trace_cost_curve,
     trace_frontier,
 )
-from largesse.evaluation.crossfitting import crossfit, used_propensities
-from largesse.evaluation.doctor import doctor
 from largesse.evaluation.estimators import estimate_all, judge_response
-from largesse.evaluation.judge import evaluate_scores
-from largesse.evaluation.value import predict_value
+from largesse.evaluation.judge import as_policy, check_choices, examine, judge_policy
 from largesse.records import Finding, Log, Progress, Study
 
 
@@ -29,7 +27,7 @@ def make_study(
     folds: int = 5,
     seed: int = 0,
     also: tuple[Finding, ...] = (),
-    progress: Progress = lambda _stage, _done: None,
+    progress: Progress | None = None,
 ) -> Study:
     """Judge a model at a budget, and at every other budget, on rows that did not train it.
 
@@ -41,28 +39,17 @@ def make_study(
     >>> study.evaluation.budget, len(study.frontier), len(study.cost_curve.points)
     (1.5, 22, 21)
     """
-    stage = "judging it on held-out rows"
-    scores = crossfit(log, model, folds=folds, seed=seed, tell=lambda done, total: progress(stage, done / total))
-    progress(stage, 1.0)
+    check_choices(estimator)
+    scores, checkup = examine(log, model, folds=folds, seed=seed, progress=progress)
     spread = spread_budgets(scores)
     plans = plan_budgets(scores, add_budget(spread, budget))
     plan = next((plan for plan in plans if plan.budget == budget), None) or plan_held_out(scores, budget)
-    progress("examining the log", 0.0)
-    checkup = doctor(log, seed=seed, chances=used_propensities(scores))
+    candidate = replace(as_policy(log, model, budget).follow(plan, scores), warnings=also)
     return Study(
         scores=scores,
         plan=plan,
         plans=plans,
-        evaluation=evaluate_scores(
-            log,
-            scores,
-            plan.levels,
-            budget=budget,
-            promise=predict_value(scores.curves, plan.levels, scores.weight),
-            also=also,
-            seen=checkup.overlap,
-            estimator=estimator,
-        ),
+        evaluation=judge_policy(log, scores, candidate, checkup, estimator=estimator, seed=seed),
         frontier=trace_frontier(scores, plans, estimator),
         cost_curve=trace_cost_curve(scores, [plan for plan in plans if plan.budget in spread], estimator),
         estimates=estimate_all(judge_response(scores, plan.levels), log.cluster),

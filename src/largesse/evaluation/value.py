@@ -1,7 +1,7 @@
-"""From scores to the value and spend of a policy, and to what it is compared with. All of it are means of scores.
+"""From scores to the value and spend of a policy, and to its references. All of these are means of scores.
 
-A policy is levels (n,), or probabilities (n, K) or (K,), for the rows of the log. Whatever the estimator, what is
-averaged is each row's influence, so that differences are paired and clusters are respected everywhere alike.
+A policy is levels (n,), or probabilities (n, K) or (K,), for the rows of the log. Every estimator averages the influence of
+each row, so differences are paired and clusters are respected everywhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from largesse.evaluation.estimators import (
     weighted_mean,
 )
 from largesse.levels import Levels
-from largesse.records import Array, Estimate, Reference, Scores
+from largesse.records import Array, Comparison, Estimate, Reference, Scores
 from largesse.stats import mean_estimate
 
 INTERVALS = ("influence", "bootstrap")
@@ -28,7 +28,7 @@ INTERVALS = ("influence", "bootstrap")
 def estimate_value(
     scores: Scores, policy: Array, estimator: str = "dr", interval: str = "influence", seed: int = 0
 ) -> tuple[Estimate, Estimate]:
-    """Return value and spend of a policy, with intervals from the influence of rows or by resampling."""
+    """Estimate value and spend of a policy, with intervals from the influence of rows or by resampling."""
     found = []
     for terms in make_terms(scores, policy, estimator):
         if interval == "bootstrap":
@@ -39,20 +39,20 @@ def estimate_value(
 
 
 def make_terms(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Terms, Terms]:
-    """Return what the estimates of value and spend are made of."""
-    if estimator == "dr":  # its scores are there already
+    """Return the terms of the estimates of value and spend."""
+    if estimator == "dr":  # its scores are already there
         if policy.ndim == 1 and np.issubdtype(policy.dtype, np.integer):
             rows = np.arange(len(policy))
             return Terms(scores.gamma[rows, policy]), Terms(scores.costs[rows, policy])
-        chances = np.broadcast_to(policy, scores.gamma.shape)
-        return Terms((chances * scores.gamma).sum(axis=1)), Terms((chances * scores.costs).sum(axis=1))
-    found = ESTIMATORS[estimator]
+        given = np.broadcast_to(policy, scores.gamma.shape)
+        return Terms((given * scores.gamma).sum(axis=1)), Terms((given * scores.costs).sum(axis=1))
+    found = ESTIMATORS[estimator].terms
     return found(judge_response(scores, policy)), _spend_terms(judge_cost(scores, policy), estimator)
 
 
 def _spend_terms(rows: Judged, estimator: str) -> Terms:
-    """Return the terms of the spend; where costs are known nothing is left to estimate, whichever way is asked for."""
-    return ESTIMATORS[estimator](rows) if rows.residual.any() else Terms(rows.direct)
+    """Return the terms of the spend; known costs need no estimator."""
+    return ESTIMATORS[estimator].terms(rows) if rows.residual.any() else Terms(rows.direct)
 
 
 def score_policy(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Array, Array]:
@@ -63,25 +63,25 @@ def score_policy(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[
 
 def estimate_difference(
     scores: Scores, policy: Array, other: Array, estimator: str = "dr", others: Scores | None = None
-) -> tuple[Estimate, Estimate]:
-    """Return by how much one policy brings more and costs more than another, paired row by row.
+) -> Comparison:
+    """Estimate by how much one policy brings more and costs more than another, paired row by row.
 
-    The other policy may have scores of its own, of the same rows.
+    The other policy may have its own scores of the same rows.
     """
     one = score_policy(scores, policy, estimator)
     two = score_policy(scores if others is None else others, other, estimator)
-    return _mean(scores, one[0] - two[0]), _mean(scores, one[1] - two[1])
+    return Comparison(_mean(scores, one[0] - two[0]), _mean(scores, one[1] - two[1]))
 
 
 def estimate_per_spend(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Estimate, Estimate]:
-    """Return value per unit spent, and what is gained over the cheapest level for all per unit spent more."""
+    """Estimate value per unit spent, and the gain over the cheapest level for all per additional unit spent."""
     value, spend = score_policy(scores, policy, estimator)
-    least, cheapest = score_policy(scores, np.zeros(len(scores.level), dtype=np.int64), estimator)
+    least, cheapest = score_policy(scores, _everyone(scores, 0), estimator)
     return estimate_ratio(scores, value, spend), estimate_ratio(scores, value - least, spend - cheapest)
 
 
 def estimate_ratio(scores: Scores, top: Array, bottom: Array) -> Estimate:
-    """Return the ratio of two means of scores (n,), its interval by the delta method; missing where nothing is spent."""
+    """Return the ratio of two means of scores (n,), its interval by the delta method; NaN if nothing is spent."""
     whole = scores.weight.sum()
     under = float(scores.weight @ bottom / whole)
     if abs(under) <= 1e-12 * max(float(np.abs(bottom).max()), 1.0):
@@ -91,11 +91,11 @@ def estimate_ratio(scores: Scores, top: Array, bottom: Array) -> Estimate:
 
 
 def estimate_uniform(scores: Scores, estimator: str = "dr") -> list[tuple[Estimate, Estimate]]:
-    """Return value and spend of giving everybody level k, for each k."""
-    return [estimate_value(scores, everyone(scores, k), estimator) for k in range(scores.gamma.shape[1])]
+    """Estimate value and spend of giving everybody level k, for each k."""
+    return [estimate_value(scores, _everyone(scores, k), estimator) for k in range(scores.gamma.shape[1])]
 
 
-def everyone(scores: Scores, level: int) -> Array:
+def _everyone(scores: Scores, level: int) -> Array:
     """Return the policy that gives every row the same level."""
     return np.full(len(scores.level), level, dtype=np.int64)
 
@@ -134,7 +134,7 @@ def compare_uniform(scores: Scores, policy: Array, levels: Levels, estimator: st
     value, _ = score_policy(scores, policy, estimator)
     found = []
     for k, label in enumerate(levels.labels):
-        other, spend = score_policy(scores, everyone(scores, k), estimator)
+        other, spend = score_policy(scores, _everyone(scores, k), estimator)
         words = (label, f"all get {label!r}")
         found.append(
             Reference(*words, _mean(scores, other), _mean(scores, spend), _mean(scores, value - other)),
@@ -143,9 +143,9 @@ def compare_uniform(scores: Scores, policy: Array, levels: Levels, estimator: st
 
 
 def find_best_mix(scores: Scores, spend: float) -> Array:
-    """Return the chances (K,), the same for everybody, with the largest value at an average spend.
+    """Return the probabilities (K,), the same for everybody, with the largest value at an average spend.
 
-    Two levels are enough: one that costs no more, and one that costs no less.
+    Two levels suffice: one that costs no more, and one that costs no less.
     """
     weight = scores.weight / scores.weight.sum()
     value, cost = weight @ scores.gamma, np.maximum(weight @ scores.costs, 0.0)
@@ -162,7 +162,7 @@ def find_best_mix(scores: Scores, spend: float) -> Array:
 
 
 def describe_mix(mix: Array, levels: Levels) -> str:
-    """Say in words who gets what: everybody one level, or two shares."""
+    """Describe a mix in words: one level for everybody, or the shares of two."""
     parts = [f"{share:.0%} get {levels.labels[k]!r}" for k, share in enumerate(mix) if share >= 0.005]
     return f"all get {levels.labels[int(np.argmax(mix))]!r}" if len(parts) == 1 else ", ".join(parts)
 

@@ -1,10 +1,10 @@
 """Propensities tilted until the weighted rows of each level look like all rows.
 
-Held-out propensities are right on average and wrong in each direction by chance: what a feature still differs by between
-levels after weighting is confounding left in. So each level's log-odds get a small linear correction, found by the loss
-whose minimum balances exactly: at η = log-odds, Σ_own exp(−η) + Σ_others η has slope zero where Σ_own (1 + exp(−η)) x =
+Held-out propensities are right on average but err at random in each direction: whatever a feature still differs by between
+levels after weighting is confounding that remains. So each level's logits get a small linear correction, found by the loss
+whose minimum balances exactly: at η = logit, Σ_own exp(−η) + Σ_others η has slope zero where Σ_own (1 + exp(−η)) x =
 Σ_all x, and 1 + exp(−η) is the weight 1/ρ (Tan 2020; Zhao 2019). A ridge, larger the fewer rows there are per column,
-keeps many features from making wild weights. Levels and features decide alone: no response is looked at.
+keeps many features from making extreme weights. The correction uses levels and features only, never a response.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from largesse.stats import logit, minimise, shuffle_rows, sigmoid, standardise
 
 RIDGE = 0.2  # times columns per row of the level
 FEW = 30  # rows; a level with fewer is left as it is
-INSIDE = 0.005  # chances are held this far from 0 and 1, so that their log-odds stay finite
+INSIDE = 0.005  # propensities are held this far from 0 and 1, so that their logits stay finite
 NEWTON_STEPS = 30
 TOLERANCE = 1e-9
 FITTING_ROWS = 200_000
@@ -31,24 +31,24 @@ def balance_propensities(own: Array, X: Array, level: Array, weight: Array, seed
         taught, rows = some[level[some] == k], level == k
         if len(taught) < FEW or len(taught) == len(some):
             continue
-        odds = logit(own[rows], INSIDE)
+        logits = logit(own[rows], INSIDE)
         share = weight[some] / weight[some].sum()
         others = (share * (level[some] != k)) @ Z[some]
         tilt = _tilt(Z[taught], logit(own[taught], INSIDE), weight[taught] / weight[some].sum(), others)
-        out[rows] = sigmoid(odds + Z[rows] @ tilt)
+        out[rows] = sigmoid(logits + Z[rows] @ tilt)
     return out
 
 
-def _tilt(Z: Array, odds: Array, share: Array, others: Array) -> Array:
-    """Return the correction (q,) of a level's log-odds with the least loss."""
+def _tilt(Z: Array, logits: Array, share: Array, others: Array) -> Array:
+    """Return the correction (q,) of a level's logits with the least loss."""
     ridge = np.full(Z.shape[1], RIDGE * Z.shape[1] / len(Z))
     ridge[0] = 1e-6
 
     def loss(tilt: Array) -> float:
-        return float(share @ np.exp(-(odds + Z @ tilt)) + others @ tilt + 0.5 * ridge @ tilt**2)
+        return float(share @ np.exp(-(logits + Z @ tilt)) + others @ tilt + 0.5 * ridge @ tilt**2)
 
     def derivatives(tilt: Array) -> tuple[Array, Array]:
-        pull = share * np.exp(-(odds + Z @ tilt))
+        pull = share * np.exp(-(logits + Z @ tilt))
         return others - pull @ Z + ridge * tilt, (Z * pull[:, None]).T @ Z + np.diag(ridge)
 
     return minimise(loss, derivatives, np.zeros(Z.shape[1]), steps=NEWTON_STEPS, tolerance=TOLERANCE)

@@ -8,6 +8,7 @@ from largesse.records.array import Array as Array
 from largesse.records.evaluation import NOT_BY_CHANCE as NOT_BY_CHANCE
 from largesse.records.evaluation import Checkup as Checkup
 from largesse.records.evaluation import Choice as Choice
+from largesse.records.evaluation import Comparison as Comparison
 from largesse.records.evaluation import Dependence as Dependence
 from largesse.records.evaluation import DoseEvaluation as DoseEvaluation
 from largesse.records.evaluation import Estimate as Estimate
@@ -25,7 +26,6 @@ from largesse.records.evaluation import QiniPoint as QiniPoint
 from largesse.records.evaluation import Reference as Reference
 from largesse.records.evaluation import Scores as Scores
 from largesse.records.evaluation import Study as Study
-from largesse.records.evaluation import Verdict as Verdict
 from largesse.records.log import ROLES as ROLES
 from largesse.records.log import Customers as Customers
 from largesse.records.log import Log as Log

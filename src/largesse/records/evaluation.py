@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
-
-import numpy as np
 
 from largesse.records.array import Array
 
@@ -36,13 +35,13 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Propensities:
-    """With which probability each row's own level was chosen, and how that is known."""
+    """The probability with which each row's own level was chosen, and where it comes from."""
 
-    own: Array  # (n,) as used: none below the floor
+    own: Array  # (n,) as used: estimates are raised to a floor
     source: str  # "given" or "estimated"
     model: str = ""  # what estimated them: "logistic", "boosting" or "shares"
     clipped: int = 0  # rows that were raised to the floor
-    clipped_weight: float = 0.0  # share of all weight 1 / propensity that raising them took away
+    clipped_weight: float = 0.0  # share of all weight 1 / propensity that this removed
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,16 +63,14 @@ class Scores:
     paid: Array  # (n,) cost of what was done, per row
     weight: Array  # (n,) float64, mean one
     cluster: Array | None
-    propensity_source: str  # "given" or "estimated"
-    clipped: int = 0  # rows whose estimated propensity was raised to the floor
-    clipped_weight: float = 0.0  # share of all weight that raising them took away
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something a reader must know, in plain words: a note, a reason to be careful, or a no."""
+    """The result of one check, in plain words."""
 
-    severity: str  # "note", "careful" or "no"
+    topic: str
+    answer: str  # "fine", "note", "careful" or "no"
     text: str
 
     def __str__(self) -> str:
@@ -92,8 +89,19 @@ class Reference:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """By how much one policy brings more and costs more than another, paired row by row."""
+
+    value: Estimate
+    spend: Estimate
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter((self.value, self.spend))
+
+
+@dataclass(frozen=True)
 class Evaluation:
-    """What a policy will bring and cost, judged from the log alone."""
+    """What a policy will bring and cost, judged from the log alone; intervals are 95 % confidence intervals."""
 
     value: float
     value_interval: tuple[float, float]
@@ -104,17 +112,17 @@ class Evaluation:
     estimator: str
     rows: int
     clusters: int | None
-    propensity: str
-    clipped: int
+    propensity: str  # "given" or "estimated"
+    clipped: int  # rows whose estimated propensity was raised to the floor
     budget: float | None = None
-    promise: float | None = None  # the model's own prediction for the same policy: usually too good
+    promise: float | None = None  # the model's own prediction for the same policy: usually too high
     references: tuple[Reference, ...] = ()
     warnings: tuple[Finding, ...] = ()
     uniform: tuple[Reference, ...] = ()  # every level given to everybody, and by how much the policy is better
     per_spend: Estimate | None = None  # value per unit spent
-    gain_per_spend: Estimate | None = None  # gain over the cheapest level for all, per unit spent more
-    clipped_weight: float = 0.0  # share of all weight that raising propensities to the floor took away
-    interval: str = "influence"  # where the intervals of value and spend come from: "influence" or "bootstrap"
+    gain_per_spend: Estimate | None = None  # gain over the cheapest level for all, per additional unit spent
+    clipped_weight: float = 0.0  # share of all weight that raising propensities to the floor removed
+    interval: str = "influence"  # how intervals of value and spend are made: "influence" or "bootstrap"
 
     def __repr__(self) -> str:
         low, high = self.value_interval
@@ -128,12 +136,16 @@ class Evaluation:
 class DoseEvaluation:
     """What a policy of continuous doses will bring and cost, judged from a log of doses."""
 
-    value: Estimate
-    spend: Estimate
-    bandwidth: float  # half-width of the kernel, in units of the dose
-    effective: float  # rows near enough to the policy's doses, in effect
-    density: str  # "given" or "estimated"
+    value: float
+    value_interval: tuple[float, float]
+    value_se: float
+    spend: float
+    spend_interval: tuple[float, float]
+    spend_se: float
     rows: int
+    density: str  # "given" or "estimated"
+    bandwidth: float  # half-width of the kernel, in units of the dose
+    effective: float  # effective sample size near the policy's doses
     warnings: tuple[Finding, ...] = ()
 
 
@@ -191,19 +203,18 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """How well the log covers each level, and how alike its levels' customers are."""
+    """How well the log covers each level, and how alike the customers of different levels are."""
 
     rows: Array  # (K,)
-    effective: Array  # (K,) effective number of rows after weighting by 1 / propensity
+    effective: Array  # (K,) effective sample size after weighting by 1 / propensity
     smallest: Array  # (K,) smallest propensity among the level's rows
-    features: tuple[str, ...] = ()
-    before: Array = field(
-        default_factory=lambda: np.zeros(0)
-    )  # (features,) largest standardised difference over levels
-    after: Array = field(default_factory=lambda: np.zeros(0))  # the same after weighting
-    edges: Array = field(default_factory=lambda: np.zeros(0))  # histogram of propensities of the logged levels
-    counts: Array = field(default_factory=lambda: np.zeros((0, 0)))  # (K, bins)
-    by_level: Array = field(default_factory=lambda: np.zeros((2, 0, 0)))  # (before and after, features, K) signed
+    answers: tuple[str, ...]  # (K,) "fine", "careful" or "no": whether the level's effect can be estimated
+    features: tuple[str, ...]  # those that differ most between levels
+    before: Array  # (features,) largest standardised difference over levels
+    after: Array  # the same after weighting
+    edges: Array  # histogram of the propensities of logged levels
+    counts: Array  # (K, bins)
+    by_level: Array  # (before and after, features, K) signed differences
 
 
 @dataclass(frozen=True)
@@ -211,7 +222,7 @@ class Dependence:
     """How clearly levels follow the features: the p-value of their independence, from permutations."""
 
     p: float
-    times: float  # the linear statistic, in units of what permuted levels show
+    times: float  # the linear statistic, relative to its mean over permutations
     units: int  # rows or clusters that were permuted
 
 
@@ -226,7 +237,7 @@ class Leak:
 
 @dataclass(frozen=True)
 class HeavyRow:
-    """A row that speaks for many others."""
+    """A row with a large weight."""
 
     row: int
     level: str
@@ -234,20 +245,11 @@ class HeavyRow:
     share: float  # of all weight
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """One question put to a log, and the answer: fine, careful or no."""
-
-    about: str
-    answer: str
-    text: str
-
-
 @dataclass(frozen=True, eq=False)
 class Checkup:
-    """Can this log answer the question? Verdicts, the most serious first, and the numbers behind them."""
+    """Whether a log can answer the question: every check, the most serious first, and the numbers behind them."""
 
-    verdicts: tuple[Verdict, ...]
+    findings: tuple[Finding, ...]
     rows: int
     clusters: int | None
     labels: tuple[str, ...]
@@ -261,17 +263,23 @@ class Checkup:
 
     @property
     def answer(self) -> str:
-        """The most serious of the verdicts."""
-        return self.verdicts[0].answer
+        """The most serious answer: "no", "careful" or "fine"."""
+        answers = {finding.answer for finding in self.findings}
+        return next((answer for answer in ("no", "careful") if answer in answers), "fine")
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings that are not fine."""
+        return tuple(finding for finding in self.findings if finding.answer != "fine")
 
     @property
     def randomised(self) -> bool:
-        """Whether levels look as if they were given without regard to the features."""
+        """Whether levels look as if they were assigned without regard to the features."""
         return self.dependence.p >= NOT_BY_CHANCE
 
     def __repr__(self) -> str:
-        told = "; ".join(f"{v.about}: {v.answer}" for v in self.verdicts)
-        return f"Checkup({self.rows:,} rows, {self.answer}: {told})"
+        checks = "; ".join(f"{finding.topic}: {finding.answer}" for finding in self.findings)
+        return f"Checkup({self.rows:,} rows, {self.answer}: {checks})"
 
 
 @dataclass(frozen=True, eq=False)

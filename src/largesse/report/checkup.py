@@ -39,7 +39,7 @@ def checkup_numbers(
             "clipped": found.propensity.clipped,
             "clipped_weight": found.propensity.clipped_weight,
         },
-        "doctor": [{"about": v.about, "answer": v.answer, "text": v.text} for v in found.verdicts],
+        "doctor": [{"about": f.topic, "answer": f.answer, "text": f.text} for f in found.findings],
         "curve": [
             {
                 "name": label,

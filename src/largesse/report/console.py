@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MARKS = {"no": "✗", "careful": "!", "fine": "✓", "note": "·"}
-COLOURS = {"no": "red", "careful": "yellow", "fine": "green"}
+COLOURS = {"no": "red", "careful": "yellow", "fine": "green", "note": ""}
 
 
 @contextmanager

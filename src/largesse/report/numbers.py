@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from largesse.evaluation import level_verdict
 from largesse.levels import Levels
 from largesse.records import Array, Choice, Estimate, FrontierPoint, Log, Overlap, Plan, Reference, Study
 from largesse.report.formats import Units
@@ -126,8 +125,8 @@ def evaluation_part(log: Log, study: Study) -> dict[str, Any]:
             for every, own, raw in zip(result.uniform, study.mean_curve, found.raw, strict=True)
         ],
         **overlap_part(labels, found.overlap),
-        "doctor": [{"about": v.about, "answer": v.answer, "text": v.text} for v in found.verdicts],
-        "warnings": [{"severity": finding.severity, "text": finding.text} for finding in result.warnings],
+        "doctor": [{"about": f.topic, "answer": f.answer, "text": f.text} for f in found.findings],
+        "warnings": [{"severity": finding.answer, "text": finding.text} for finding in result.warnings],
     }
 
 
@@ -140,9 +139,11 @@ def overlap_part(labels: Sequence[str], seen: Overlap) -> dict[str, Any]:
                 "rows": int(r),
                 "effective": float(e),
                 "smallest": float(s),
-                "verdict": level_verdict(r, e, s),
+                "verdict": answer,
             }
-            for label, r, e, s in zip(labels, seen.rows, seen.effective, seen.smallest, strict=True)
+            for label, r, e, s, answer in zip(
+                labels, seen.rows, seen.effective, seen.smallest, seen.answers, strict=True
+            )
         ],
         "propensities": {"edges": seen.edges.tolist(), "counts": seen.counts.tolist()},
         "balance": [

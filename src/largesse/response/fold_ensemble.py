@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from largesse.records import Array, Log
+from largesse.records import Array, Log, Progress
 from largesse.response.base import ResponseModel, blank_copy, fresh
 from largesse.response.steps import linked
+
+HELD_OUT = "judging it on held-out rows"  # the stage that takes most of an evaluation's time
 
 
 def fit_folds(model: ResponseModel, X: Array, log: Log, fold: Array, owner: ResponseModel) -> list[ResponseModel]:
@@ -36,15 +38,15 @@ def mean_scores(models: Sequence[ResponseModel], X: Array, binary: bool) -> Arra
     return total / len(models)
 
 
-def out_of_fold_curves(model: Any, log: Log, fold: Array, tell: Callable[[int, int], None] | None = None) -> Array:
+def out_of_fold_curves(model: Any, log: Log, fold: Array, progress: Progress | None = None) -> Array:
     """Return the curves (n, K) of a log, each fold's predicted by a copy of the model fitted to the other folds."""
     parts = np.unique(fold)
     curves = np.empty((len(log), len(log.levels)))
     for done, f in enumerate(parts):
-        if tell:
-            tell(done, len(parts) + 1)
+        if progress:
+            progress(HELD_OUT, done / len(parts))
         test = fold == f
         curves[test] = fresh(model).fit(log.take(~test)).predict(log.take(test).features)
-    if tell:
-        tell(len(parts), len(parts) + 1)
+    if progress:
+        progress(HELD_OUT, 1.0)
     return curves

@@ -28,10 +28,10 @@ def examine(
     progress("reading", 0.0)
     log = engine.read_log(campaign)
     progress("examining the log", 0.0)
-    notes = [note + "." for note in log.notes]
+    notes = []
     if guessed:
         roles = ", ".join(f"{role} is {column!r}" for role, column in campaign.columns.items())
-        notes.insert(0, f"columns were guessed: {roles}. Name them (--level, --response, --costs) if that is wrong.")
+        notes.append(f"columns were guessed: {roles}. Name them (--level, --response, --costs) if that is wrong.")
     shown = checkup_numbers(doctor(log, seed=campaign.seed), log, title=campaign.title, unit=campaign.unit, notes=notes)
     if out is not None:
         write_text(Path(out), render_checkup(shown))

@@ -147,7 +147,7 @@ def _not_judged(campaign: Campaign) -> tuple[Finding, ...]:
         return ()
     without = "your constraints" if how.constrained else "exploration"
     text = f"These estimates are for the plan without {without}, at the same budget. Expect your plan to bring at most this."
-    return (Finding("careful", text),)
+    return (Finding("constraints" if how.constrained else "exploration", "careful", text),)
 
 
 def report(

@@ -43,7 +43,8 @@ def lots(
 
 
 def _seen(found: Checkup) -> dict[str, Any]:
-    verdicts = {verdict.about: verdict.answer for verdict in found.verdicts}
+    # The most serious finding of a topic comes first.
+    verdicts = {finding.topic: finding.answer for finding in reversed(found.findings)}
     named = [leak.feature for leak in found.leaks]
     return {"randomised": found.randomised, "p": found.dependence.p, "verdicts": verdicts, "leaks": named}
 

@@ -1,0 +1,266 @@
+"""Can this log answer the question? One list of checks, made from what is known before any model is fitted.
+
+`doctor` shows the whole list; the warnings of an evaluation are those of its findings that are not fine. Every check is one
+function that returns a `Finding`: fine, note, careful or no.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from largesse.errors import count
+from largesse.evaluation.leaks import SURE, find_leaks
+from largesse.evaluation.overlap import measure_overlap
+from largesse.evaluation.randomisation import measure_dependence
+from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities
+from largesse.records import (
+    NOT_BY_CHANCE,
+    Array,
+    Checkup,
+    Dependence,
+    Estimate,
+    Finding,
+    HeavyRow,
+    Leak,
+    Log,
+    Overlap,
+    Propensities,
+)
+from largesse.stats import assign_folds, mean_estimate, t_quantile
+
+ROWS = 100_000  # balance and independence need no more
+SERIOUS_FIRST = ("no", "careful", "note", "fine")
+SHOWN_ROWS = 5
+FEW_CLUSTERS = 30
+HEAVY = 0.1  # share of all weight on the heaviest hundredth of the rows above which estimates depend on few rows
+ONE_ROW = 0.02  # share of all weight on a single row above which it is named
+MANY_CLIPPED = 0.01  # share of the rows
+UNBALANCED = 0.1  # standard deviations
+
+
+def doctor(log: Log, *, folds: int = 5, seed: int = 0) -> Checkup:
+    """Check a log: rows of each level, randomisation, balance, weights, the mean curve, leaks and clusters.
+
+    >>> from largesse.worlds import simulate
+    >>> found = doctor(simulate("averaged", n=1000, seed=1, mix=1.0).log)
+    >>> found.randomised, found.answer
+    (True, 'fine')
+    """
+    features = encode_unless_given(log, seed)
+    propensities = estimate_propensities(log, assign_folds(log, folds, seed), seed, features)
+    return check_log(log, propensities, features, seed)
+
+
+def encode_unless_given(log: Log, seed: int = 0) -> LevelFeatures | None:
+    """Encode the whole log where its propensities must be estimated; the checks alone need only some of its rows."""
+    return encode_for_levels(log, seed=seed) if log.propensity is None else None
+
+
+def check_log(log: Log, propensities: Propensities, features: LevelFeatures | None = None, seed: int = 0) -> Checkup:
+    """Make the list of checks, and the numbers behind it, for a log whose propensities are known.
+
+    `features` spares encoding the log again.
+    """
+    some = encode_for_levels(log, ROWS, seed) if features is None else features.sample(ROWS, seed)
+    overlap = measure_overlap(log, propensities.own, some)
+    cluster = None if log.cluster is None else log.cluster[some.rows]
+    dependence = measure_dependence(some.X, log.level[some.rows], cluster, seed=seed)
+    curve = _mean_curve(log, propensities.own)
+    leaks, heavy = find_leaks(log, seed), _find_heavy(log, propensities.own)
+    findings = [
+        *_check_levels(overlap, log.levels.labels),
+        _check_randomisation(dependence, propensities, overlap),
+        _check_propensities(propensities),
+        _check_balance(overlap),
+        _check_weights(log, propensities, heavy),
+        _check_rising(curve.rises, log.levels.labels),
+        _check_leaks(leaks),
+        *_check_clusters(log.clusters),
+        *(Finding("reading the log", "note", f"{note[:1].upper()}{note[1:]}.") for note in log.notes),
+    ]
+    return Checkup(
+        findings=tuple(sorted(findings, key=lambda finding: SERIOUS_FIRST.index(finding.answer))),
+        rows=len(log),
+        clusters=log.clusters,
+        labels=log.levels.labels,
+        propensity=propensities,
+        overlap=overlap,
+        dependence=dependence,
+        raw=curve.raw,
+        weighted=curve.weighted,
+        leaks=leaks,
+        heavy=heavy,
+    )
+
+
+# -- who got what -----------------------------------------------------------------------------------------------------
+
+
+def _check_levels(overlap: Overlap, labels: tuple[str, ...]) -> list[Finding]:
+    """Whether every level has enough rows: one finding for the levels with too few, one for those with few."""
+    topic, by_answer = "rows of each level", dict[str, list[str]]()
+    for label, rows, effective, smallest, answer in zip(
+        labels, overlap.rows, overlap.effective, overlap.smallest, overlap.answers, strict=True
+    ):
+        text = f"{label!r} ({count(int(rows), 'row')}, worth {effective:.0f} after weighting"
+        by_answer.setdefault(answer, []).append(text + (f", smallest propensity {smallest:.2g})" if rows else ")"))
+    found = []
+    if "no" in by_answer:
+        hint = "There is too little data to estimate their effect; try them on more customers first."
+        found.append(Finding(topic, "no", f"Too few rows: {', '.join(by_answer['no'])}. {hint}"))
+    if "careful" in by_answer:
+        text = f"Few rows, or very small propensities: {', '.join(by_answer['careful'])}. Expect wide intervals there."
+        found.append(Finding(topic, "careful", text))
+    if not found:
+        least = count(int(overlap.effective.min()), "row")
+        found.append(Finding(topic, "fine", f"Every level has enough rows: at least {least} after weighting."))
+    return found
+
+
+def _check_randomisation(dependence: Dependence, propensities: Propensities, overlap: Overlap) -> Finding:
+    """Whether levels were assigned without regard to the features."""
+    topic, p = "randomisation", f"p {'<' if dependence.p < 0.002 else '='} {max(dependence.p, 0.002):.2g}"
+    if dependence.p >= NOT_BY_CHANCE:
+        return Finding(topic, "fine", f"Levels look randomised: they do not follow the features ({p}).")
+    text = f"Levels are not randomised: they follow the features ({p})."
+    if propensities.source == "estimated":
+        more = (
+            "Comparisons are corrected for the features in the log, but not for anything else that decided the level."
+        )
+        return Finding(topic, "careful", f"{text} {more}")
+    left = float(overlap.after.max(initial=0.0))
+    if left <= UNBALANCED:
+        return Finding(topic, "fine", f"{text} The given propensities account for it: weighting restores balance.")
+    more = f"The given propensities do not account for all of it: differences of up to {left:.2f} sd remain."
+    return Finding(topic, "careful", f"{text} {more}")
+
+
+def _check_propensities(propensities: Propensities) -> Finding:
+    """Whether the log says how levels were chosen."""
+    if propensities.source == "given":
+        return Finding("propensities", "fine", "The log gives the probability with which each level was chosen.")
+    text = (
+        "The log does not say how levels were chosen; propensities were estimated from the features. "
+        "If levels also followed something else, the estimates are biased."
+    )
+    return Finding("propensities", "note", text)
+
+
+def _check_balance(overlap: Overlap) -> Finding:
+    """Whether customers of different levels are alike after weighting."""
+    off = [name for name, after in zip(overlap.features, overlap.after, strict=True) if after > 2 * UNBALANCED]
+    most = float(overlap.after.max(initial=0.0))
+    if not off:
+        text = f"After weighting, customers of different levels are alike (largest difference {most:.2f} sd)."
+        return Finding("balance", "fine", text)
+    names = ", ".join(repr(name) for name in off[:3]) + (" and others" if len(off) > 3 else "")
+    text = f"After weighting, customers of different levels still differ in {names} (by up to {most:.2f} sd)."
+    return Finding("balance", "careful", f"{text} Comparisons between levels depend on the model there.")
+
+
+def _check_clusters(clusters: int | None) -> list[Finding]:
+    """Whether there are enough clusters for intervals; nothing where rows are independent."""
+    if clusters is None:
+        return []
+    if clusters < FEW_CLUSTERS:
+        text = f"The rows come from only {count(clusters, 'cluster')}: intervals may be too narrow."
+        return [Finding("clusters", "careful", text)]
+    return [Finding("clusters", "fine", f"The rows come from {count(clusters, 'cluster')}; intervals respect them.")]
+
+
+# -- weights ----------------------------------------------------------------------------------------------------------
+
+
+def _find_heavy(log: Log, propensity: Array) -> tuple[HeavyRow, ...]:
+    """Return the rows of the largest weights."""
+    weight = log.weights / propensity
+    top = np.argsort(-weight, kind="stable")[:SHOWN_ROWS]
+    labels, whole = log.levels.labels, weight.sum()
+    return tuple(HeavyRow(int(i), labels[log.level[i]], float(propensity[i]), float(weight[i] / whole)) for i in top)
+
+
+def _check_weights(log: Log, propensities: Propensities, heavy: tuple[HeavyRow, ...]) -> Finding:
+    """Whether estimates depend on few rows."""
+    weight = np.sort(log.weights / propensities.own)[::-1]
+    share = float(weight[: max(len(weight) // 100, 1)].sum() / weight.sum())
+    one = f"row {heavy[0].row} alone carries {heavy[0].share:.1%} of the weight"
+    if heavy[0].share > ONE_ROW and len(log) >= 1000:
+        answer, text = "careful", f"Estimates depend on few rows: {one}."
+    elif share > HEAVY and len(log) >= 100:
+        text = f"Estimates depend on few rows: the heaviest hundredth carries {share:.0%} of the weight; {one}."
+        answer = "careful"
+    else:
+        text = f"Estimates do not depend on few rows: the heaviest hundredth carries {share:.1%} of the weight."
+        answer = "fine"
+    if propensities.clipped:
+        text += (
+            f" {count(propensities.clipped, 'row')} had an estimated propensity below 1 %, raised to 1 %: "
+            f"this removed {propensities.clipped_weight:.1%} of the weight."
+        )
+        many = propensities.clipped > MANY_CLIPPED * len(log)
+        answer = "careful" if many or answer == "careful" else "note"
+    return Finding("weights", answer, text)
+
+
+# -- responses --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _MeanCurve:
+    """The mean response at each level."""
+
+    raw: tuple[Estimate, ...]  # (K,) as logged
+    weighted: tuple[Estimate, ...]  # (K,) rows weighted by 1 / propensity
+    rises: tuple[Estimate, ...]  # (K − 1,) of the weighted means from each level to the next
+
+
+def _mean_curve(log: Log, propensity: Array) -> _MeanCurve:
+    plain = log.scaled_weights
+    raw, weighted, scores = [], [], []
+    for k in range(len(log.levels)):
+        own = log.level == k
+        raw.append(_level_mean(log, own, plain))
+        ratio = own / propensity
+        part = float(plain @ ratio) / float(plain.sum())
+        mean = float(plain @ (ratio * log.response)) / float(plain.sum()) / part if part > 0 else float("nan")
+        scores.append(mean + ratio * (log.response - mean) / part if part > 0 else np.full(len(log), np.nan))
+        weighted.append(mean_estimate(scores[-1], plain, log.cluster))
+    rises = tuple(mean_estimate(high - low, plain, log.cluster) for low, high in pairwise(scores))
+    return _MeanCurve(tuple(raw), tuple(weighted), rises)
+
+
+def _level_mean(log: Log, own: Array, weight: Array) -> Estimate:
+    if not own.any():
+        return Estimate(float("nan"), float("nan"), float("nan"), float("nan"))
+    return mean_estimate(log.response[own], weight[own], None if log.cluster is None else log.cluster[own])
+
+
+def _check_rising(rises: tuple[Estimate, ...], labels: tuple[str, ...]) -> Finding:
+    """Whether the response rises with the level, as the models assume; a fall must be clear among all steps together."""
+    # Bonferroni, one-sided: a curve that rises everywhere is called falling in at most one log of forty.
+    reach = t_quantile(1e9, 1 - 0.05 / max(len(rises), 1))
+    falls = [
+        f"from {a!r} to {b!r} by {-rise.estimate:.3g} ± {1.96 * rise.se:.2g}"
+        for (a, b), rise in zip(pairwise(labels), rises, strict=True)
+        if rise.estimate < -reach * rise.se
+    ]
+    if falls:
+        text = f"The mean response falls with the level: {', '.join(falls)}. The models assume that it rises."
+        return Finding("rising curve", "careful", text)
+    dips = sum(rise.estimate < 0 for rise in rises)
+    more = f" ({dips} of {len(rises)} steps dip within noise)" if dips else ""
+    return Finding("rising curve", "fine", f"The mean response does not clearly fall as the level rises{more}.")
+
+
+def _check_leaks(leaks: tuple[Leak, ...]) -> Finding:
+    """Whether a feature gives away the response or the level."""
+    if not leaks:
+        return Finding("leaks", "fine", "No feature alone predicts the response or the level.")
+    named = ", ".join(f"{leak.feature!r} explains {leak.explained:.0%} of the {leak.of}" for leak in leaks[:3])
+    if leaks[0].explained >= SURE:
+        text = f"A feature nearly equals what it should predict: {named}. Leave it out unless it was known before the level."
+        return Finding("leaks", "no", text)
+    return Finding("leaks", "careful", f"Suspicious: {named}. Was it known before the level was chosen?")

@@ -1,0 +1,238 @@
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from largesse.data.log import log_from_arrays
+from largesse.evaluation.checks import check_log, doctor
+from largesse.evaluation.judge import evaluate
+from largesse.records import Array, Checkup, Log, Propensities
+from largesse.worlds.simulation import simulate
+
+
+def randomised(n: int = 1200, seed: int = 0) -> Log:
+    log = simulate("averaged", n=n, seed=seed, mix=1.0).log
+    return replace(log, propensity=None, features=log.features.select([f"x{j}" for j in range(8)]))
+
+
+@pytest.fixture(scope="module")
+def plain() -> Log:
+    return randomised()
+
+
+@pytest.fixture(scope="module")
+def confounded() -> tuple[Log, Checkup]:
+    log = replace(simulate("confounded", n=1200, seed=1, mix=0.2).log, propensity=None)
+    return log, doctor(log)
+
+
+def answers(found: Checkup) -> dict[str, str]:
+    """The answer to every topic, the most serious where there are several."""
+    return {finding.topic: finding.answer for finding in reversed(found.findings)}
+
+
+def text(found: Checkup, topic: str) -> str:
+    return next(finding.text for finding in found.findings if finding.topic == topic)
+
+
+def test_a_randomised_log_with_known_propensities_is_fine_throughout(plain: Log) -> None:
+    found = doctor(replace(plain, propensity=np.full(len(plain), 0.2)))
+    assert found.randomised
+    assert set(answers(found).values()) == {"fine"}
+    assert found.warnings == ()
+    assert "Checkup(1,200 rows, fine" in repr(found)
+
+
+def test_estimated_propensities_are_a_note_and_the_log_stays_fine(plain: Log) -> None:
+    found = doctor(plain)
+    assert found.answer == "fine"
+    (note,) = found.warnings
+    assert (note.topic, note.answer) == ("propensities", "note")
+    assert "were estimated from the features" in note.text
+
+
+def test_an_evaluation_warns_of_what_is_not_fine(plain: Log) -> None:
+    short = plain.take(np.arange(150))
+    assert evaluate(short, np.zeros(150, dtype=int)).warnings == doctor(short).warnings != ()
+
+
+def test_a_confounded_log_is_not_randomised(confounded: tuple[Log, Checkup]) -> None:
+    _, found = confounded
+    assert not found.randomised
+    assert answers(found)["randomisation"] == "careful"
+    assert "not randomised" in text(found, "randomisation")
+    assert found.overlap.before.max() > 2 * found.overlap.after.max()
+
+
+def test_given_propensities_that_explain_the_levels_are_fine() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(4000, 2))
+    high = np.where(x[:, 0] > 0, 0.7, 0.3)
+    level = (rng.random(4000) < high).astype(int)
+    given = np.where(level == 1, high, 1 - high)
+    log = log_from_arrays(x, level, rng.integers(0, 2, 4000), propensity=given)
+    found = doctor(log)
+    assert answers(found)["randomisation"] == "fine"
+    assert "account for it" in text(found, "randomisation")
+    wrong = doctor(replace(log, propensity=np.full(4000, 0.5)))
+    assert answers(wrong)["randomisation"] == "careful"
+
+
+def test_a_level_with_five_rows_is_a_no(plain: Log) -> None:
+    keep = np.ones(len(plain), dtype=bool)
+    keep[np.flatnonzero(plain.level == 3)[5:]] = False
+    found = doctor(plain.take(keep))
+    assert found.findings[0].topic == "rows of each level"
+    assert found.answer == "no"
+    assert "'3' (5 rows" in found.findings[0].text
+    assert "too little data" in found.findings[0].text
+
+
+def test_a_planted_leak_is_a_no(plain: Log) -> None:
+    after = plain.response + np.random.default_rng(0).normal(scale=0.1, size=len(plain))
+    found = doctor(replace(plain, features=plain.features.append_column("after", [after])))
+    assert answers(found)["leaks"] == "no"
+    assert "'after' explains" in text(found, "leaks")
+
+
+def test_a_falling_curve_is_seen_and_noise_is_not() -> None:
+    rng = np.random.default_rng(3)
+    level = rng.integers(0, 3, 3000)
+    falling = rng.random(3000) < np.array([0.5, 0.3, 0.5])[level]
+    known = Propensities(np.full(3000, 1 / 3), "given")
+    found = check_log(log_from_arrays(rng.normal(size=(3000, 2)), level, falling), known)
+    assert answers(found)["rising curve"] == "careful"
+    assert "from '0' to '1'" in text(found, "rising curve")
+    known = Propensities(np.full(300, 1 / 3), "given")
+    flat = [
+        check_log(log_from_arrays(rng.normal(size=(300, 1)), np.arange(300) % 3, rng.integers(0, 2, 300)), known)
+        for _ in range(8)
+    ]
+    assert sum(answers(one)["rising curve"] == "careful" for one in flat) <= 2
+
+
+def test_raw_means_and_intervals_are_those_of_the_rows(plain: Log) -> None:
+    found = doctor(plain)
+    for k in range(5):
+        own = plain.response[plain.level == k]
+        assert found.raw[k].estimate == pytest.approx(own.mean())
+        assert found.raw[k].se == pytest.approx(own.std(ddof=1) / np.sqrt(len(own)))
+        assert abs(found.weighted[k].estimate - own.mean()) < 2 * found.raw[k].se
+
+
+def test_balance_is_measured_for_every_feature_and_level(confounded: tuple[Log, Checkup]) -> None:
+    log, found = confounded
+    seen = found.overlap
+    assert seen.by_level.shape == (2, len(seen.features), 5)
+    np.testing.assert_allclose(np.abs(seen.by_level[0]).max(axis=1), seen.before)
+    column = np.asarray(log.features.column(seen.features[0]))
+    own = column[log.level == 4].mean() - column.mean()
+    assert seen.by_level[0, 0, 4] == pytest.approx(own / column.std(), abs=1e-3)
+
+
+# ---------------------------------------------------------------------------------------------- thresholds
+
+N = 1000
+
+
+def two_levels(**more: Any) -> Log:
+    """A randomised log of two levels, with a feature that says nothing."""
+    rng = np.random.default_rng(5)
+    given: dict[str, Any] = {"level": np.arange(N) % 2, "response": rng.integers(0, 2, N), **more}
+    return log_from_arrays(rng.normal(size=(N, 1)), **given)
+
+
+def checked(log: Log, propensity: Array | None = None, **more: Any) -> Checkup:
+    own = np.full(len(log), 0.5) if propensity is None else propensity
+    return check_log(log, Propensities(own, "given", **more))
+
+
+def test_few_effective_rows_ask_for_care() -> None:
+    propensity = np.full(N, 0.5)
+    propensity[1:9:2] = 0.015
+    found = checked(two_levels(), propensity)
+    assert answers(found)["rows of each level"] == "careful"
+    assert "'1' (500 rows, worth" in text(found, "rows of each level")
+
+
+def test_a_very_small_propensity_asks_for_care() -> None:
+    propensity = np.full(N, 0.5)
+    propensity[0] = 0.009
+    found = checked(two_levels(), propensity)
+    assert answers(found)["rows of each level"] == "careful"
+    assert "'0' (500 rows" in text(found, "rows of each level")
+    assert "smallest propensity 0.009" in text(found, "rows of each level")
+    assert "'1'" not in text(found, "rows of each level")
+
+
+def test_levels_with_too_few_and_with_few_rows_are_named_apart() -> None:
+    level = np.repeat([0, 1, 2], [900, 60, 12])
+    log = log_from_arrays(np.random.default_rng(0).normal(size=(972, 1)), level, np.arange(972) % 2)
+    rows = [f for f in checked(log).findings if f.topic == "rows of each level"]
+    assert [(finding.answer, "'1'" in finding.text, "'2'" in finding.text) for finding in rows] == [
+        ("no", False, True),
+        ("careful", True, False),
+    ]
+
+
+def test_weight_on_few_rows_asks_for_care() -> None:
+    heavy, mild = np.full(N, 0.5), np.full(N, 0.5)
+    heavy[:10], mild[:10] = 0.025, 0.1
+    found = checked(two_levels(), heavy)
+    assert answers(found)["weights"] == "careful"
+    assert "the heaviest hundredth carries 17% of the weight" in text(found, "weights")
+    assert answers(checked(two_levels(), mild))["weights"] == "fine"
+
+
+def test_row_weights_count_too() -> None:
+    weight = np.ones(N)
+    weight[:10] = 50.0
+    assert answers(checked(two_levels(weight=weight)))["weights"] == "careful"
+
+
+def test_a_row_of_large_weight_is_named() -> None:
+    given = np.full(N, 0.5)
+    given[7] = 0.001
+    found = checked(two_levels(), given)
+    assert found.heavy[0].row == 7
+    assert answers(found)["weights"] == "careful"
+    assert "row 7 alone carries" in text(found, "weights")
+
+
+def test_clipped_rows_are_a_note_when_few_and_ask_for_care_when_many() -> None:
+    few, many = (checked(two_levels(), clipped=clipped) for clipped in (10, 11))
+    assert (answers(few)["weights"], answers(many)["weights"]) == ("note", "careful")
+    assert "10 rows had an estimated propensity below 1 %" in text(few, "weights")
+
+
+@pytest.mark.parametrize(("clusters", "answer"), [(29, "careful"), (30, "fine")])
+def test_few_clusters_ask_for_care(clusters: int, answer: str) -> None:
+    found = checked(two_levels(cluster=7 * (np.arange(N) % clusters)))
+    assert answers(found)["clusters"] == answer
+    assert f"{clusters} clusters" in text(found, "clusters")
+
+
+def test_imbalance_that_remains_after_weighting_asks_for_care() -> None:
+    rng = np.random.default_rng(1)
+    level = np.arange(N) % 2
+    shifts = np.array([0.5, 0.0, 0.5, 0.5, 0.5])
+    log = log_from_arrays(rng.normal(size=(N, 5)) + shifts * level[:, None], level, rng.integers(0, 2, N))
+    found = checked(log)
+    assert answers(found)["balance"] == "careful"
+    assert "and others" in text(found, "balance")
+    assert "'x1'" not in text(found, "balance")
+
+
+def test_notes_of_the_reader_are_findings_too() -> None:
+    found = checked(replace(two_levels(), notes=("3 rows left out",)))
+    (note,) = found.warnings
+    assert (note.answer, str(note)) == ("note", "3 rows left out.")
+
+
+def test_the_most_serious_comes_first() -> None:
+    level = np.repeat([0, 1], [N - 3, 3])
+    log = replace(two_levels(level=level, cluster=np.arange(N) % 9), notes=("a note",))
+    order = [finding.answer for finding in checked(log).findings]
+    assert order == sorted(order, key=["no", "careful", "note", "fine"].index)
+    assert {"no", "careful", "note", "fine"} <= set(order)
