@@ -151,12 +151,12 @@ def test_doctor_examines_a_campaign_a_named_table_and_a_bare_one(
     page = shop / "checkup.html"
     assert call(monkeypatch, "doctor", str(shop / "campaign.toml"), "--out", str(page)) == 0
     shown = capsys.readouterr().out
-    assert "drawn by lot" in shown
+    assert "randomisation" in shown
     assert "leaks" in shown
     assert "<h1>" in page.read_text(encoding="utf-8")
     log = str(shop / "log.parquet")
     assert call(monkeypatch, "doctor", log, "--level", "coupon", "--response", "bought", "--costs", "0,5,10") == 0
-    assert "drawn by lot" in capsys.readouterr().out
+    assert "randomisation" in capsys.readouterr().out
     assert call(monkeypatch, "doctor", log, "--json") == 0
     guessed = json.loads(capsys.readouterr().out)
     assert guessed["answer"] in ("fine", "careful", "no")

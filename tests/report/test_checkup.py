@@ -96,7 +96,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_report_shows_band_cost_curve_doctor_and_seven_ways(folder: Path) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert well_formed(page)
-    for words in ("Does choosing pay?", "the band that holds for all budgets together", "drawn by lot", "seven ways"):
+    for words in ("Does choosing pay?", "the band that holds for all budgets together", "randomisation", "seven ways"):
         assert words in page
     assert page.count("band outer") == 2  # in the frontier for a desk and in that for a phone
 
@@ -111,4 +111,4 @@ def test_the_evaluation_file_has_the_numbers_behind_them(folder: Path) -> None:
     assert len(found["versus_uniform"]) == 3
     assert found["qini"]["points"][0]["spend"] == 0
     assert found["gain_per_spend"]["estimate"] > 0
-    assert {row["answer"] for row in found["doctor"]} <= {"fine", "careful", "no"}
+    assert {row["answer"] for row in found["doctor"]} <= {"fine", "note", "careful", "no"}

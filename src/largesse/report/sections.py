@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from largesse.evaluation import ESTIMATORS
 from largesse.report.charts.frontier import DESK, PHONE, Chart, Point, choose_labels, draw_frontier
 from largesse.report.charts.scales import Axis, fit_axis
 from largesse.report.charts.strips import (
@@ -455,15 +456,9 @@ def _one_error(row: Mapping[str, Any]) -> dict[str, float | None]:
     return {"low": middle - se, "high": middle + se}
 
 
-WAYS = {
-    "direct": "the model’s curves alone",
-    "ips": "rows weighted by how likely their level was",
-    "snips": "the same, weights that sum to one",
-    "dr": "both together",
-    "sndr": "both, weights that sum to one",
-    "switch": "both, rows of great weight left to the model",
-    "dros": "both, great weights shrunk",
-}
+def _describe(estimator: str) -> str:
+    """Return what an estimator does; nothing for one that this version does not know."""
+    return ESTIMATORS[estimator].description if estimator in ESTIMATORS else ""
 
 
 def _ways(numbers: Numbers) -> list[dict[str, str]]:
@@ -474,7 +469,7 @@ def _ways(numbers: Numbers) -> list[dict[str, str]]:
         style = units.response(parts(row), half_width(row))
         told = {"value": style.text(row["estimate"]), "interval": style.interval(row)}
         used = " (used above)" if row["name"] == numbers.get("estimator", "dr") else ""
-        rows.append({"name": row["name"], "words": WAYS.get(row["name"], "") + used, **told})
+        rows.append({"name": row["name"], "words": _describe(row["name"]) + used, **told})
     return rows
 
 
