@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.runs.campaign import Campaign, campaign_from, read_campaign
+from largesse.runs.planning import Planning
 
 SMALLEST = """
 log = "log.parquet"
@@ -39,10 +40,10 @@ def test_the_smallest_file_gets_every_default(tmp_path: Path) -> None:
     assert campaign == Campaign(
         log=str(tmp_path / "log.parquet"),
         levels=Levels([0, 5, 10]),
-        columns={"level": "coupon", "response": "bought"},
+        roles={"level": "coupon", "response": "bought"},
     )
     assert (campaign.model, campaign.seed, campaign.title, campaign.unit) == ("auto", 0, "Campaign", "")
-    assert (campaign.budget, campaign.total, campaign.features, campaign.customers) == (None, None, None, None)
+    assert (campaign.planning, campaign.customers) == (Planning(), None)
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:
@@ -75,9 +76,9 @@ seed = 7
     assert campaign.log == str(tmp_path / "data" / "*.parquet")
     assert campaign.customers == "/abs/customers.csv"
     assert campaign.out == str(tmp_path / "winter-run")
-    assert campaign.features == ("age", "city")
+    assert campaign.roles["features"] == ["age", "city"]
     assert campaign.levels == Levels(["c0", "c1"], names=["none", "some"], on_redemption=True)
-    assert (campaign.total, campaign.budget, campaign.model, campaign.seed) == (5000, None, "linear", 7)
+    assert (campaign.planning, campaign.model, campaign.seed) == (Planning(total=5000), "linear", 7)
     assert set(campaign.columns) == {"level", "response", "propensity", "logger", "cluster", "weight", "customer"}
 
 
@@ -107,6 +108,7 @@ def campaigns(draw: st.DrawFn) -> Campaign:
     size = draw(st.integers(1, 4))
     listed = st.lists(ODD, min_size=size, max_size=size, unique=True)
     roles = draw(st.lists(st.sampled_from(["propensity", "weight", "customer"]), unique=True))
+    features = st.just({}) | st.lists(ODD, min_size=1, max_size=3).map(lambda names: {"features": names})
     money = draw(st.sampled_from(["budget", "total", None]))
     return Campaign(
         log="/" + draw(ODD.filter(lambda s: "\0" not in s)),
@@ -116,13 +118,12 @@ def campaigns(draw: st.DrawFn) -> Campaign:
             doses=draw(st.none() | st.lists(AMOUNT, min_size=size, max_size=size, unique=True).map(sorted)),
             on_redemption=draw(st.booleans()),
         ),
-        columns={role: draw(ODD) for role in sorted(["level", "response", *roles])},
-        features=draw(st.none() | st.lists(ODD, min_size=1, max_size=3).map(tuple)),
+        roles={role: draw(ODD) for role in ["level", "response", *roles]} | draw(features),
         model=draw(ODD),
         seed=draw(st.integers(0, 2**32 - 1)),
         title=draw(ODD),
         unit=draw(ODD),
-        **({money: draw(AMOUNT)} if money else {}),
+        planning=Planning(**({money: draw(AMOUNT)} if money else {})),
     )
 
 
@@ -152,7 +153,7 @@ def test_what_is_written_reads_back_the_same(campaign: Campaign) -> None:
 )
 def test_odd_text_survives(text: str) -> None:
     campaign = Campaign(
-        log="/log", levels=Levels([0, 1], names=[text, "b"]), columns={"level": text, "response": "r"}, title=text
+        log="/log", levels=Levels([0, 1], names=[text, "b"]), roles={"level": text, "response": "r"}, title=text
     )
     assert campaign_from(tomllib.loads(campaign.text)) == campaign
 

@@ -46,7 +46,7 @@ def test_a_first_file_finds_the_roles_and_its_log_can_be_read(tmp_path: Path) ->
     text = guess_campaign(plausible(tmp_path))
     campaign = read_campaign(written(tmp_path, text))
     assert campaign.columns == {"level": "coupon", "response": "bought", "customer": "customer_id"}
-    assert campaign.features == ("age", "city", 'odd "name"\n# 1')
+    assert campaign.roles["features"] == ["age", "city", 'odd "name"\n# 1']
     assert campaign.levels == Levels([0, 5, 10], doses=[0, 5, 10])
     assert campaign.title == "spring 2024"
     assert len(Local().read_log(campaign)) == 160
@@ -69,8 +69,8 @@ def test_a_first_file_is_accepted_whatever_the_levels(levels: list[Any], tmp_pat
     campaign = read_campaign(written(tmp_path, guess_campaign(tmp_path / "log.csv")))
     assert len(campaign.levels) == len(set(levels))
     assert campaign.columns == {"level": "treatment", "response": "outcome"}
-    assert campaign.budget is not None
-    assert campaign.budget >= min(campaign.levels.costs)  # the cheapest plan is within reach
+    assert campaign.planning.budget is not None
+    assert campaign.planning.budget >= min(campaign.levels.costs)  # the cheapest plan is within reach
 
 
 def test_a_first_file_says_so_where_it_finds_nothing(tmp_path: Path) -> None:

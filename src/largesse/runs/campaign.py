@@ -6,10 +6,8 @@ default spelt out, so that a run folder says exactly what was run.
 
 from __future__ import annotations
 
-import json
-import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -19,12 +17,13 @@ from largesse.errors import InputError, Problem, budget_problems, fail, nearest,
 from largesse.levels import Levels
 from largesse.records import ROLES, Roles
 from largesse.runs.planning import KEYS, Planning, planning_from
+from largesse.runs.toml import to_toml
 
 TOP = ("title", "unit", "log", "customers", "out")
 SECTIONS = {
     "columns": tuple(ROLES),
     "levels": ("costs", "names", "doses", "on_redemption", "contact_cost"),
-    "plan": ("budget", "total", *KEYS),
+    "plan": KEYS,
     "model": ("name", "seed"),
 }
 SEEDS = 2**32  # scikit-learn takes no more
@@ -36,11 +35,8 @@ class Campaign:
 
     log: str
     levels: Levels
-    columns: dict[str, str]  # role → column, for the roles that are given
-    features: tuple[str, ...] | None = None
-    customers: str | None = None
-    budget: float | None = None  # average per customer
-    total: float | None = None  # or for all of them together
+    roles: Roles  # which column of the log has which role
+    customers: str | None = None  # the table to plan for; None: the customers of the log
     planning: Planning = field(default_factory=Planning)
     model: str = "auto"
     seed: int = 0
@@ -51,58 +47,35 @@ class Campaign:
     @property
     def text(self) -> str:
         """The campaign as TOML, every default spelt out; where it is written to is not part of it."""
-        lines = [f"title = {toml(self.title)}", f"unit = {toml(self.unit)}", f"log = {toml(self.log)}"]
-        if self.customers is not None:
-            lines.append(f"customers = {toml(self.customers)}")
-        lines += ["", "[columns]", *(f"{role} = {toml(column)}" for role, column in self.columns.items())]
-        if self.features is not None:
-            lines.append(f"features = {toml(self.features)}")
-        lines += ["", "[levels]", f"costs = {toml(self.levels.costs)}"]
-        lines += [
-            f"{word} = {toml(given)}"
-            for word in ("names", "doses")
-            if (given := getattr(self.levels, word)) is not None
-        ]
-        lines += [
-            f"on_redemption = {toml(self.levels.on_redemption)}",
-            f"contact_cost = {toml(self.levels.contact_cost)}",
-            "",
-            "[plan]",
-        ]
-        lines += [
-            f"{word} = {toml(given)}" for word in ("budget", "total") if (given := getattr(self, word)) is not None
-        ]
-        lines += self.planning.lines(self.levels)
-        lines += ["", "[model]", f"name = {toml(self.model)}", f"seed = {self.seed}"]
+        kept = {word: getattr(self.levels, word) for word in SECTIONS["levels"]}
+        top = {"title": self.title, "unit": self.unit, "log": self.log, "customers": self.customers}
+        lines = [*_lines(top), "", "[columns]", *_lines(self.roles), "", "[levels]", *_lines(kept)]
+        lines += ["", "[plan]", *self.planning.lines(self.levels)]
+        lines += ["", "[model]", *_lines({"name": self.model, "seed": self.seed})]
         return "\n".join(lines) + "\n"
 
     @property
-    def roles(self) -> Roles:
-        """What `read_log` asks: which column has which role."""
-        roles: dict[str, Any] = {**self.columns, "features": self.features}
-        return cast(Roles, roles)
+    def columns(self) -> dict[str, str]:
+        """Role → column, for the roles that one column has."""
+        return {role: str(column) for role, column in self.roles.items() if role != "features"}
 
     def spending(self, *, budget: float | None = None, total: float | None = None) -> Campaign:
         """Return the campaign with this budget or total, or with its own if neither is given; it must have one."""
-        given = {"budget": budget, "total": total}
         if budget is not None and total is not None:
-            fail(
-                "budget", Problem("both --budget and --total were given", "give the average per customer, or the total")
-            )
-        refuse(
-            "budget",
-            [p for word, value in given.items() if value is not None for p in budget_problems(value, f"the {word}")],
-        )
-        if budget is not None or total is not None:
-            return replace(self, budget=budget, total=total)
-        if self.budget is None and self.total is None:
+            hint = "give the average per customer, or the total"
+            fail("budget", Problem("both --budget and --total were given", hint))
+        given = {word: value for word, value in (("budget", budget), ("total", total)) if value is not None}
+        refuse("budget", [p for word, value in given.items() for p in budget_problems(value, f"the {word}")])
+        if given:
+            return replace(self, planning=replace(self.planning, budget=budget, total=total))
+        if self.planning.budget is None and self.planning.total is None:
             hint = "add budget = … (average per customer) or total = … under [plan], or give --budget"
             fail("campaign", Problem("no budget is set", hint))
         return self
 
-    def average(self, customers: int) -> float:
-        """Return the budget per customer, if there are this many customers."""
-        return self.budget if self.budget is not None else float(self.total or 0.0) / customers
+
+def _lines(given: Mapping[str, Any]) -> list[str]:
+    return [f"{word} = {to_toml(value)}" for word, value in given.items() if value is not None]
 
 
 def read_campaign(path: str | Path) -> Campaign:
@@ -130,13 +103,11 @@ def read_campaign(path: str | Path) -> Campaign:
 def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
     """Check what a campaign file holds and return the campaign; `folder` is where its paths start."""
     problems: list[Problem] = []
-    _unknown(given, problems)
-    columns, features = _columns(given.get("columns", {}), problems)
-    levels = _levels(given.get("levels", {}), problems)
-    budget, total = _budget(given.get("plan", {}), problems)
-    plan = given.get("plan", {})
-    planning = planning_from(plan if isinstance(plan, dict) else {}, levels, problems)
-    model = given.get("model", {}) if isinstance(given.get("model", {}), dict) else {}
+    _check_names(given, problems)
+    sections = {name: given[name] if isinstance(given.get(name), dict) else {} for name in SECTIONS}
+    roles = _roles(sections["columns"], problems)
+    levels = _levels(sections["levels"], problems)
+    planning = planning_from(sections["plan"], levels, problems)
     texts = {key: given[key] for key in TOP if key in given}
     problems += [
         Problem(f"{key} is not text: {value!r}", f'write {key} = "…"')
@@ -145,7 +116,7 @@ def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
     ]
     if not given.get("log", ""):
         problems.append(Problem("no log is named", 'add a line: log = "log.parquet"'))
-    seed = model.get("seed", 0)
+    seed = sections["model"].get("seed", 0)
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < SEEDS:
         problems.append(Problem(f"model.seed is {seed!r}", "a seed is a whole number from 0 to 2³² − 1"))
     refuse("campaign", problems)
@@ -153,13 +124,10 @@ def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
     return Campaign(
         log=_placed(given["log"], folder),
         levels=levels,
-        columns=columns,
-        features=features,
+        roles=roles,
         customers=_placed(given["customers"], folder) if given.get("customers") else None,
-        budget=budget,
-        total=total,
         planning=planning,
-        model=str(model.get("name", "auto")),
+        model=str(sections["model"].get("name", "auto")),
         seed=seed,
         title=given.get("title", "Campaign"),
         unit=given.get("unit", ""),
@@ -167,7 +135,8 @@ def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
     )
 
 
-def _unknown(given: dict[str, Any], problems: list[Problem]) -> None:
+def _check_names(given: dict[str, Any], problems: list[Problem]) -> None:
+    """Name the settings that are unknown or in the wrong section."""
     known = [*TOP, *SECTIONS]
     for key, value in given.items():
         if key not in known:
@@ -184,31 +153,27 @@ def _unknown(given: dict[str, Any], problems: list[Problem]) -> None:
             ]
 
 
-def _columns(given: Any, problems: list[Problem]) -> tuple[dict[str, str], tuple[str, ...] | None]:
-    section = given if isinstance(given, dict) else {}
+def _roles(section: dict[str, Any], problems: list[Problem]) -> Roles:
     problems += [
         Problem(f"[columns] does not name the {role} column", f'add a line under [columns]: {role} = "…"')
         for role in ("level", "response")
         if role not in section
     ]
-    columns = {role: section[role] for role in ROLES if role in section and role != "features"}
     problems += [
         Problem(f"columns.{role} is {name!r}", "give the column's name in quotes")
-        for role, name in columns.items()
-        if not isinstance(name, str)
+        for role, name in section.items()
+        if role in ROLES and role != "features" and not isinstance(name, str)
     ]
-    features = section.get("features")
-    if features is not None and not (
-        isinstance(features, list) and features and all(isinstance(name, str) for name in features)
-    ):
+    features = section.get("features", [""])
+    if not (isinstance(features, list) and features and all(isinstance(name, str) for name in features)):
         problems.append(
             Problem(f"columns.features is {features!r}", 'give a list of names: features = ["age", "city"]')
         )
-    return columns, tuple(features) if isinstance(features, list) else None
+    roles: dict[str, Any] = {role: section[role] for role in ROLES if role in section}
+    return cast(Roles, roles)
 
 
-def _levels(given: Any, problems: list[Problem]) -> Levels | None:
-    section = given if isinstance(given, dict) else {}
+def _levels(section: dict[str, Any], problems: list[Problem]) -> Levels | None:
     if not isinstance(section.get("costs"), list) or not section["costs"]:
         problems.append(Problem("[levels] does not give the costs", "add a line under [levels]: costs = [0, 5, 10]"))
         return None
@@ -228,29 +193,5 @@ def _levels(given: Any, problems: list[Problem]) -> Levels | None:
         return None
 
 
-def _budget(given: Any, problems: list[Problem]) -> tuple[float | None, float | None]:
-    section = given if isinstance(given, dict) else {}
-    if "budget" in section and "total" in section:
-        problems.append(Problem("[plan] gives both budget and total", "give the average per customer, or the total"))
-    wrong = [
-        p for word in ("budget", "total") if word in section for p in budget_problems(section[word], f"plan.{word}")
-    ]
-    problems += wrong
-    return (None, None) if wrong else (section.get("budget"), section.get("total"))
-
-
 def _placed(path: str, folder: Path) -> str:
     return str((folder / expand_home(path)).absolute())
-
-
-def toml(value: Any) -> str:
-    """Write a text, a number, a truth value or a list of them as TOML."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, Sequence):
-        return "[" + ", ".join(toml(item) for item in value) + "]"
-    if isinstance(value, float) and math.isinf(value):
-        return "inf"
-    return repr(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from largesse.runs.campaign import Campaign
+from largesse.runs.planning import Planning
 from largesse.worlds import read_thornton, thornton_levels
 
 if TYPE_CHECKING:
@@ -27,9 +28,14 @@ def demo_campaign() -> tuple[Campaign, pa.Table]:
     campaign = Campaign(
         log="log.parquet",  # beside the campaign file: `run` writes it there
         levels=levels,
-        columns={"level": "incentive", "response": "got", "cluster": "village", "customer": "customer"},
-        features=("block", "age", "distance"),
-        budget=round(dearest / 2, 2),
+        roles={
+            "level": "incentive",
+            "response": "got",
+            "cluster": "village",
+            "customer": "customer",
+            "features": ["block", "age", "distance"],
+        },
+        planning=Planning(budget=round(dearest / 2, 2)),
         title="Cash for collecting a test result (Thornton 2008)",
         unit="USD",
     )

@@ -14,7 +14,7 @@ from largesse.data import as_floats, check_names, kind_of, read_table, why_skip
 from largesse.errors import some
 from largesse.records import ROLES, Array
 from largesse.response import list_models
-from largesse.runs.campaign import toml
+from largesse.runs.toml import to_toml
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,17 +96,17 @@ def _text(source: Path, table: pa.Table, columns: dict[str, Column], roles: dict
     taken = set(roles.values())
     features = [name for name in table.column_names if name not in taken and columns[name].learnable]
     lines = [
-        f"# A first campaign file for {toml(source.name)}: {table.num_rows:,} rows, {table.num_columns} columns.",
+        f"# A first campaign file for {to_toml(source.name)}: {table.num_rows:,} rows, {table.num_columns} columns.",
         "# Every line is a guess from names and values. Check the ones marked CHECK, then: largesse run campaign.toml",
         "",
-        f"title = {toml(source.name.split('.')[0].replace('_', ' '))}",
+        f"title = {to_toml(source.name.split('.')[0].replace('_', ' '))}",
         'unit = ""                  # currency, for the report: "€", "USD"',
-        f"log = {toml(str(source.absolute()))}",
+        f"log = {to_toml(str(source.absolute()))}",
         '# customers = "customers.parquet"   # who to plan for; without it, the customers of the log',
         "",
         "[columns]",
         *_role_lines(columns, roles),
-        f"features = {toml(features)}" if features else "# CHECK: no column is left to learn from; a log needs one",
+        f"features = {to_toml(features)}" if features else "# CHECK: no column is left to learn from; a log needs one",
         "# CHECK: a feature must be known before the level is chosen; take out what only happened afterwards.",
         "",
         "[levels]",
@@ -128,14 +128,14 @@ def _role_lines(columns: dict[str, Column], roles: dict[str, str]) -> list[str]:
     for role in ("level", "response"):
         if role in roles:
             column = columns[roles[role]]
-            lines.append(f"{role} = {toml(column.name)}    # CHECK: {column.distinct} distinct values")
+            lines.append(f"{role} = {to_toml(column.name)}    # CHECK: {column.distinct} distinct values")
         else:
             lines.append(
-                f'{role} = "?"    # CHECK: no column looked like the {role}; columns: {some([toml(name) for name in columns], 12)}'
+                f'{role} = "?"    # CHECK: no column looked like the {role}; columns: {some([to_toml(name) for name in columns], 12)}'
             )
     for role in (role for role in ROLES if role not in ("level", "response", "features")):
         if role in roles:
-            lines.append(f"{role} = {toml(roles[role])}")
+            lines.append(f"{role} = {to_toml(roles[role])}")
         else:
             lines.append(f'# {role} = "…"')
     return lines
@@ -150,13 +150,13 @@ def _level_lines(table: pa.Table, columns: dict[str, Column], roles: dict[str, s
         shown = [int(d) if d.is_integer() else d for d in doses]
         costs = [d - min(doses) if min(doses) < 0 else d for d in shown]
         return [
-            f"doses = {toml(shown)}    # as the log writes them",
-            f"costs = {toml(costs)}    # CHECK: what each costs you",
+            f"doses = {to_toml(shown)}    # as the log writes them",
+            f"costs = {to_toml(costs)}    # CHECK: what each costs you",
         ]
     names = sorted(str(v) for v in table.column(column.name).unique().to_pylist() if v is not None)
     return [
-        f"names = {toml(names)}    # CHECK: put them in order, cheapest first",
-        f"costs = {toml(list(range(len(names))))}    # CHECK: what each costs you",
+        f"names = {to_toml(names)}    # CHECK: put them in order, cheapest first",
+        f"costs = {to_toml(list(range(len(names))))}    # CHECK: what each costs you",
     ]
 
 

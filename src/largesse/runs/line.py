@@ -42,7 +42,7 @@ def run(
         learnt = files.write_fit(folder, fitted, log)
         planned = steps.plan(campaign, fitted.model, fitted.levels, customers, engine, progress)
         planning = files.write_plan(folder, planned, campaign.seed, engine)
-        study = steps.judge(campaign, log, campaign.average(len(customers)), "dr", engine, progress)
+        study = steps.judge(campaign, log, campaign.planning.average(len(customers)), "dr", engine, progress)
         evaluation = files.write_study(folder, study, log, engine)
         progress("writing the report", 0.0)
         shown = steps.report(campaign, learnt, planning, evaluation, str(out))
@@ -104,12 +104,12 @@ def judge(
     folder = files.open_run_folder(folder)
     steps.check_estimator(estimator)
     campaign = read_campaign(folder)
-    if budget is None and campaign.total is not None:
+    if budget is None and campaign.planning.total is not None:
         budget = files.read_part(folder, files.PLAN_PART)["budget"]["average"]
     campaign = campaign.spending(budget=budget)
     progress("reading", 0.0)
     read = engine.read_log(campaign, log)
-    study = steps.judge(campaign, read, campaign.average(len(read)), estimator, engine, progress)
+    study = steps.judge(campaign, read, campaign.planning.average(len(read)), estimator, engine, progress)
     return files.write_study(folder, study, read, engine)
 
 

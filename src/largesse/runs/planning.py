@@ -1,23 +1,25 @@
-"""The part of a campaign file that says how to plan: constraints besides the budget, proof, exploration."""
+"""The part of a campaign file that says how to plan: the budget, other constraints, proof, exploration."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from largesse.errors import Problem, nearest
+from largesse.errors import Problem, budget_problems, nearest
 from largesse.levels import Levels
+from largesse.runs.toml import to_toml
 
 TABLES = {"caps": "customers", "shares": "a share from 0 to 1", "segment_budgets": "a total"}
-KEYS = ("exact", "explore", "least_return", "segment", "eligible", *TABLES)
+KEYS = ("budget", "total", "exact", "explore", "least_return", "segment", "eligible", *TABLES)
 
 
 @dataclass(frozen=True)
 class Planning:
-    """How to plan: proven or not, how much to explore, and the constraints. Levels are given by number, columns by name."""
+    """How to plan: the budget, other constraints, proof and exploration. Levels are given by number, columns by name."""
 
+    budget: float | None = None  # average per customer
+    total: float | None = None  # or for all of them together
     exact: bool = False
     explore: float = 0.0
     least_return: float = 0.0
@@ -32,23 +34,26 @@ class Planning:
         """Whether the plan has any constraint besides the budget."""
         return bool(self.least_return or self.eligible or self.caps or self.shares or self.segment_budgets)
 
+    def average(self, customers: int) -> float:
+        """Return the budget per customer, if there are this many customers."""
+        return self.budget if self.budget is not None else float(self.total or 0.0) / customers
+
     def lines(self, levels: Levels) -> list[str]:
         """Return the lines of TOML under [plan], tables last."""
-        lines = [f"exact = {json.dumps(self.exact)}", f"explore = {self.explore!r}"]
-        lines.append(f"least_return = {self.least_return!r}")
-        lines += [f"segment = {json.dumps(self.segment, ensure_ascii=False)}"] if self.segment else []
-        lines += [f"eligible = {json.dumps(self.eligible, ensure_ascii=False)}"] if self.eligible else []
+        plain = {key: getattr(self, key) for key in KEYS if key not in TABLES}
+        lines = [f"{key} = {to_toml(value)}" for key, value in plain.items() if value is not None]
         for word in TABLES:
             table = getattr(self, word)
             if table:
                 names = {key: key if word == "segment_budgets" else levels.labels[key] for key in table}
                 lines += ["", f"[plan.{word}]"]
-                lines += [f"{json.dumps(names[key], ensure_ascii=False)} = {value!r}" for key, value in table.items()]
+                lines += [f"{to_toml(names[key])} = {to_toml(value)}" for key, value in table.items()]
         return lines
 
 
 def planning_from(section: dict[str, Any], levels: Levels | None, problems: list[Problem]) -> Planning:
-    """Check the keys under [plan] other than the budget; add what is wrong to `problems`."""
+    """Check the keys under [plan]; add what is wrong to `problems`."""
+    budget, total = _budget(section, problems)
     exact = section.get("exact", False)
     if not isinstance(exact, bool):
         problems.append(Problem(f"plan.exact is {exact!r}", "write true or false, without quotes"))
@@ -69,6 +74,8 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
         hint = 'add a line under [plan]: segment = "…", the column that names each customer\'s segment'
         problems.append(Problem("plan.segment_budgets without plan.segment", hint))
     planning = Planning(
+        budget=budget,
+        total=total,
         exact=bool(exact),
         explore=explore,
         least_return=least,
@@ -82,6 +89,16 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
         hint = "levels drawn at random break constraints: remove explore, or the constraints"
         problems.append(Problem("plan.explore works with a budget only", hint))
     return planning
+
+
+def _budget(section: dict[str, Any], problems: list[Problem]) -> tuple[float | None, float | None]:
+    """Return budget and total, of which one may be given."""
+    given = {word: section[word] for word in ("budget", "total") if word in section}
+    if len(given) == 2:
+        problems.append(Problem("[plan] gives both budget and total", "give the average per customer, or the total"))
+    wrong = [problem for word, value in given.items() for problem in budget_problems(value, f"plan.{word}")]
+    problems += wrong
+    return (None, None) if wrong else (given.get("budget"), given.get("total"))
 
 
 def _number(section: dict[str, Any], key: str, most: float, rule: str, problems: list[Problem]) -> float:

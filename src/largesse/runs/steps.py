@@ -98,12 +98,12 @@ def plan(
 
 def _allocate(campaign: Campaign, customers: Customers, curves: Array, costs: Array) -> tuple[Plan, Array | None]:
     """Return the plan, and the probability (n,) of each customer's level where the campaign explores."""
-    how, budget, total = campaign.planning, campaign.budget, campaign.total
+    how = campaign.planning
     if how.explore:
-        made, drawn = explore_plan(curves, costs, budget, how.explore, total=total, seed=campaign.seed)
+        made, drawn = explore_plan(curves, costs, how.budget, how.explore, total=how.total, seed=campaign.seed)
         return made, drawn.propensity
     rules = _constraints(campaign, customers, curves.shape[1]) if how.constrained else None
-    return allocate(curves, costs, budget, total=total, constraints=rules, exact=how.exact), None
+    return allocate(curves, costs, how.budget, total=how.total, constraints=rules, exact=how.exact), None
 
 
 def _constraints(campaign: Campaign, customers: Customers, K: int) -> Constraints:
