@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from folders import earlier_run, everything_in
 from safetensors.numpy import save as save_arrays
 
 from largesse.errors import OutputError, PolicyFileError
@@ -25,21 +26,6 @@ from largesse.files import (
 RUN = {"marks": ("campaign.toml", "policy.largesse"), "files": ("campaign.toml", "policy.largesse", "report.html")}
 STOPS = [RuntimeError("boom"), KeyboardInterrupt(), SystemExit(143), OSError(errno.ENOSPC, "No space left on device")]
 by_name = pytest.mark.parametrize("stop", STOPS, ids=lambda stop: type(stop).__name__)
-
-
-def everything_in(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
-        for path in sorted(folder.rglob("*"))
-    }
-
-
-def earlier_run(folder: Path) -> Path:
-    """Make a folder as an earlier run left it."""
-    (folder / "run").mkdir()
-    for name in ("campaign.toml", "policy.largesse", "report.html"):
-        (folder / "run" / name).write_text(f"old {name}")
-    return folder / "run"
 
 
 def write_half(path: Path, stop: BaseException) -> None:

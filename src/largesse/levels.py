@@ -56,13 +56,13 @@ class Levels:
         contact_cost: float = 0.0,
     ) -> None:
         problems: list[Problem] = []
-        checked = _checked_costs(costs, problems)
+        checked = _check_costs(costs, problems)
         object.__setattr__(self, "costs", checked)
-        listed = None if names is None else tuple(str(name) for name in _listed(names, "names", problems))
+        listed = None if names is None else tuple(str(name) for name in _as_list(names, "names", problems))
         object.__setattr__(self, "names", listed)
-        object.__setattr__(self, "doses", None if doses is None else _checked_doses(doses, problems))
+        object.__setattr__(self, "doses", None if doses is None else _check_doses(doses, problems))
         object.__setattr__(self, "on_redemption", bool(on_redemption))
-        object.__setattr__(self, "contact_cost", _checked_contact(contact_cost, problems))
+        object.__setattr__(self, "contact_cost", _check_contact_cost(contact_cost, problems))
         for word, given in (("names", self.names), ("doses", self.doses)):
             if given and len(given) != len(checked):
                 problems.append(
@@ -95,10 +95,10 @@ class Levels:
         return None if self.cost_columns else np.asarray(self.costs, dtype=np.float64)
 
 
-def _checked_costs(
+def _check_costs(
     costs: Sequence[float] | Sequence[str] | np.ndarray[Any, Any], problems: list[Problem]
 ) -> tuple[Any, ...]:
-    given = _listed(costs, "costs", problems)
+    given = _as_list(costs, "costs", problems)
     if not given:
         if not problems:
             problems.append(Problem("there are no costs", "give one cost per level, cheapest first: costs=[0, 5, 10]"))
@@ -107,7 +107,7 @@ def _checked_costs(
         if len(set(given)) != len(given):
             problems.append(Problem(f"a cost column is named twice: {some(given)}", "name one column per level"))
         return tuple(given)
-    numbers = _numbers(given, "cost", problems)
+    numbers = _as_numbers(given, "cost", problems)
     for k, cost in enumerate(numbers):
         if math.isnan(cost) or math.isinf(cost):
             problems.append(Problem(f"the cost of level {k} is {cost}", "every level needs a finite cost"))
@@ -123,15 +123,15 @@ def _checked_costs(
     return numbers
 
 
-def _checked_contact(cost: Any, problems: list[Problem]) -> float:
+def _check_contact_cost(cost: Any, problems: list[Problem]) -> float:
     if isinstance(cost, bool) or not isinstance(cost, int | float | np.number) or not 0 <= cost < math.inf:
         problems.append(Problem(f"the contact cost is {cost!r}", "a cost is a number, zero or more"))
         return 0.0
     return float(cost)
 
 
-def _checked_doses(doses: Sequence[float] | np.ndarray[Any, Any], problems: list[Problem]) -> tuple[float, ...]:
-    numbers = _numbers(_listed(doses, "doses", problems), "dose", problems)
+def _check_doses(doses: Sequence[float] | np.ndarray[Any, Any], problems: list[Problem]) -> tuple[float, ...]:
+    numbers = _as_numbers(_as_list(doses, "doses", problems), "dose", problems)
     if any(not math.isfinite(dose) for dose in numbers):
         problems.append(Problem(f"a dose is missing or infinite: {some(numbers)}", "doses are finite amounts"))
     elif any(b <= a for a, b in pairwise(numbers)):
@@ -139,15 +139,15 @@ def _checked_doses(doses: Sequence[float] | np.ndarray[Any, Any], problems: list
     return numbers
 
 
-def _listed(given: Any, word: str, problems: list[Problem]) -> list[Any]:
-    """Return what was given as a list; a text or a single number is not one."""
+def _as_list(given: Any, word: str, problems: list[Problem]) -> list[Any]:
+    """Return a list of what was given; a text or a single number is refused."""
     if isinstance(given, str | dict) or not hasattr(given, "__iter__"):
         problems.append(Problem(f"{word} is {given!r}", f"give a list, one of the {word} per level, cheapest first"))
         return []
     return list(given)
 
 
-def _numbers(given: list[Any], what: str, problems: list[Problem]) -> tuple[float, ...]:
+def _as_numbers(given: list[Any], what: str, problems: list[Problem]) -> tuple[float, ...]:
     try:
         return tuple(float(value) for value in given)
     except (TypeError, ValueError):

@@ -8,24 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+from folders import earlier_run, everything_in
 
 from largesse.errors import OutputError
 from largesse.runs.folder import FILES, MARKS, replace_run_folder
-
-
-def everything_in(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
-        for path in sorted(folder.rglob("*"))
-    }
-
-
-def earlier_run(folder: Path) -> Path:
-    """Make a folder as an earlier run left it."""
-    (folder / "run").mkdir()
-    for name in ("campaign.toml", "policy.largesse", "report.html"):
-        (folder / "run" / name).write_text(f"old {name}")
-    return folder / "run"
 
 
 def test_only_an_earlier_run_folder_is_replaced(tmp_path: Path) -> None:

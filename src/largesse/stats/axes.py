@@ -27,7 +27,7 @@ class Axes:
 
 
 def principal_axes(X: Array, most: int | None = None) -> Axes:
-    """Return features (n, p) on their principal axes, at most so many.
+    """Return features (n, p) on at most `most` of their principal axes.
 
     >>> X = np.random.default_rng(0).normal(size=(50, 3)) * [1, 10, 100]
     >>> found = principal_axes(X, most=2)

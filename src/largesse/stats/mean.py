@@ -50,12 +50,14 @@ def _freedom(squares: Array) -> float:
     units, whole = len(squares), float(squares.sum())
     if not whole > 0:
         return units - 1
-    kurtosis = units * float(squares @ squares) / whole**2 - 2 * np.sqrt(24 / units)  # less what chance may add
+    kurtosis = units * float(squares @ squares) / whole**2 - 2 * np.sqrt(
+        24 / units
+    )  # less what random variation may add
     return min(units - 1, 2 * units / max(kurtosis - 1, 1e-9))
 
 
 def t_quantile(freedom: float, coverage: float = COVERAGE) -> float:
-    """Return how many standard errors an interval reaches with so many degrees of freedom."""
+    """Return how many standard errors an interval reaches to either side, by its degrees of freedom."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 0.5 + coverage / 2))
