@@ -67,8 +67,8 @@ def test_instrument_separates_what_drives_log_and_response() -> None:
 
 
 def test_same_seed_same_arrays_other_seed_other_arrays() -> None:
-    assert same(simulate("averaged", n=50, seed=3), simulate("averaged", n=50, seed=3))
-    one, other = simulate("averaged", n=50, seed=3), simulate("averaged", n=50, seed=4)
+    assert same(simulate("averaged", n=50, seed=0), simulate("averaged", n=50, seed=0))
+    one, other = simulate("averaged", n=50, seed=0), simulate("averaged", n=50, seed=1)
     assert not np.array_equal(one.features, other.features)
     assert not np.array_equal(one.world.surfaces[0].b, other.world.surfaces[0].b)
 
@@ -155,7 +155,7 @@ def test_responses_follow_the_truth_in_every_kind() -> None:
 
 
 def test_draw_gives_fresh_customers_of_the_same_world() -> None:
-    sim = simulate("confounded", n=200, seed=5, response="gaussian", mix=0.1)
+    sim = simulate("confounded", n=200, response="gaussian", mix=0.1)
     fresh = sim.draw(200, seed=5)
     assert same(fresh, sim.draw(200, seed=5))
     assert same(fresh, fresh.draw(200, seed=5))

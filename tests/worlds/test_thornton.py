@@ -5,7 +5,7 @@ import pytest
 
 from largesse.errors import MissingPartError
 from largesse.records import Array
-from largesse.worlds.thornton import THORNTON_CITATION, _people, read_thornton, thornton_levels
+from largesse.worlds.thornton import _people, read_thornton, thornton_levels
 
 
 def column(name: str) -> Array:
@@ -58,11 +58,6 @@ def test_blocks_are_runs_of_villages() -> None:
         inside = (village >= first) & (village <= last)
         assert inside.any()
         np.testing.assert_array_equal(inside, block == name)
-
-
-def test_citation_names_the_paper() -> None:
-    assert THORNTON_CITATION.startswith("Thornton, R. L. (2008).")
-    assert THORNTON_CITATION.endswith("American Economic Review 98(5), 1829–1863.")
 
 
 @pytest.mark.parametrize("package", ["causaldata", "pandas"])

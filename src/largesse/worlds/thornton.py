@@ -3,6 +3,8 @@
 In rural Malawi, people who had been tested drew a voucher of 0 to 2.84 dollars, worth its amount only if they came for
 their result. The draws were random, but not equally generous everywhere: shares of the levels differ between three
 blocks of villages, so whoever learns from this log conditions on `block`.
+
+Thornton, R. L. (2008). The Demand for, and Impact of, Learning HIV Status. American Economic Review 98(5), 1829–1863.
 """
 
 from __future__ import annotations
@@ -18,11 +20,6 @@ from largesse.records import Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-THORNTON_CITATION = (
-    "Thornton, R. L. (2008). The Demand for, and Impact of, Learning HIV Status. "
-    "American Economic Review 98(5), 1829–1863."
-)
 
 _NAMES = np.array(["none", "up to $0.50", "$0.50–1", "$1–2", "over $2"])
 _TOPS = np.array([0.0, 0.5, 1.0, 2.0])  # dollars; a level holds what is above the top before it and up to its own
