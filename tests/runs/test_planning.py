@@ -28,8 +28,8 @@ def test_rules_are_read_and_written_back_as_they_were(tmp_path: Path) -> None:
         shares={"five": 0.1},
         segment_budgets={"Oslo": 200.5, 'a "quoted" one': 3},
     )
-    assert made.planning.caps == {2: 10_000}
-    assert made.planning.shares == {1: 0.1}
+    assert made.planning.constraints["caps"] == {2: 10_000}
+    assert made.planning.constraints["shares"] == {1: 0.1}
     assert made.planning.constrained
     assert made.levels.contact_cost == 0.5
     (tmp_path / "campaign.toml").write_text(made.text, encoding="utf-8")
@@ -47,7 +47,7 @@ def test_without_rules_nothing_is_ruled(tmp_path: Path) -> None:
 
 def test_levels_without_names_go_by_number_or_by_cost() -> None:
     plain = {"names": None}
-    assert campaign(plain, caps={"20": 7, "1": 8}).planning.caps == {2: 7, 1: 8}
+    assert campaign(plain, caps={"20": 7, "1": 8}).planning.constraints["caps"] == {2: 7, 1: 8}
     with pytest.raises(InputError, match="is ambiguous: a level's number or its cost"):
         campaign({"names": None, "costs": [1, 2, 3]}, caps={"1": 7})
 

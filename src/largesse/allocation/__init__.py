@@ -10,6 +10,7 @@ says what a level is expected to cost a customer, whichever way it is paid; `bes
 scale; `explore_plan` leaves a share of customers to chance. `textbook` has the plain methods of the paper, to check the fast ones against.
 """
 
+from largesse.allocation.constraints import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
 from largesse.allocation.constraints import Constraints as Constraints
 from largesse.allocation.costs import expected_costs as expected_costs
 from largesse.allocation.doses import best_doses as best_doses
@@ -21,3 +22,4 @@ from largesse.allocation.plan import frontier as frontier
 from largesse.allocation.rules.rule import Limit as Limit
 from largesse.allocation.rules.rule import Rule as Rule
 from largesse.allocation.rules.rule import Segments as Segments
+from largesse.allocation.rules.rule import Setting as Setting

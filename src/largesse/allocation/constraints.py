@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from largesse.allocation.rules.rule import Limit, Rule, Segments, round_to_digits
+from largesse.allocation.rules.rule import Limit, Rule, Segments, Setting, round_to_digits
 from largesse.errors import Problem, nearest, refuse
 from largesse.records import Array
 
@@ -111,7 +111,7 @@ class SegmentBudget(Limit):
     segments: Segments
     segment: Any
     money = True
-    word: ClassVar[str] = "segment_budgets"
+    setting: ClassVar[Setting] = Setting("segment_budgets", "segment", "a total")
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[SegmentBudget]:
@@ -162,7 +162,7 @@ class LevelCap(Limit):
 
     level: int
     most: float
-    word: ClassVar[str] = "caps"
+    setting: ClassVar[Setting] = Setting("caps", "level", "customers")
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[LevelCap]:
@@ -181,7 +181,7 @@ class LevelCap(Limit):
 
     def check(self, _n: int, levels: int, /) -> list[Problem]:
         """Find a level that does not exist, and a cap that is no number of customers."""
-        if wrong := _unknown_level(self.word, self.level, levels):
+        if wrong := _unknown_level(self.setting.word, self.level, levels):
             return wrong
         if not 0 <= self.most < math.inf:
             return [Problem(f"caps[{self.level}] is {self.most}", "a cap is a number of customers")]
@@ -231,7 +231,7 @@ class LevelShare(Limit):
     level: int
     share: float
     at_least = True
-    word: ClassVar[str] = "shares"
+    setting: ClassVar[Setting] = Setting("shares", "level", "a share from 0 to 1", most=1.0)
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[LevelShare]:
@@ -250,7 +250,7 @@ class LevelShare(Limit):
 
     def check(self, _n: int, levels: int, /) -> list[Problem]:
         """Find a level that does not exist, and a share outside 0 to 1."""
-        if wrong := _unknown_level(self.word, self.level, levels):
+        if wrong := _unknown_level(self.setting.word, self.level, levels):
             return wrong
         if not 0 <= self.share <= 1:
             return [Problem(f"shares[{self.level}] is {self.share}", "a share lies between 0 and 1")]
@@ -293,7 +293,7 @@ class Eligibility(Rule):
     """Customers get only levels that they are eligible for: `table` (n, K)."""
 
     table: Array
-    word: ClassVar[str] = "eligible"
+    setting: ClassVar[Setting] = Setting("eligible", "customer", "true or false")
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[Eligibility]:
@@ -317,7 +317,7 @@ class LeastReturn(Rule):
     """Nothing is spent that brings less response per unit of cost."""
 
     least: float
-    word: ClassVar[str] = "least_return"
+    setting: ClassVar[Setting] = Setting("least_return", "plan", "response per unit of cost, zero or more")
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[LeastReturn]:
@@ -342,4 +342,5 @@ def _unknown_level(word: str, level: Any, levels: int) -> list[Problem]:
     return [Problem(f"{word} names level {level!r}", f"levels are numbered 0 to {levels - 1}")]
 
 
-KINDS: tuple[Any, ...] = (Eligibility, SegmentBudget, LevelCap, LevelShare, LeastReturn)
+KINDS: tuple[Any, ...] = (Eligibility, SegmentBudget, LevelCap, LevelShare, LeastReturn)  # all but the budget itself
+CONSTRAINT_SETTINGS: tuple[Setting, ...] = tuple(kind.setting for kind in KINDS)

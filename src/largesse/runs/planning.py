@@ -6,12 +6,15 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from largesse.allocation import CONSTRAINT_SETTINGS, Setting
 from largesse.errors import Problem, budget_problems, nearest
 from largesse.levels import Levels
 from largesse.runs.toml import to_toml
 
-TABLES = {"caps": "customers", "shares": "a share from 0 to 1", "segment_budgets": "a total"}
-KEYS = ("budget", "total", "exact", "explore", "least_return", "segment", "eligible", *TABLES)
+TABLES = [setting for per in ("level", "segment") for setting in CONSTRAINT_SETTINGS if setting.per == per]
+NUMBERS = [setting for setting in CONSTRAINT_SETTINGS if setting.per == "plan"]
+COLUMNS = [setting for setting in CONSTRAINT_SETTINGS if setting.per == "customer"]
+KEYS = ("budget", "total", "exact", "explore", "segment", *(setting.word for setting in (*NUMBERS, *COLUMNS, *TABLES)))
 
 
 @dataclass(frozen=True)
@@ -22,17 +25,19 @@ class Planning:
     total: float | None = None  # or for all of them together
     exact: bool = False
     explore: float = 0.0
-    least_return: float = 0.0
     segment: str | None = None  # column
-    eligible: tuple[str, ...] | None = None  # one column per level, true where a customer may get it
-    caps: dict[int, float] = field(default_factory=dict)
-    shares: dict[int, float] = field(default_factory=dict)
-    segment_budgets: dict[str, float] = field(default_factory=dict)
+    constraints: dict[str, Any] = field(default_factory=dict)  # word of `Constraints` → what it is given, if anything
 
     @property
     def constrained(self) -> bool:
         """Whether the plan has any constraint besides the budget."""
-        return bool(self.least_return or self.eligible or self.caps or self.shares or self.segment_budgets)
+        return bool(self.constraints)
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """Word → the columns that hold a constraint, one per level."""
+        words = [setting.word for setting in COLUMNS]
+        return {word: columns for word, columns in self.constraints.items() if word in words}
 
     def average(self, customers: int) -> float:
         """Return the budget per customer, if there are this many customers."""
@@ -40,14 +45,16 @@ class Planning:
 
     def lines(self, levels: Levels) -> list[str]:
         """Return the lines of TOML under [plan], tables last."""
-        plain = {key: getattr(self, key) for key in KEYS if key not in TABLES}
+        plain: dict[str, Any] = {key: getattr(self, key) for key in ("budget", "total", "exact", "explore")}
+        plain |= {setting.word: self.constraints.get(setting.word, 0.0) for setting in NUMBERS}
+        plain |= {"segment": self.segment, **self.columns}
         lines = [f"{key} = {to_toml(value)}" for key, value in plain.items() if value is not None]
-        for word in TABLES:
-            table = getattr(self, word)
-            if table:
-                names = {key: key if word == "segment_budgets" else levels.labels[key] for key in table}
-                lines += ["", f"[plan.{word}]"]
-                lines += [f"{to_toml(names[key])} = {to_toml(value)}" for key, value in table.items()]
+        for setting in TABLES:
+            table = self.constraints.get(setting.word, {})
+            lines += ["", f"[plan.{setting.word}]"] if table else []
+            for key, value in table.items():
+                name = levels.labels[key] if setting.per == "level" else key
+                lines.append(f"{to_toml(name)} = {to_toml(value)}")
         return lines
 
 
@@ -58,32 +65,24 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
     if not isinstance(exact, bool):
         problems.append(Problem(f"plan.exact is {exact!r}", "write true or false, without quotes"))
     explore = _number(section, "explore", 1.0, "a share of customers, from 0 to 1", problems)
-    least = _number(section, "least_return", math.inf, "response per unit of cost, zero or more", problems)
-    segment, eligible = section.get("segment"), section.get("eligible")
+    constraints: dict[str, Any] = {}
+    for setting in NUMBERS:
+        constraints[setting.word] = _number(section, setting.word, setting.most, setting.meaning, problems)
+    segment = section.get("segment")
     if segment is not None and not isinstance(segment, str):
         problems.append(Problem(f"plan.segment is {segment!r}", "give the column's name in quotes"))
-    count = len(levels) if levels is not None else None
-    if eligible is not None and not (
-        isinstance(eligible, list)
-        and all(isinstance(name, str) for name in eligible)
-        and len(eligible) in (count, None)
-    ):
-        problems.append(Problem(f"plan.eligible is {eligible!r}", "name one column per level, in their order"))
-    tables = {word: _table(section, word, problems) for word in TABLES}
-    if tables["segment_budgets"] and segment is None:
-        hint = 'add a line under [plan]: segment = "…", the column that names each customer\'s segment'
-        problems.append(Problem("plan.segment_budgets without plan.segment", hint))
+    for setting in COLUMNS:
+        constraints[setting.word] = _columns(section, setting.word, levels, problems)
+    for setting in TABLES:
+        table = _table(section, setting, problems)
+        if table and setting.per == "segment" and segment is None:
+            hint = 'add a line under [plan]: segment = "…", the column that names each customer\'s segment'
+            problems.append(Problem(f"plan.{setting.word} without plan.segment", hint))
+        by_level = setting.per == "level"
+        constraints[setting.word] = _by_number(table, setting.word, levels, problems) if by_level else table
+    given = {word: value for word, value in constraints.items() if value}
     planning = Planning(
-        budget=budget,
-        total=total,
-        exact=bool(exact),
-        explore=explore,
-        least_return=least,
-        segment=segment if isinstance(segment, str) else None,
-        eligible=tuple(eligible) if isinstance(eligible, list) else None,
-        caps=_by_number(tables["caps"], "caps", levels, problems),
-        shares=_by_number(tables["shares"], "shares", levels, problems),
-        segment_budgets=tables["segment_budgets"],
+        budget, total, bool(exact), explore, segment if isinstance(segment, str) else None, given
     )
     if planning.explore and (planning.constrained or planning.exact):
         hint = "levels drawn at random break constraints: remove explore, or the constraints"
@@ -109,9 +108,25 @@ def _number(section: dict[str, Any], key: str, most: float, rule: str, problems:
     return float(value)
 
 
-def _table(section: dict[str, Any], word: str, problems: list[Problem]) -> dict[str, float]:
-    given = section.get(word, {})
-    most = 1.0 if word == "shares" else math.inf
+def _columns(
+    section: dict[str, Any], word: str, levels: Levels | None, problems: list[Problem]
+) -> tuple[str, ...] | None:
+    given = section.get(word)
+    count = len(levels) if levels is not None else None
+    if given is None:
+        return None
+    if (
+        isinstance(given, list)
+        and all(isinstance(name, str) for name in given)
+        and (count is None or len(given) == count)
+    ):
+        return tuple(given)
+    problems.append(Problem(f"plan.{word} is {given!r}", "name one column per level, in their order"))
+    return None
+
+
+def _table(section: dict[str, Any], setting: Setting, problems: list[Problem]) -> dict[str, float]:
+    word, given = setting.word, section.get(setting.word, {})
     if not isinstance(given, dict):
         problems.append(
             Problem(f"plan.{word} is {given!r}", f"write [plan.{word}] and one line for each: name = number")
@@ -120,9 +135,11 @@ def _table(section: dict[str, Any], word: str, problems: list[Problem]) -> dict[
     wrong = [
         name
         for name, value in given.items()
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= setting.most
     ]
-    problems += [Problem(f"plan.{word}.{name} is {given[name]!r}", f"give {TABLES[word]}, a number") for name in wrong]
+    problems += [
+        Problem(f"plan.{word}.{name} is {given[name]!r}", f"give {setting.meaning}, a number") for name in wrong
+    ]
     return {name: value for name, value in given.items() if name not in wrong}
 
 

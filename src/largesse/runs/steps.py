@@ -102,14 +102,14 @@ def _allocate(campaign: Campaign, customers: Customers, curves: Array, costs: Ar
     if how.explore:
         made, drawn = explore_plan(curves, costs, how.budget, how.explore, total=how.total, seed=campaign.seed)
         return made, drawn.propensity
-    rules = _constraints(campaign, customers, curves.shape[1]) if how.constrained else None
+    rules = _constraints(campaign, customers) if how.constrained else None
     return allocate(curves, costs, how.budget, total=how.total, constraints=rules, exact=how.exact), None
 
 
-def _constraints(campaign: Campaign, customers: Customers, K: int) -> Constraints:
+def _constraints(campaign: Campaign, customers: Customers) -> Constraints:
     """Return the campaign's constraints for these customers."""
     how, table = campaign.planning, customers.features
-    named = [*([how.segment] if how.segment else []), *(how.eligible or ())]
+    named = [*([how.segment] if how.segment else []), *(name for names in how.columns.values() for name in names)]
     refuse(
         "customers",
         [
@@ -118,13 +118,12 @@ def _constraints(campaign: Campaign, customers: Customers, K: int) -> Constraint
             if name not in table.column_names
         ],
     )
-    eligible = None
-    if how.eligible:
-        columns = [np.asarray(table.column(name).to_pylist(), dtype=object) for name in how.eligible]
-        eligible = np.column_stack([np.array([bool(v) for v in column]) for column in columns])
-        assert eligible.shape[1] == K  # the campaign names one column per level
+    per_level = {
+        word: np.column_stack([[bool(value) for value in table.column(name).to_pylist()] for name in names])
+        for word, names in how.columns.items()
+    }
     segment = np.array([str(v) for v in table.column(how.segment).to_pylist()]) if how.segment else None
-    return Constraints(eligible, how.caps, how.shares, segment, how.segment_budgets, how.least_return)
+    return Constraints(**{"segment": segment, **how.constraints, **per_level})
 
 
 def judge(campaign: Campaign, log: Log, budget: float, estimator: str, engine: Engine, progress: Progress) -> Study:

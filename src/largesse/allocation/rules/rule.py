@@ -24,6 +24,7 @@ programme and the explanation of impossible rules work on this form alone, so a 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,6 +72,16 @@ class Segments:
             return tuple(np.flatnonzero(seen).tolist()), (np.cumsum(seen) - 1)[values].astype(np.int64)
         found, codes = np.unique(values, return_inverse=True)
         return tuple(found.tolist()), codes.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How `Constraints` and the [plan] section of a campaign file name a kind of rule, and what they say of it."""
+
+    word: str
+    per: str  # "level" or "segment": a table of numbers; "customer": one column per level; "plan": one number
+    meaning: str  # of a number
+    most: float = math.inf  # that a number may be
 
 
 class Rule(ABC):
