@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from instances import KINDS, concave, instances, linear_optimum, paid_by, whole_optimum
 
 from largesse.allocation.costs import expected_costs
-from largesse.allocation.plan import allocate, at_price, frontier
+from largesse.allocation.plan import allocate, decide_at_price, frontier
 from largesse.allocation.price.hull import as_rows, cheapest, climb, steps
 from largesse.errors import BudgetError, InputError
 from largesse.levels import Levels
-from largesse.records import Array
+from largesse.records.array import Array
 
 # ---------------------------------------------------------------------------------------------- against HiGHS
 
@@ -106,7 +106,7 @@ def test_frontier_begins_at_equal_costs_that_floats_cannot_average() -> None:
 def test_price_of_a_plan_never_overspends_by_more_than_one_step(kind: Any) -> None:
     for curves, costs, budget in instances(kind, 100):
         plan = allocate(curves, costs, budget)
-        levels = at_price(curves, np.asarray(costs), plan.price)
+        levels = decide_at_price(curves, np.asarray(costs), plan.price)
         step = np.ptp(np.broadcast_to(costs, curves.shape), axis=1).max()
         assert paid_by(levels, costs, curves.shape) <= budget * len(curves) + step + 1e-9
 
@@ -116,12 +116,12 @@ def test_customers_with_the_same_curve_do_not_overspend_together() -> None:
     curves, costs = np.tile([0.3, 0.4, 1.0], (1000, 1)), np.array([0.0, 0.3, 1.1])
     plan = allocate(curves, costs, budget=0.2)
     assert plan.spend == pytest.approx(0.2, abs=0.002)
-    assert not at_price(curves, costs, plan.price).any()
+    assert not decide_at_price(curves, costs, plan.price).any()
 
 
 def test_price_picks_the_cheapest_of_equals_whatever_its_place() -> None:
-    assert at_price(np.array([[0.5, 0.5, 0.5]]), np.array([2.0, 1.0, 3.0]), 0.0) == [1]
-    assert at_price(np.array([[1.0, 2.0, 3.0]]), np.array([1.0, 2.0, 3.0]), 1.0) == [0]
+    assert decide_at_price(np.array([[0.5, 0.5, 0.5]]), np.array([2.0, 1.0, 3.0]), 0.0) == [1]
+    assert decide_at_price(np.array([[1.0, 2.0, 3.0]]), np.array([1.0, 2.0, 3.0]), 1.0) == [0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -129,7 +129,7 @@ def test_at_price_is_the_best_of_response_less_price_times_cost(kind: Any) -> No
     for curves, costs, _ in instances(kind, 30):
         wide = np.broadcast_to(costs, curves.shape)
         for price in (0.0, 0.1, 0.5, 2.0):
-            levels = at_price(curves, np.asarray(costs), price)
+            levels = decide_at_price(curves, np.asarray(costs), price)
             for i, level in enumerate(levels):
                 worth = [curves[i, k] - price * wide[i, k] for k in range(curves.shape[1])]
                 assert worth[level] >= max(worth) - 1e-11
@@ -274,7 +274,9 @@ def test_single_precision_numbers_are_planned_like_the_same_double_ones(task: An
     assert np.array_equal(plan.levels, same.levels)
     assert (plan.value, plan.spend, plan.price, plan.bound) == (same.value, same.spend, same.price, same.bound)
     for price in (0.0, 0.1, plan.price):
-        assert np.array_equal(at_price(single, paid, price), at_price(single.astype(float), paid.astype(float), price))
+        assert np.array_equal(
+            decide_at_price(single, paid, price), decide_at_price(single.astype(float), paid.astype(float), price)
+        )
 
 
 def test_whole_numbers_and_lists_are_welcome() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largesse.allocation.plan import at_price
+from largesse.allocation.plan import decide_at_price
 from largesse.data.log import log_from_arrays, read_log
 from largesse.errors import BudgetError, InputError, NotFittedError, PolicyFileError
 from largesse.files import read_archive, write_archive
@@ -63,7 +63,7 @@ def kept(path: Path, raw: bytes) -> Path:
 def test_decisions_are_the_best_of_response_less_price_times_cost(price: float) -> None:
     X = data()[0]
     policy = Policy(fitted("Linear"), LEVELS, price=price)
-    expected = at_price(policy.model.predict(X), np.array([0, 1.5, 2.5]), price)
+    expected = decide_at_price(policy.model.predict(X), np.array([0, 1.5, 2.5]), price)
     assert np.array_equal(policy.decide(X), expected)
 
 
@@ -71,7 +71,7 @@ def test_decisions_on_redemption_use_expected_costs() -> None:
     X = data()[0]
     policy = Policy(fitted("Linear"), Levels(costs=[0, 1, 2], on_redemption=True), price=0.3)
     curves = policy.model.predict(X)
-    assert np.array_equal(policy.decide(X), at_price(curves, curves * [0, 1, 2], 0.3))
+    assert np.array_equal(policy.decide(X), decide_at_price(curves, curves * [0, 1, 2], 0.3))
 
 
 def test_a_dearer_price_never_gives_more() -> None:
@@ -103,7 +103,7 @@ def test_each_customers_own_costs_are_read_with_them() -> None:
     table = pa.table({"x0": X[:, 0], "x1": X[:, 1], "a": own[:, 0], "b": own[:, 1], "c": own[:, 2]})
     levels = Levels(costs=["a", "b", "c"])
     policy = Policy(fitted("Linear"), levels, price=0.1)
-    expected = at_price(policy.model.predict(X), own, 0.1)
+    expected = decide_at_price(policy.model.predict(X), own, 0.1)
     assert np.array_equal(policy.decide(table), expected)
     full = table.append_column("y", pa.array(level)).append_column("r", pa.array(response))
     assert np.array_equal(policy.decide(read_log(full, level="y", response="r", levels=levels)), expected)

@@ -14,10 +14,12 @@ from largesse.allocation.constraints import CONSTRAINT_SETTINGS as CONSTRAINT_SE
 from largesse.allocation.constraints import Constraints as Constraints
 from largesse.allocation.costs import expected_costs as expected_costs
 from largesse.allocation.doses import best_doses as best_doses
+from largesse.allocation.explore import Mixture as Mixture
+from largesse.allocation.explore import calibrate_mixture as calibrate_mixture
 from largesse.allocation.explore import explore_plan as explore_plan
-from largesse.allocation.explore import exploring_budget as exploring_budget
+from largesse.allocation.explore import find_mixture as find_mixture
 from largesse.allocation.plan import allocate as allocate
-from largesse.allocation.plan import at_price as at_price
+from largesse.allocation.plan import decide_at_price as decide_at_price
 from largesse.allocation.plan import frontier as frontier
 from largesse.allocation.rules.rule import Limit as Limit
 from largesse.allocation.rules.rule import Rule as Rule

@@ -13,7 +13,7 @@ from largesse.levels import Levels
 from largesse.records import Array
 
 
-def checked(curves: Any, costs: Any) -> tuple[Array, Array]:
+def check_task(curves: Any, costs: Any) -> tuple[Array, Array]:
     """Return curves (n, K) and cost rows (1, K) or (n, K) as the compiled loops read them, or refuse them."""
     curves = np.asarray(curves)
     costs = expected_costs(costs, curves) if isinstance(costs, Levels) else np.asarray(costs)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation.checks import checked, too_small, total_limit
+from largesse.allocation.checks import check_task, too_small, total_limit
 from largesse.allocation.price.hull import climb
 from largesse.allocation.price.search import Short, price_search
 from largesse.errors import Problem, refuse
@@ -68,7 +68,7 @@ def best_doses(
         refuse("best_doses", [Problem("knots do not rise, or are not numbers", "list them from the least dose up")])
     if not 0 <= step < math.inf:
         refuse("best_doses", [Problem(f"step is {step}", "a step is zero or more")])
-    curves, costs = checked(curves, knots if costs is None else costs)
+    curves, costs = check_task(curves, knots if costs is None else costs)
     n = len(curves)
     limit = total_limit(n, budget, total)
     found = price_search(curves, costs, limit)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation.checks import checked, too_small, total_limit
+from largesse.allocation.checks import check_task, too_small, total_limit
 from largesse.allocation.constraints import Budget, Constraints
 from largesse.allocation.price.hull import as_rows, cheapest, climb
 from largesse.allocation.price.rounding import Draft, draft, fill, within
@@ -68,7 +68,7 @@ def allocate(
     if exact and randomise:
         hint = "exact proves the best whole plan, randomise mixes one customer: choose one"
         refuse("allocate", [Problem("exact and randomise were both asked for", hint)])
-    curves, costs = checked(curves, costs)
+    curves, costs = check_task(curves, costs)
     n = len(curves)
     limit = total_limit(n, budget, total)
     average = limit / n if budget is None else float(budget)
@@ -123,7 +123,7 @@ def frontier(curves: Any, costs: Any) -> Frontier:
     >>> front.spend, front.value.round(3)
     (array([0. , 1. , 1.5, 2. ]), array([0.15, 0.5 , 0.65, 0.7 ]))
     """
-    curves, costs = checked(curves, costs)
+    curves, costs = check_task(curves, costs)
     n = len(curves)
     start, sums = cheapest(curves, costs)
     _, _, slope, cost = climb(curves, costs, np.arange(n), start, 0.0)
@@ -134,14 +134,14 @@ def frontier(curves: Any, costs: Any) -> Frontier:
     return _merged(spend, value, np.concatenate([[math.inf], slope]))
 
 
-def at_price(curves: Array, costs: Array, price: float, *, dearest: bool = False) -> Array:
+def decide_at_price(curves: Array, costs: Array, price: float, *, dearest: bool = False) -> Array:
     """Return the levels (n,) that a price stands for: the best of response − price × cost, the cheapest if they tie.
 
     With `dearest`, the dearest if they tie.
 
     Many customers may share one curve: if rounding broke their tie upwards, all of them would overspend together.
 
-    >>> at_price(np.array([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]]), np.array([0, 1, 2]), price=0.2)
+    >>> decide_at_price(np.array([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]]), np.array([0, 1, 2]), price=0.2)
     array([1, 2])
     """
     from largesse.allocation.price.kernels import decide

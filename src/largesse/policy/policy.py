@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.allocation import allocate, at_price, expected_costs, exploring_budget
+from largesse.allocation import Mixture, calibrate_mixture, decide_at_price, expected_costs
 from largesse.data import read_customers
 from largesse.errors import NotFittedError, Problem, fail, nearest, refuse
 from largesse.files import archive_error, expected_content, read_archive, write_archive
@@ -71,32 +71,12 @@ class Policy:
         What exploring costs is part of the budget.
         """
         policy = self if explore is None else replace(self, explore=explore)
-        explore = policy.explore
-        curves, costs = self._expected(customers)
-        wide = np.broadcast_to(costs, curves.shape)
-        rest = exploring_budget(wide, budget, explore)
-        if explore == 1:
-            return replace(policy, price=0.0, share=0.0)
-        price = allocate(curves, costs, rest).price
-        rows = np.arange(len(curves))
-        low, high = (
-            float(wide[rows, at_price(curves, costs, price, dearest=dearest)].mean()) for dearest in (False, True)
-        )
-        share = min(max((rest - low) / (high - low), 0.0), 1.0) if high > low and price > 0 else 0.0
-        return replace(policy, price=price, share=share)
+        rule = calibrate_mixture(*self._expected(customers), budget, policy.explore)
+        return replace(policy, price=rule.price, share=rule.share)
 
     def probabilities(self, customers: Any) -> Array:
         """Return the probability (n, K) with which each customer gets each level."""
-        price = self._price()
-        curves, costs = self._expected(customers)
-        rows, K = np.arange(len(curves)), len(self.levels)
-        found = np.full(curves.shape, self.explore / K)
-        found[rows, at_price(curves, costs, price)] += (1 - self.explore) * (1 - self.share)
-        if self.share:
-            found[rows, at_price(curves, costs, price, dearest=True)] += (1 - self.explore) * self.share
-        elif not self.explore:
-            return np.rint(found)
-        return found
+        return Mixture(self._price(), self.share, self.explore).probabilities(*self._expected(customers))
 
     def offer(self, customers: Any, *, seed: int = 0) -> Decisions:
         """Draw a level for each customer, and give its probability: write both into the next log."""
@@ -110,7 +90,7 @@ class Policy:
         It is the best level at the price; nothing is drawn at random, as `offer` does.
         """
         price = self._price()
-        return at_price(*self._expected(customers), price)
+        return decide_at_price(*self._expected(customers), price)
 
     def _price(self) -> float:
         if self.price is None:

@@ -81,9 +81,7 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
         by_level = setting.per == "level"
         constraints[setting.word] = _by_number(table, setting.word, levels, problems) if by_level else table
     given = {word: value for word, value in constraints.items() if value}
-    planning = Planning(
-        budget, total, bool(exact), explore, segment if isinstance(segment, str) else None, given
-    )
+    planning = Planning(budget, total, bool(exact), explore, segment if isinstance(segment, str) else None, given)
     if planning.explore and (planning.constrained or planning.exact):
         hint = "levels drawn at random break constraints: remove explore, or the constraints"
         problems.append(Problem("plan.explore works with a budget only", hint))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.allocation import Constraints, allocate, expected_costs, explore_plan
+from largesse.allocation import Constraints, Mixture, allocate, expected_costs, explore_plan, find_mixture
 from largesse.errors import Problem, fail, nearest, refuse
 from largesse.evaluation import ESTIMATORS
 from largesse.levels import Levels
@@ -91,19 +91,23 @@ def plan(
     progress("planning", 0.0)
     curves = engine.predict(model, customers)
     costs = expected_costs(levels, curves, customers.costs)
-    made, propensity = _allocate(campaign, customers, curves, costs)
-    policy = Policy(model, levels, made.price, explore=campaign.planning.explore)
+    how, propensity = campaign.planning, None
+    if how.explore:
+        explored = explore_plan(curves, costs, how.budget, how.explore, total=how.total, seed=campaign.seed)
+        made, rule, propensity = explored.plan, explored.rule, explored.decisions.propensity
+    else:
+        made = _allocate(campaign, customers, curves, costs)
+        # A rule cannot keep constraints, so there is no budget that its ties should meet.
+        rule = Mixture(made.price) if how.constrained else find_mixture(curves, costs, made.price, made.budget)
+    policy = Policy(model, levels, rule.price, explore=rule.explore, share=rule.share)
     return Planned(made, policy, customers, curves, np.broadcast_to(costs, curves.shape), propensity)
 
 
-def _allocate(campaign: Campaign, customers: Customers, curves: Array, costs: Array) -> tuple[Plan, Array | None]:
-    """Return the plan, and the probability (n,) of each customer's level where the campaign explores."""
+def _allocate(campaign: Campaign, customers: Customers, curves: Array, costs: Array) -> Plan:
+    """Return the plan within the campaign's budget and constraints."""
     how = campaign.planning
-    if how.explore:
-        made, drawn = explore_plan(curves, costs, how.budget, how.explore, total=how.total, seed=campaign.seed)
-        return made, drawn.propensity
     rules = _constraints(campaign, customers) if how.constrained else None
-    return allocate(curves, costs, how.budget, total=how.total, constraints=rules, exact=how.exact), None
+    return allocate(curves, costs, how.budget, total=how.total, constraints=rules, exact=how.exact)
 
 
 def _constraints(campaign: Campaign, customers: Customers) -> Constraints:

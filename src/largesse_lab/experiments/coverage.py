@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import at_price, expected_costs
+from largesse.allocation import decide_at_price, expected_costs
 from largesse.errors import Problem, nearest, refuse
 from largesse.evaluation import crossfit, estimate_value, plan_budgets, plan_held_out, spread_budgets, trace_frontier
 from largesse.evaluation import score_rows as scored
@@ -166,7 +166,10 @@ RULES = {"fixed": fixed_rule, "highest": highest_rule}
 def _given(seen: list[Array], prices: Array, paid: str) -> list[Array]:
     """Return what each fold's model and price give the fresh customers."""
     levels = Levels(costs=FACE, on_redemption=paid == "redeemed")
-    return [at_price(curves, expected_costs(levels, curves), price) for curves, price in zip(seen, prices, strict=True)]
+    return [
+        decide_at_price(curves, expected_costs(levels, curves), price)
+        for curves, price in zip(seen, prices, strict=True)
+    ]
 
 
 def _true(fresh: Simulation, policies: list[Array], paid: str) -> tuple[float, float]:
