@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from largesse.records import Progress
 from largesse.report.formats import Units
-from largesse.report.words import gain_text, value_interval, value_text
+from largesse.report.words import write_gain, write_interval, write_value
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -60,15 +60,15 @@ def print_answer(shown: dict[str, Any], folder: Path) -> None:
     for text in (answer["headline"], answer["verdict"]):
         console.print(Padding(Text(text), (0, 2, 1, 2)))
     table = _table({"": "left", "value": "right", "95 % interval": "left", "spend": "right"})
-    table.add_row("this plan", *_cells(units, answer), style="bold")
-    for other in answer["versus"]:
+    table.add_row("this plan", *_cells(units, shown), style="bold")
+    for other in shown["versus"]:
         table.add_row(other["name"], *_cells(units, other))
     console.print(table)
-    for other in answer["versus"]:
-        against = f"against {other['name']}: {gain_text(units, other['difference'])}"
+    for other in shown["versus"]:
+        against = f"against {other['name']}: {write_gain(units, other['difference'])}"
         console.print(Padding(Text(against, style="dim"), (0, 2)))
     console.print()
-    for warning in shown["warnings"]:
+    for warning in answer["warnings"]:
         severity = warning["severity"]
         style = "" if severity == "note" else "yellow"
         console.print(Padding(Text(f"{MARKS[severity]} {warning['text']}", style=style), (0, 2)))
@@ -85,7 +85,7 @@ def print_checkup(shown: dict[str, Any], out: Path | None) -> None:
     console = Console()
     console.print(Text(f"\n{shown['title']}: {shown['headline']}\n", style="bold"))
     checks = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), show_header=False)
-    for check in shown["doctor"]:
+    for check in shown["support"]["checks"]:
         mark = Text(MARKS[check["answer"]], style=COLOURS[check["answer"]])
         checks.add_row(mark, Text(check["about"]), Text(check["text"]))
     console.print(checks)
@@ -102,10 +102,9 @@ def _level_table(shown: dict[str, Any]) -> Table:
     sides = {"level": "left", "95 % interval": "left"}
     names = ("level", "rows", "effective", "least ρ", "mean", "95 % interval")
     table = _table({name: sides.get(name, "right") for name in names})
-    for row, seen in zip(shown["curve"], shown["overlap"], strict=True):
-        style = units.response([row["value"], row["low"], row["high"]], (row["high"] - row["low"]) / 2 or None)
+    for row, seen in zip(shown["curve"]["levels"], shown["support"]["overlap"], strict=True):
         counts = (f"{row['rows']:,}", f"{seen['effective']:,.0f}", f"{seen['smallest']:.3g}")
-        table.add_row(row["name"], *counts, style.text(row["value"]), style.interval(row))
+        table.add_row(row["name"], *counts, write_value(units, row["value"]), write_interval(units, row["value"]))
     return table
 
 
@@ -119,4 +118,4 @@ def _table(columns: dict[str, Any]) -> Table:
 
 
 def _cells(units: Units, row: dict[str, Any]) -> tuple[str, str, str]:
-    return value_text(units, row["value"]), value_interval(units, row["value"]), units.cost(row["spend"]["estimate"])
+    return write_value(units, row["value"]), write_interval(units, row["value"]), units.cost(row["spend"]["estimate"])

@@ -77,10 +77,10 @@ class Style:
             return DASH
         return f"{self.bare(low, signed)} to {self.text(high, signed)}"
 
-    def both(self, estimate: Mapping[str, Any], key: str = "estimate") -> str:
+    def both(self, estimate: Mapping[str, Any], signed: bool = False) -> str:
         """Write an estimate and, in brackets, its interval where it has one."""
-        between = self.interval(estimate)
-        return self.text(estimate.get(key)) + ("" if between == DASH else f" ({between})")
+        between = self.interval(estimate, signed)
+        return self.text(estimate.get("estimate"), signed) + ("" if between == DASH else f" ({between})")
 
 
 def choose_style(values: Iterable[Any], spread: float | None = None, digits: int = 2, short: bool = False) -> Style:
@@ -122,6 +122,16 @@ def write_percent(share: Any) -> str:
         return DASH
     size = abs(number) * 100
     return Style(0.01, 0 if size >= 10 or size == 0 else places(size), suffix=f"{THIN}%").text(number)
+
+
+def write_rate(value: Any) -> str:
+    """Write a number of any size with two significant digits.
+
+    >>> write_rate(0.0312), write_rate(None)
+    ('0.031', '–')
+    """
+    number = finite(value)
+    return choose_style([number], abs(number) if number else None).text(number)
 
 
 def write_count(value: Any) -> str:
@@ -193,6 +203,18 @@ class Units:
             return Style(plain.unit, plain.decimals, self.currency, plain.suffix)
         after = f"{THIN}{self.currency}" if self.currency else ""
         return Style(plain.unit, plain.decimals, "", plain.suffix + after)
+
+    def value_style(self, estimate: Mapping[str, Any]) -> Style:
+        """Return the style of an estimated response: as many digits as its interval deserves."""
+        return self.response(parts(estimate), half_width(estimate))
+
+    def gain_style(self, estimate: Mapping[str, Any]) -> Style:
+        """Return the style of an estimated difference of responses."""
+        return self.difference(parts(estimate), half_width(estimate))
+
+    def spend_style(self, estimate: Mapping[str, Any], *others: Any) -> Style:
+        """Return the style of an estimated spend, and of other amounts of budget beside it."""
+        return self.money([*parts(estimate), *others], half_width(estimate))
 
     def cost(self, value: Any) -> str:
         """Write one amount of budget."""

@@ -2,49 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 from largesse.errors import count
-from largesse.report.formats import Units, finite, half_width, parts
+from largesse.report.formats import Units, finite, half_width
 
-Part = Mapping[str, Any]
+Part: TypeAlias = Mapping[str, Any]
 MUCH = 0.95  # a plan that uses less of its budget than this gets a note
+URGENT = ("no", "careful")  # severities of warnings, the most serious first
 
 
-def value_text(units: Units, value: Part) -> str:
+def write_value(units: Units, value: Part) -> str:
     """Write an estimated response with as many digits as its interval deserves."""
-    return units.response(parts(value), half_width(value)).text(value["estimate"])
+    return units.value_style(value).text(value["estimate"])
 
 
-def value_interval(units: Units, value: Part) -> str:
+def write_interval(units: Units, value: Part) -> str:
     """Write the interval of an estimated response."""
-    return units.response(parts(value), half_width(value)).interval(value)
+    return units.value_style(value).interval(value)
 
 
-def gain_text(units: Units, gain: Part) -> str:
+def write_gain(units: Units, gain: Part) -> str:
     """Write a difference with its interval, signed: +1.1 pp (−1.3 to +3.5 pp)."""
-    style = units.difference(parts(gain), half_width(gain))
-    return f"{style.text(gain['estimate'], signed=True)} ({style.interval(gain, signed=True)})"
+    return units.gain_style(gain).both(gain, signed=True)
 
 
-def headline(units: Units, response: str, plan: Part, judged: Part) -> str:
+def write_headline(units: Units, numbers: Part) -> str:
     """Return the answer in one sentence."""
-    value, before = judged["value"], judged["versus"][1]
-    spent = f"{units.cost(judged['spend']['estimate'])}{units.spelled} per customer"
-    got = value_text(units, value)
-    brought = units.response([before["value"]["estimate"]], half_width(value)).text(before["value"]["estimate"])
+    value, before, response = numbers["value"], numbers["versus"][1], numbers["response"]["name"]
+    spent = f"{units.cost(numbers['spend']['estimate'])}{units.spelled} per customer"
+    earlier = units.response([before["value"]["estimate"]], half_width(value)).text(before["value"]["estimate"])
+    paid = units.cost(before["spend"]["estimate"])
+    customers = count(numbers["customers"], "customer")
     if units.binary:
-        bring = f"{got} of {count(plan['customers'], 'customer')} are expected to respond ({response})"
-        return f"For {spent}, {bring}; before, {brought} did for {units.cost(before['spend']['estimate'])}."
-    bring = f"{got} {response} from each of {count(plan['customers'], 'customer')} are expected"
-    return f"For {spent}, {bring}; before, it was {brought} for {units.cost(before['spend']['estimate'])}."
+        bring = f"{write_value(units, value)} of {customers} are expected to respond ({response})"
+        return f"For {spent}, {bring}; before, {earlier} did for {paid}."
+    bring = f"{write_value(units, value)} {response} from each of {customers} are expected"
+    return f"For {spent}, {bring}; before, it was {earlier} for {paid}."
 
 
-def verdict(units: Units, judged: Part) -> str:
+def write_verdict(units: Units, numbers: Part) -> str:
     """Say whether choosing who gets what gains anything over giving everyone the same at the same cost."""
-    same = judged["versus"][0]
-    gain, between = same["difference"], gain_text(units, same["difference"])
+    same = numbers["versus"][0]
+    gain, between = same["difference"], write_gain(units, same["difference"])
     low, high = finite(gain["low"]), finite(gain["high"])
     alike = f"giving everyone the same at the same cost ({same['detail']})"
     if low == high == 0:
@@ -59,21 +60,31 @@ def verdict(units: Units, judged: Part) -> str:
     )
 
 
-def spending(units: Units, plan: Part, judged: Part) -> list[dict[str, str]]:
-    """Warn when the honest spend lies above the budget, or when the plan leaves much of the budget unspent."""
-    budget, spend = finite(plan["budget"]["average"]), judged["spend"]
+def warn_of_spending(units: Units, numbers: Part) -> list[dict[str, str]]:
+    """Warn when the estimated spend lies above the budget, or when the plan leaves much of the budget unspent."""
+    budget, planned, spend = finite(numbers["budget"]["average"]), numbers["planned"]["spend"], numbers["spend"]
     low = finite(spend["low"])
-    if budget is not None and plan["planned"]["spend"] < MUCH * budget:
+    if budget is not None and planned < MUCH * budget:
         text = (
-            f"The plan uses {units.cost(plan['planned']['spend'])} of the budget of {units.cost(budget)} per customer: "
-            "the model sees nothing more that is worth buying."
+            f"The plan uses {units.cost(planned)} of the budget of {units.cost(budget)} per customer: "
+            "the model expects nothing from spending more."
         )
         return [{"severity": "note", "text": text}]
     if budget is None or low is None or low <= budget * (1 + 1e-9):
         return []
-    style = units.money(parts(spend), half_width(spend))
+    style = units.spend_style(spend)
     text = (
         f"The plan is expected to cost {style.text(spend['estimate'])} per customer (at least {style.text(low)}), more than "
-        f"the budget of {units.cost(budget)}: customers redeem more often than the model thinks. Plan with a smaller budget."
+        f"the budget of {units.cost(budget)}: customers redeem more often than the model predicts. Plan with a smaller budget."
     )
     return [{"severity": "careful", "text": text}]
+
+
+def select_urgent(warnings: Sequence[Part]) -> list[Part]:
+    """Return the warnings that belong at the top, the most serious first."""
+    return sorted((w for w in warnings if w["severity"] in URGENT), key=lambda w: URGENT.index(w["severity"]))
+
+
+def select_notes(warnings: Sequence[Part]) -> list[Part]:
+    """Return the warnings that may stand at the end."""
+    return [w for w in warnings if w["severity"] not in URGENT]

@@ -8,7 +8,7 @@ from typing import Any
 
 from largesse.evaluation import doctor
 from largesse.records import Progress
-from largesse.report import checkup_numbers, render_checkup
+from largesse.report import describe_checkup, render_checkup
 from largesse.runs.campaign import Campaign, campaign_from, read_campaign
 from largesse.runs.engine import Engine
 from largesse.runs.folder import CAMPAIGN, write_text
@@ -32,7 +32,7 @@ def examine(
     if guessed:
         roles = ", ".join(f"{role} is {column!r}" for role, column in campaign.columns.items())
         notes.append(f"columns were guessed: {roles}. Name them (--level, --response, --costs) if that is wrong.")
-    shown = checkup_numbers(doctor(log, seed=campaign.seed), log, title=campaign.title, unit=campaign.unit, notes=notes)
+    shown = describe_checkup(doctor(log, seed=campaign.seed), log, title=campaign.title, unit=campaign.unit, notes=notes)
     if out is not None:
         write_text(Path(out), render_checkup(shown))
     return shown

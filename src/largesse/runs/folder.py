@@ -16,8 +16,8 @@ from typing import Any
 
 from largesse.errors import InputError, Problem, fail, refuse
 from largesse.files import atomic_file, atomic_folder
-from largesse.records import Log, Study
-from largesse.report import evaluation_part, fit_part, plan_part, render, who_gets_what
+from largesse.records import Estimate, FrontierPoint, Log, Study
+from largesse.report import FitStep, PlanStep, describe_fit, describe_plan, describe_study, render_report
 from largesse.runs.campaign import Campaign
 from largesse.runs.engine import Engine
 from largesse.runs.steps import Fitted, Planned
@@ -34,9 +34,9 @@ class Part:
 
 CAMPAIGN, LOG, POLICY, REPORT = "campaign.toml", "log.parquet", "policy.largesse", "report.html"
 PLAN, FRONTIER = "plan.parquet", "frontier.parquet"
-FIT_PART = Part("fit.json", "fit", "model")
-PLAN_PART = Part("plan.json", "plan", "budget")
-EVALUATION_PART = Part("evaluation.json", "evaluate", "value")
+FIT_PART = Part("fit.json", "fit", "method")
+PLAN_PART = Part("plan.json", "plan", "planned")
+EVALUATION_PART = Part("evaluation.json", "evaluate", "support")
 PARTS = (FIT_PART, PLAN_PART, EVALUATION_PART)
 # A folder with the first two and nothing that is not listed is a run folder: it may be replaced.
 MARKS = (CAMPAIGN, POLICY)
@@ -86,32 +86,28 @@ def write_campaign(folder: Path, campaign: Campaign) -> None:
 
 def write_fit(folder: Path, fitted: Fitted, log: Log) -> dict[str, Any]:
     """Write what was learnt, and return it as it is written."""
-    return _write_part(folder, FIT_PART, fit_part(type(fitted.model).__name__, fitted.choices, log, fitted.spread))
+    step = FitStep(type(fitted.model).__name__, fitted.choices, log, fitted.spread)
+    return _write_part(folder, FIT_PART, describe_fit(step))
 
 
-def write_plan(
-    folder: Path, planned: Planned, seed: int, engine: Engine, out: str | Path | None = None
-) -> dict[str, Any]:
+def write_plan(folder: Path, planned: Planned, engine: Engine, out: str | Path | None = None) -> dict[str, Any]:
     """Write the plan (to `out`, if given) and its policy; return the numbers for the report as they are written."""
-    made, levels = planned.plan, planned.policy.levels
     engine.write_table(Path(out) if out else folder / PLAN, planned.table)
     planned.policy.save(folder / POLICY)
     features = planned.customers.features.select(list(planned.policy.model.encoder_.features))
-    who = who_gets_what(features, made.levels, planned.spend, len(levels), seed)
-    part = plan_part(made, planned.curves, planned.costs, levels.labels, who)
-    return _write_part(folder, PLAN_PART, {**part, "shadow": made.shadow} if made.shadow else part)
+    step = PlanStep(planned.plan, features, planned.curves, planned.costs, planned.policy.levels.labels)
+    return _write_part(folder, PLAN_PART, describe_plan(step))
 
 
 def write_study(folder: Path, study: Study, log: Log, engine: Engine) -> dict[str, Any]:
     """Write the frontier, and the evaluation; return the latter as it is written."""
-    part = _write_part(folder, EVALUATION_PART, evaluation_part(log, study))
-    engine.write_table(folder / FRONTIER, _frontier_table(part["frontier"]))
-    return part
+    engine.write_table(folder / FRONTIER, _frontier_table(study.frontier))
+    return _write_part(folder, EVALUATION_PART, describe_study(log, study))
 
 
 def write_report(folder: Path, shown: dict[str, Any], out: str | Path | None = None) -> None:
     """Write the page (to `out`, if given)."""
-    write_text(Path(out) if out else folder / REPORT, render(shown))
+    write_text(Path(out) if out else folder / REPORT, render_report(shown))
 
 
 def write_text(path: Path, text: str) -> None:
@@ -138,11 +134,27 @@ def _jsonable(value: Any) -> Any:
     return value
 
 
-def _frontier_table(points: list[dict[str, Any]]) -> Any:
+def _frontier_table(points: tuple[FrontierPoint, ...]) -> Any:
+    """Return one row per budget: spend and value with their intervals, the band, the promise and the price."""
     import pyarrow as pa
 
-    names = {"low": "value_low", "high": "value_high"}
-    return pa.table({names.get(key, key): [point[key] for point in points] for key in points[0]})
+    rows = [
+        {
+            "budget": point.budget,
+            **_interval_columns("spend", point.spend),
+            **_interval_columns("value", point.value),
+            "band_low": point.band[0],
+            "band_high": point.band[1],
+            "promise": point.promise,
+            "price": point.price,
+        }
+        for point in points
+    ]
+    return pa.table({name: [row[name] for row in rows] for name in rows[0]})
+
+
+def _interval_columns(name: str, found: Estimate) -> dict[str, float]:
+    return {name: found.estimate, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def run(
         fitted = steps.fit(campaign, log, engine, progress)
         learnt = files.write_fit(folder, fitted, log)
         planned = steps.plan(campaign, fitted.model, fitted.levels, customers, engine, progress)
-        planning = files.write_plan(folder, planned, campaign.seed, engine)
+        planning = files.write_plan(folder, planned, engine)
         study = steps.judge(campaign, log, campaign.planning.average(len(customers)), "dr", engine, progress)
         evaluation = files.write_study(folder, study, log, engine)
         progress("writing the report", 0.0)
@@ -86,7 +86,7 @@ def plan(
         else steps.choose_customers(campaign, engine.read_log(campaign), engine)
     )
     planned = steps.plan(campaign, policy.model, policy.levels, found, engine, progress)
-    shown = files.write_plan(folder, planned, campaign.seed, engine, out)
+    shown = files.write_plan(folder, planned, engine, out)
     files.write_campaign(folder, campaign)
     return shown
 

@@ -14,7 +14,7 @@ from largesse.evaluation import ESTIMATORS
 from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.records import Array, Choice, Customers, Finding, Log, Plan, Progress, Study
-from largesse.report import Heading, numbers
+from largesse.report import Heading, join_parts
 from largesse.response import ResponseModel, make_model
 from largesse.runs.campaign import Campaign
 from largesse.runs.engine import Engine
@@ -165,4 +165,4 @@ def report(
         # Enough digits that the two budgets are the same afterwards.
         got = f"the plan is for a budget of {average:.10g}, the evaluation for {budget:.10g}"
         fail("run folder", Problem(got, f"run: largesse evaluate {folder} --budget {average:.10g}"))
-    return numbers(Heading(campaign.title, campaign.unit, campaign.seed), fitted, planned, judged)
+    return join_parts(Heading(campaign.title, campaign.unit, campaign.seed), fitted, planned, judged)

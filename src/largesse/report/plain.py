@@ -1,0 +1,36 @@
+"""Records as JSON types. An estimate is always written as estimate, low, high and se."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from largesse.records import Estimate, Log, Reference, Verdict
+
+
+def plain_estimate(estimate: Estimate | None) -> dict[str, float]:
+    """Return an estimate as a dict; one that is missing has no numbers."""
+    if estimate is None:
+        estimate = Estimate(*[math.nan] * 4)
+    return {"estimate": estimate.estimate, "low": estimate.low, "high": estimate.high, "se": estimate.se}
+
+
+def plain_reference(reference: Reference) -> dict[str, Any]:
+    """Return a comparison as a dict."""
+    return {
+        "name": reference.name,
+        "detail": reference.detail,
+        "value": plain_estimate(reference.value),
+        "spend": plain_estimate(reference.spend),
+        "difference": plain_estimate(reference.difference),
+    }
+
+
+def plain_check(verdict: Verdict) -> dict[str, str]:
+    """Return one check of a log as a dict."""
+    return {"about": verdict.about, "answer": verdict.answer, "text": verdict.text}
+
+
+def plain_response(log: Log) -> dict[str, str]:
+    """Return the name of a log's response, and whether it is yes or no or an amount."""
+    return {"name": log.response_name, "kind": "binary" if log.binary else "amount"}

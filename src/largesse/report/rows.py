@@ -1,0 +1,80 @@
+"""Rows of a figure, and what several sections show: comparisons with a plan, and the legend of the levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from largesse.report.charts.scales import fit_axis
+from largesse.report.charts.strips import draw_gain_strip, draw_swatch, draw_tick_strip
+from largesse.report.formats import DASH, Units, finite, parts
+from largesse.report.section import Numbers
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a figure: label with detail, SVG strip, number with sub-label and mark."""
+
+    label: str
+    figure: str
+    number: str = ""
+    detail: str = ""
+    sub: str = ""
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a figure, and the strip with the ticks of the axis they share."""
+
+    rows: Sequence[Row] = ()
+    ticks: str = ""
+
+
+def view_gains(references: Sequence[Mapping[str, Any]], units: Units) -> Rows:
+    """Return one row per comparison, all on one axis that is symmetric around zero."""
+    ends = [finite(number) for row in references for number in parts(row["difference"])]
+    reach = max((abs(end) for end in ends if end is not None), default=1.0)
+    across = fit_axis([reach, -reach], 4, snug=True)
+    rows = []
+    for row in references:
+        style = units.gain_style(row["difference"])
+        big = style.text(row["difference"]["estimate"], signed=True)
+        between = style.interval(row["difference"], signed=True)
+        figure = draw_gain_strip(across, row["difference"], f"Gain against {row['name']}: {big}, interval {between}")
+        words = {"detail": _describe_reference(row, units), "sub": between, "mark": _judge_sign(row["difference"])}
+        rows.append(Row(row["name"], figure, big, **words))
+    ticks = units.difference(across.ticks, across.step, digits=1, short=True)
+    return Rows(rows, draw_tick_strip(across, ticks, signed=True))
+
+
+def view_legend(numbers: Numbers, units: Units) -> list[dict[str, str]]:
+    """Return swatch, name and cost of every level, cheapest first."""
+    return [
+        {"swatch": draw_swatch(k), "name": row["name"], "cost": describe_cost(numbers, units, k)}
+        for k, row in enumerate(numbers["levels"])
+    ]
+
+
+def describe_cost(numbers: Numbers, units: Units, level: int) -> str:
+    """Say what a level costs; nothing when costs are each customer's own."""
+    if level >= len(numbers["levels"]) or finite(numbers["levels"][level]["cost"]) is None:
+        return ""
+    style = units.money([row["cost"] for row in numbers["levels"]])
+    return f"costs {style.text(numbers['levels'][level]['cost'])}"
+
+
+def _describe_reference(row: Mapping[str, Any], units: Units) -> str:
+    value = units.value_style(row["value"]).text(row["value"]["estimate"])
+    spend = units.spend_style(row["spend"]).text(row["spend"]["estimate"])
+    numbers = f"value {value}, spend {spend}{units.spelled if spend != DASH else ''}"
+    return f"{row['detail']}; {numbers}" if row.get("detail") else numbers
+
+
+def _judge_sign(difference: Mapping[str, Any]) -> str:
+    """Say in words what an interval says about the sign."""
+    low, high = finite(difference.get("low")), finite(difference.get("high"))
+    if low is None or high is None:
+        return "not known"
+    return "clearly more" if low > 0 else "clearly less" if high < 0 else "could be no gain"

@@ -1,0 +1,17 @@
+"""The answer in words, from the numbers of all steps."""
+
+from __future__ import annotations
+
+from largesse.report.formats import Units
+from largesse.report.section import Numbers, Part
+from largesse.report.words import warn_of_spending, write_headline, write_verdict
+
+
+def write_answer(numbers: Numbers) -> Part:
+    """Return the answer in one sentence, whether choosing pays, and all warnings."""
+    units = Units(numbers["response"]["kind"], numbers["unit"])
+    return {
+        "headline": write_headline(units, numbers),
+        "verdict": write_verdict(units, numbers),
+        "warnings": [*warn_of_spending(units, numbers), *numbers["warnings"]],
+    }

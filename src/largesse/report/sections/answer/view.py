@@ -1,0 +1,77 @@
+"""The big numbers, the comparisons and the warnings that belong at the top."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from largesse.report.charts.scales import fit_axis
+from largesse.report.charts.strips import draw_spend_strip
+from largesse.report.formats import DASH, Style, Units, choose_style, finite, half_width, parts, write_count
+from largesse.report.rows import view_gains
+from largesse.report.section import Numbers, Part, Section
+from largesse.report.sections.answer.numbers import write_answer
+from largesse.report.words import select_urgent
+
+
+def view_answer(numbers: Numbers, units: Units) -> Part:
+    """Return what the plan brings, costs and gains, and its price."""
+    return {
+        "customers": write_count(numbers["customers"]),
+        "brings": _view_value(numbers, units),
+        "costs": _view_spend(numbers, units),
+        "price": _view_price(numbers, units),
+        "gains": view_gains(numbers["versus"], units),
+        "urgent": select_urgent(numbers["answer"]["warnings"]),
+    }
+
+
+def _view_value(numbers: Numbers, units: Units) -> dict[str, str]:
+    value = numbers["value"]
+    style = units.value_style(value)
+    total = {key: _multiply(value.get(key), numbers["customers"]) for key in ("estimate", "low", "high")}
+    return {
+        "big": style.text(value["estimate"]),
+        "interval": style.interval(value),
+        "total": _choose_total_style(total).both(total),
+    }
+
+
+def _view_spend(numbers: Numbers, units: Units) -> dict[str, str]:
+    spend, budget, people = numbers["spend"], numbers["budget"], numbers["customers"]
+    style = units.spend_style(spend, budget["average"])
+    across = fit_axis([*parts(spend), budget["average"]], snug=True)
+    label = f"Spend {style.text(spend['estimate'])} per customer, budget {style.text(budget['average'])}"
+    return {
+        "big": style.text(spend["estimate"]),
+        "interval": style.interval(spend),
+        "budget": style.text(budget["average"]),
+        "total": units.cost(_multiply(spend["estimate"], people)),
+        "budget_total": units.cost(budget["total"]),
+        "figure": draw_spend_strip(across, spend, budget["average"], label),
+    }
+
+
+def _view_price(numbers: Numbers, units: Units) -> dict[str, str]:
+    price, gain = finite(numbers["planned"]["price"]), numbers["gain_per_spend"]
+    style = choose_style([price], abs(price) if price else None)
+    known = finite(gain.get("estimate")) is not None
+    return {
+        "big": style.text(price, signed=True),
+        "rate": units.cost(1 / price) if price and price > 0 else DASH,
+        "spent": "yes" if price == 0 else "",
+        "each": choose_style(parts(gain), half_width(gain)).both(gain) if known else "",
+    }
+
+
+def _choose_total_style(total: Mapping[str, Any]) -> Style:
+    style = choose_style(parts(total), half_width(total))
+    return style if style.unit > 1 else Style(decimals=0)
+
+
+def _multiply(value: Any, factor: Any) -> float | None:
+    first, second = finite(value), finite(factor)
+    return None if first is None or second is None else first * second
+
+
+SECTION = Section("answer", view_answer, joint=write_answer)

@@ -1,0 +1,23 @@
+"""The frontier: value and spend of the best plan at each budget."""
+
+from __future__ import annotations
+
+from largesse.records import FrontierPoint, Log, Study
+from largesse.report.plain import plain_estimate
+from largesse.report.section import Part
+
+
+def describe_frontier(_log: Log, study: Study) -> Part:
+    """Return value and spend at each budget, the band for all budgets together, and what the model predicts."""
+    return {"points": [_describe_point(point) for point in study.frontier]}
+
+
+def _describe_point(point: FrontierPoint) -> Part:
+    return {
+        "budget": point.budget,
+        "value": plain_estimate(point.value),
+        "spend": plain_estimate(point.spend),
+        "band": {"low": point.band[0], "high": point.band[1]},
+        "promise": point.promise,
+        "price": point.price,
+    }

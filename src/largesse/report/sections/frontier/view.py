@@ -1,0 +1,103 @@
+"""The frontier figure in both sizes, its key and the numbers behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from largesse.report.charts.frontier import DESK, PHONE, Chart, Point, choose_labels, draw_frontier
+from largesse.report.charts.marks import shorten
+from largesse.report.formats import DASH, Units, finite, write_rate
+from largesse.report.section import Numbers, Part, Section
+from largesse.report.sections.frontier.numbers import describe_frontier
+
+
+def view_frontier(numbers: Numbers, units: Units) -> Part:
+    """Return the figure for a desk and for a phone, the key of its squares, and its table."""
+    points, uniform = numbers["frontier"]["points"], numbers["uniform"]
+    names = [row["name"] for row in uniform]
+    labels = choose_labels(names)
+    chart = _make_chart(numbers, units, labels)
+    return {
+        "desk": draw_frontier(chart, DESK),
+        "phone": draw_frontier(chart, PHONE),
+        "banded": any(finite(row["band"]["low"]) is not None for row in points),
+        "key": list(zip(labels, names, strict=True)) if labels != names else [],
+        "table": [_view_point(row, units) for row in points],
+        "uniform": [_view_uniform(row, units) for row in uniform],
+        "readout": _write_plan(numbers, units),
+    }
+
+
+def _make_chart(numbers: Numbers, units: Units, labels: list[str]) -> Chart:
+    measure = "response rate" if units.binary else f"mean {shorten(numbers['response']['name'], 18)}"
+    return Chart(
+        curve=[
+            Point(
+                row["budget"],
+                row["value"],
+                _write_readout(_view_point(row, units), units),
+                band=row["band"],
+                beside=row["promise"],
+            )
+            for row in numbers["frontier"]["points"]
+        ],
+        summary=f"Value at each budget. {_write_plan(numbers, units)}",
+        across_title=f"budget per customer ({units.budget_unit})",
+        up_title=f"value per customer ({measure})",
+        units=units,
+        squares=[
+            Point(
+                row["spend"]["estimate"],
+                row["value"],
+                f"everyone gets {row['name']}: {_view_uniform(row, units)['value']}",
+                label=label,
+            )
+            for row, label in zip(numbers["uniform"], labels, strict=True)
+        ],
+        chosen=Point(numbers["budget"]["average"], numbers["value"], "", label="this plan"),
+    )
+
+
+def _view_point(row: Mapping[str, Any], units: Units) -> dict[str, str]:
+    style = units.value_style(row["value"])
+    return {
+        "budget": units.cost(row["budget"]),
+        "spend": units.cost(row["spend"]["estimate"]),
+        "value": style.text(row["value"]["estimate"]),
+        "interval": style.interval(row["value"]),
+        "both": style.both(row["value"]),
+        "band": style.interval(row.get("band", {})),
+        "promise": style.text(row["promise"]),
+        "price": write_rate(row["price"]),
+    }
+
+
+def _view_uniform(row: Mapping[str, Any], units: Units) -> dict[str, str]:
+    style = units.value_style(row["value"])
+    return {
+        "name": row["name"],
+        "spend": units.cost(row["spend"]["estimate"]),
+        "value": style.text(row["value"]["estimate"]),
+        "interval": style.interval(row["value"]),
+    }
+
+
+def _write_readout(row: Mapping[str, str], units: Units) -> str:
+    things = " responses" if units.binary else ""
+    more = f"; {units.one} more buys {row['price']}{things}" if row["price"] != DASH else ""
+    return f"Budget {row['budget']}{units.spelled} per customer: spend {row['spend']}, value {row['both']}{more}."
+
+
+def _write_plan(numbers: Numbers, units: Units) -> str:
+    row = {
+        "budget": numbers["budget"]["average"],
+        "value": numbers["value"],
+        "spend": numbers["spend"],
+        "promise": numbers["promise"],
+        "price": numbers["planned"]["price"],
+    }
+    return f"This plan. {_write_readout(_view_point(row, units), units)}"
+
+
+SECTION = Section("frontier", view_frontier, study=describe_frontier)

@@ -1,0 +1,86 @@
+"""Every choice with its candidates, the plan's value by every estimator, and the facts of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from largesse.report.charts.scales import fit_axis
+from largesse.report.charts.strips import draw_gain_strip
+from largesse.report.formats import Units, choose_style, finite, parts, write_count
+from largesse.report.section import Numbers, Part, Section
+from largesse.report.sections.method.numbers import describe_choices, describe_estimates
+from largesse.report.words import select_notes
+
+ESTIMATORS = {
+    "direct": "the model’s curves alone",
+    "ips": "rows weighted by how unlikely their level was",
+    "snips": "the same, with weights that sum to one",
+    "dr": "curves and weights together",
+    "sndr": "both, with weights that sum to one",
+    "switch": "both; rows of great weight are left to the curves",
+    "dros": "both; great weights are shrunk",
+}
+
+
+def view_method(numbers: Numbers, units: Units) -> Part:
+    """Return the candidates of every choice, the estimates, the notes and the size of the log."""
+    tried = numbers["method"]["tried"]
+    titles = dict.fromkeys(row["of"] for row in tried)
+    groups = [(title, [row for row in tried if row["of"] == title]) for title in titles]
+    clusters = finite(numbers["log"]["clusters"])
+    return {
+        "groups": [{"title": title or "model", "rows": _view_candidates(rows)} for title, rows in groups],
+        "estimates": _view_estimates(numbers, units),
+        "notes": select_notes(numbers["answer"]["warnings"]),
+        "rows": write_count(numbers["log"]["rows"]),
+        "clusters": "" if clusters is None else write_count(clusters),
+    }
+
+
+def _view_candidates(tried: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the candidates of one choice: losses written alike, and drawn against the best."""
+    losses = choose_style([row["loss"] for row in tried], _smallest_error(tried), digits=1)
+    drawn = [{"estimate": row["difference"], **_find_ends(row)} for row in tried]
+    across = fit_axis([0.0, *(number for row in drawn for number in parts(row))], 3)
+    return [
+        {
+            "name": row["name"],
+            "loss": losses.text(row["loss"]),
+            "difference": losses.text(row["difference"], signed=True),
+            "se": losses.text(row["se"]),
+            "strip": draw_gain_strip(
+                across, worse, f"{row['name']}: worse than the best by {losses.text(row['difference'])}"
+            ),
+            "chosen": row["chosen"],
+        }
+        for row, worse in zip(tried, drawn, strict=True)
+    ]
+
+
+def _find_ends(row: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the ends of one standard error around a difference; missing for the best, which has none."""
+    middle, se = finite(row["difference"]), finite(row["se"])
+    if middle is None or not se:
+        return {"low": None, "high": None}
+    return {"low": middle - se, "high": middle + se}
+
+
+def _smallest_error(tried: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the smallest standard error above zero: the difference in loss that should be visible."""
+    return min((se for se in (finite(row["se"]) for row in tried) if se), default=None)
+
+
+def _view_estimates(numbers: Numbers, units: Units) -> list[dict[str, str]]:
+    rows = []
+    for row in numbers["method"]["estimates"]:
+        style = units.value_style(row)
+        used = " (used above)" if row["name"] == numbers["estimator"] else ""
+        words = ESTIMATORS.get(row["name"], "") + used
+        rows.append(
+            {"name": row["name"], "words": words, "value": style.text(row["estimate"]), "interval": style.interval(row)}
+        )
+    return rows
+
+
+SECTION = Section("method", view_method, fit=describe_choices, study=describe_estimates)

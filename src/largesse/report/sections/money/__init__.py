@@ -1,0 +1,3 @@
+"""Where the money goes."""
+
+from largesse.report.sections.money.view import SECTION as SECTION

@@ -1,0 +1,42 @@
+"""Two bars, customers and spend by level, and the table behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from largesse.report.charts.strips import draw_stacked_strip, draw_swatch
+from largesse.report.formats import Style, Units, write_count, write_percent
+from largesse.report.rows import Row, Rows
+from largesse.report.section import Numbers, Part, Section
+from largesse.report.sections.money.numbers import describe_money
+
+
+def view_money(numbers: Numbers, units: Units) -> Part:
+    """Return the bars of customers and spend by level, and one table row per level."""
+    rows = numbers["money"]["levels"]
+    names, bars = [row["name"] for row in rows], []
+    for label, key in (("customers", "share"), ("spend", "spend_share")):
+        shares = ", ".join(f"{row['name']} {write_percent(row[key])}" for row in rows)
+        figure = draw_stacked_strip([row[key] for row in rows], names, f"Share of {label} by level: {shares}")
+        bars.append(Row(label.capitalize(), figure))
+    spends = units.money([row["spend"] for row in rows])
+    table = [_view_level(level, row, spends, units) for level, row in enumerate(rows)]
+    return {"figure": Rows(bars), "table": table}
+
+
+def _view_level(level: int, row: Mapping[str, Any], spends: Style, units: Units) -> dict[str, str]:
+    return {
+        "swatch": draw_swatch(level),
+        "name": row["name"],
+        "customers": write_count(row["customers"]),
+        "share": write_percent(row["share"]),
+        # in one style where sums are small; large ones each in their own, so that nothing reads 0.000 million
+        "spend": units.cost(row["spend"]) if spends.unit > 1 else spends.text(row["spend"]),
+        "spend_share": write_percent(row["spend_share"]),
+        "extra": write_count(row["extra"]),
+        "cost_per_extra": units.cost(row["cost_per_extra"]),
+    }
+
+
+SECTION = Section("money", view_money, plan=describe_money)

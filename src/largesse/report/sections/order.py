@@ -1,0 +1,9 @@
+"""The sections of the report, in the order of the page."""
+
+from __future__ import annotations
+
+from largesse.report.sections import answer, curve, frontier, glossary, method, money, support, targeting, who
+
+SECTIONS = tuple(
+    folder.SECTION for folder in (answer, frontier, targeting, curve, who, money, support, method, glossary)
+)

@@ -1,0 +1,3 @@
+"""Whether the log can support the answer."""
+
+from largesse.report.sections.support.view import SECTION as SECTION

@@ -1,0 +1,3 @@
+"""Whether choosing who gets what pays, over all budgets."""
+
+from largesse.report.sections.targeting.view import SECTION as SECTION

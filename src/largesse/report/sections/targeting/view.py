@@ -1,0 +1,53 @@
+"""What choosing gains over all budgets: the cost curve, its area in words, and gains over every level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from largesse.report.charts.frontier import DESK, PHONE, Chart, Point, draw_frontier
+from largesse.report.formats import Units, finite
+from largesse.report.rows import view_gains
+from largesse.report.section import Numbers, Part, Section
+from largesse.report.sections.targeting.numbers import describe_targeting
+from largesse.report.words import write_gain
+
+
+def view_targeting(numbers: Numbers, units: Units) -> Part | None:
+    """Return the cost curve for a desk and for a phone, its area in words, and gains; None with nothing to show."""
+    area, points = numbers["targeting"]["area"], numbers["targeting"]["points"]
+    if not points and not numbers["uniform"]:
+        return None
+    chart = Chart(
+        curve=[Point(row["spend"], row["gain"], _write_readout(row, units), beside=row["uniform"]) for row in points],
+        summary=f"Gain over the cheapest plan at each spend. {_write_area(area, units)}",
+        across_title=f"spend per customer ({units.budget_unit})",
+        up_title="gain over the cheapest plan",
+        units=units,
+    )
+    return {
+        "desk": draw_frontier(chart, DESK) if points else "",
+        "phone": draw_frontier(chart, PHONE) if points else "",
+        "area": _write_area(area, units),
+        "gains": view_gains(numbers["uniform"], units),
+    }
+
+
+def _write_readout(row: Mapping[str, Any], units: Units) -> str:
+    style = units.gain_style(row["gain"])
+    same = style.text(row["uniform"], signed=True)
+    return f"Spend {units.cost(row['spend'])}: gain {style.both(row['gain'])}; everyone the same would gain {same}."
+
+
+def _write_area(area: Mapping[str, Any], units: Units) -> str:
+    """Say in words whether choosing pays on average over all budgets."""
+    gain = write_gain(units, area)
+    low, high = finite(area.get("low")), finite(area.get("high"))
+    if low is not None and low > 0:
+        return f"On average over all budgets, choosing who gets what gains {gain} over treating everyone alike."
+    if high is not None and high < 0:
+        return f"On average over all budgets, choosing who gets what loses: {gain} against treating everyone alike."
+    return f"On average over all budgets, the log does not show that choosing who gets what gains anything: {gain}."
+
+
+SECTION = Section("targeting", view_targeting, study=describe_targeting)

@@ -1,0 +1,3 @@
+"""Who gets what."""
+
+from largesse.report.sections.who.view import SECTION as SECTION
