@@ -43,7 +43,7 @@ def test_json_is_one_object_with_the_numbers_of_the_report(
     )
     shown = json.loads(capsys.readouterr().out)
     assert shown["budget"]["average"] == 1.0
-    assert shown["answer"]["value"]["low"] < shown["answer"]["value"]["estimate"] < shown["answer"]["value"]["high"]
+    assert shown["value"]["low"] < shown["value"]["estimate"] < shown["value"]["high"]
 
 
 def test_the_steps_run_as_the_readme_shows_them(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_the_estimator_can_be_named(
     assert before["estimator"] == "dr"
     assert call(monkeypatch, "evaluate", str(run_copy), "--estimator", "snips", "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    ways = {way["name"]: way["estimate"] for way in found["ways"]}
+    ways = {way["name"]: way["estimate"] for way in found["method"]["estimates"]}
     assert found["estimator"] == "snips"
     assert found["value"]["estimate"] == pytest.approx(ways["snips"])
     assert found["value"]["estimate"] != before["value"]["estimate"]
@@ -97,7 +97,7 @@ def test_the_demo_says_what_it_found(tmp_path: Path) -> None:
     )
     shown = json.loads(done.stdout)
     assert shown["customers"] == 2825
-    assert 0.7 < shown["answer"]["value"]["estimate"] < 0.95
+    assert 0.7 < shown["value"]["estimate"] < 0.95
 
 
 def test_without_its_data_the_demo_names_the_extra_to_install(

@@ -1,29 +1,25 @@
+from typing import Any
+
 import pytest
 
 from largesse.report.formats import Units
-from largesse.report.words import headline, spending, verdict
+from largesse.report.words import select_notes, select_urgent, warn_of_spending, write_headline, write_verdict
+
+EURO = Units("binary", "€")
 
 
-def judged(gain: tuple[float, float, float], spend: tuple[float, float, float] = (1.0, 0.9, 1.1)) -> dict:
+def make_numbers(gain: tuple[float, float, float] = (0.0, 0.0, 0.0), budget: float = 1.05) -> dict[str, Any]:
     difference = dict(zip(("estimate", "low", "high"), gain, strict=True))
-    before = {
-        "name": "before",
-        "detail": "",
-        "value": {"estimate": 0.2},
-        "spend": {"estimate": 0.5},
-        "difference": difference,
-    }
-    same = {
-        "name": "same",
-        "detail": "all get '5'",
-        "value": {"estimate": 0.3},
-        "spend": {"estimate": 1.0},
-        "difference": difference,
-    }
+    same = {"detail": "all get '5'", "value": {"estimate": 0.3}, "spend": {"estimate": 1.0}, "difference": difference}
+    before = {"detail": "", "value": {"estimate": 0.2}, "spend": {"estimate": 0.5}, "difference": difference}
     return {
+        "response": {"name": "bought", "kind": "binary"},
+        "customers": 1000,
         "value": {"estimate": 0.31, "low": 0.29, "high": 0.33},
-        "spend": dict(zip(("estimate", "low", "high"), spend, strict=True)),
+        "spend": {"estimate": 1.0, "low": 0.9, "high": 1.1},
         "versus": [same, before],
+        "budget": {"average": budget},
+        "planned": {"spend": 1.05 if budget > 1 else budget},
     }
 
 
@@ -37,21 +33,32 @@ def judged(gain: tuple[float, float, float], spend: tuple[float, float, float] =
     ],
 )
 def test_the_verdict_follows_the_interval(gain: tuple[float, float, float], said: str) -> None:
-    assert said in verdict(Units("binary", "€"), judged(gain))
+    assert said in write_verdict(EURO, make_numbers(gain))
 
 
 def test_the_headline_names_spend_value_and_what_was_before() -> None:
-    text = headline(Units("binary", "€"), "bought", {"customers": 1000}, judged((0.0, 0.0, 0.0)))
-    assert "€1" in text
-    assert "31.0" in text
-    assert "20.0" in text
+    text = write_headline(EURO, make_numbers())
+    assert text.startswith("For €1 per customer, 31.0\u202f% of 1,000 customers are expected to respond (bought)")
+    assert text.endswith("before, 20.0\u202f% did for €0.50.")
+    plain = write_headline(Units("amount", "€"), make_numbers())
+    assert "0.310 bought from each of 1,000 customers are expected" in plain
 
 
-def test_a_spend_surely_above_the_budget_and_an_unused_budget_are_said() -> None:
-    units = Units("binary", "€")
-    plan = {"budget": {"average": 0.5}, "planned": {"spend": 0.5}}
-    assert "more than the budget" in spending(units, plan, judged((0, 0, 0)))[0]["text"].replace("\n", " ")
-    plan = {"budget": {"average": 1.05}, "planned": {"spend": 1.05}}
-    assert spending(units, plan, judged((0, 0, 0))) == []
-    plan = {"budget": {"average": 5.0}, "planned": {"spend": 1.05}}
-    assert "nothing more that is worth buying" in spending(units, plan, judged((0, 0, 0)))[0]["text"]
+@pytest.mark.parametrize(
+    ("budget", "severity", "said"),
+    [(0.5, "careful", "more than the budget"), (5.0, "note", "the model expects nothing from spending more")],
+)
+def test_a_spend_surely_above_the_budget_and_an_unused_budget_are_said(budget: float, severity: str, said: str) -> None:
+    (warning,) = warn_of_spending(EURO, make_numbers(budget=budget))
+    assert warning["severity"] == severity
+    assert said in warning["text"]
+
+
+def test_a_spend_that_may_be_within_the_budget_needs_no_warning() -> None:
+    assert warn_of_spending(EURO, make_numbers()) == []
+
+
+def test_urgent_warnings_come_first_and_notes_are_apart() -> None:
+    warnings = [{"severity": severity} for severity in ("note", "careful", "no")]
+    assert [w["severity"] for w in select_urgent(warnings)] == ["no", "careful"]
+    assert [w["severity"] for w in select_notes(warnings)] == ["note"]

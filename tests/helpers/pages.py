@@ -1,0 +1,50 @@
+"""Reading a page as a browser would: tags that close, what it would load, and the words a reader sees."""
+
+import re
+from html.parser import HTMLParser
+
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+LOADING = {"src", "href", "xlink:href", "srcset", "data"}
+
+
+class Page(HTMLParser):
+    """Collects tags that do not close in order, ids, and every attribute that could load something."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.ids: list[str] = []
+        self.loads: list[str] = []
+        self.scripts = 0
+        self.feed(text)
+        self.close()
+
+    @property
+    def sound(self) -> bool:
+        """Whether every tag closes in order and nothing is loaded from elsewhere."""
+        return not (self.open or self.wrong or self.loads)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        self.scripts += tag == "script"
+        self.note(tag, attrs)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.note(tag, attrs)
+
+    def note(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.ids += [str(given["id"])] if "id" in given else []
+        self.loads += [key for key in given if key in LOADING or key[:2] == "on"]
+        self.loads += [tag] if tag in ("img", "link", "iframe", "object", "base") else []
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+
+def visible(page: str) -> str:
+    """The words of a page, tooltips and labels included, without style and script."""
+    return re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.S)

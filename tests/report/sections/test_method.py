@@ -1,0 +1,34 @@
+from typing import Any
+
+import pytest
+
+from largesse.evaluation import ESTIMATORS
+from largesse.report.formats import Units
+from largesse.report.sections.method import view as module
+from largesse.report.sections.method.view import view_method
+
+Numbers = dict[str, Any]
+EURO = Units("binary", "€")
+
+
+def test_every_estimator_is_shown_with_its_words_and_the_one_used_is_marked(binary: Numbers) -> None:
+    rows = view_method(binary, EURO)["estimates"]
+    assert [row["name"] for row in rows] == list(ESTIMATORS) == list(module.ESTIMATORS)
+    assert [row["name"] for row in rows if "(used above)" in row["words"]] == ["dr"]
+
+
+def test_the_estimate_used_is_the_value_of_the_plan(binary: Numbers) -> None:
+    used = next(row for row in binary["method"]["estimates"] if row["name"] == "dr")
+    assert (used["estimate"], used["se"]) == pytest.approx((binary["value"]["estimate"], binary["value"]["se"]))
+
+
+def test_candidates_stand_together_with_losses_written_alike(binary: Numbers) -> None:
+    groups = view_method(binary, EURO)["groups"]
+    assert [group["title"] for group in groups] == ["model", "strength"]
+    first = groups[0]["rows"]
+    assert [(row["loss"], row["difference"], row["chosen"]) for row in first] == [
+        ("0.190", "0.000", True),
+        ("0.192", "+0.002", False),
+    ]
+    assert "whisker" not in first[0]["strip"]  # the best is no worse than itself
+    assert "whisker" in first[1]["strip"]

@@ -1,0 +1,26 @@
+import math
+
+from largesse.report.formats import Units, choose_style, write_count, write_percent
+
+
+def test_numbers_are_written_for_people() -> None:
+    assert write_percent(0.00012) == "0.012\u202f%"
+    assert write_percent(math.nan) == "–"
+    assert write_count(1_200_000) == "1,200,000"
+    assert choose_style([-0.001], 1.0).text(-0.001) == "0.0"
+
+
+def test_money_carries_its_sign_or_its_name() -> None:
+    assert Units("amount", "€").cost(-0.5) == "−€0.50"
+    assert Units("amount", "USD").cost(1.2e9) == "1.20\u202fbillion\u202fUSD"
+    assert Units("binary", "").one == "1\u202funit of budget"
+
+
+def test_an_estimate_has_the_digits_its_interval_deserves() -> None:
+    units = Units("binary", "€")
+    wide, narrow = ({"estimate": 0.12345, "low": 0.12345 - half, "high": 0.12345 + half} for half in (0.05, 0.0005))
+    assert units.value_style(wide).both(wide) == "12.3\u202f% (7.3 to 17.3\u202f%)"
+    assert units.value_style(narrow).both(narrow) == "12.345\u202f% (12.295 to 12.395\u202f%)"
+    assert units.gain_style(wide).both(wide, signed=True) == "+12.3\u202fpp (+7.3 to +17.3\u202fpp)"
+    missing = {"estimate": None, "low": None, "high": None}
+    assert units.value_style(missing).both(missing) == "–"
