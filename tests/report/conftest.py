@@ -144,7 +144,7 @@ def ugly(binary: dict[str, Any]) -> dict[str, Any]:
     for k, row in enumerate(binary["money"]["levels"]):
         row |= {"spend": 1.2e9, "extra": NAN, "cost_per_extra": math.inf if k % 2 else 1234.5}
     for k, row in enumerate(binary["support"]["overlap"]):
-        row |= {"effective": None, "smallest": 0.00012, "verdict": ["fine", "careful", "no"][k % 3]}
+        row |= {"effective": None, "smallest": 0.00012, "answer": ["fine", "careful", "no"][k % 3]}
     binary["support"]["propensities"]["counts"][:6] = [[0] * 10] * 6
     binary["support"]["balance"] = [
         {
@@ -157,10 +157,10 @@ def ugly(binary: dict[str, Any]) -> dict[str, Any]:
     ]
     binary["answer"]["warnings"] = [
         {
-            "severity": severity,
-            "text": f"Something is <i>wrong</i> with {severity}; " + "and it takes long to say it " * k,
+            "answer": answer,
+            "text": f"Something is <i>wrong</i> with {answer}; " + "and it takes long to say it " * k,
         }
-        for k, severity in enumerate(["note", "careful", "no", "careful", "no", "note", "careful"])
+        for k, answer in enumerate(["note", "careful", "no", "careful", "no", "note", "careful"])
     ]
     return binary
 

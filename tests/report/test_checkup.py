@@ -29,7 +29,7 @@ def test_the_page_shows_the_checks_and_points_at_the_column(shown: dict[str, Any
     page = render_checkup(shown)
     assert "This log cannot answer the whole question as it is." in page
     for check in shown["support"]["checks"]:
-        assert check["about"] in page
+        assert check["topic"] in page
     assert ">&lt;script&gt;alert(1)&lt;/script&gt;</th>" in page
     assert "Seen before" in page
 

@@ -55,10 +55,11 @@ def test_the_same_numbers_give_the_same_page_and_are_left_as_they_were(numbers: 
 
 def test_hostile_names_are_escaped_everywhere(binary: Numbers) -> None:
     hostile = "</title></svg></style><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\x00\n"
+    kept = ("binary", "fine", "note", "careful", "no", "estimated")  # words that the page goes by
 
     def poison(value: Any) -> Any:
         if isinstance(value, dict):
-            return {k: v if k in ("kind", "severity", "verdict", "propensity") else poison(v) for k, v in value.items()}
+            return {key: inner if inner in kept else poison(inner) for key, inner in value.items()}
         if isinstance(value, list):
             return [poison(item) for item in value]
         return hostile if isinstance(value, str) else value

@@ -45,12 +45,12 @@ def test_the_headline_names_spend_value_and_what_was_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "severity", "said"),
+    ("budget", "answer", "said"),
     [(0.5, "careful", "more than the budget"), (5.0, "note", "the model expects nothing from spending more")],
 )
-def test_a_spend_surely_above_the_budget_and_an_unused_budget_are_said(budget: float, severity: str, said: str) -> None:
+def test_a_spend_surely_above_the_budget_and_an_unused_budget_are_said(budget: float, answer: str, said: str) -> None:
     (warning,) = warn_of_spending(EURO, make_numbers(budget=budget))
-    assert warning["severity"] == severity
+    assert warning["answer"] == answer
     assert said in warning["text"]
 
 
@@ -59,6 +59,6 @@ def test_a_spend_that_may_be_within_the_budget_needs_no_warning() -> None:
 
 
 def test_urgent_warnings_come_first_and_notes_are_apart() -> None:
-    warnings = [{"severity": severity} for severity in ("note", "careful", "no")]
-    assert [w["severity"] for w in select_urgent(warnings)] == ["no", "careful"]
-    assert [w["severity"] for w in select_notes(warnings)] == ["note"]
+    warnings = [{"answer": answer} for answer in ("note", "careful", "no")]
+    assert [w["answer"] for w in select_urgent(warnings)] == ["no", "careful"]
+    assert [w["answer"] for w in select_notes(warnings)] == ["note"]

@@ -68,10 +68,10 @@ def print_answer(shown: dict[str, Any], folder: Path) -> None:
         against = f"against {other['name']}: {write_gain(units, other['difference'])}"
         console.print(Padding(Text(against, style="dim"), (0, 2)))
     console.print()
-    for warning in answer["warnings"]:
-        severity = warning["severity"]
-        style = "" if severity == "note" else "yellow"
-        console.print(Padding(Text(f"{MARKS[severity]} {warning['text']}", style=style), (0, 2)))
+    for warning in shown["answer"]["warnings"]:
+        answer = warning["answer"]
+        style = "" if answer == "note" else "yellow"
+        console.print(Padding(Text(f"{MARKS[answer]} {warning['text']}", style=style), (0, 2)))
     console.print(Text(f"\nEverything is in {folder}/  —  open {folder / 'report.html'}\n"), soft_wrap=True)
 
 
@@ -87,7 +87,7 @@ def print_checkup(shown: dict[str, Any], out: Path | None) -> None:
     checks = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), show_header=False)
     for check in shown["support"]["checks"]:
         mark = Text(MARKS[check["answer"]], style=COLOURS[check["answer"]])
-        checks.add_row(mark, Text(check["about"]), Text(check["text"]))
+        checks.add_row(mark, Text(check["topic"]), Text(check["text"]))
     console.print(checks)
     console.print()
     console.print(_level_table(shown))

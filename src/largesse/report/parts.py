@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 from largesse.levels import Levels
 from largesse.records import Evaluation, Log, Study
-from largesse.report.plain import plain_estimate, plain_reference, plain_response
+from largesse.report.plain import plain_estimate, plain_finding, plain_reference, plain_response
 from largesse.report.section import FitStep, Numbers, Part, PlanStep
 from largesse.report.sections import SECTIONS
 from largesse.version import __version__
@@ -65,7 +65,7 @@ def describe_study(log: Log, study: Study) -> Part:
         "gain_per_spend": plain_estimate(found.gain_per_spend),
         "versus": [plain_reference(reference) for reference in found.references],
         "uniform": [plain_reference(reference) for reference in found.uniform],
-        "warnings": [{"severity": finding.severity, "text": finding.text} for finding in found.warnings],
+        "warnings": [plain_finding(finding) for finding in found.warnings],
         **{section.name: section.study(log, study) for section in SECTIONS if section.study},
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from largesse.records import Estimate, Log, Reference, Verdict
+from largesse.records import Estimate, Finding, Log, Reference
 
 
 def plain_estimate(estimate: Estimate | None) -> dict[str, float]:
@@ -26,9 +26,9 @@ def plain_reference(reference: Reference) -> dict[str, Any]:
     }
 
 
-def plain_check(verdict: Verdict) -> dict[str, str]:
-    """Return one check of a log as a dict."""
-    return {"about": verdict.about, "answer": verdict.answer, "text": verdict.text}
+def plain_finding(finding: Finding) -> dict[str, str]:
+    """Return a finding as a dict."""
+    return {"topic": finding.topic, "answer": finding.answer, "text": finding.text}
 
 
 def plain_response(log: Log) -> dict[str, str]:

@@ -10,7 +10,7 @@ from largesse.report.formats import Units, finite, half_width
 
 Part: TypeAlias = Mapping[str, Any]
 MUCH = 0.95  # a plan that uses less of its budget than this gets a note
-URGENT = ("no", "careful")  # severities of warnings, the most serious first
+URGENT = ("no", "careful")  # answers of warnings, the most serious first
 
 
 def write_value(units: Units, value: Part) -> str:
@@ -69,7 +69,7 @@ def warn_of_spending(units: Units, numbers: Part) -> list[dict[str, str]]:
             f"The plan uses {units.cost(planned)} of the budget of {units.cost(budget)} per customer: "
             "the model expects nothing from spending more."
         )
-        return [{"severity": "note", "text": text}]
+        return [{"answer": "note", "text": text}]
     if budget is None or low is None or low <= budget * (1 + 1e-9):
         return []
     style = units.spend_style(spend)
@@ -77,14 +77,14 @@ def warn_of_spending(units: Units, numbers: Part) -> list[dict[str, str]]:
         f"The plan is expected to cost {style.text(spend['estimate'])} per customer (at least {style.text(low)}), more than "
         f"the budget of {units.cost(budget)}: customers redeem more often than the model predicts. Plan with a smaller budget."
     )
-    return [{"severity": "careful", "text": text}]
+    return [{"answer": "careful", "text": text}]
 
 
 def select_urgent(warnings: Sequence[Part]) -> list[Part]:
     """Return the warnings that belong at the top, the most serious first."""
-    return sorted((w for w in warnings if w["severity"] in URGENT), key=lambda w: URGENT.index(w["severity"]))
+    return sorted((w for w in warnings if w["answer"] in URGENT), key=lambda w: URGENT.index(w["answer"]))
 
 
 def select_notes(warnings: Sequence[Part]) -> list[Part]:
     """Return the warnings that may stand at the end."""
-    return [w for w in warnings if w["severity"] not in URGENT]
+    return [w for w in warnings if w["answer"] not in URGENT]

@@ -32,7 +32,9 @@ def examine(
     if guessed:
         roles = ", ".join(f"{role} is {column!r}" for role, column in campaign.columns.items())
         notes.append(f"columns were guessed: {roles}. Name them (--level, --response, --costs) if that is wrong.")
-    shown = describe_checkup(doctor(log, seed=campaign.seed), log, title=campaign.title, unit=campaign.unit, notes=notes)
+    shown = describe_checkup(
+        doctor(log, seed=campaign.seed), log, title=campaign.title, unit=campaign.unit, notes=notes
+    )
     if out is not None:
         write_text(Path(out), render_checkup(shown))
     return shown

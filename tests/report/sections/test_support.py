@@ -15,8 +15,8 @@ def test_every_check_has_an_answer_and_stands_on_the_page(binary: Numbers) -> No
     checks = binary["support"]["checks"]
     assert checks
     for check in checks:
-        assert check["answer"] in ("fine", "careful", "no")
-        assert check["about"] in page
+        assert check["answer"] in ("fine", "note", "careful", "no")
+        assert check["topic"] in page
 
 
 def test_a_difference_above_a_tenth_is_marked(binary: Numbers) -> None:

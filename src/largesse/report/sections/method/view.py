@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from largesse.evaluation import ESTIMATORS
 from largesse.report.charts.scales import fit_axis
 from largesse.report.charts.strips import draw_gain_strip
 from largesse.report.formats import Units, choose_style, finite, parts, write_count
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sections.method.numbers import describe_choices, describe_estimates
 from largesse.report.words import select_notes
-
-ESTIMATORS = {
-    "direct": "the model’s curves alone",
-    "ips": "rows weighted by how unlikely their level was",
-    "snips": "the same, with weights that sum to one",
-    "dr": "curves and weights together",
-    "sndr": "both, with weights that sum to one",
-    "switch": "both; rows of great weight are left to the curves",
-    "dros": "both; great weights are shrunk",
-}
 
 
 def view_method(numbers: Numbers, units: Units) -> Part:
@@ -76,11 +67,16 @@ def _view_estimates(numbers: Numbers, units: Units) -> list[dict[str, str]]:
     for row in numbers["method"]["estimates"]:
         style = units.value_style(row)
         used = " (used above)" if row["name"] == numbers["estimator"] else ""
-        words = ESTIMATORS.get(row["name"], "") + used
+        words = _describe_estimator(row["name"]) + used
         rows.append(
             {"name": row["name"], "words": words, "value": style.text(row["estimate"]), "interval": style.interval(row)}
         )
     return rows
+
+
+def _describe_estimator(name: str) -> str:
+    """Return what an estimator does; nothing for one that this version does not know."""
+    return ESTIMATORS[name].description if name in ESTIMATORS else ""
 
 
 SECTION = Section("method", view_method, fit=describe_choices, study=describe_estimates)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from largesse.evaluation import level_verdict
 from largesse.records import Checkup, Log, Overlap, Study
-from largesse.report.plain import plain_check
+from largesse.report.plain import plain_finding
 from largesse.report.section import Part
 
 
@@ -17,17 +16,17 @@ def describe_checks(checkup: Checkup) -> Part:
     """Return the checks, how well the log covers each level, and how alike the levels' customers are."""
     seen = checkup.overlap
     return {
-        "checks": [plain_check(verdict) for verdict in checkup.verdicts],
+        "checks": [plain_finding(finding) for finding in checkup.findings],
         "overlap": [
             {
                 "name": label,
                 "rows": int(rows),
                 "effective": float(effective),
                 "smallest": float(smallest),
-                "verdict": level_verdict(rows, effective, smallest),
+                "answer": answer,
             }
-            for label, rows, effective, smallest in zip(
-                checkup.labels, seen.rows, seen.effective, seen.smallest, strict=True
+            for label, rows, effective, smallest, answer in zip(
+                checkup.labels, seen.rows, seen.effective, seen.smallest, seen.answers, strict=True
             )
         ],
         "propensities": {"edges": seen.edges.tolist(), "counts": seen.counts.tolist()},

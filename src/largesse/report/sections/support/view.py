@@ -35,7 +35,7 @@ def _view_overlap(row: Mapping[str, Any]) -> dict[str, str]:
         "rows": write_count(row["rows"]),
         "effective": write_count(row["effective"]),
         "smallest": write_rate(row["smallest"]),
-        "verdict": row["verdict"],
+        "answer": row["answer"],
     }
 
 
