@@ -54,7 +54,7 @@ def atomic_folder(
     An empty folder of that name is replaced, and one that holds all of the `marks` and nothing but `files`; any other
     folder is refused.
     """
-    path = Path(target).resolve()  # of a link, what it points to is replaced
+    path = Path(target).resolve()  # not a link is replaced, but what it points to
     with _explain(path):
         _refuse_foreign(path, marks, files)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def _refuse_foreign(path: Path, marks: Collection[str], files: Collection[str]) 
     if path.is_file():
         raise OutputError("output", [Problem(f"{path} is a file, not a folder", "give another --out")])
     found = {inside.name for inside in path.iterdir()} if path.is_dir() else set()
-    # A user's own campaign file makes no run folder, nor do a run's files beside something else.
+    # A folder with all marks and nothing unknown was made by us; a user's own file among the known names proves nothing.
     other = sorted(found - {*files}) if marks and found.issuperset(marks) else sorted(found)
     if other:
         raise OutputError(
@@ -93,7 +93,7 @@ def _swap(part: Path, path: Path) -> None:
     try:
         part.replace(path)
     finally:
-        if not path.exists():  # whatever stopped it, a signal among it: the earlier folder comes back
+        if not path.exists():  # whatever stopped it, even a signal: the earlier folder comes back
             old.replace(path)
         shutil.rmtree(old, ignore_errors=True)
 
@@ -151,7 +151,7 @@ def pack_archive(format_name: str, manifest: dict[str, Any], arrays: dict[str, A
 
 
 def read_archive(path: str | os.PathLike[str], format_name: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the manifest and the arrays of an archive of the given format; refuse one that is damaged or of another."""
+    """Return the manifest and the arrays of an archive; refuse one that is damaged or of another format or version."""
     from safetensors.numpy import load
 
     place = Path(path)
@@ -175,7 +175,7 @@ def read_archive(path: str | os.PathLike[str], format_name: str) -> tuple[dict[s
 
 @contextmanager
 def expected_content(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Refuse an archive whose content makes the block fail: a digest shows damage, but anything may be written with one."""
+    """Refuse an archive whose content makes the block fail: a right digest does not make the content valid."""
     try:
         yield
     except PolicyFileError:

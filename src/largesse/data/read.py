@@ -61,7 +61,7 @@ def _find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
             fail(what, Problem(f"there is no file {text}", _neighbours(path)))
         files = [place for place in found if place.is_file()]
         return files or [file for folder in found for file in _files_in(folder, what)]
-    except OSError as error:  # a name that is too long, a folder that may not be looked into
+    except OSError as error:  # a name that is too long, a folder that may not be read
         shown = text if len(text) <= 80 else f"{text[:77]}…"
         raise InputError(what, [Problem(f"{shown!r} cannot be opened: {error.strerror}", "give a path")]) from error
 
@@ -148,7 +148,7 @@ def _kind(file: Path, what: str) -> str:
 
 @contextmanager
 def _explain(file: Path, what: str) -> Iterator[None]:
-    """Turn what the Arrow readers throw into a sentence that names the file."""
+    """Turn the errors of Arrow's readers into a sentence that names the file."""
     import pyarrow as pa
 
     try:
@@ -183,8 +183,8 @@ def _read_parquet(file: Path, plain: Collection[str]) -> pa.Table:
 
     schema = pq.read_schema(file)
     words = [field.name for field in schema if is_text(field.type) and field.name not in plain]
-    # Pages are decoded straight into dictionary codes: the plain strings never exist in memory. And not with
-    # pq.read_table, which cannot read two columns of one name and so would not let them be named.
+    # Pages are decoded straight into dictionary codes: the plain strings never exist in memory. pq.read_table would fail on
+    # two columns of one name before an error could name them.
     with pq.ParquetFile(file, read_dictionary=words) as opened:
         return opened.read()
 
@@ -207,7 +207,7 @@ def _read_csv(file: Path) -> pa.Table:
     try:
         table = _parse_csv(file, head, careful=_quoted_newlines(head))
     except pa.ArrowInvalid:
-        # Once more, slowly: line breaks inside quotes may come late, and only one thread can say in which line it fails.
+        # Again, on one thread: line breaks inside quotes may come late in the file, and only one thread can name a bad line.
         table = _parse_csv(file, head, careful=True)
     for column in table.schema:
         if pa.types.is_binary(column.type):  # what Arrow makes of text that is not UTF-8
@@ -284,7 +284,7 @@ def _from_memory(source: Any, what: str) -> pa.Table:
 
 
 def _conversion_problem(error: Exception) -> Problem:
-    """Say which column could not be converted, as far as Arrow says it."""
+    """Name the column that could not be converted, if Arrow names it."""
     said = " ".join(str(part) for part in error.args).strip() or type(error).__name__
     column = re.search(r"Conversion failed for column (.+) with type", said)
     if column:

@@ -1,7 +1,7 @@
-"""Features on their principal axes, where a ridge penalty means the same and the loss of a regression is about as steep along all.
+"""Features on their principal axes.
 
-What is fitted there to a thousand features needs a few dozen gradients, where Newton's method needs matrices of a thousand
-by a thousand.
+A ridge penalty means the same on them, and the loss of a regression curves about equally along all: a fit to a thousand
+features takes a few dozen gradient steps, where Newton's method needs matrices of a thousand by a thousand.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ def mean_estimate(values: Array, weight: Array | None = None, cluster: Array | N
     """Return the weighted mean of `values` (n,), its standard error over rows or clusters, and a t interval.
 
     The standard error is the jackknife's: how far the mean moves as each row or cluster is left out. Without clusters and
-    weights that is the textbook's; with large clusters it is larger than that of sums over clusters, which trusts each of
-    them to lie as close to the mean as it pulled the mean to itself.
+    weights it is the textbook's. With large clusters it exceeds the one made from sums over clusters, which ignores that a
+    large cluster pulls the mean towards itself.
 
     >>> mean_estimate(np.array([1.0, 2.0, 3.0, 4.0])).estimate
     2.5
@@ -32,7 +32,7 @@ def mean_estimate(values: Array, weight: Array | None = None, cluster: Array | N
     units = len(parts)
     if units < 2:
         return Estimate(mean, float("nan"), float("nan"), float("nan"))
-    with np.errstate(divide="ignore", invalid="ignore"):  # one that has all the weight leaves no mean: no interval
+    with np.errstate(divide="ignore", invalid="ignore"):  # without a row that has all the weight there is no mean
         parts /= whole - mass  # where the mean goes without this row or cluster
     np.multiply(parts, parts, out=parts)
     se = float(np.sqrt((units - 1) / units * parts.sum()))
@@ -41,18 +41,17 @@ def mean_estimate(values: Array, weight: Array | None = None, cluster: Array | N
 
 
 def _freedom(squares: Array) -> float:
-    """Return the degrees of freedom of a standard error made from squares (units,): as many as it is certain itself.
+    """Return the degrees of freedom of a standard error made from squares (units,).
 
-    Where few units carry most of it, as rows with great weights or the one buyer among a thousand do, it could easily have
-    been another: the variance of a sum of squares is that of a χ² with 2 units / (kurtosis − 1) degrees of freedom. The
-    textbook's units − 1 stand wherever the kurtosis is not clearly above the 3 of a normal law.
+    Where few units carry most of the sum (rows with large weights, or one buyer among a thousand), the standard error is
+    itself uncertain: the sum varies like a χ² with 2 units / (kurtosis − 1) degrees of freedom. The textbook's units − 1
+    hold wherever the kurtosis is not clearly above 3, that of a normal distribution.
     """
     units, whole = len(squares), float(squares.sum())
     if not whole > 0:
         return units - 1
-    kurtosis = units * float(squares @ squares) / whole**2 - 2 * np.sqrt(
-        24 / units
-    )  # less what random variation may add
+    kurtosis = units * float(squares @ squares) / whole**2
+    kurtosis -= 2 * np.sqrt(24 / units)  # two standard errors: what random variation may add
     return min(units - 1, 2 * units / max(kurtosis - 1, 1e-9))
 
 

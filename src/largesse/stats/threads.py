@@ -1,7 +1,7 @@
 """One thread for linear algebra, and for small work.
 
-On small matrices the threads of BLAS and OpenMP cost more than they bring, and on a machine that is busy with something
-else they wait for each other: the demo took ten times as long. Growing many trees is worth the threads.
+On small matrices the threads of BLAS and OpenMP cost more than they save, and on a busy machine they wait for each other:
+the demo took ten times as long. Growing many trees is worth the threads.
 """
 
 from __future__ import annotations

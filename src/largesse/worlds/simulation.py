@@ -1,4 +1,4 @@
-"""Five simulations whose truth is known: what a method should find, and how far it is from it.
+"""Five simulations whose truth is known.
 
 All draw n customers with 50 uniform features and log one of five levels, which cost 0..4. Behind each lies the surface
 h(x) = Σ_i a_i exp(−s Σ_j b_ij |x_j − c_ij|), with a, b, c uniform on (0, 1), and its standardised form t = (h − μ)/σ.
