@@ -14,8 +14,8 @@ from largesse.response.thresholds import AXES, Lines, Thresholds, _Path, _usual,
 from largesse.stats.axes import principal_axes
 from largesse.stats.link import sigmoid
 from largesse.worlds.simulation import simulate
-from largesse_lab.nested.bandit import nested_bandit
-from largesse_lab.nested.labelled import generated_nested
+from largesse_lab.nested.bandit import make_bandit
+from largesse_lab.nested.labelled import generate_nested
 
 
 def told(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, tuple[Array, Array, Array]]:
@@ -58,8 +58,8 @@ def test_no_threshold_is_ever_thought_impossible() -> None:
 
 
 def test_who_begins_where_is_found_where_one_common_ladder_cannot_say_it() -> None:
-    generated = generated_nested(3000)
-    made = nested_bandit(generated.features, generated.nested_level)
+    generated = generate_nested(3000)
+    made = make_bandit(generated.features, generated.nested_level)
     own, common = (model.fit(made.log).predict(made.features) for model in (Thresholds(), Linear()))
     error = [float(np.sqrt(np.mean((curves - made.truth) ** 2))) for curves in (own, common)]
     assert error[0] < 0.9 * error[1]

@@ -1,6 +1,6 @@
-"""Several processes share the repeats of an experiment: each runs a part, and what they leave is put together afterwards.
+"""Several processes share the repeats of an experiment: each measures a part, and their records are gathered afterwards.
 
-One process keeps a GPU waiting while it plans, predicts and measures; a few together keep it busy.
+One process leaves a GPU idle while it plans, predicts and judges; a few together keep it busy.
 """
 
 from __future__ import annotations
@@ -10,74 +10,119 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
 
 from largesse.errors import OutputError, Problem
+from largesse.files import atomic_file
+from largesse_lab.bench.request import Progress, Request
 
-LOOK = 0.5  # seconds between two looks at how far they are
+PAUSE = 0.5  # seconds between two looks at the running processes
 
 
-def command_of(words: Sequence[str]) -> list[str]:
+def run_parts(name: str, parts: Sequence[Request], folder: Path, progress: Progress) -> None:
+    """Run one process for each request, with a file of its own, and gather the records into those of the whole.
+
+    Each file starts with all records of the whole, so that no process measures again what is known.
+    """
+    gather_parts(folder, name)
+    whole = folder / f"{name}.jsonl"
+    known = whole.read_text(encoding="utf-8") if whole.exists() else ""
+    files = [name_part(folder, name, (i, len(parts))) for i in range(len(parts))]
+    for file in files:
+        write_text(file, known)
+    commands = [
+        make_command(["experiment", name, *part.as_options(file)]) for part, file in zip(parts, files, strict=True)
+    ]
+    run_commands(commands, files, progress)
+    gather_parts(folder, name)
+
+
+def name_part(folder: Path, name: str, part: tuple[int, int]) -> Path:
+    """Return the file that keeps the records of one part of an experiment."""
+    return folder / f"{name}.{part[0]}-of-{part[1]}.jsonl"
+
+
+def gather_parts(folder: Path, name: str) -> None:
+    """Append the records of all parts to those of the whole; equal lines are written once."""
+    parts = sorted(folder.glob(f"{name}.*-of-*.jsonl"))
+    if not parts:
+        return
+    whole = folder / f"{name}.jsonl"
+    known = whole.read_text(encoding="utf-8").splitlines() if whole.exists() else []
+    found = [line for part in parts for line in part.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()]
+    write_text(whole, "".join(line + "\n" for line in dict.fromkeys([*known, *found])))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file or nothing."""
+    with atomic_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def make_command(words: Sequence[str]) -> list[str]:
     """Return the command that runs this very program.
 
-    >>> command_of(["experiment", "rates"])[-2:]
+    >>> make_command(["experiment", "rates"])[-2:]
     ['experiment', 'rates']
     """
     return [sys.executable, "-m", "largesse.cli", *words]
 
 
-def run_all(commands: Sequence[Sequence[str]], files: Sequence[Path], tell: Callable[[str, float], None]) -> None:
-    """Run commands side by side until all have ended, and tell how many lines their files have. What failed is told."""
-    # Processes that share a GPU may not each take all of its memory at once.
-    surroundings = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+def run_commands(commands: Sequence[Sequence[str]], files: Sequence[Path], progress: Progress) -> None:
+    """Run commands side by side until all have ended, and report how many lines their files have.
+
+    If any of them fails, raise an error that shows the end of what each failed command printed.
+    """
+    # Processes that share a GPU must not each reserve all of its memory.
+    environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     with ExitStack() as open_files:
-        told = [open_files.enter_context(tempfile.TemporaryFile("w+")) for _ in commands]
+        errors = [open_files.enter_context(tempfile.TemporaryFile("w+")) for _ in commands]
         running = [
-            subprocess.Popen(command, env=surroundings, stdout=subprocess.DEVNULL, stderr=words)  # noqa: S603 — this very program
-            for command, words in zip(commands, told, strict=True)
+            subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=stream)  # noqa: S603 — this very program
+            for command, stream in zip(commands, errors, strict=True)
         ]
-        _give_cores(running)
+        _assign_cores(running)
         try:
             while any(process.poll() is None for process in running):
-                tell(f"{len(running)} processes, {sum(_lines(file) for file in files):,} results", 0.0)
-                time.sleep(LOOK)
+                progress(f"{len(running)} processes, {sum(_count_lines(file) for file in files):,} results", 0.0)
+                time.sleep(PAUSE)
         finally:
             for process in running:
-                process.kill()  # of one that has ended, nothing is left to kill
+                process.kill()  # does nothing to a process that has ended
         problems = [
-            Problem(f"part {i} failed: {_end(words)}", "run it alone, with --part, to see more")
-            for i, (process, words) in enumerate(zip(running, told, strict=True))
+            Problem(f"part {i} failed: {_read_end(stream)}", "run it alone, with --part, to see more")
+            for i, (process, stream) in enumerate(zip(running, errors, strict=True))
             if process.returncode
         ]
     if problems:
         raise OutputError("experiment", problems)
 
 
-def _give_cores(running: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Give processes cores of their own, as far as there are any: each would start threads for all of them."""
+def _assign_cores(running: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Give each process cores of its own, as far as possible: otherwise each starts threads for all cores."""
     if not hasattr(os, "sched_setaffinity"):
         return
-    for process, cores in zip(running, shared(sorted(os.sched_getaffinity(0)), len(running)), strict=True):
-        with suppress(ProcessLookupError):  # it has failed already, and will be told of
+    for process, cores in zip(running, divide_cores(sorted(os.sched_getaffinity(0)), len(running)), strict=True):
+        with suppress(ProcessLookupError):  # it has already failed, which is reported later
             os.sched_setaffinity(process.pid, cores)
 
 
-def shared(cores: Sequence[int], processes: int) -> list[list[int]]:
+def divide_cores(cores: Sequence[int], processes: int) -> list[list[int]]:
     """Return the cores of each of several processes.
 
-    >>> shared([0, 1, 2, 3, 4], 2), shared([0, 1], 3)
+    >>> divide_cores([0, 1, 2, 3, 4], 2), divide_cores([0, 1], 3)
     ([[0, 2, 4], [1, 3]], [[0], [1], [0]])
     """
     return [list(cores[i % len(cores) :: processes]) for i in range(processes)]
 
 
-def _end(words: IO[str]) -> str:
-    words.seek(0)
-    return words.read().strip()[-500:]
+def _read_end(stream: IO[str]) -> str:
+    stream.seek(0)
+    return stream.read().strip()[-500:]
 
 
-def _lines(file: Path) -> int:
+def _count_lines(file: Path) -> int:
     return file.read_bytes().count(b"\n") if file.exists() else 0

@@ -1,9 +1,10 @@
 """What is measured where the truth is known, shared by all experiments on simulated logs.
 
-RMSE is over fresh customers and all levels, against the true mean response. Skill at a budget is
-(V − V_uniform) / (V_oracle − V_uniform): 0 for the best uniform mix, 1 for a plan that knows the truth. √PEHE is of the
-binary problem, drawn anew with the first two levels alone: the root mean squared error of the effect of the second over the
-first. A policy network has no curves, only plans, one trained for each budget; its spend is kept beside its skill.
+RMSE is taken over fresh customers and all levels, against the true mean response. Skill at a budget is
+(V − V_uniform) / (V_oracle − V_uniform): 0 for the best uniform mix of levels, 1 for a plan made from the truth. √PEHE
+belongs to the binary problem, a separate log with the first two levels alone: it is the root mean squared error of the effect
+of level 1 over level 0. A policy network predicts no curves; one is trained for each budget, and its spend is recorded with
+its skill.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from largesse.data import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.worlds import Simulation
-from largesse_lab.nested.bandit import Nested
+from largesse_lab.nested import Nested
 
 TRAIN, FRESH, FRESH_SEED = 2000, 10_000, 99
 BINARY_TRAIN = 1000
-TWO_LEVELS = (7,)  # a stream of the world's seed that nothing else uses
+TWO_LEVELS = (7,)  # a random stream of the world that nothing else uses
 BUDGETS = (1.5, 3.0)
-NARROW: dict[str, Any] = {"width": 64, "head_width": 32}  # of CFRNet: a third of the published, for a few CPU cores
-PAPER: dict[str, Any] = {  # as far as the paper says how: 3 × 512, plain gradient descent, one hold-out
+NARROW: dict[str, Any] = {"width": 64, "head_width": 32}  # CFRNet at a third of its published size, for a few CPU cores
+PAPER: dict[str, Any] = {  # as far as the paper describes it: 3 × 512, plain gradient descent, one hold-out
     "width": 512,
     "activation": "elu",
     "batch": 32,
@@ -41,7 +42,7 @@ PAPER: dict[str, Any] = {  # as far as the paper says how: 3 × 512, plain gradi
     "start": None,
 }
 CHOSEN = ("kappa", "penalty", "alpha", "beta")
-Fresh = Simulation | Nested  # customers whose truth is known
+Fresh = Simulation | Nested  # fresh customers whose truth is known
 
 
 def root_mean_square(error: Array) -> float:
@@ -49,8 +50,8 @@ def root_mean_square(error: Array) -> float:
     return float(np.sqrt(np.mean(error**2)))
 
 
-def two_levels(log: Simulation) -> Log:
-    """Return a log of the first customers in which only levels 0 and 1 were ever given, in the odds they had."""
+def draw_two_levels(log: Simulation) -> Log:
+    """Return a log of the first customers in which levels 0 and 1 alone were assigned, in their original odds."""
     rng = log.world.rng(*TWO_LEVELS)
     n = min(BINARY_TRAIN, len(log))
     odds = log.propensities[:n, :2] / log.propensities[:n, :2].sum(axis=1, keepdims=True)
@@ -62,13 +63,13 @@ def two_levels(log: Simulation) -> Log:
 
 
 def level_means(log: Log) -> Array:
-    """Return the mean response (K,) of the rows of each level."""
+    """Return the mean response (K,) at each level."""
     K = len(log.levels)
     return np.bincount(log.level, log.response, K) / np.maximum(np.bincount(log.level, minlength=K), 1)
 
 
-def of_curves(curves: Array, fresh: Fresh, budgets: Sequence[float] = BUDGETS) -> dict[str, Any]:
-    """Return the errors of curves (n, K) of fresh customers, and what plans made from them are worth."""
+def judge_curves(curves: Array, fresh: Fresh, budgets: Sequence[float] = BUDGETS) -> dict[str, Any]:
+    """Return the errors of curves (n, K) of fresh customers, and the value and skill of plans made from them."""
     record: dict[str, Any] = {
         "rmse": root_mean_square(curves - fresh.truth),
         "increments": root_mean_square(np.diff(curves, axis=1) - np.diff(fresh.truth, axis=1)),
@@ -80,29 +81,29 @@ def of_curves(curves: Array, fresh: Fresh, budgets: Sequence[float] = BUDGETS) -
 
 
 def effect_error(curves: Array, truth: Array) -> float:
-    """Return √PEHE: the error of the effect of level 1 over level 0, of curves (n, 2 or more) against the truth."""
+    """Return √PEHE of curves (n, 2 or more): the error of the effect of level 1 over level 0."""
     return root_mean_square((curves[:, 1] - curves[:, 0]) - (truth[:, 1] - truth[:, 0]))
 
 
-def of_policies(policies: Mapping[float, Any], fresh: Fresh) -> dict[str, Any]:
-    """Return what the plans of policies fitted for each budget are worth, and what they spend."""
+def judge_policies(policies: Mapping[float, Any], fresh: Fresh) -> dict[str, Any]:
+    """Return value, skill and spend of policies, one fitted for each budget."""
     record: dict[str, Any] = {}
     for budget, net in policies.items():
-        levels, chances = net.decide(fresh.features), net.probabilities(fresh.features)
+        levels, probabilities = net.decide(fresh.features), net.probabilities(fresh.features)
         record[f"value {budget:g}"] = fresh.value(levels)
         record[f"skill {budget:g}"] = fresh.skill(levels, budget)
         record[f"spend {budget:g}"] = float(fresh.costs[levels].mean())
-        record[f"expected spend {budget:g}"] = float((chances @ fresh.costs).mean())
-        record[f"expected value {budget:g}"] = float((chances * fresh.truth).sum(axis=1).mean())
+        record[f"expected spend {budget:g}"] = float((probabilities @ fresh.costs).mean())
+        record[f"expected value {budget:g}"] = float((probabilities * fresh.truth).sum(axis=1).mean())
     return record
 
 
-def of_uniform(fresh: Fresh, budgets: Sequence[float] = BUDGETS) -> dict[str, Any]:
-    """Return what the best uniform mix is worth."""
+def judge_uniform(fresh: Fresh, budgets: Sequence[float] = BUDGETS) -> dict[str, Any]:
+    """Return value and skill of the best uniform mix of levels."""
     values = {f"value {budget:g}": fresh.uniform_value(budget) for budget in budgets}
     return values | {f"skill {budget:g}": 0.0 for budget in budgets}
 
 
-def chosen(model: Any) -> dict[str, str]:
+def read_choices(model: Any) -> dict[str, str]:
     """Return the settings that a fitted model chose for itself."""
     return {word: str(getattr(model, f"{word}_")) for word in CHOSEN if hasattr(model, f"{word}_")}

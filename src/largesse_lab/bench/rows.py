@@ -1,7 +1,7 @@
-"""The rows of the paper's tables: its own methods, ours, and the simple ones beside them, for simulations and for sets.
+"""The rows of the paper's tables: its methods, ours, and simple ones for comparison, on simulations and on data sets.
 
-A row is a `repeats.Row`. Groups of rows need different parts: "networks" JAX alone, "trees" scikit-learn and stochtree,
-"simple" neither a GPU nor patience.
+Rows come in groups by what they need: "networks" need JAX alone, "trees" scikit-learn and stochtree, and "simple" rows
+neither a GPU nor much time.
 """
 
 from __future__ import annotations
@@ -27,62 +27,66 @@ from largesse.response import (
     Stack,
     isotonic,
 )
-from largesse_lab.bench.measures import NARROW, PAPER, effect_error, level_means, of_uniform
-from largesse_lab.bench.repeats import Row, Unit, judged
-from largesse_lab.page.compared import plain
+from largesse_lab.bench.measures import NARROW, PAPER, effect_error, judge_uniform, level_means
+from largesse_lab.bench.repeats import Row, Unit, judge_unit
+from largesse_lab.bench.request import match_names
 
-# On one log of four simulations, at κ = 0 and 30, held-out loss was least after six to ten passes: a hundred are enough.
+# On one log of each of four simulations, at κ = 0 and 30, held-out loss was least after six to ten passes: 100 are enough.
 LITERAL: dict[str, Any] = {**PAPER, "epochs": 100, "patience": 30}
 GROUPS = ("networks", "trees", "simple")
 NOTES = (
-    "† without HSIC (κ = 0). CCPOvSIRE and CCPOvIRE: as far as the paper says how, with κ from 0, 3, 30 and 100 by held-out "
-    "loss in each repeat; training stops 30 passes after the least held-out loss, at the latest after 100.",
-    "CFRNet (pairs of levels; “shared”: one network with a head for each) and GANITE: settings as published, the paper's "
-    "grids searched on the first ten repeats; the values of least mean held-out loss are used in all repeats, for each "
-    "problem its own (with fewer than ten repeats: what such a search found before, or the published values).",
-    "BanditNet: one training for each λ, its price η found on the scores; λ by SNIPS on held-out rows, propensities given.",
-    "Skill is 0 for the best uniform mix of levels and 1 for a plan that knows the truth; there is none where the two are "
-    "less than .001 apart.",
-    "Oracle: a plan of whole customers, made from the truth; the skill of 1 may split one of them between two levels.",
-    "Random: levels drawn in the most even proportions that spend the budget; its figures are expectations.",
+    "CCPOvSIRE and CCPOvIRE follow the paper as far as it describes them. κ is chosen from 0, 3, 30 and 100 by held-out loss "
+    "in each repeat; training stops 30 passes after the least held-out loss, at the latest after 100 passes. "
+    "† marks the same model without the HSIC penalty (κ = 0).",
+    "CFRNet trains one network for each pair of the lowest level and another; “CFRNet, shared” is one network with a head for "
+    "each level. CFRNet and GANITE have their published settings. The paper's grids are searched on the first ten repeats, "
+    "separately for each problem, and the values of least mean held-out loss are used in all repeats. Runs of fewer than ten "
+    "repeats use the values of an earlier search, or the published ones.",
+    "BanditNet is trained once for each λ, with the given propensities; its price η is found on its scores, and λ is chosen by "
+    "SNIPS on held-out rows.",
+    "Skill is 0 for the best uniform mix of levels and 1 for the best plan made from the truth. It is not shown where these two "
+    "are less than 0.001 apart.",
+    "The oracle row is a plan made from the truth that gives every customer one whole level; the plan of skill 1 may split one "
+    "customer between two levels.",
+    "The random row draws levels in the most even proportions that spend the budget; its numbers are expectations.",
 )
 
 
-FEWER: dict[str, Any] = {"epochs": 40, "patience": 10, "width": 256}  # of the paper's networks, where there is no GPU
-FEW_TREES: dict[str, Any] = {"trees": 50, "draws": 40, "warm": 0, "burn": 50}  # where repeats are few, too
+FEWER: dict[str, Any] = {"epochs": 40, "patience": 10, "width": 256}  # the paper's networks without a GPU
+FEW_TREES: dict[str, Any] = {"trees": 50, "draws": 40, "warm": 0, "burn": 50}  # where repeats are few, as well
 SMALL = (
-    "Rows made without a GPU have smaller networks: the paper's are 256 wide and stop after ten passes without gain, CFRNet "
-    "is 64 wide, GANITE takes 2,000 steps, BanditNet tries four λ, and, with fewer than ten repeats, BART has 50 trees."
+    "Rows that were made without a GPU have smaller networks: the paper's are 256 wide and stop after ten passes without gain, "
+    "CFRNet is 64 wide, GANITE takes 2,000 steps, BanditNet tries four λ and, with fewer than ten repeats, BART has 50 trees."
 )
 
 
-def _both(levels: Mapping[str, float], binary: Mapping[str, float]) -> dict[str, Mapping[str, float]]:
+def _pair(levels: Mapping[str, float], binary: Mapping[str, float]) -> dict[str, Mapping[str, float]]:
     return {"levels": levels, "binary": binary}
 
 
-# What searching the paper's grids on ten repeats of each simulation and set found, for runs of fewer.
+# What a search of the paper's grids found on ten repeats of each simulation and data set; runs of fewer repeats use it.
 FOUND_ALPHA: dict[str, Mapping[str, Mapping[str, float]]] = {
     "images": {"levels": {"alpha": 0.0001}},
     "text": {"levels": {"alpha": 0.01}},
-    "literal": _both({"alpha": 10.0}, {"alpha": 0.1}),
-    "averaged": _both({"alpha": 0.01}, {"alpha": 0.01}),
-    "unit": _both({"alpha": 1.0}, {"alpha": 1.0}),
-    "instrument": _both({"alpha": 0.001}, {"alpha": 0.01}),
-    "confounded": _both({"alpha": 0.1}, {"alpha": 0.001}),
+    "literal": _pair({"alpha": 10.0}, {"alpha": 0.1}),
+    "averaged": _pair({"alpha": 0.01}, {"alpha": 0.01}),
+    "unit": _pair({"alpha": 1.0}, {"alpha": 1.0}),
+    "instrument": _pair({"alpha": 0.001}, {"alpha": 0.01}),
+    "confounded": _pair({"alpha": 0.1}, {"alpha": 0.001}),
 }
 FOUND_STRENGTHS: dict[str, Mapping[str, Mapping[str, float]]] = {
     "images": {"levels": {"alpha": 0.0, "beta": 0.0}},
     "text": {"levels": {"alpha": 2.0, "beta": 2.0}},
-    "literal": _both({"alpha": 10.0, "beta": 0.0}, {"alpha": 5.0, "beta": 0.0}),
-    "averaged": _both({"alpha": 0.0, "beta": 0.0}, {"alpha": 0.0, "beta": 0.0}),
-    "unit": _both({"alpha": 10.0, "beta": 0.0}, {"alpha": 0.1, "beta": 10.0}),
-    "instrument": _both({"alpha": 5.0, "beta": 0.0}, {"alpha": 0.0, "beta": 0.0}),
-    "confounded": _both({"alpha": 2.0, "beta": 0.0}, {"alpha": 5.0, "beta": 0.0}),
+    "literal": _pair({"alpha": 10.0, "beta": 0.0}, {"alpha": 5.0, "beta": 0.0}),
+    "averaged": _pair({"alpha": 0.0, "beta": 0.0}, {"alpha": 0.0, "beta": 0.0}),
+    "unit": _pair({"alpha": 10.0, "beta": 0.0}, {"alpha": 0.1, "beta": 10.0}),
+    "instrument": _pair({"alpha": 5.0, "beta": 0.0}, {"alpha": 0.0, "beta": 0.0}),
+    "confounded": _pair({"alpha": 2.0, "beta": 0.0}, {"alpha": 5.0, "beta": 0.0}),
 }
 
 
-def rows_of(literal: Mapping[str, Any]) -> dict[str, Row]:
-    """Return all rows, by name, with these settings of the paper's networks, and smaller ones where there is no GPU."""
+def make_rows(literal: Mapping[str, Any]) -> dict[str, Row]:
+    """Return all rows by name; `literal` holds the settings of the paper's networks on a GPU."""
     balance: dict[str, Any] = {"tuned": (("alpha", ALPHAS),), "found": FOUND_ALPHA, "small": NARROW}
     strengths = (("alpha", STRENGTHS), ("beta", STRENGTHS))
     four = {"translations": (0.0, 0.25, 0.5, 0.75)}
@@ -98,70 +102,66 @@ def rows_of(literal: Mapping[str, Any]) -> dict[str, Row]:
         "CFRNet, shared": Row(lambda: CFRNet(way="shared"), **balance),
         "SIRE": Row(SIRE),
         "Stack": Row(Stack, group="trees"),
-        "per-level mean": Row(simple=_means, group="simple"),
-        "per-level mean + PAVA": Row(simple=_rising_means, group="simple"),
+        "per-level mean": Row(simple=_judge_means, group="simple"),
+        "per-level mean + PAVA": Row(simple=_judge_rising_means, group="simple"),
         "logistic": Row(Linear, group="simple"),
         "boosting": Row(Boosting, group="trees"),
         "additive": Row(Additive, group="simple"),
-        "uniform level": Row(simple=lambda one: of_uniform(one.fresh, one.budgets), group="simple"),
-        "random": Row(simple=_random, group="simple"),
-        "oracle": Row(simple=_oracle, group="simple"),
+        "uniform level": Row(simple=lambda one: judge_uniform(one.fresh, one.budgets), group="simple"),
+        "random": Row(simple=_judge_random, group="simple"),
+        "oracle": Row(simple=_judge_oracle, group="simple"),
     }
 
 
-def named(book: Mapping[str, Row], rows: Sequence[str]) -> list[str]:
-    """Return names of rows as they are spelled here (on a command line they have no commas), those of a group in its place.
+def match_rows(book: Mapping[str, Row], names: Sequence[str]) -> list[str]:
+    """Return the rows that are named, spelled as in the book; the name of a group stands for all its rows.
 
-    >>> named({"a": Row(group="trees"), "b, too": Row(group="simple"), "c": Row(group="trees")}, ["B too", "trees"])
+    >>> match_rows({"a": Row(group="trees"), "b, too": Row(group="simple"), "c": Row(group="trees")}, ["B too", "trees"])
     ['b, too', 'a', 'c']
     """
-    known = {plain(name): name for name in book}
-    found = [in_group(book, row) if row in GROUPS else [known.get(plain(row), row)] for row in rows]
-    return list(dict.fromkeys(name for some in found for name in some))
-
-
-def in_group(book: Mapping[str, Row], group: str) -> list[str]:
-    """Return the names of a group's rows."""
-    return [name for name, row in book.items() if row.group == group]
+    groups = {group: [name for name, row in book.items() if row.group == group] for group in GROUPS}
+    return match_names([row for name in names for row in groups.get(name, [name])], book)
 
 
 # -- rows without a model -----------------------------------------------------------------------------------------------
 
 
-def _constant(one: Unit, means: Callable[[Log], Array]) -> dict[str, Any]:
-    def curves(log: Log) -> Array:
+def _judge_constant(one: Unit, means: Callable[[Log], Array]) -> dict[str, Any]:
+    """Judge curves that are the same for all customers."""
+
+    def repeat_means(log: Log) -> Array:
         return np.tile(means(log), (len(one.fresh), 1))
 
-    more = {} if one.binary is None else {"√pehe": effect_error(curves(one.binary), one.fresh.truth)}
-    return judged(curves(one.log), one) | more
+    more = {} if one.binary is None else {"√pehe": effect_error(repeat_means(one.binary), one.fresh.truth)}
+    return judge_unit(repeat_means(one.log), one) | more
 
 
-def _means(one: Unit) -> dict[str, Any]:
-    return _constant(one, level_means)
+def _judge_means(one: Unit) -> dict[str, Any]:
+    return _judge_constant(one, level_means)
 
 
-def _rising_means(one: Unit) -> dict[str, Any]:
-    return _constant(one, lambda log: isotonic(level_means(log)[None])[0])
+def _judge_rising_means(one: Unit) -> dict[str, Any]:
+    return _judge_constant(one, lambda log: isotonic(level_means(log)[None])[0])
 
 
-def _oracle(one: Unit) -> dict[str, Any]:
-    return judged(one.fresh.truth, one) | ({} if one.binary is None else {"√pehe": 0.0})
+def _judge_oracle(one: Unit) -> dict[str, Any]:
+    return judge_unit(one.fresh.truth, one) | ({} if one.binary is None else {"√pehe": 0.0})
 
 
-def _random(one: Unit) -> dict[str, Any]:
-    """Levels at random, in the proportions of largest entropy that spend the budget."""
+def _judge_random(one: Unit) -> dict[str, Any]:
+    """Judge levels that are drawn at random, in the proportions of largest entropy that spend the budget."""
     fresh = one.fresh
     record: dict[str, Any] = {}
     for budget in one.budgets:
-        value = float(proportions(fresh.costs, budget) @ fresh.truth.mean(axis=0))
+        value = float(find_proportions(fresh.costs, budget) @ fresh.truth.mean(axis=0))
         record |= {f"value {budget:g}": value, f"skill {budget:g}": fresh.skill_of(value, budget)}
     return record
 
 
-def proportions(costs: Array, budget: float) -> Array:
+def find_proportions(costs: Array, budget: float) -> Array:
     """Return the proportions (K,) of largest entropy whose mean cost is the budget.
 
-    >>> proportions(np.array([0.0, 1.0, 2.0]), 1.0).round(6)
+    >>> find_proportions(np.array([0.0, 1.0, 2.0]), 1.0).round(6)
     array([0.333333, 0.333333, 0.333333])
     """
     low, high = -50.0, 50.0
@@ -171,8 +171,3 @@ def proportions(costs: Array, budget: float) -> Array:
         share: Array = odds / odds.sum()
         low, high = (tilt, high) if share @ costs < budget else (low, tilt)
     return share
-
-
-def small_note(summary: Mapping[str, Any]) -> list[str]:
-    """Return the note that tells of networks made without a GPU, where a summary has some."""
-    return [SMALL] if summary["small"] else []

@@ -1,16 +1,15 @@
-"""How much the strength κ of the balance matters: error of the estimate and reward of the plan against κ, 0 among them.
+"""How much the strength κ of the balance penalty matters: error of the curves and reward of the plan against κ, from 0 on.
 
-SIRE and IRE are those of Table 1, with κ given instead of chosen. A problem is a log, and customers whose truth is known;
-others than the ones here can be handed in. With two levels the error is that of the effect (√PEHE), else RMSE. The sets of
-Table 2 are problems where their files are here, with its wider networks.
+SIRE and IRE are those of Table 1, with κ given instead of chosen. A problem is a log together with customers whose truth is
+known. With two levels the error is that of the effect (√PEHE), otherwise RMSE. The data sets of Table 2 are problems where
+their files are present, with its wider networks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,18 +17,33 @@ import numpy as np
 from largesse.allocation import allocate
 from largesse.errors import refuse
 from largesse.records import Array, Log
+from largesse.report import DASH, Caption, Look, draw_lines
 from largesse.response import IRE, SIRE, fit_together
-from largesse_lab.bench.kept import Kept
+from largesse_lab.bench.kept import Kept, Key
 from largesse_lab.bench.measures import effect_error, root_mean_square
-from largesse_lab.bench.repeats import Tell, chunks, part_problems, taken, unit, unknown, without_gpu
+from largesse_lab.bench.repeats import simulate_unit, without_gpu
+from largesse_lab.bench.request import (
+    Progress,
+    Records,
+    Request,
+    check_part,
+    cut,
+    find_unknown,
+    ignore_progress,
+    match_names,
+    take_part,
+)
 from largesse_lab.bench.rows import FEWER, LITERAL
 from largesse_lab.experiments import table2
-from largesse_lab.nested.labelled import FILES, nested_here
-from largesse_lab.page import summaries
-from largesse_lab.page.compared import plain
+from largesse_lab.experiments.base import Experiment
+from largesse_lab.nested import FILES, has_nested
+from largesse_lab.page.compare import is_higher_better, title_column
+from largesse_lab.page.sections import Chapter, Result, Section, make_slug
+from largesse_lab.page.tables import average, keep_latest, list_values, subtract, write_mean, write_table
 
 KAPPAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 KEY = ("problem", "repeat", "row", "kappa")
+REPEATS, CHUNK = 20, 50
 ROWS: dict[str, Callable[[float], Any]] = {
     "CCPOvSIRE": lambda kappa: SIRE(head="minmax", kappa=kappa, **{**LITERAL, **without_gpu(FEWER)}),
     "CCPOvIRE": lambda kappa: IRE(kappa=kappa, **{**LITERAL, **without_gpu(FEWER)}),
@@ -38,105 +52,84 @@ ROWS: dict[str, Callable[[float], Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A log to learn from, and customers to be judged by."""
+    """A log to learn from, and customers on whom models are judged."""
 
     log: Log
     customers: Any  # what `predict` takes
     truth: Array  # (n, K)
     costs: Array  # (K,) or (n, K)
     budgets: tuple[float, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of the models, where they are not those of Table 1
+    settings: Mapping[str, Any] = field(default_factory=dict)  # model settings that differ from those of Table 1
 
 
-def levels(simulation: str, repeat: int) -> Task:
+def draw_levels_task(simulation: str, repeat: int) -> Task:
     """Return a simulation's log with all its levels."""
-    one = unit(simulation, repeat)
+    one = simulate_unit(simulation, repeat)
     return Task(one.log, one.fresh.features, one.fresh.truth, one.fresh.costs, (3.0,))
 
 
-def binary(simulation: str, repeat: int) -> Task:
+def draw_binary_task(simulation: str, repeat: int) -> Task:
     """Return a simulation's log with its first two levels."""
-    one = unit(simulation, repeat)
+    one = simulate_unit(simulation, repeat)
     assert one.binary is not None
     return Task(one.binary, one.fresh.features, one.fresh.truth[:, :2], one.fresh.costs[:2])
 
 
-def nested(name: str, repeat: int) -> Task:
-    """Return the log of a set of nested labels."""
-    one = table2.unit(name, repeat)
+def draw_nested_task(name: str, repeat: int) -> Task:
+    """Return the log of a data set of nested labels."""
+    one = table2.draw_unit(name, repeat)
     wide = {"width": without_gpu(FEWER).get("width", table2.WIDE["width"])}
     return Task(one.log, one.fresh.features, one.fresh.truth, one.fresh.costs, (1.0, 2.0), wide)
 
 
-Problems = Mapping[str, Callable[[int], Task]]
 PROBLEMS: dict[str, Callable[[int], Task]] = {
-    "averaged, binary": partial(binary, "averaged"),
-    "averaged": partial(levels, "averaged"),
-    "instrument, binary": partial(binary, "instrument"),
-    "instrument": partial(levels, "instrument"),
-    **{name: partial(nested, name) for name in FILES},
+    "averaged, binary": partial(draw_binary_task, "averaged"),
+    "averaged": partial(draw_levels_task, "averaged"),
+    "instrument, binary": partial(draw_binary_task, "instrument"),
+    "instrument": partial(draw_levels_task, "instrument"),
+    **{name: partial(draw_nested_task, name) for name in FILES},
 }
 
 
-def kappa(
-    problems: Problems | Sequence[str] | None = None,
-    rows: Sequence[str] = tuple(ROWS),
-    *,
-    kappas: Sequence[float] = KAPPAS,
-    repeats: int = 20,
-    part: tuple[int, int] = (0, 1),
-    chunk: int = 50,
-    out: str | Path | None = None,
-    tell: Tell = lambda _what, _done: None,
-) -> list[dict[str, Any]]:
-    """Return one record per problem, repeat, row and κ, `chunk` logs at a time.
-
-    `problems` are names of `PROBLEMS` (None: all whose data are here), or make a `Task` of a repeat.
-    """
-    given = problems if isinstance(problems, Mapping) else None
-    names = _spelled(_here() if problems is None else problems)
-    wrong = [] if given is not None else unknown("problem", names, list(PROBLEMS))
-    refuse("experiment", wrong + unknown("row", rows, list(ROWS)) + part_problems(part))
-    makers = given or {name: PROBLEMS[name] for name in names}
-    kept = Kept(out, KEY)
-    todo = [(name, repeat) for name in makers for repeat in taken(repeats, part)]
-    for done, some in enumerate(chunks(todo, chunk)):
-        for row in rows:
-            tell(f"{row}, {some[0][0]}", done * chunk / len(todo))
-            _measure(kept, makers, row, [(*key, row, k) for key in some for k in kappas])
-    return [kept.found[*key, row, k] for key in todo for row in rows for k in kappas]
+def measure(request: Request, progress: Progress = ignore_progress) -> Records:
+    """Return one record per problem (by default all whose data are present), repeat, row and κ."""
+    names = match_names(list_present() if request.problems is None else request.problems, PROBLEMS)
+    rows = tuple(ROWS) if request.rows is None else request.rows
+    wrong = find_unknown("problem", names, list(PROBLEMS)) + find_unknown("row", rows, list(ROWS))
+    refuse("experiment", wrong + check_part(request.part))
+    repeats = take_part(REPEATS if request.repeats is None else request.repeats, request.part)
+    todo = [(name, repeat) for name in names for repeat in repeats]
+    groups = [
+        [(*key, row, kappa) for key in keys for kappa in KAPPAS]
+        for keys in cut(todo, request.chunk or CHUNK)
+        for row in rows
+    ]
+    kept = Kept(request.out, KEY)
+    kept.complete(groups, _measure_group, progress)
+    return kept.take((*key, row, kappa) for key in todo for row in rows for kappa in KAPPAS)
 
 
-def _here() -> list[str]:
-    """Return the problems whose data are here."""
-    return [name for name in PROBLEMS if name not in FILES or nested_here(name)]
+def list_present() -> list[str]:
+    """Return the problems whose data are present."""
+    return [name for name in PROBLEMS if name not in FILES or has_nested(name)]
 
 
-def _spelled(names: Iterable[str]) -> list[str]:
-    """Return names as they are spelled here; on a command line, where commas part names, they have none.
-
-    >>> _spelled(["averaged binary", "images", "imges"])
-    ['averaged, binary', 'images', 'imges']
-    """
-    known = {plain(name): name for name in PROBLEMS}
-    return list(dict.fromkeys(known.get(plain(name), name) for name in names))
-
-
-def _measure(kept: Kept, problems: Problems, row: str, keys: list[tuple[Any, ...]]) -> None:
-    missing = [key for key in keys if key not in kept.found]
-    tasks = {(name, repeat): problems[name](repeat) for name, repeat in dict.fromkeys(key[:2] for key in missing)}
-    mine = [tasks[key[:2]] for key in missing]
+def _measure_group(keys: Sequence[Key]) -> Records:
+    tasks = {(name, repeat): PROBLEMS[name](repeat) for name, repeat in dict.fromkeys(key[:2] for key in keys)}
+    mine = [tasks[key[:2]] for key in keys]
     models = [
-        ROWS[row](strength).set_params(seed=repeat, **task.settings)
-        for (_, repeat, _, strength), task in zip(missing, mine, strict=True)
+        ROWS[row](kappa).set_params(seed=repeat, **task.settings)
+        for (_, repeat, row, kappa), task in zip(keys, mine, strict=True)
     ]
     fit_together(models, [task.log for task in mine])
-    for key, model in zip(missing, models, strict=True):
-        kept.add(dict(zip(KEY, key, strict=True)) | judged(model, tasks[key[:2]]))
+    return [
+        dict(zip(KEY, key, strict=True)) | judge_model(model, task)
+        for key, model, task in zip(keys, models, mine, strict=True)
+    ]
 
 
-def judged(model: Any, task: Task) -> dict[str, float]:
-    """Return the error of a model's curves and the true value of the plans made from them."""
+def judge_model(model: Any, task: Task) -> dict[str, float]:
+    """Return the error of a model's curves, and the true value of the plans made from them."""
     curves = model.predict(task.customers)
     two = task.truth.shape[1] == 2
     record = {"error": effect_error(curves, task.truth) if two else root_mean_square(curves - task.truth)}
@@ -147,44 +140,134 @@ def judged(model: Any, task: Task) -> dict[str, float]:
     return record
 
 
-def series(records: summaries.Records) -> list[dict[str, Any]]:
-    """Return the lines of a figure: panel (problem and measure), label (row), x (κ), and mean and sd at each of them."""
-    found, records = [], summaries.latest(records, KEY)
-    for name in summaries.names(records, "problem"):
+# -- the summary -------------------------------------------------------------------------------------------------------
+
+
+def draw_series(records: Records) -> list[dict[str, Any]]:
+    """Return the lines of a figure: panel (problem and measure), label (row), x (κ), and mean, sd and n at each κ."""
+    found, records = [], keep_latest(records, KEY)
+    for name in list_values(records, "problem"):
         here = [record for record in records if record["problem"] == name]
         for column in [word for word in dict.fromkeys(w for r in here for w in r) if word not in KEY]:
-            for row in summaries.names(here, "row"):
+            for row in list_values(here, "row"):
                 mine = [record for record in here if record["row"] == row]
-                found.append({"panel": f"{name}: {column}", "label": row, **_line(mine, column)})
+                found.append({"panel": f"{name}: {column}", "label": row, **_draw_line(mine, column)})
     return found
 
 
-def _line(records: summaries.Records, column: str) -> dict[str, list[Any]]:
-    strengths = sorted(summaries.names(records, "kappa"))
-    cells = [summaries.cell([r for r in records if r["kappa"] == k], column) or {} for k in strengths]
-    return {"x": strengths} | {word: [cell.get(word) for cell in cells] for word in ("mean", "sd", "n")}
+def _draw_line(records: Records, column: str) -> dict[str, list[Any]]:
+    kappas = sorted(list_values(records, "kappa"))
+    cells = [average([r for r in records if r["kappa"] == k], column) or {} for k in kappas]
+    return {"x": kappas} | {word: [cell.get(word) for cell in cells] for word in ("mean", "sd", "n")}
 
 
-def summary(records: summaries.Records) -> dict[str, Any]:
+def summarise(records: Records) -> dict[str, Any]:
     """Return the series, and for each problem, row and measure the paired difference of every κ from κ = 0."""
-    against, records = [], summaries.latest(records, KEY)
-    for line in series(records):
-        name, _, column = line["panel"].rpartition(": ")
+    against, records = [], keep_latest(records, KEY)
+    series = draw_series(records)
+    for line in series:
+        name, column = split_panel(line["panel"])
         mine = [r for r in records if (r["problem"], r["row"]) == (name, line["label"])]
         base = [r for r in mine if r["kappa"] == 0]
         for k in line["x"]:
-            found = summaries.difference([r for r in mine if r["kappa"] == k], base, column) if k else None
+            found = subtract([r for r in mine if r["kappa"] == k], base, column) if k else None
             if found:
                 against.append({"panel": line["panel"], "label": line["label"], "kappa": k, **found})
-    return {"series": series(records), "against": against}
+    return {"series": series, "against": against}
 
 
-def table(records: summaries.Records) -> str:
-    """Return the means ± standard deviations as Markdown: a line for each problem, measure and row, a column for each κ."""
-    strengths = sorted(summaries.names(records, "kappa"))
-    text = ["| | " + " | ".join(f"κ = {k:g}" for k in strengths) + " |", "|---|" + "---:|" * len(strengths)]
-    for line in series(records):
+def tabulate(records: Records) -> str:
+    """Return mean ± sd as Markdown: a row for each problem, measure and model, a column for each κ."""
+    kappas = sorted(list_values(records, "kappa"))
+    body = []
+    for line in draw_series(records):
         at = dict(zip(line["x"], zip(line["mean"], line["sd"], strict=True), strict=True))
-        told = [summaries.shown(*at.get(k, (None, None))) for k in strengths]
-        text.append(f"| {line['panel']}, {line['label']} | " + " | ".join(told) + " |")
-    return "\n".join(text) + "\n"
+        body.append([f"{line['panel']}, {line['label']}", *(write_mean(*at.get(k, (None, None))) for k in kappas)])
+    return write_table(["", *(f"κ = {k:g}" for k in kappas)], body) + "\n"
+
+
+def split_panel(panel: str) -> tuple[str, str]:
+    """Return problem and measure of a panel's name.
+
+    >>> split_panel("averaged, binary: error")
+    ('averaged, binary', 'error')
+    """
+    problem, _, column = panel.rpartition(": ")
+    return problem, column
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def fill(section: Section, result: Result, _notes: Sequence[str]) -> None:
+    """Add a figure for each measure, and where each κ is better or worse than κ = 0."""
+    parts = [(row, *split_panel(row["panel"])) for row in result.summary.get("series", [])]
+    for column in dict.fromkeys(column for _, _, column in parts):
+        mine = [{**row, "panel": problem} for row, problem, name in parts if name == column]
+        title = f"{CHAPTER.title}, {title_column(column)}"
+        words = Caption(title, "κ", title_column(column), f"Bands: ± 1 sd over {count_repeats(mine)}.")
+        name = f"{result.experiment}-{make_slug(column)}.svg"
+        section.show(name, draw_lines(mine, words, Look(log_across=True)), title)
+    section.say(tabulate_against(result.summary.get("against", [])))
+
+
+def count_repeats(series: Sequence[Mapping[str, Any]]) -> str:
+    """Return the number of repeats behind some series, and the problems that have fewer.
+
+    >>> count_repeats([{"panel": "a", "n": [50, 50]}, {"panel": "b", "n": [10, 10]}, {"panel": "c"}])
+    '50 repeats; b: 10'
+    """
+    counts: dict[str, int] = {}
+    for row in series:
+        found = [n for n in row.get("n", []) if n]
+        if found:
+            counts[row["panel"]] = min([*found, counts.get(row["panel"], found[0])])
+    if not counts:
+        return "repeats"
+    most = max(counts.values())
+    fewer = {n: [panel for panel, m in counts.items() if m == n] for n in sorted(set(counts.values()) - {most})}
+    return "; ".join([f"{most} repeats", *(f"{', '.join(panels)}: {n}" for n, panels in fewer.items())])
+
+
+def tabulate_against(against: Sequence[Mapping[str, Any]]) -> str:
+    """Return as Markdown at which κ a row is better than without balance, at which worse, and at which undecided."""
+    if not against:
+        return ""
+    body = []
+    for panel, label in dict.fromkeys((row["panel"], row["label"]) for row in against):
+        mine = [row for row in against if (row["panel"], row["label"]) == (panel, label)]
+        places = [[f"{row['kappa']:g}" for row in mine if _find_side(row) == side] for side in (1, -1, 0)]
+        body.append([panel, label, *(", ".join(some) or DASH for some in places)])
+    head = ["problem", "row", "better than κ = 0 at κ =", "worse at κ =", "undecided at κ ="]
+    return write_table(head, body, words=5) + "\n\nBy 95 % intervals of paired differences."
+
+
+def _find_side(row: Mapping[str, Any]) -> int:
+    """Return 1 where κ is better than κ = 0, −1 where it is worse, 0 where the interval contains zero."""
+    sign = 1 if is_higher_better(split_panel(row["panel"])[1]) else -1
+    return sign * ((row["low"] > 0) - (row["high"] < 0))
+
+
+def brief(summary: Mapping[str, Any]) -> str:
+    """Return how often a positive κ is better or worse than κ = 0."""
+    sides = [_find_side(row) for row in summary.get("against", [])]
+    if not sides:
+        return ""
+    return (
+        f"A positive κ was compared with κ = 0 in {len(sides)} cases (problem, measure, model and κ): it is better in "
+        f"{sides.count(1)}, worse in {sides.count(-1)} and undecided in {sides.count(0)}."
+    )
+
+
+CHAPTER = Chapter(
+    "How much balance: κ",
+    setup="""\
+The models of Table 1 with the strength κ of the balance penalty fixed in advance, from zero to large, instead of chosen on
+held-out rows. κ = 0 is drawn apart, on the left.""",
+    differences="""\
+The paper gives no values of κ, and the scale of κ depends on that of the representation, which is normalised here. So the
+shapes of the curves can be compared with the paper's, but not the positions of their minima.""",
+    brief=brief,
+    fill=fill,
+)
+EXPERIMENT = Experiment("kappa", measure, tabulate, CHAPTER, summarise)

@@ -1,28 +1,41 @@
-"""What monotonicity is worth as levels grow in number: the paper's Proposition 3, measured.
+"""How errors shrink: with the number of levels K (the paper's Proposition 3), and with the number of rows n of the log.
 
-Every level has n rows with noise σ, so the free least squares estimate is the K level means, off by s = σ/√n each, and the
-monotone one is their projection onto curves that never fall. The mean squared error over levels, divided by s², depends on
-the truth only through its gaps in units of s: that is all that is drawn here, and n and σ need no values.
+**Levels** (`rates`). Every level has n rows with noise σ, so the free least squares estimate is the K level means, each off by
+s = σ/√n, and the monotone one is their projection onto curves that never fall. The mean squared error over levels, divided by
+s², depends on the truth only through its gaps in units of s. These gaps are all that is simulated; n and σ need no values.
 
-The proposition promises the monotone estimate log(K)/K for every non-falling truth, and the free one 1. For k constant
-pieces that lie far apart the error is the sum over pieces of the harmonic number of their length, over K: about
-k log(eK/k)/K, so the promise is right, up to k. A truth that rises at every level has K pieces: with gaps far above s
-nothing is pooled and the error is 1 whatever K is. With gaps below s pooling pays, by a share that does not depend on K; if
-the whole rise is fixed, gaps shrink as levels grow in number and the error falls as K^(−2/3), slower than promised.
+The proposition promises the monotone estimate an error of log(K)/K for every non-falling truth, and the free one 1. For k
+constant pieces that lie far apart, the error is the sum over pieces of the harmonic number of their length, over K: about
+k log(eK/k)/K, so the promise holds, up to k. A truth that rises at every level has K pieces: with gaps far above s nothing is
+pooled, and the error is 1 whatever K is. With gaps below s pooling helps, by a share that does not depend on K. If the whole
+rise is fixed, gaps shrink as K grows and the error falls as K^(−2/3), more slowly than promised.
+
+**Rows** (`rates_n`). Response models are fitted to logs of growing length from the same simulated worlds and judged on fresh
+customers, whose true curves are known. Networks are small (half the default width, three folds, one member), so that the whole
+grid runs on two CPU cores; those of all worlds with the same number of rows are fitted together, since compiling takes most of
+their time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, nearest, refuse
+from largesse.errors import refuse
 from largesse.records import Array
-from largesse.response import isotonic
-from largesse_lab.bench.kept import Kept
+from largesse.report import Caption, Look, draw_lines
+from largesse.response import IRE, SIRE, Linear, ResponseModel, fit_together, isotonic
+from largesse.worlds import SIMULATIONS, simulate
+from largesse_lab.bench.kept import Kept, Key
+from largesse_lab.bench.measures import FRESH, FRESH_SEED, level_means, root_mean_square
+from largesse_lab.bench.request import Progress, Records, Request, check_part, find_unknown, ignore_progress, take_part
+from largesse_lab.experiments.base import Experiment
+from largesse_lab.page.sections import Chapter, Result, Section
+from largesse_lab.page.tables import list_values, write_mean, write_table
+
+# -- by the number of levels -------------------------------------------------------------------------------------------
 
 LEVELS = (2, 5, 10, 20, 50, 100)
 CURVES = 200  # drawn and projected together; one repeat is their mean
@@ -31,8 +44,8 @@ PIECES = 5
 SEED = 32
 TRUTHS: dict[str, Callable[[int], Array]] = {
     "constant": lambda K: np.zeros(K),
-    "2 pieces": lambda K: pieces(K, 2),
-    f"{PIECES} pieces": lambda K: pieces(K, PIECES),
+    "2 pieces": lambda K: make_pieces(K, 2),
+    f"{PIECES} pieces": lambda K: make_pieces(K, PIECES),
     f"rise of {RISE:g} s in all": lambda K: np.linspace(0.0, RISE, K),
     f"gaps of {CLOSE:g} s": lambda K: CLOSE * np.arange(K),
     f"gaps of {APART:g} s": lambda K: APART * np.arange(K),
@@ -40,45 +53,27 @@ TRUTHS: dict[str, Callable[[int], Array]] = {
 ESTIMATES = ("free", "monotone")
 
 
-def rates(
-    truths: Sequence[str] = tuple(TRUTHS),
-    levels: Sequence[int] = LEVELS,
-    *,
-    repeats: int = 100,
-    out: str | Path | None = None,
-    tell: Callable[[str, float], None] = lambda _what, _done: None,
-) -> list[dict[str, Any]]:
+def measure_levels(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per truth, number of levels and repeat: mean squared errors in units of σ²/n."""
-    _check(truths, levels)
-    kept = Kept(out, ("truth", "levels", "repeat"))
-    todo = [(truth, K, repeat) for truth in truths for K in levels for repeat in range(repeats)]
-    for done, key in enumerate(todo):
-        tell(f"{key[0]}, {key[1]} levels", done / len(todo))
-        if key not in kept.found:
-            kept.add(_measured(*key))
-    return [kept.found[key] for key in todo]
+    truths = tuple(TRUTHS) if request.problems is None else request.problems
+    refuse("experiment", find_unknown("truth", truths, list(TRUTHS)) + check_part(request.part))
+    repeats = take_part(100 if request.repeats is None else request.repeats, request.part)
+    todo = [(truth, K, repeat) for truth in truths for K in LEVELS for repeat in repeats]
+    kept = Kept(request.out, ("truth", "levels", "repeat"))
+    kept.complete([[key] for key in todo], lambda keys: [_measure_truth(*keys[0])], progress)
+    return kept.take(todo)
 
 
-def _check(truths: Sequence[str], levels: Sequence[int]) -> None:
-    problems = [Problem(f"truth {name!r} is not known", nearest(name, TRUTHS)) for name in truths if name not in TRUTHS]
-    problems += [
-        Problem(f"{K} levels were asked for", "give two levels or more: one has nothing to be monotone in")
-        for K in levels
-        if K < 2
-    ]
-    refuse("experiment", problems)
+def make_pieces(K: int, k: int) -> Array:
+    """Return a truth (K,) of k constant pieces of about equal length, far apart; with K < k every level is a piece.
 
-
-def pieces(K: int, k: int) -> Array:
-    """Return a truth (K,) of k constant pieces of about equal length, far apart; every level its own where K < k.
-
-    >>> pieces(5, 2)
+    >>> make_pieces(5, 2)
     array([ 0.,  0.,  0., 10., 10.])
     """
     return APART * np.floor(np.arange(K) * min(k, K) / K)
 
 
-def _measured(truth: str, K: int, repeat: int) -> dict[str, Any]:
+def _measure_truth(truth: str, K: int, repeat: int) -> dict[str, Any]:
     rng = np.random.default_rng((SEED, list(TRUTHS).index(truth), K, repeat))
     curve = TRUTHS[truth](K)
     means = curve + rng.standard_normal((CURVES, K))
@@ -87,80 +82,241 @@ def _measured(truth: str, K: int, repeat: int) -> dict[str, Any]:
     return {"truth": truth, "levels": K, "repeat": repeat, **errors}
 
 
-# -- what it comes to ------------------------------------------------------------------------------------------------
-
-
-def promised(K: int) -> float:
-    """Return what the proposition promises every non-falling truth, in units of σ²/n."""
+def promise_error(K: int) -> float:
+    """Return the error that the proposition promises for every non-falling truth, in units of σ²/n."""
     return float(np.log(K) / K)
 
 
-def known(truth: str, K: int) -> float:
-    """Return the error of the monotone estimate once unequal levels lie far apart: piece by piece, harmonic numbers.
+def derive_error(truth: str, K: int) -> float:
+    """Return the monotone estimate's error where unequal levels lie far apart: harmonic numbers, piece by piece.
 
-    >>> known("gaps of 10 s", 7)
+    >>> derive_error("gaps of 10 s", 7)
     1.0
     """
     _, lengths = np.unique(TRUTHS[truth](K), return_counts=True)
     return float(sum(np.sum(1.0 / np.arange(1, m + 1)) for m in lengths) / K)
 
 
-def summary(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return mean, standard deviation over repeats and standard error of both errors, with what was promised and is known."""
+def summarise_levels(records: Records) -> dict[str, Any]:
+    """Return mean, standard deviation and standard error of both errors, with the promised and the derived error."""
     cells: dict[str, Any] = {}
     for truth, K in dict.fromkeys((record["truth"], record["levels"]) for record in records):
         mine = [record for record in records if (record["truth"], record["levels"]) == (truth, K)]
-        cell: dict[str, Any] = {name: moments([record[name] for record in mine]) for name in ESTIMATES}
-        cells.setdefault(truth, {})[str(K)] = {**cell, "promised": promised(K), "known": known(truth, K)}
+        cell: dict[str, Any] = {name: compute_moments([record[name] for record in mine]) for name in ESTIMATES}
+        cells.setdefault(truth, {})[str(K)] = {**cell, "promised": promise_error(K), "known": derive_error(truth, K)}
     return {"cells": cells, "curves": CURVES}
 
 
-def moments(values: Sequence[float]) -> dict[str, Any]:
-    """Return mean, standard deviation, standard error and count; None where there are too few values to tell."""
+def compute_moments(values: Sequence[float]) -> dict[str, Any]:
+    """Return mean, standard deviation, standard error and count; None where there are too few values."""
     sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
     se = None if sd is None else sd / len(values) ** 0.5
     return {"mean": float(np.mean(values)) if values else None, "sd": sd, "se": se, "n": len(values)}
 
 
-def table(records: Sequence[dict[str, Any]]) -> str:
-    """Return a Markdown table: the monotone estimate's error in units of σ²/n, and how often what was promised that is."""
-    return summary_table(summary(records))
+def tabulate_levels(summary: Mapping[str, Any]) -> str:
+    """Return the monotone estimate's error in units of σ²/n as Markdown, and its ratio to the promised error."""
+    levels = list(dict.fromkeys(K for row in summary["cells"].values() for K in row))
+    rows = [["promised, log(K)/K", *(f"{promise_error(int(K)):.4f}" for K in levels)]]
+    rows += [[truth, *(_write_ratio(row.get(K)) for K in levels)] for truth, row in summary["cells"].items()]
+    return write_table(["truth", *(f"K = {K}" for K in levels)], rows) + "\n"
 
 
-def summary_table(found: dict[str, Any]) -> str:
-    """Return the same from a summary."""
-    levels = list(dict.fromkeys(K for row in found["cells"].values() for K in row))
-    lines = ["| truth | " + " | ".join(f"K = {K}" for K in levels) + " |", "|---|" + "---:|" * len(levels)]
-    lines.append("| promised, log(K)/K | " + " | ".join(f"{promised(int(K)):.4f}" for K in levels) + " |")
-    for truth, row in found["cells"].items():
-        lines.append(f"| {truth} | " + " | ".join(_cell(row.get(K)) for K in levels) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def _cell(cell: dict[str, Any] | None) -> str:
+def _write_ratio(cell: Mapping[str, Any] | None) -> str:
     if cell is None:
-        return "–"
+        return write_mean(None)
     mean, se = cell["monotone"]["mean"], cell["monotone"]["se"]
-    words = f"{mean:.4f}" if se is None else f"{mean:.4f} ± {se:.4f}"
-    return f"{words} ({mean / cell['promised']:.1f} ×)"
+    return f"{write_mean(mean, se)} ({mean / cell['promised']:.1f} ×)"
 
 
-def series(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return lines to draw over the number of levels: a panel per truth, both estimates, and what was promised."""
-    return summary_series(summary(records))
-
-
-def summary_series(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the same from a summary."""
+def draw_levels(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return lines over the number of levels: a panel per truth, with both estimates and the promise."""
     lines = []
-    for truth, row in found["cells"].items():
+    for truth, row in summary["cells"].items():
         levels = [int(K) for K in row]
-        for name in ESTIMATES:
-            cells = [cell[name] for cell in row.values()]
-            drawn = {"mean": [cell["mean"] for cell in cells], "sd": [cell["sd"] for cell in cells]}
-            lines.append({"panel": truth, "label": name, "x": levels, **drawn})
-        none = [None] * len(levels)
-        lines.append(
-            {"panel": truth, "label": "promised", "x": levels, "mean": [promised(K) for K in levels], "sd": none}
-        )
+        drawn = {name: _draw_means([cell[name] for cell in row.values()]) for name in ESTIMATES}
+        drawn["promised"] = {"mean": [promise_error(K) for K in levels], "sd": [None] * len(levels)}
+        lines += [{"panel": truth, "label": name, "x": levels, **line} for name, line in drawn.items()]
     return lines
+
+
+def _draw_means(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {word: [cell[word] for cell in cells] for word in ("mean", "sd")}
+
+
+def fill_levels(section: Section, result: Result, _notes: Sequence[str]) -> None:
+    """Add the figure and the table of errors by the number of levels."""
+    words = Caption(
+        "What monotonicity is worth, by the number of levels",
+        "number of levels K",
+        "mean squared error / (σ²/n)",
+        "s = σ/√n, the standard error of a level’s mean. Bands: ± 1 sd over repeats.",
+    )
+    look = Look(log_across=True, log_up=True, shared=True, references=("promised",))
+    section.show("rates.svg", draw_lines(draw_levels(result.summary), words, look), words.title)
+    section.say("Error of the monotone estimate ± standard error, and its ratio to the promised error:")
+    section.say(tabulate_levels(result.summary), brief_levels(result.summary))
+
+
+def brief_levels(summary: Mapping[str, Any]) -> str:
+    """Return where the promise is kept best and where it is missed most, at the largest number of levels."""
+    cells = summary["cells"]
+    most = max((K for row in cells.values() for K in row), key=int)
+    times = {t: row[most]["monotone"]["mean"] / row[most]["promised"] for t, row in cells.items() if most in row}
+    near, far = min(times, key=lambda t: times[t]), max(times, key=lambda t: times[t])
+    over = [f"{row[most]['monotone']['mean']:.3f}" for row in (cells[near], cells[far])]
+    return (
+        f"With {most} levels, the monotone estimate has {over[0]} times the expected error of the free one for the truth "
+        f"“{near}” ({times[near]:.1f} times the promised error), and {over[1]} times for “{far}” ({times[far]:.1f} times "
+        f"the promised error)."
+    )
+
+
+LEVELS_EXPERIMENT = Experiment(
+    "rates",
+    measure_levels,
+    lambda records: tabulate_levels(summarise_levels(records)),
+    Chapter(
+        "Proposition 3: what monotonicity is worth as levels grow in number",
+        setup="""\
+For every true curve that never falls, Proposition 3 promises least squares over non-falling curves an error of σ² log(K)/(nK),
+where free least squares has σ²/n. Both are fitted to K level means of n rows each. Errors are given in units of σ²/n, and gaps
+between levels in units of s = σ/√n.""",
+        differences="""\
+The proof counts curves on one grid although the curves are centred elsewhere at every level, and one of its entropy bounds is
+conjectured. For k constant pieces the error is about σ² k log(eK/k)/(nK), which is the promise, up to k. Where gaps are below
+the noise, pooling neighbours helps. Where a curve rises at every level by much more than s there is nothing to pool, and the
+monotone estimate equals the free one. With few rows per level, when help is needed most, gaps are small compared with s and the
+gain is real.""",
+        brief=brief_levels,
+        fill=fill_levels,
+    ),
+    summarise_levels,
+    parts=False,
+)
+
+# -- by the number of rows ---------------------------------------------------------------------------------------------
+
+ROWS = (250, 500, 1000, 2000, 4000, 8000)
+SMALL: dict[str, Any] = {"width": 32, "members": 1, "folds": 3}
+MEANS = "level means"
+MODELS: dict[str, Callable[[], ResponseModel]] = {
+    "linear": Linear,
+    "sire": lambda: SIRE(**SMALL),
+    "sire common": lambda: SIRE(kappa=0.0, shrinkage=np.inf, **SMALL),
+    "ire": lambda: IRE(**SMALL),
+}
+
+
+def measure_sizes(request: Request, progress: Progress = ignore_progress) -> Records:
+    """Return one record per simulation, seed, number of rows and model: RMSE over fresh customers and all levels."""
+    names = ("averaged", "confounded") if request.problems is None else request.problems
+    models = (MEANS, *MODELS) if request.rows is None else request.rows
+    wrong = find_unknown("simulation", names, SIMULATIONS) + find_unknown("model", models, (MEANS, *MODELS))
+    refuse("experiment", wrong + check_part(request.part))
+    seeds = take_part(10 if request.repeats is None else request.repeats, request.part)
+    groups = [[(name, seed, n, model) for seed in seeds for name in names] for n in ROWS for model in models]
+    kept = Kept(request.out, ("simulation", "seed", "rows", "model"))
+    kept.complete(groups if seeds else [], _measure_model, progress)
+    return kept.take((name, seed, n, model) for seed in seeds for name in names for n in ROWS for model in models)
+
+
+def _measure_model(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
+    """Measure one model on the logs of several simulations and seeds."""
+    sims = [simulate(name, n=n, seed=seed) for name, seed, n, _ in keys]
+    models = [MODELS[model]() for *_, model in keys if model != MEANS]
+    if models:
+        fit_together(models, [sim.log for sim in sims])
+    for i, ((name, seed, n, model), sim) in enumerate(zip(keys, sims, strict=True)):
+        fresh = sim.draw(FRESH, seed=FRESH_SEED)
+        curves = models[i].predict(fresh.features) if models else level_means(sim.log)
+        error = root_mean_square(curves - fresh.truth)
+        yield {"simulation": name, "seed": seed, "rows": n, "model": model, "rmse": error}
+
+
+def summarise_sizes(records: Records) -> dict[str, Any]:
+    """Return moments of RMSE by simulation, model and rows, and of each model's slope of log RMSE over log n.
+
+    The slope is −½ where all error is noise, and 0 where nothing is left to learn.
+    """
+    cells: dict[str, Any] = {}
+    slopes: dict[str, Any] = {}
+    for name, model in dict.fromkeys((record["simulation"], record["model"]) for record in records):
+        mine = [record for record in records if (record["simulation"], record["model"]) == (name, model)]
+        counts = list_values(mine, "rows")
+        by_rows = {n: compute_moments([record["rmse"] for record in mine if record["rows"] == n]) for n in counts}
+        cells.setdefault(name, {})[model] = {str(n): cell for n, cell in by_rows.items()}
+        slopes.setdefault(name, {})[model] = compute_moments(_fit_slopes(mine))
+    return {"cells": cells, "slopes": slopes}
+
+
+def _fit_slopes(records: Records) -> list[float]:
+    """Return the slope of log RMSE over log n for every seed that has more than one size."""
+    found = []
+    for seed in list_values(records, "seed"):
+        points = [(record["rows"], record["rmse"]) for record in records if record["seed"] == seed]
+        if len({n for n, _ in points}) > 1:
+            across, up = np.log(np.array(points, dtype=np.float64)).T
+            found.append(float(np.polyfit(across, up, 1)[0]))
+    return found
+
+
+def tabulate_sizes(summary: Mapping[str, Any]) -> str:
+    """Return mean RMSE ± standard error as Markdown, one table per simulation."""
+    parts = []
+    for name, by_model in summary["cells"].items():
+        rows = list(dict.fromkeys(n for row in by_model.values() for n in row))
+        body = []
+        for model, row in by_model.items():
+            cells = [row.get(n, {"mean": None, "se": None}) for n in rows]
+            slope = summary["slopes"][name][model]
+            errors = [write_mean(cell["mean"], cell["se"]) for cell in cells]
+            body.append([model, *errors, write_mean(slope["mean"], slope["se"], 2)])
+        head = ["model", *(f"n = {int(n):,}" for n in rows), "slope"]
+        parts += [f"### {name}", write_table(head, body)]
+    return "\n\n".join(parts) + "\n"
+
+
+def draw_sizes(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return lines over the number of rows: a panel per simulation, a line per model."""
+    return [
+        {"panel": name, "label": model, "x": [int(n) for n in row], **_draw_means(list(row.values()))}
+        for name, by_model in summary["cells"].items()
+        for model, row in by_model.items()
+    ]
+
+
+def fill_sizes(section: Section, result: Result, _notes: Sequence[str]) -> None:
+    """Add the figure and the tables of errors by the number of rows."""
+    words = Caption("Error by rows of the log", "rows n", "RMSE of curves", "Bands: ± 1 sd over worlds.")
+    look = Look(log_across=True, log_up=True)
+    section.show("rates-n.svg", draw_lines(draw_sizes(result.summary), words, look), words.title)
+    section.say("RMSE ± standard error:", tabulate_sizes(result.summary))
+
+
+def brief_sizes(summary: Mapping[str, Any]) -> str:
+    """Return the model of least mean RMSE on the longest logs of each simulation, and its slope."""
+    told = []
+    for name, by_model in summary["cells"].items():
+        most = max((n for row in by_model.values() for n in row), key=int)
+        means = {model: row[most]["mean"] for model, row in by_model.items() if most in row}
+        best = min(means, key=lambda model: means[model])
+        slope = write_mean(summary["slopes"][name][best]["mean"], digits=2)
+        told.append(f"{best} on {name} at n = {int(most):,} ({means[best]:.4f}; slope {slope})")
+    return f"Least mean RMSE: {'; '.join(told)}."
+
+
+SIZES_EXPERIMENT = Experiment(
+    "rates_n",
+    measure_sizes,
+    lambda records: tabulate_sizes(summarise_sizes(records)),
+    Chapter(
+        "Error by rows",
+        setup="""\
+Response models fitted to logs of growing length from the same simulated worlds; networks are smaller than the default. The
+slope is that of log RMSE over log n: −½ where all error is noise, 0 where nothing is left to learn.""",
+        brief=brief_sizes,
+        fill=fill_sizes,
+    ),
+    summarise_sizes,
+)

@@ -1,7 +1,7 @@
 """Response models on simulated logs: error of the curves against the truth, and skill of the plans made from them.
 
-What is measured is told in `measures`. Results are kept as they come, one line of JSON each; a run that was stopped goes on
-where it was.
+`measures` defines what is measured. Every table has the simple rows and the oracle, so that no model looks good only for lack
+of comparison.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, nearest, refuse
+from largesse.errors import refuse
 from largesse.policy import BanditNet
 from largesse.records import Array, Log
 from largesse.response import (
@@ -35,23 +34,34 @@ from largesse.response import (
     call_together,
 )
 from largesse.worlds import SIMULATIONS, Simulation, simulate
-from largesse_lab.bench.kept import Kept
+from largesse_lab.bench import measures
+from largesse_lab.bench.kept import Kept, Key
 from largesse_lab.bench.measures import (
     BUDGETS,
-    FRESH,
     FRESH_SEED,
     NARROW,
     PAPER,
-    TRAIN,
-    chosen,
+    draw_two_levels,
     effect_error,
+    judge_curves,
+    judge_policies,
+    judge_uniform,
     level_means,
-    of_curves,
-    of_policies,
-    of_uniform,
-    two_levels,
+    read_choices,
 )
-from largesse_lab.page import summaries
+from largesse_lab.bench.request import (
+    Progress,
+    Records,
+    Request,
+    check_part,
+    cut,
+    find_unknown,
+    ignore_progress,
+    take_part,
+)
+from largesse_lab.experiments.base import Experiment
+from largesse_lab.page.sections import Chapter, fill_methods
+from largesse_lab.page.tables import list_values, summarise_rows, write_mean, write_table
 
 MODELS: dict[str, Callable[[], ResponseModel]] = {
     "linear": Linear,
@@ -97,122 +107,101 @@ SIMPLE = ("level means", "uniform", "oracle")
 COLUMNS = ("rmse", "increments", "√pehe", *(f"skill {budget:g}" for budget in BUDGETS), "seconds")
 
 
-def simulation(
-    simulations: Sequence[str] = ("averaged", "confounded", "unit"),
-    models: Sequence[str] = ("linear", "boosting", "sire"),
-    *,
-    seeds: int = 20,
-    part: tuple[int, int] = (0, 1),
-    chunk: int = 1,
-    out: str | Path | None = None,
-    tell: Callable[[str, float], None] = lambda _what, _done: None,
-) -> list[dict[str, Any]]:
+def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per simulation, model and seed: RMSE, error of increments, √PEHE, skill at each budget, seconds.
 
-    `part` (i, n) takes every n-th seed; `chunk` seeds are fitted together, for a GPU: a fit's seconds are then its share.
+    The fits of a chunk run together, for a GPU: the seconds of a fit are then its share.
     """
-    _check(simulations, models)
-    kept = Kept(out, ("simulation", "seed", "model"))
-    mine = range(seeds)[part[0] :: part[1]]  # several processes share the seeds
-    todo = [(name, seed, model) for name in simulations for seed in mine for model in (*SIMPLE, *models)]
-    missing = [(name, seed, model) for name, seed, model in todo if (name, seed, model) not in kept.found]
-    if chunk > 1:  # only fits of one model are alike
+    names = ("averaged", "confounded", "unit") if request.problems is None else request.problems
+    models = ("linear", "boosting", "sire") if request.rows is None else request.rows
+    wrong = find_unknown("simulation", names, SIMULATIONS) + find_unknown("model", models, [*MODELS, *POLICIES])
+    refuse("experiment", wrong + check_part(request.part))
+    seeds = take_part(20 if request.repeats is None else request.repeats, request.part)
+    todo = [(name, seed, model) for name in names for seed in seeds for model in (*SIMPLE, *models)]
+    kept = Kept(request.out, ("simulation", "seed", "model"))
+    missing = [key for key in todo if key not in kept.found]
+    chunk = request.chunk or 1
+    if chunk > 1:  # only fits of the same model can be trained as one program
         missing.sort(key=lambda key: (key[2], key[0]))
-    for first in range(0, len(missing), chunk):
-        some = missing[first : first + chunk]
-        tell("{}, seed {}: {}".format(*some[0]), first / len(missing))
-        for record in _together(some):
-            kept.add(record)
-    return [kept.found[key] for key in todo]
+    kept.complete(list(cut(missing, chunk)), _measure_chunk, progress)
+    return kept.take(todo)
 
 
-def _together(keys: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
+def _measure_chunk(keys: Sequence[Key]) -> Records:
     start = time.perf_counter()
-    found = call_together([partial(_measured, *key) for key in keys])
+    found = call_together([partial(_measure_one, *key) for key in keys])
     each = round((time.perf_counter() - start) / len(keys), 2)
     return found if len(keys) == 1 else [record | {"seconds": each} for record in found]
 
 
-def _check(simulations: Sequence[str], models: Sequence[str]) -> None:
-    problems = [
-        Problem(f"simulation {name!r} is not known", nearest(name, SIMULATIONS))
-        for name in simulations
-        if name not in SIMULATIONS
-    ]
-    problems += [
-        Problem(f"model {name!r} is not known", nearest(name, [*MODELS, *POLICIES]))
-        for name in models
-        if name not in MODELS and name not in POLICIES
-    ]
-    refuse("experiment", problems)
-
-
-def _measured(name: str, seed: int, model: str) -> dict[str, Any]:
-    log = simulate(name, n=TRAIN, seed=seed)
-    fresh = log.draw(FRESH, seed=FRESH_SEED)
+def _measure_one(name: str, seed: int, model: str) -> dict[str, Any]:
+    log = simulate(name, n=measures.TRAIN, seed=seed)
+    fresh = log.draw(measures.FRESH, seed=FRESH_SEED)
     record = {"simulation": name, "seed": seed, "model": model}
-    return record | (_of_policy(model, log, fresh) if model in POLICIES else _of_model(model, log, fresh))
+    return record | (_judge_policy(model, log, fresh) if model in POLICIES else _judge_model(model, log, fresh))
 
 
-def _of_model(model: str, log: Simulation, fresh: Simulation) -> dict[str, Any]:
+def _judge_model(model: str, log: Simulation, fresh: Simulation) -> dict[str, Any]:
     start = time.perf_counter()
-    curves, more = _curves(model, log.log, fresh)
-    record: dict[str, Any] = {"seconds": round(time.perf_counter() - start, 2), **more, **of_curves(curves, fresh)}
+    curves, more = _fit_curves(model, log.log, fresh)
+    record: dict[str, Any] = {"seconds": round(time.perf_counter() - start, 2), **more, **judge_curves(curves, fresh)}
     if model == "uniform":
-        return record | {"√pehe": None} | of_uniform(fresh)
-    return record | {"√pehe": _pehe(model, log, fresh)}
+        return record | {"√pehe": None} | judge_uniform(fresh)
+    effect = fresh.truth if model == "oracle" else _fit_curves(model, draw_two_levels(log), fresh)[0]
+    return record | {"√pehe": effect_error(effect, fresh.truth)}
 
 
-def _of_policy(model: str, log: Simulation, fresh: Simulation) -> dict[str, Any]:
+def _judge_policy(model: str, log: Simulation, fresh: Simulation) -> dict[str, Any]:
     start = time.perf_counter()
     policies = {budget: POLICIES[model](budget).fit(log.log) for budget in BUDGETS}
     seconds = (time.perf_counter() - start) / len(BUDGETS)
-    return {"seconds": round(seconds, 2)} | of_policies(policies, fresh)
+    return {"seconds": round(seconds, 2)} | judge_policies(policies, fresh)
 
 
-def _pehe(model: str, log: Simulation, fresh: Simulation) -> float:
-    """Return the root mean squared error of the effect of level 1 over level 0, learnt from a log of these two alone."""
-    return effect_error(fresh.truth if model == "oracle" else _curves(model, two_levels(log), fresh)[0], fresh.truth)
-
-
-def _curves(model: str, log: Log, fresh: Simulation) -> tuple[Array, dict[str, Any]]:
-    """Return curves of the fresh customers (n, K), and what the model chose."""
+def _fit_curves(model: str, log: Log, fresh: Simulation) -> tuple[Array, dict[str, Any]]:
+    """Return curves (n, K) of the fresh customers, and the settings that the model chose."""
     if model == "oracle":
         return fresh.truth, {}
     if model in SIMPLE:
         return np.tile(level_means(log), (len(fresh.level), 1)), {}
     fitted = MODELS[model]().fit(log)
-    return fitted.predict(fresh.features), dict(chosen(fitted))
+    return fitted.predict(fresh.features), dict(read_choices(fitted))
 
 
-def summary(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return means, deviations, and paired differences from level means on the same logs."""
-    told = [{**record, "row": record["model"], "repeat": record["seed"]} for record in records]
-    by = {name: [r for r in told if r["simulation"] == name] for name in summaries.names(told, "simulation")}
-    return {
-        "base": SIMPLE[0],
-        "simulations": {name: summaries.by_row(mine, COLUMNS, SIMPLE[0]) for name, mine in by.items()},
-    }
+def summarise(records: Records) -> dict[str, Any]:
+    """Return means, standard deviations, and paired differences from level means on the same logs."""
+    named = [{**record, "row": record["model"], "repeat": record["seed"]} for record in records]
+    return {"base": SIMPLE[0], "simulations": summarise_rows(named, COLUMNS, SIMPLE[0])}
 
 
-def table(records: Sequence[dict[str, Any]]) -> str:
-    """Return the means ± standard errors as a Markdown table, one per simulation."""
-    lines = []
-    for name in dict.fromkeys(record["simulation"] for record in records):
+def tabulate(records: Records) -> str:
+    """Return mean ± standard error as Markdown, one table per simulation."""
+    parts = []
+    for name in list_values(records, "simulation"):
         mine = [record for record in records if record["simulation"] == name]
-        lines += [f"\n### {name}\n", "| model | " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * len(COLUMNS)]
-        for model in dict.fromkeys(record["model"] for record in mine):
+        body = []
+        for model in list_values(mine, "model"):
             rows = [record for record in mine if record["model"] == model]
-            lines.append(f"| {model} | " + " | ".join(_cell([row.get(c) for row in rows], c) for c in COLUMNS) + " |")
-    return "\n".join(lines).strip() + "\n"
+            body.append([model, *(_write_cell([row.get(column) for row in rows], column) for column in COLUMNS)])
+        parts += [f"### {name}", write_table(["model", *COLUMNS], body)]
+    return "\n\n".join(parts) + "\n"
 
 
-def _cell(found: Sequence[float | None], column: str) -> str:
+def _write_cell(found: Sequence[float | None], column: str) -> str:
     values = [value for value in found if value is not None]
     if not values:
-        return "–"
+        return write_mean(None)
     if column == "seconds":
         return f"{np.mean(values):.1f}"
-    digits = 4 if column in ("rmse", "increments", "√pehe") else 3
-    se = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
-    return f"{np.mean(values):.{digits}f} ± {se:.{digits}f}" if np.isfinite(se) else f"{np.mean(values):.{digits}f}"
+    se = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+    return write_mean(float(np.mean(values)), se, 4 if column in ("rmse", "increments", "√pehe") else 3)
+
+
+CHAPTER = Chapter(
+    "Models on simulated logs",
+    setup="""\
+Our models and the paper's on the simulations of Table 1, each fitted to the same rows. Seconds are those of one fit, or its
+share where several were fitted together.""",
+    fill=fill_methods,
+)
+EXPERIMENT = Experiment("simulation", measure, tabulate, CHAPTER, summarise)

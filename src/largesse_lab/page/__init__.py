@@ -1,1 +1,1 @@
-"""New room."""
+"""The page of results, written from summaries alone: `compare` judges, `tables` and `words` write, `sections` arranges, `page` joins."""

@@ -1,8 +1,7 @@
-"""The page of results: summaries in, one Markdown page with its figures out. Words from `prose`, numbers from files alone.
+"""The page of results: files of results in, one Markdown page with its figures out.
 
-A file of results is JSON with ``experiment``, ``made`` (command, machine, date, repeats, versions) and ``summary``, what the
-experiment's own `summary` returns: methods compared (see `compared`), or ``series`` of lines with panel, label, x, mean and sd.
-The page has a section for every file there is.
+A file of results is JSON with ``experiment``, ``made`` (command, machine, date, repeats, versions) and ``summary``. The page has
+a section for every file, in the order of the catalogue of experiments; words come from the experiments' chapters.
 """
 
 from __future__ import annotations
@@ -12,39 +11,38 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from largesse.errors import Problem, refuse
-from largesse.files import atomic_file
 from largesse.report import DASH
-from largesse_lab.page.markdown import row_of
-from largesse_lab.page.prose import OPENING, PROSE, prose
-from largesse_lab.page.sections import section
+from largesse_lab.bench.jobs import write_text
+from largesse_lab.page.sections import Chapter, Result, write_section
+from largesse_lab.page.tables import write_table
+from largesse_lab.page.words import GUIDE, OPENING
 
 NEEDED = ("experiment", "made", "summary")
+Chapters = Mapping[str, Chapter]  # by the name of the experiment, in the order of the page
 
 
-def page(folder: Path, out: Path) -> None:
-    """Write the page `out` from the results in `folder`, and its figures beside the results."""
-    found = read_results(folder)
+def write_page(folder: Path, out: Path, chapters: Chapters) -> None:
+    """Write the page `out` from the results in `folder`, and its figures next to the results."""
+    found = read_results(folder, chapters)
     where = Path(os.path.relpath(folder, Path(out).parent)).as_posix()
-    sections = [section(result, where) for result in found]
-    for made in sections:
-        for name, svg in made.figures.items():
-            _write(Path(folder) / name, svg)
-    _write(
-        out,
-        "\n\n".join([OPENING.format(folder=where).strip(), _runs(found), *("\n\n".join(s.parts) for s in sections)]),
-    )
+    sections = [write_section(result, find_chapter(result.experiment, chapters), where) for result in found]
+    for section in sections:
+        for name, svg in section.figures.items():
+            write_text(Path(folder) / name, svg + "\n")
+    parts = [OPENING, _write_brief(found, chapters), GUIDE.format(folder=where), _write_runs(found, chapters)]
+    parts += ["\n\n".join(section.parts) for section in sections]
+    write_text(out, "\n\n".join(part.strip() for part in parts if part) + "\n")
 
 
-def _write(path: Path, text: str) -> None:
-    with atomic_file(path) as part:
-        part.write_text(text + "\n", encoding="utf-8")
+def find_chapter(experiment: str, chapters: Chapters) -> Chapter:
+    """Return the chapter of an experiment; an unknown one has its name as title."""
+    return chapters.get(experiment, Chapter(experiment))
 
 
-def read_results(folder: Path) -> list[dict[str, Any]]:
-    """Return the results of a folder, the paper's tables first; refuse files that are none."""
+def read_results(folder: Path, chapters: Chapters) -> list[Result]:
+    """Return the results of a folder, in the order of the chapters; refuse files that hold none."""
     results, problems = [], []
     for path in sorted(Path(folder).glob("*.json")):
         try:
@@ -56,31 +54,38 @@ def read_results(folder: Path) -> list[dict[str, Any]]:
         if missing:
             problems.append(Problem(f"{path.name} has no {' and no '.join(missing)}", "move it out of the folder"))
         else:
-            results.append({**found, "file": path.name})
+            results.append(Result(found["experiment"], found["made"], found["summary"], path.name))
     if not results and not problems:
-        problems.append(
-            Problem(f"{folder} has no results", "run an experiment first, such as largesse experiment rates")
-        )
+        hint = "run an experiment first, such as largesse experiment rates"
+        problems.append(Problem(f"{folder} has no results", hint))
     refuse("results", problems)
-    order = list(PROSE)
-    return sorted(results, key=lambda r: (order.index(r["experiment"]) if r["experiment"] in order else 99, r["file"]))
+    order = {name: place for place, name in enumerate(chapters)}
+    return sorted(results, key=lambda result: (order.get(result.experiment, len(order)), result.file))
 
 
-def _runs(results: Sequence[Mapping[str, Any]]) -> str:
-    """Return what was run, by what, on what and when, as a table that links to the sections."""
-    lines = ["| what | made by | repeats | on | when | with |", "|---|---|---:|---|---|---|"]
+def _write_brief(results: Sequence[Result], chapters: Chapters) -> str:
+    """Return the page's summary: one item for each experiment that has something to say."""
+    lines = []
     for result in results:
-        made, title = result["made"], prose(result["experiment"]).title
+        chapter = find_chapter(result.experiment, chapters)
+        told = chapter.brief(result.summary)
+        lines += [f"- **[{chapter.title}](#{_make_anchor(chapter.title)}).** {told}"] if told else []
+    return "## Summary\n\n" + "\n".join(lines) if lines else ""
+
+
+def _write_runs(results: Sequence[Result], chapters: Chapters) -> str:
+    """Return a table of what was run: command, repeats, machine, date and versions."""
+    rows = []
+    for result in results:
+        made, title = result.made, find_chapter(result.experiment, chapters).title
         versions = made.get("versions") or {}
-        told = (
-            ", ".join(f"{name} {version}" for name, version in versions.items()) if isinstance(versions, dict) else ""
-        )
+        told = ", ".join(f"{name} {version}" for name, version in versions.items())
         command = f"`{made['command']}`" if made.get("command") else DASH
         cells = [str(made.get(key) or DASH) for key in ("repeats", "machine", "date")]
-        lines.append(row_of([f"[{title}](#{_anchor(title)})", command, *cells, told or DASH]))
-    return "\n".join(lines)
+        rows.append([f"[{title}](#{_make_anchor(title)})", command, *cells, told or DASH])
+    return write_table(["experiment", "command", "repeats", "machine", "date", "versions"], rows, words=6)
 
 
-def _anchor(title: str) -> str:
-    """Return the name under which a page shown by GitHub finds a section."""
+def _make_anchor(title: str) -> str:
+    """Return the anchor that GitHub gives a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")

@@ -1,0 +1,33 @@
+"""All experiments by name, in the order of the page of results. A new experiment is one file, and one line here."""
+
+from __future__ import annotations
+
+from largesse_lab.experiments import (
+    coverage,
+    false_alarms,
+    hsic_kernels,
+    kappa,
+    rates,
+    real_logs,
+    simulation,
+    table1,
+    table2,
+)
+from largesse_lab.experiments.base import Experiment
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        table1.EXPERIMENT,
+        table2.EXPERIMENT,
+        hsic_kernels.EXPERIMENT,
+        kappa.EXPERIMENT,
+        rates.LEVELS_EXPERIMENT,
+        rates.SIZES_EXPERIMENT,
+        simulation.EXPERIMENT,
+        coverage.EXPERIMENT,
+        false_alarms.EXPERIMENT,
+        real_logs.EXPERIMENT,
+    )
+}
+CHAPTERS = {name: experiment.chapter for name, experiment in EXPERIMENTS.items()}
