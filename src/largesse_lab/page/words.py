@@ -153,7 +153,7 @@ def brief_methods(summary: Comparison) -> str:
             best = sum(one.verdict == BETTER for one in mine)
             worse = sum(one.verdict == WORSE for one in mine)
             if mine:
-                where = "simulations or data sets" if kind == "rmse" else "combinations of these with a budget"
+                where = "problems" if kind == "rmse" else "pairs of problem and budget"
                 parts.append(
                     f"{name} has better {word} than every method of the paper on {best} of {len(mine)} {where}, "
                     f"and worse {word} than at least one on {worse}."

@@ -1,5 +1,4 @@
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,8 +6,7 @@ import pytest
 
 from largesse.errors import BudgetError, InputError
 from largesse.records import Array
-from largesse_lab.nested.bandit import nested_bandit, policy_scores
-from largesse_lab.nested.labelled import generated_nested, nested_here, nested_images, read_nested
+from largesse_lab.nested.bandit import make_bandit, project_features
 
 
 def labelled(n: int = 300, seed: int = 0) -> tuple[Array, Array]:
@@ -21,7 +19,7 @@ def labelled(n: int = 300, seed: int = 0) -> tuple[Array, Array]:
 
 def test_an_insect_is_right_under_every_label_an_animal_under_one_and_others_under_none() -> None:
     X, depth = labelled()
-    made = nested_bandit(X, depth)
+    made = make_bandit(X, depth)
     judged = depth[made.rows[len(made.log) :]]
     expected = {0: [0, 0, 0, 0], 1: [0, 0, 0, 1], 2: [0, 0, 1, 1], 3: [0, 1, 1, 1], 4: [1, 1, 1, 1]}
     for truth, d in zip(made.truth, judged, strict=True):
@@ -29,28 +27,28 @@ def test_an_insect_is_right_under_every_label_an_animal_under_one_and_others_und
 
 
 def test_the_finest_label_is_the_cheapest_level() -> None:
-    made = nested_bandit(*labelled())
+    made = make_bandit(*labelled())
     assert made.log.levels.labels == ("insect", "arthropod", "invertebrate", "animal")
     assert made.costs.tolist() == [0, 1, 2, 3]
 
 
 def test_the_log_shows_whether_the_label_given_was_right() -> None:
     X, depth = labelled()
-    made = nested_bandit(X, depth)
+    made = make_bandit(X, depth)
     logged = made.rows[: len(made.log)]
     assert made.log.response.tolist() == (made.log.level >= 4 - depth[logged]).astype(float).tolist()
     np.testing.assert_allclose(made.log.features.column(0).to_numpy(), X[logged, 0].astype(np.float32))
 
 
 def test_rows_are_split_three_fifths_one_fifth_one_fifth_and_used_once() -> None:
-    made = nested_bandit(*labelled(500))
+    made = make_bandit(*labelled(500))
     assert (len(made.log), int(made.validation.sum()), len(made), len(made.train)) == (400, 100, 100, 300)
     assert sorted(made.rows.tolist()) == list(range(500))
 
 
 def test_a_seed_draws_the_split_and_the_labels_but_not_the_policy() -> None:
     X, depth = labelled()
-    one, same, other = (nested_bandit(X, depth, seed=seed) for seed in (3, 3, 4))
+    one, same, other = (make_bandit(X, depth, seed=seed) for seed in (3, 3, 4))
     assert np.array_equal(one.rows, same.rows)
     assert np.array_equal(one.log.level, same.log.level)
     assert not np.array_equal(one.rows, other.rows)
@@ -63,10 +61,10 @@ def test_a_seed_draws_the_split_and_the_labels_but_not_the_policy() -> None:
 @pytest.mark.parametrize("projection", ["pca", "random"])
 def test_levels_are_given_in_proportion_to_projections_that_fill_zero_to_ten(projection: str) -> None:
     X, depth = labelled(20_000)
-    scores = policy_scores(X, 4, projection)
+    scores = project_features(X, 4, projection)
     assert scores.min() > 0
     np.testing.assert_allclose(scores.max(axis=0), 10)
-    made = nested_bandit(X, depth, projection=projection)
+    made = make_bandit(X, depth, projection=projection)
     expected = scores[made.rows[: len(made.log)]] / scores[made.rows[: len(made.log)]].sum(axis=1, keepdims=True)
     np.testing.assert_allclose(made.propensities, expected, rtol=1e-5)
     np.testing.assert_array_equal(made.log.propensity, made.propensities[np.arange(len(made.log)), made.log.level])
@@ -76,7 +74,7 @@ def test_levels_are_given_in_proportion_to_projections_that_fill_zero_to_ten(pro
 
 def test_directions_of_ones_own_are_followed_and_a_mix_keeps_every_level_possible() -> None:
     X, depth = labelled()
-    made = nested_bandit(X, depth, projection=np.eye(6)[:, :4], mix=0.2)
+    made = make_bandit(X, depth, projection=np.eye(6)[:, :4], mix=0.2)
     assert made.propensities.min() >= 0.05
     x = X[made.rows[: len(made.log)], 0]
     assert np.corrcoef(x, made.propensities[:, 0])[0, 1] > 0.5
@@ -85,7 +83,7 @@ def test_directions_of_ones_own_are_followed_and_a_mix_keeps_every_level_possibl
 def test_a_level_that_all_rows_share_leaves_constant_features_harmless() -> None:
     X, depth = labelled()
     X[:, :] = 1.0
-    assert nested_bandit(X, depth).propensities == pytest.approx(0.25)
+    assert make_bandit(X, depth).propensities == pytest.approx(0.25)
 
 
 # -- what plans are worth ----------------------------------------------------------------------------------------------
@@ -93,7 +91,7 @@ def test_a_level_that_all_rows_share_leaves_constant_features_harmless() -> None
 
 def test_the_oracle_is_the_best_of_all_plans_where_costs_rise_unevenly() -> None:
     X, depth = labelled(30, seed=2)
-    made = nested_bandit(X, depth, costs=(0, 1, 4, 5), split=(0.6, 0.2, 0.2))
+    made = make_bandit(X, depth, costs=(0, 1, 4, 5), split=(0.6, 0.2, 0.2))
     best = {0.5: 0.0, 1.5: 0.0, 3.0: 0.0}
     for plan in product(range(4), repeat=len(made)):
         spend, value = made.costs[list(plan)].mean(), made.value(np.array(plan))
@@ -106,7 +104,7 @@ def test_the_oracle_is_the_best_of_all_plans_where_costs_rise_unevenly() -> None
 
 def test_skill_is_one_for_the_truth_and_zero_for_uniform() -> None:
     X, depth = labelled(1000)
-    made = nested_bandit(X, depth)
+    made = make_bandit(X, depth)
     best = np.argmax(made.truth - 1e-6 * made.costs, axis=1)
     budget = float(made.costs[best].mean())
     assert made.skill(best, budget) == pytest.approx(1)
@@ -115,7 +113,7 @@ def test_skill_is_one_for_the_truth_and_zero_for_uniform() -> None:
 
 
 def test_a_budget_below_the_cheapest_level_is_refused() -> None:
-    made = nested_bandit(*labelled(), costs=(1, 2, 3, 4))
+    made = make_bandit(*labelled(), costs=(1, 2, 3, 4))
     with pytest.raises(BudgetError, match="cheapest plan, which costs 1"):
         made.oracle_value(0.5)
 
@@ -147,90 +145,9 @@ def test_what_is_wrong_is_named_with_what_to_do(change: dict[str, Any], said: st
     X, depth = labelled()
     arguments: dict[str, Any] = {"features": X, "nested_level": depth, **change}
     with pytest.raises(InputError, match=said):
-        nested_bandit(arguments.pop("features"), arguments.pop("nested_level"), **arguments)
+        make_bandit(arguments.pop("features"), arguments.pop("nested_level"), **arguments)
 
 
 def test_everything_wrong_is_named_together() -> None:
     with pytest.raises(InputError, match="2 things are wrong"):
-        nested_bandit(np.full((4, 2), np.inf), np.array([9, 0, 0, 0]))
-
-
-# -- where rows come from ----------------------------------------------------------------------------------------------
-
-
-def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
-    X, depth = labelled()
-    np.savez(tmp_path / "mine.npz", X=X.astype(np.float16), level=depth.astype(np.int8))
-    found = read_nested(tmp_path / "mine.npz")
-    assert found.nested_level.tolist() == depth.tolist()
-    assert found.features.dtype == np.float32
-
-
-def test_files_that_are_missing_incomplete_or_broken_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    np.savez(tmp_path / "half.npz", X=np.eye(3))
-    (tmp_path / "broken.npz").write_text("no zip", encoding="utf-8")
-    np.savez(tmp_path / "objects.npz", X=np.array([{}], dtype=object), level=np.zeros(1))
-    for name, said in {
-        "half.npz": "does not hold 'level'",
-        "none.npz": "there is no file",
-        "broken.npz": "cannot be read",
-        "objects.npz": "cannot be read",
-    }.items():
-        with pytest.raises(InputError, match=said):
-            read_nested(tmp_path / name)
-    monkeypatch.setenv("LARGESSE_DATA", str(tmp_path / "nowhere"))
-    monkeypatch.chdir(tmp_path)
-    assert not nested_here("images")
-    with pytest.raises(InputError, match="set LARGESSE_DATA"):
-        read_nested("images")
-
-
-def test_images_are_embedded_in_batches_one_folder_per_class(tmp_path: Path) -> None:
-    for name, many in {"bees": 3, "dogs": 2, "rocks": 4}.items():
-        (tmp_path / name).mkdir()
-        for j in range(many):
-            (tmp_path / name / f"{j}.jpg").write_bytes(b"")
-        (tmp_path / name / "notes.txt").write_bytes(b"")
-    sizes = []
-
-    def embed(paths: Any) -> Array:
-        sizes.append(len(paths))
-        return np.array([[float(path.stem), len(path.parent.name)] for path in paths])
-
-    found = nested_images(tmp_path, embed, {"bees": 4, "dogs": 1, "rocks": 0}, batch=4)
-    assert sizes == [4, 4, 1]
-    assert found.nested_level.tolist() == [4] * 3 + [1] * 2 + [0] * 4
-    assert found.features[:3, 0].tolist() == [0, 1, 2]
-    with pytest.raises(InputError, match="'rocks' has no depth"):
-        nested_images(tmp_path, embed, {"bees": 4, "dogs": 1})
-    with pytest.raises(InputError, match="did you mean 'rocks'"):
-        nested_images(tmp_path, embed, {"bees": 4, "dogs": 1, "rocks": 0, "rock": 0})
-    with pytest.raises(InputError, match="one row per path"):
-        nested_images(tmp_path, lambda _paths: np.zeros(3), {"bees": 4, "dogs": 1, "rocks": 0})
-    with pytest.raises(InputError, match="no images"):
-        nested_images(tmp_path, embed, {"bees": 4, "dogs": 1, "rocks": 0}, endings=(".png",))
-
-
-def test_generated_rows_have_the_shares_of_the_images_and_can_be_told_apart() -> None:
-    made = generated_nested(4608)
-    assert np.bincount(made.nested_level).tolist() == [4189, 105, 105, 105, 104]
-    assert not np.array_equal(generated_nested(100, seed=1).features, generated_nested(100, seed=2).features)
-    centres = np.array([made.features[made.nested_level == d].mean(axis=0) for d in range(1, 5)])
-    assert (np.linalg.norm(np.diff(centres, axis=0), axis=1) > 3).all()
-    with pytest.raises(InputError, match="ten or more"):
-        generated_nested(3)
-
-
-@pytest.mark.skipif(not nested_here("images"), reason="the real data are not here: set LARGESSE_DATA")
-@pytest.mark.parametrize(("name", "width"), [("images", 1280), ("text", 384)])
-def test_the_real_sets_have_the_counts_that_are_documented(name: str, width: int) -> None:
-    if not nested_here(name):
-        pytest.skip(f"the {name} are not here: set LARGESSE_DATA")
-    found = read_nested(name)
-    assert found.features.shape == (4608, width)
-    assert np.bincount(found.nested_level).tolist() == [4189, 105, 105, 105, 104]
-    made = nested_bandit(found.features, found.nested_level)
-    assert (len(made.log), len(made)) == (3686, 922)
-    assert made.oracle_value(1) > made.uniform_value(1)
+        make_bandit(np.full((4, 2), np.inf), np.array([9, 0, 0, 0]))

@@ -4,8 +4,8 @@ import pytest
 
 from largesse.errors import InputError
 from largesse_lab.experiments.table2 import PUBLISHED
-from largesse_lab.page.compared import compared
-from largesse_lab.page.orderings import HOLDS, OPEN, REVERSED, count_verdicts, everywhere, orderings, pairs
+from largesse_lab.page.compare import BETTER, UNDECIDED, WORSE, Duel, judge_orderings, read_comparison
+from largesse_lab.page.words import count_orderings, list_orderings
 
 PAPER = {
     "CCPOvSIRE": {"rmse": [0.0970, 0.0038], "value 3": [0.6082, 0.0013]},
@@ -19,40 +19,49 @@ PAPER = {
 
 
 def summary(means: dict[str, float], column: str = "RMSE", half: float = 0.01) -> dict[str, Any]:
-    """One simulation, one column; differences are to CCPOvSIRE, with intervals of the same width."""
+    """One simulation, one column; differences are from CCPOvSIRE, with intervals of the same width."""
     base = means["CCPOvSIRE"]
-    cells = {row: {column: {"mean": mean, "sd": 0.02, "n": 25}} for row, mean in means.items()}
-    differences = {
-        row: {column: {"estimate": mean - base, "low": mean - base - half, "high": mean - base + half}}
+    rows = {
+        row: {
+            "cells": {column: {"mean": mean, "sd": 0.02, "n": 25}},
+            "against": {column: {"difference": mean - base, "low": mean - base - half, "high": mean - base + half}},
+        }
         for row, mean in means.items()
     }
-    return {"cells": {"averaged": cells}, "differences": {"averaged": differences}, "paper": PAPER}
+    return {"simulations": {"averaged": rows}, "paper": PAPER}
 
 
-def verdicts(found: list[Any]) -> dict[tuple[str, str], str]:
+def orderings(found: dict[str, Any]) -> list[Duel]:
+    made = read_comparison(found)
+    return [] if made is None else judge_orderings(made)
+
+
+def verdicts(found: list[Duel]) -> dict[tuple[str, str], str]:
     return {(one.first, one.second): one.verdict for one in found}
 
 
-def test_an_ordering_holds_is_reversed_or_is_not_told_apart_by_its_paired_interval() -> None:
+def test_an_ordering_holds_is_reversed_or_is_undecided_by_its_paired_interval() -> None:
     means = {"CCPOvSIRE": 0.07, "CCPOvIRE": 0.09, "CCPOvSIRE†": 0.05, "CFRNet": 0.071}
     found = orderings(summary(means))
     assert verdicts(found) == {
-        ("CCPOvSIRE", "CCPOvIRE"): HOLDS,
-        ("CCPOvSIRE", "CCPOvSIRE†"): REVERSED,
-        ("CCPOvSIRE", "CFRNet"): OPEN,
+        ("CCPOvSIRE", "CCPOvIRE"): BETTER,
+        ("CCPOvSIRE", "CCPOvSIRE†"): WORSE,
+        ("CCPOvSIRE", "CFRNet"): UNDECIDED,
     }
     assert all(one.paired for one in found)
-    assert count_verdicts(found) == "Of 3 orderings, 1 holds, 1 is reversed and 1 is not told apart."
-    assert everywhere(found) == (
-        "On every simulation there holds: CCPOvSIRE before CCPOvIRE (RMSE). "
-        "Reversed on some: CCPOvSIRE before CCPOvSIRE† (RMSE)."
+    assert count_orderings(found) == (
+        "Of 3 orderings that the paper reports, 1 holds, 1 is reversed and 1 is undecided."
+    )
+    assert list_orderings(found) == (
+        "Hold on every simulation: CCPOvSIRE before CCPOvIRE (RMSE). "
+        "Reversed on at least one: CCPOvSIRE before CCPOvSIRE† (RMSE)."
     )
 
 
 @pytest.mark.parametrize("column", ["reward 3", "Reward (m = 3)"])
 def test_rewards_are_better_when_they_are_larger_however_they_are_spelled(column: str) -> None:
     found = orderings(summary({"CCPOvSIRE": 0.65, "CCPOvIRE": 0.6, "BanditNet": 0.7}, column))
-    assert verdicts(found) == {("CCPOvSIRE", "CCPOvIRE"): HOLDS, ("CCPOvSIRE", "BanditNet"): REVERSED}
+    assert verdicts(found) == {("CCPOvSIRE", "CCPOvIRE"): BETTER, ("CCPOvSIRE", "BanditNet"): WORSE}
     assert found[0].gain.estimate == pytest.approx(0.05)
     assert (found[0].gain.low, found[0].gain.high) == pytest.approx((0.04, 0.06))
 
@@ -64,20 +73,21 @@ def test_rows_that_were_not_paired_are_judged_by_their_spreads_and_marked() -> N
     assert not alone.paired
     half = 2.0639 * 0.02 * (2 / 25) ** 0.5  # Student's, 24 degrees of freedom
     assert (alone.gain.low, alone.gain.high) == pytest.approx((0.02 - half, 0.02 + half), abs=1e-5)
-    assert found["CFRNet", "GANITE"].verdict == OPEN
+    assert found["CFRNet", "GANITE"].verdict == UNDECIDED
 
 
 def test_pairs_are_taken_where_the_summary_has_them() -> None:
     pair = {"simulation": "averaged", "first": "CFRNet", "second": "GANITE", "column": "RMSE"}
     means = {"CCPOvSIRE": 0.07, "CFRNet": 0.1, "GANITE": 0.105}
     found = orderings({**summary(means), "pairs": [{**pair, "estimate": 0.005, "low": 0.004, "high": 0.006}]})
-    assert verdicts(found)["CFRNet", "GANITE"] == HOLDS
+    assert verdicts(found)["CFRNet", "GANITE"] == BETTER
     assert all(one.paired for one in found)
 
 
 def test_differences_written_the_other_way_round_are_refused() -> None:
     turned = summary({"CCPOvSIRE": 0.07, "CCPOvIRE": 0.09})
-    turned["differences"]["averaged"]["CCPOvIRE"]["RMSE"] = {"estimate": -0.02, "low": -0.03, "high": -0.01}
+    against = turned["simulations"]["averaged"]["CCPOvIRE"]["against"]
+    against["RMSE"] = {"difference": -0.02, "low": -0.03, "high": -0.01}
     with pytest.raises(InputError, match="row minus CCPOvSIRE"):
         orderings(turned)
 
@@ -85,29 +95,20 @@ def test_differences_written_the_other_way_round_are_refused() -> None:
 def test_columns_the_paper_did_not_print_and_missing_numbers_have_no_ordering() -> None:
     assert orderings(summary({"CCPOvSIRE": 0.07, "CCPOvIRE": 0.09}, "seconds")) == []
     holed = summary({"CCPOvSIRE": 0.07, "CFRNet": 0.1, "BART": 0.1})
-    holed["cells"]["averaged"]["BART"]["RMSE"]["sd"] = None
-    assert verdicts(orderings(holed)) == {("CCPOvSIRE", "CFRNet"): HOLDS}
-
-
-def test_pairs_of_records_are_differences_on_the_repeats_that_both_rows_have() -> None:
-    first, second = (0.10, 0.20, 0.30, None), (0.11, 0.22, 0.33, 0.5)
-    records = [
-        {"simulation": "unit", "repeat": k, "row": row, "rmse": value}
-        for row, values in (("CFRNet", first), ("BART", second), ("stack", second))
-        for k, value in enumerate(values)
-    ]
-    (found,) = pairs(records[:-4] + records[-2:], ["rmse", "value 3"])
-    assert (found["first"], found["second"], found["column"], found["n"]) == ("CFRNet", "BART", "rmse", 3)
-    assert found["estimate"] == pytest.approx(0.02)
-    half = 4.3027 * 0.01 / 3**0.5  # Student's, 2 degrees of freedom
-    assert (found["low"], found["high"]) == pytest.approx((0.02 - half, 0.02 + half), abs=1e-4)
+    holed["simulations"]["averaged"]["BART"]["cells"]["RMSE"]["sd"] = None
+    assert verdicts(orderings(holed)) == {("CCPOvSIRE", "CFRNet"): BETTER}
 
 
 def test_names_are_found_however_they_are_spelled() -> None:
-    cells = {"images": {"CCPOvSIRE": {"Reward (m = 2)": {"mean": 0.1, "sd": 0.1, "n": 2}}}}
-    found = compared({"cells": cells, "paper": PUBLISHED})
+    cells = {"CCPOvSIRE": {"cells": {"Reward (m = 2)": {"mean": 0.1, "sd": 0.1, "n": 2}}}}
+    found = read_comparison({"simulations": {"images": cells}, "paper": PUBLISHED})
     assert found is not None
     assert found.printed("ccpovsire", "Reward (m = 2)") == (0.1408, 0.0154)
     assert found.printed("CCPOvSIRE", "√PEHE") is None
     assert found.best_printed("reward 1") == 0.0934
     assert found.best_printed("rmse") == 0.2408
+
+
+def test_a_summary_that_compares_no_methods_is_none() -> None:
+    for found in ({"series": []}, {"simulations": {"a": [1, 2]}}, {"cells": {"constant": {}}}):
+        assert read_comparison(found) is None

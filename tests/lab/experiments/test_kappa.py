@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from largesse.errors import InputError
-from largesse.response.linear import Linear
-from largesse.worlds.simulation import simulate
+from largesse.response import Linear
+from largesse.worlds import simulate
 from largesse_lab.bench import measures
+from largesse_lab.bench.request import Request
 from largesse_lab.experiments import kappa, table2
 from largesse_lab.experiments.kappa import Task
-from largesse_lab.nested.labelled import generated_nested
+from largesse_lab.nested import generate_nested
 
 
 @pytest.fixture(autouse=True)
@@ -29,21 +30,16 @@ def other(repeat: int) -> Task:
     return Task(sim.log, sim.features[:3], sim.truth[:3], sim.costs, (1.0, 2.0))
 
 
-def test_every_problem_is_learnt_at_every_strength(tmp_path: Path) -> None:
-    out = tmp_path / "kappa.jsonl"
-    problems = {"binary": kappa.PROBLEMS["averaged, binary"], "other": other}
-    settings: dict[str, Any] = {"kappas": (0.0, 30.0), "repeats": 2, "out": out}
-    found = kappa.kappa(problems, ("CCPOvIRE",), **settings)
+def test_every_problem_is_learnt_at_every_strength(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kappa, "KAPPAS", (0.0, 30.0))
+    monkeypatch.setitem(kappa.PROBLEMS, "other", other)
+    found = kappa.measure(Request(["averaged, binary", "other"], ("CCPOvIRE",), 2))
     assert len(found) == 2 * 2 * 2
     by = {(r["problem"], r["repeat"], r["kappa"]): r for r in found}
     assert "value 1" in by["other", 0, 30.0]
-    assert set(by["binary", 0, 0.0]) == {"problem", "repeat", "row", "kappa", "error"}
+    assert set(by["averaged, binary", 0, 0.0]) == {"problem", "repeat", "row", "kappa", "error"}
     alone = Linear(penalty=30.1, seed=1).fit(other(1).log)
-    assert by["other", 1, 30.0]["error"] == pytest.approx(kappa.judged(alone, other(1))["error"])
-    assert kappa.kappa(problems, ("CCPOvIRE",), **settings) == found
-    assert len(out.read_text().splitlines()) == 8
-    half = kappa.kappa(problems, ("CCPOvIRE",), **(settings | {"part": (1, 2)}))
-    assert {r["repeat"] for r in half} == {1}
+    assert by["other", 1, 30.0]["error"] == pytest.approx(kappa.judge_model(alone, other(1))["error"])
 
 
 class Wide(Linear):
@@ -62,16 +58,17 @@ def test_problems_are_asked_for_by_name_and_sets_have_the_networks_of_their_tabl
     monkeypatch.setattr(kappa, "without_gpu", lambda settings: {} if gpu else settings)
     made: list[Wide] = []
     monkeypatch.setitem(kappa.ROWS, "CCPOvIRE", lambda _strength: made.append(Wide()) or made[-1])
-    monkeypatch.setattr(table2, "read_nested", lambda _name: generated_nested(300))
-    found = kappa.kappa(["text", "averaged binary"], ("CCPOvIRE",), kappas=(0.0,), repeats=1)
-    assert [r["problem"] for r in found] == ["text", "averaged, binary"]  # where commas part names there are none
+    monkeypatch.setattr(table2, "read_nested", lambda _name: generate_nested(300))
+    monkeypatch.setattr(kappa, "KAPPAS", (0.0,))
+    found = kappa.measure(Request(["text", "averaged binary"], ("CCPOvIRE",), 1))
+    assert [r["problem"] for r in found] == ["text", "averaged, binary"]  # a command line has no comma in a name
     assert {"value 1", "value 2"} < set(found[0])
     assert [one.width for one in made] == [width, 512]
 
 
 def test_problems_that_are_not_known_are_refused_with_the_nearest() -> None:
     with pytest.raises(InputError, match="2 things are wrong") as refused:
-        kappa.kappa(["imges", "averaged"], ("CCPOvIR",))
+        kappa.measure(Request(["imges", "averaged"], ("CCPOvIR",)))
     assert "problem 'imges' is not known" in str(refused.value)
     assert "did you mean 'images'?" in str(refused.value)
 
@@ -79,7 +76,7 @@ def test_problems_that_are_not_known_are_refused_with_the_nearest() -> None:
 def test_sets_are_problems_only_where_their_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LARGESSE_DATA", str(tmp_path))
     (tmp_path / "nested_text_4608.npz").touch()
-    assert kappa._here() == ["averaged, binary", "averaged", "instrument, binary", "instrument", "text"]
+    assert kappa.list_present() == ["averaged, binary", "averaged", "instrument, binary", "instrument", "text"]
 
 
 def records() -> list[dict[str, Any]]:
@@ -98,7 +95,7 @@ def test_strengths_are_given_not_chosen() -> None:
 
 
 def test_a_series_is_what_a_figure_needs() -> None:
-    found = kappa.series(records())
+    found = kappa.draw_series(records())
     assert [(one["panel"], one["label"]) for one in found] == [
         ("averaged: error", "CCPOvSIRE"),
         ("averaged: error", "CCPOvIRE"),
@@ -112,15 +109,29 @@ def test_a_series_is_what_a_figure_needs() -> None:
 
 
 def test_strengths_are_compared_with_none_on_the_same_repeats() -> None:
-    found = kappa.summary(records())
+    found = kappa.summarise(records())
     against = found["against"][0]
     assert (against["panel"], against["kappa"], against["n"]) == ("averaged: error", 10.0, 3)
     assert [against[word] for word in ("difference", "low", "high")] == pytest.approx([-0.1] * 3)
     json.dumps(found, allow_nan=False)
-    text = kappa.table(records())
-    assert "| | κ = 0 | κ = 10 |" in text
+    text = kappa.tabulate(records())
+    assert "|  | κ = 0 | κ = 10 |" in text
     assert "| averaged: error, CCPOvSIRE | 0.4000 ± 0.1000 | 0.3000 ± 0.1000 |" in text
     assert np.isfinite(found["series"][0]["mean"]).all()
     again = [{**record, "error": 9.0} for record in records()] + records()
-    assert kappa.summary(again) == found  # the latest wins
-    assert kappa.table(again) == text
+    assert kappa.summarise(again) == found  # the latest wins
+    assert kappa.tabulate(again) == text
+
+
+def test_strengths_of_balance_are_judged_against_none() -> None:
+    rows = [
+        {"panel": panel, "label": "CCPOvIRE", "kappa": strength, "low": low, "high": low + 0.02}
+        for panel in ("unit: rmse", "unit: value 3")
+        for strength, low in ((0.1, -0.01), (3.0, -0.05), (30.0, 0.01))
+    ]
+    assert kappa.tabulate_against(rows).splitlines()[2:4] == [
+        "| unit: rmse | CCPOvIRE | 3 | 30 | 0.1 |",
+        "| unit: value 3 | CCPOvIRE | 30 | 3 | 0.1 |",
+    ]
+    assert "better in 2, worse in 2 and undecided in 2." in kappa.brief({"against": rows})
+    assert kappa.brief({}) == kappa.tabulate_against([]) == ""

@@ -1,0 +1,37 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from largesse.errors import InputError
+from largesse.records import Array
+from largesse_lab.bench.request import Request
+from largesse_lab.experiments.real_logs import average_strata, measure, tabulate
+
+
+def slow_mean(response: Array, own: Array, strata: Array) -> float:
+    return float(sum((strata == s).mean() * response[own & (strata == s)].mean() for s in np.unique(strata)))
+
+
+def test_a_stratified_mean_weights_strata_by_their_size() -> None:
+    rng = np.random.default_rng(0)
+    strata, own, response = rng.integers(0, 3, 300), rng.random(300) < 0.5, rng.normal(size=300)
+    assert average_strata(response, own, strata) == pytest.approx(slow_mean(response, own, strata))
+
+
+def test_without_the_data_the_message_says_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LARGESSE_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match="set LARGESSE_DATA"):
+        measure(Request())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("real_data")
+def test_uniform_levels_of_real_logs_are_worth_what_a_calculation_by_hand_gives() -> None:
+    found = measure(Request())
+    for row in found:
+        assert abs(row["estimate"] - row["by_hand"]) < row["se"]
+    villages = [row for row in found if row["cluster_se"] is not None]
+    assert np.mean([row["cluster_se"] / row["se"] for row in villages]) > 1.05
+    assert all(row["cluster_reach"] > row["reach"] for row in villages)
+    assert "| Thornton, got |" in tabulate(found)
