@@ -12,7 +12,8 @@ import typer
 
 from largesse.errors import Problem, fail
 from largesse.report import show_progress
-from largesse_lab.command import NAMES, Asked, run
+from largesse_lab.bench.request import Request
+from largesse_lab.command import NAMES, Order, run
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -22,18 +23,22 @@ class Options:
     """What `largesse experiment` accepts; None is the experiment's own default."""
 
     name: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}; page combines all results into one page.")]
-    simulations: Annotated[str | None, typer.Option(help="Which ones, comma-separated.")] = None
-    models: Annotated[str | None, typer.Option("--models", "--rows", help="Which ones, comma-separated.")] = None
-    repeats: Annotated[int | None, typer.Option("--repeats", "--seeds", help="How many repeats, or logs.")] = None
-    part: Annotated[str, typer.Option(help="Which of several parts, as 0/4: for several processes.")] = "0/1"
-    chunk: Annotated[int | None, typer.Option(help="How many logs are fitted at once: many on a GPU.")] = None
-    mix: Annotated[float | None, typer.Option(help="coverage: share of the log whose levels are random.")] = None
+    simulations: Annotated[str | None, typer.Option(help="Names of simulations or data sets, comma-separated.")] = None
+    models: Annotated[
+        str | None, typer.Option("--models", "--rows", help="Names of models or rows, comma-separated.")
+    ] = None
+    repeats: Annotated[int | None, typer.Option("--repeats", "--seeds", help="Number of repeats, or of logs.")] = None
+    part: Annotated[str, typer.Option(help="Which part of the repeats to run, as 0/4: for several processes.")] = "0/1"
+    chunk: Annotated[int | None, typer.Option(help="Number of logs that are fitted together: many on a GPU.")] = None
+    mix: Annotated[float | None, typer.Option(help="coverage: share of the log with random levels.")] = None
     jobs: Annotated[
         int | None,
         typer.Option(help="Processes that share the repeats of a folder; default: one, or one per core without a GPU."),
     ] = None
-    kept: Annotated[bool, typer.Option("--kept", help="Run nothing: make table and figures of what is there.")] = False
-    machine: Annotated[str | None, typer.Option(help="What it ran on, if not this machine.")] = None
+    kept: Annotated[
+        bool, typer.Option("--kept", help="Measure nothing: make table and figures from the records that are there.")
+    ] = False
+    machine: Annotated[str | None, typer.Option(help="The machine that made the records, if not this one.")] = None
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Folder for results, table, summary and figures; resumes what it holds."),
@@ -44,21 +49,18 @@ class Options:
 def experiment(**given: Any) -> None:
     """Repeat the paper's experiments, or measure models where the truth is known."""
     options = Options(**given)
-    asked = Asked(
-        simulations=split_names(options.simulations),
-        models=split_names(options.models),
+    request = Request(
+        problems=split_names(options.simulations),
+        rows=split_names(options.models),
         repeats=options.repeats,
         part=parse_part(options.part),
         chunk=options.chunk,
-        jobs=options.jobs,
         mix=options.mix,
-        kept=options.kept,
-        machine=options.machine,
-        out=options.out,
-        command=shlex.join(["largesse", *drop_source(sys.argv[1:])]),
     )
+    command = shlex.join(["largesse", *drop_source(sys.argv[1:])])
+    order = Order(request, options.out, options.jobs, options.kept, options.machine, command)
     with show_progress(options.as_json) as progress:
-        records, text = run(options.name, asked, progress)
+        records, text = run(options.name, order, progress)
     typer.echo(json.dumps(records, ensure_ascii=False) if options.as_json else text)
 
 

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from largesse.errors import InputError, Problem, nearest, refuse
+from largesse.records import Progress
 from largesse_lab.bench import jobs, repeats
-from largesse_lab.bench.request import Progress, Records, Request
+from largesse_lab.bench.request import Records, Request
 from largesse_lab.experiments import CHAPTERS, EXPERIMENTS, Experiment
 from largesse_lab.page.page import write_page
 from largesse_lab.page.sections import Result, write_section

@@ -17,7 +17,8 @@ from typing import IO
 
 from largesse.errors import OutputError, Problem
 from largesse.files import atomic_file
-from largesse_lab.bench.request import Progress, Request
+from largesse.records import Progress
+from largesse_lab.bench.request import Request
 
 PAUSE = 0.5  # seconds between two looks at the running processes
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from largesse_lab.bench.request import Progress, Records
+from largesse.records import Progress
+from largesse_lab.bench.request import Records
 
 Key = tuple[Any, ...]
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from largesse.allocation import allocate
 from largesse.errors import refuse
-from largesse.records import Array, Log
+from largesse.records import Array, Log, Progress
 from largesse.response import fit_together
 from largesse.stats import cores
 from largesse.worlds import SIMULATIONS, simulate
@@ -35,7 +35,7 @@ from largesse_lab.bench.measures import (
     judge_policies,
     read_choices,
 )
-from largesse_lab.bench.request import Progress, Records, Request, check_part, cut, find_unknown, take_part
+from largesse_lab.bench.request import Records, Request, check_part, cut, find_unknown, take_part
 from largesse_lab.bench.textbook import dynamic_programme
 
 KEY = ("simulation", "repeat", "row")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,9 @@ from typing import Any
 from largesse.errors import Problem, nearest
 
 Records = list[dict[str, Any]]
-Progress = Callable[[str, float], None]  # what is being done, and the share of the work that is done
 
 
-def ignore_progress(_what: str, _share: float) -> None:
+def ignore_progress(_stage: str, _done: float, /) -> None:
     """Report progress to nobody."""
 
 

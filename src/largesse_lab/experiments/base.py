@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from largesse.records import Progress
 from largesse_lab.bench.repeats import SIMULATED, TUNED, Row, Source, measure_rows
-from largesse_lab.bench.request import Progress, Records, Request, ignore_progress
+from largesse_lab.bench.request import Records, Request, ignore_progress
 from largesse_lab.bench.rows import match_rows
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import Layout

@@ -33,11 +33,11 @@ from largesse.evaluation import (
 )
 from largesse.levels import Levels
 from largesse.propensity import estimate_propensities
-from largesse.records import Array, Estimate, HeldOutPlan, Log, Propensities, Scores
+from largesse.records import Array, Estimate, HeldOutPlan, Log, Progress, Propensities, Scores
 from largesse.response import Linear, ResponseModel, call_together
 from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.bench.kept import Kept, Key
-from largesse_lab.bench.request import Progress, Records, Request, check_part, find_unknown, ignore_progress
+from largesse_lab.bench.request import Records, Request, check_part, find_unknown, ignore_progress
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.experiments.simulation import MODELS
 from largesse_lab.page.sections import Chapter
@@ -170,7 +170,10 @@ RULES = {"fixed": apply_fixed_rule, "highest": apply_highest_rule}
 def _decide_all(seen: list[Array], prices: Array, paid: str) -> list[Array]:
     """Return the levels (n,) that each fold's model and price give the fresh customers."""
     levels = Levels(costs=FACE, on_redemption=paid == "redeemed")
-    return [decide_at_price(curves, expected_costs(levels, curves), price) for curves, price in zip(seen, prices, strict=True)]
+    return [
+        decide_at_price(curves, expected_costs(levels, curves), price)
+        for curves, price in zip(seen, prices, strict=True)
+    ]
 
 
 def _judge_levels(fresh: Simulation, policies: list[Array], paid: str) -> tuple[float, float]:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from largesse.evaluation import doctor
-from largesse.records import Checkup, Log
+from largesse.records import Checkup, Log, Progress
 from largesse.worlds import simulate
 from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.request import Progress, Records, Request, ignore_progress
+from largesse_lab.bench.request import Records, Request, ignore_progress
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import write_table

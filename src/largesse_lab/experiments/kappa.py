@@ -16,14 +16,13 @@ import numpy as np
 
 from largesse.allocation import allocate
 from largesse.errors import refuse
-from largesse.records import Array, Log
+from largesse.records import Array, Log, Progress
 from largesse.report import DASH, Caption, Look, draw_lines
 from largesse.response import IRE, SIRE, fit_together
 from largesse_lab.bench.kept import Kept, Key
 from largesse_lab.bench.measures import effect_error, root_mean_square
 from largesse_lab.bench.repeats import simulate_unit, without_gpu
 from largesse_lab.bench.request import (
-    Progress,
     Records,
     Request,
     check_part,

@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 
 from largesse.errors import refuse
-from largesse.records import Array
+from largesse.records import Array, Progress
 from largesse.report import Caption, Look, draw_lines
 from largesse.response import IRE, SIRE, Linear, ResponseModel, fit_together, isotonic
 from largesse.worlds import SIMULATIONS, simulate
 from largesse_lab.bench.kept import Kept, Key
 from largesse_lab.bench.measures import FRESH, FRESH_SEED, level_means, root_mean_square
-from largesse_lab.bench.request import Progress, Records, Request, check_part, find_unknown, ignore_progress, take_part
+from largesse_lab.bench.request import Records, Request, check_part, find_unknown, ignore_progress, take_part
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.page.sections import Chapter, Result, Section
 from largesse_lab.page.tables import list_values, write_mean, write_table

@@ -19,9 +19,9 @@ from largesse.data import read_log, read_table
 from largesse.errors import InputError, Problem
 from largesse.evaluation import crossfit, estimate_uniform
 from largesse.levels import Levels
-from largesse.records import Array, Log
+from largesse.records import Array, Log, Progress
 from largesse.worlds import read_thornton, thornton_levels
-from largesse_lab.bench.request import Progress, Records, Request, ignore_progress
+from largesse_lab.bench.request import Records, Request, ignore_progress
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.nested import find_data_folder
 from largesse_lab.page.sections import Chapter

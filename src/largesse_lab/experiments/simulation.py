@@ -15,7 +15,7 @@ import numpy as np
 
 from largesse.errors import refuse
 from largesse.policy import BanditNet
-from largesse.records import Array, Log
+from largesse.records import Array, Log, Progress
 from largesse.response import (
     BART,
     GANITE,
@@ -49,16 +49,7 @@ from largesse_lab.bench.measures import (
     level_means,
     read_choices,
 )
-from largesse_lab.bench.request import (
-    Progress,
-    Records,
-    Request,
-    check_part,
-    cut,
-    find_unknown,
-    ignore_progress,
-    take_part,
-)
+from largesse_lab.bench.request import Records, Request, check_part, cut, find_unknown, ignore_progress, take_part
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.page.sections import Chapter, fill_methods
 from largesse_lab.page.tables import list_values, summarise_rows, write_mean, write_table

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from largesse.records import Progress
 from largesse.response import Thresholds
 from largesse_lab.bench.repeats import Row, Source, Unit
-from largesse_lab.bench.request import Progress, Records, Request, ignore_progress
+from largesse_lab.bench.request import Records, Request, ignore_progress
 from largesse_lab.bench.rows import LITERAL, NOTES, SMALL, make_rows
 from largesse_lab.experiments.base import PaperTable
 from largesse_lab.nested import FILES, generate_nested, has_nested, make_bandit, read_nested

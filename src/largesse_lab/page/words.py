@@ -24,7 +24,9 @@ OPENING = """\
 # The paper's experiments, repeated
 
 This page repeats the experiments of “Cost-Effective Incentive Allocation via Structured Counterfactual Inference” and
-compares the paper's methods with ours on the same logs.
+compares the paper's methods with ours on the same logs. Our models are Stack, the default of this package, and SIRE, the
+network among its members. A problem is a simulation or a data set; names and measures are explained
+[below](#how-to-read-this-page).
 """
 
 GUIDE = """\
@@ -148,17 +150,18 @@ def brief_methods(summary: Comparison) -> str:
     duels = judge_orderings(summary)
     parts = [count_orderings(duels)] if duels else []
     for name in summary.ours:
-        for kind, word in KINDS.items():
-            mine = rank_model(summary, name, kind)
-            best = sum(one.verdict == BETTER for one in mine)
-            worse = sum(one.verdict == WORSE for one in mine)
-            if mine:
-                where = "problems" if kind == "rmse" else "pairs of problem and budget"
-                parts.append(
-                    f"{name} has better {word} than every method of the paper on {best} of {len(mine)} {where}, "
-                    f"and worse {word} than at least one on {worse}."
-                )
+        told = [_brief_standings(rank_model(summary, name, kind), kind) for kind in KINDS]
+        if any(told):
+            parts.append(f"{name} is better than every method of the paper {' and '.join(filter(None, told))}.")
     return " ".join(parts)
+
+
+def _brief_standings(standings: Sequence[Standing], kind: str) -> str:
+    if not standings:
+        return ""
+    best, worse = (sum(one.verdict == verdict for one in standings) for verdict in (BETTER, WORSE))
+    where = "problems" if kind == "rmse" else "pairs of problem and budget"
+    return f"in {KINDS[kind]} on {best} of {len(standings)} {where} (worse than at least one on {worse})"
 
 
 # -- the paper's numbers -----------------------------------------------------------------------------------------------

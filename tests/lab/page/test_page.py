@@ -101,7 +101,7 @@ def test_links_within_the_page_lead_to_its_sections(docs: Path) -> None:
     text = (docs / "results.md").read_text(encoding="utf-8")
     titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
     anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
-    assert set(re.findall(r"\]\(#(.*?)\)", text)) == anchors - {"summary", "how-to-read-this-page"}
+    assert set(re.findall(r"\]\(#(.*?)\)", text)) == anchors - {"summary"}
 
 
 def test_the_papers_numbers_stand_beside_ours(docs: Path) -> None:

@@ -82,8 +82,8 @@ def test_budgets_are_judged_one_by_one() -> None:
     )
     assert made is not None
     assert brief_methods(made) == (
-        "SIRE has better skill than every method of the paper on 2 of 3 pairs of problem and budget, "
-        "and worse skill than at least one on 1."
+        "SIRE is better than every method of the paper in skill on 2 of 3 pairs of problem and budget "
+        "(worse than at least one on 1)."
     )
     assert describe_standings(made) == (
         "- SIRE, skill: better than every method of the paper on text (m = 1, 2); worse than at least one on text (m = 3: BART)."
