@@ -130,12 +130,12 @@ def write_archive(
     path: str | os.PathLike[str], format_name: str, manifest: dict[str, Any], arrays: dict[str, Array]
 ) -> None:
     """Write a manifest, which JSON can hold, and named arrays into one file."""
-    content = pack_archive(format_name, manifest, arrays)
+    content = _pack(format_name, manifest, arrays)
     with atomic_file(path) as part:
         part.write_bytes(content)
 
 
-def pack_archive(format_name: str, manifest: dict[str, Any], arrays: dict[str, Array]) -> bytes:
+def _pack(format_name: str, manifest: dict[str, Any], arrays: dict[str, Array]) -> bytes:
     """Return the bytes of an archive."""
     from safetensors.numpy import save
 

@@ -176,7 +176,7 @@ def test_an_unfitted_model_is_not_kept(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------------- refusing
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.data())
 def test_a_changed_byte_is_harmless_or_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(["Linear", "Boosting"]))
@@ -258,19 +258,19 @@ def test_a_calibrated_policy_costs_just_the_budget_on_its_own_customers() -> Non
         assert (policy.probabilities(fresh(0)) @ [0, 1.5, 2.5]).mean() == pytest.approx(0.8, abs=2.5 / 4000)
 
 
-def test_offers_are_drawn_with_the_propensity_that_is_told() -> None:
+def test_offers_are_drawn_with_the_propensity_that_they_report() -> None:
     policy = Policy(fitted("Boosting"), LEVELS, explore=0.3).calibrate(fresh(0), 0.8)
-    chances, made = policy.probabilities(fresh(1)), policy.offer(fresh(1), seed=3)
-    assert chances.sum(axis=1) == pytest.approx(np.ones(4000))
-    assert chances.min() == pytest.approx(0.1)
-    assert np.array_equal(made.propensity, chances[np.arange(4000), made.levels])
+    probabilities, made = policy.probabilities(fresh(1)), policy.offer(fresh(1), seed=3)
+    assert probabilities.sum(axis=1) == pytest.approx(np.ones(4000))
+    assert probabilities.min() == pytest.approx(0.1)
+    assert np.array_equal(made.propensity, probabilities[np.arange(4000), made.levels])
     assert len(made) == 4000
-    assert np.bincount(made.levels) / 4000 == pytest.approx(chances.mean(axis=0), abs=0.03)
+    assert np.bincount(made.levels) / 4000 == pytest.approx(probabilities.mean(axis=0), abs=0.03)
     assert (1 / made.propensity).mean() == pytest.approx(3, rel=0.1)  # weighted back, every level counts all customers
     assert np.array_equal(policy.offer(fresh(1), seed=3).levels, made.levels)
 
 
-def test_without_chance_an_offer_is_the_decision() -> None:
+def test_without_randomness_an_offer_is_the_decision() -> None:
     policy = Policy(fitted("Linear"), LEVELS, price=0.07)
     made = policy.offer(data()[0])
     assert np.array_equal(made.levels, policy.decide(data()[0]))
@@ -293,7 +293,7 @@ def test_a_budget_that_exploring_alone_exceeds_is_refused() -> None:
         Policy(fitted("Linear"), LEVELS, explore=2)
 
 
-def test_chance_and_contact_cost_are_kept_with_the_policy(tmp_path: Path) -> None:
+def test_exploration_and_contact_cost_are_kept_with_the_policy(tmp_path: Path) -> None:
     levels = Levels(costs=[0, 1, 2], on_redemption=True, contact_cost=0.25)
     policy = Policy(fitted("Boosting"), levels, explore=0.1).calibrate(fresh(0), 0.6)
     policy.save(tmp_path / "p.largesse")
