@@ -65,7 +65,7 @@ def run(name: str, order: Order, progress: Progress) -> tuple[Records, str]:
     records = _read_records(kept) if order.kept else experiment.measure(replace(order.request, out=kept), progress)
     text = experiment.tabulate(records)
     if folder is not None and whole:
-        _leave_results(folder, experiment, records, order)
+        _leave_results(folder, experiment, records, text, order)
     return records, text
 
 
@@ -131,10 +131,10 @@ def _read_records(path: Path | None) -> Records:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def _leave_results(folder: Path, experiment: Experiment, records: Records, order: Order) -> None:
+def _leave_results(folder: Path, experiment: Experiment, records: Records, text: str, order: Order) -> None:
     """Write the table, the summary with what made it, and the figures."""
     name = experiment.name
-    jobs.write_text(folder / f"{name}.md", experiment.tabulate(records))
+    jobs.write_text(folder / f"{name}.md", text)
     if experiment.summarise is None:
         return
     result = Result(name, describe_run(order, records), experiment.summarise(records), f"{name}.json")

@@ -117,9 +117,9 @@ def measure_rows(book: Mapping[str, Row], request: Request, progress: Progress, 
     run = _Run(Kept(request.out, KEY), source)
     run = replace(run, found=_search_grids(run, {row: book[row] for row in rows}, names, repeats, chunk, progress))
     todo = [(name, repeat) for repeat in take_part(repeats, request.part) for name in names]
-    asked = {row: book[row] if repeats >= TUNED else _shrink_for_few(book[row]) for row in rows}
+    chosen = {row: book[row] if repeats >= TUNED else _shrink_for_few(book[row]) for row in rows}
     for done, keys in enumerate(cut(todo, chunk)):
-        _measure_chunk(run, keys, asked, _fix_share(progress, done * chunk / len(todo)))
+        _measure_chunk(run, keys, chosen, _fix_share(progress, done * chunk / len(todo)))
     return run.kept.take((name, repeat, row) for name, repeat in todo for row in rows)
 
 

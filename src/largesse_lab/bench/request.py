@@ -1,4 +1,4 @@
-"""What an experiment is asked to measure, and the checks of names and parts that all experiments share."""
+"""The request that says what to measure, and the checks of names and parts that all experiments share."""
 
 from __future__ import annotations
 

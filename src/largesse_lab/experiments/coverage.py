@@ -6,7 +6,7 @@ propensities ("given") and with estimated ones ("estimated"), with costs that ar
 redemption ("redeemed"). The truth is that of fresh customers of the same world; for learnt policies it is the mean over folds
 of what each fold's model brings them at that fold's price. The band is that of the whole frontier of learnt policies.
 
-With given propensities the estimates for fixed policies are unbiased, so any bias seen there is chance (a learnt plan of whole
+With given propensities the estimates for fixed policies are unbiased, so any bias seen there is random error (a learnt plan of whole
 customers spends a little less than its price would elsewhere). With estimated propensities the bias is measured against the
 estimate with given ones on the same log, so that the error they share cancels.
 """

@@ -296,14 +296,14 @@ def fill_sizes(section: Section, result: Result, _notes: Sequence[str]) -> None:
 
 def brief_sizes(summary: Mapping[str, Any]) -> str:
     """Return the model of least mean RMSE on the longest logs of each simulation, and its slope."""
-    told = []
+    parts = []
     for name, by_model in summary["cells"].items():
         most = max((n for row in by_model.values() for n in row), key=int)
         means = {model: row[most]["mean"] for model, row in by_model.items() if most in row}
         best = min(means, key=lambda model: means[model])
         slope = write_mean(summary["slopes"][name][best]["mean"], digits=2)
-        told.append(f"{best} on {name} at n = {int(most):,} ({means[best]:.4f}; slope {slope})")
-    return f"Least mean RMSE: {'; '.join(told)}."
+        parts.append(f"{best} on {name} at n = {int(most):,} ({means[best]:.4f}; slope {slope})")
+    return f"Least mean RMSE: {'; '.join(parts)}."
 
 
 SIZES_EXPERIMENT = Experiment(

@@ -95,33 +95,31 @@ def make_bandit(
     >>> made.uniform_value(budget=1) < made.oracle_value(budget=1)
     True
     """
-    X, depth = _checked(features, nested_level, costs, labels)
+    X, depth = _check_rows(features, nested_level, costs, labels)
     _check_settings(split, projection, mix, seed)
     K = len(costs)
-    names = None if labels is None else list(labels)
-    levels = Levels(costs=[float(cost) for cost in costs], names=names)
+    levels = Levels(costs=[float(cost) for cost in costs], names=None if labels is None else list(labels))
     truth = (np.arange(K) >= K - depth[:, None]).astype(np.float64)
     rho = _mix_uniform(project_features(X, K, projection), mix)
     order, ends = _split(len(X), split, np.random.default_rng((seed, 0)))
     logged, judged = order[: ends[1]], order[ends[1] :]
-    level = draw_levels(rho[logged], np.random.default_rng((seed, 1)))
-    here = np.arange(len(logged))
-    log = log_from_arrays(
-        X[logged],
-        level if names is None else np.array(names)[level],
-        truth[logged, level],
-        levels=levels,
-        propensity=rho[logged, level],
-    )
     return Nested(
-        log=log,
-        validation=here >= ends[0],
+        log=_draw_log(X[logged], truth[logged], rho[logged], levels, seed),
+        validation=np.arange(len(logged)) >= ends[0],
         propensities=rho[logged],
         features=X[judged],
         truth=truth[judged],
         costs=np.asarray(levels.costs, dtype=np.float64),
         rows=order,
     )
+
+
+def _draw_log(X: Array, truth: Array, rho: Array, levels: Levels, seed: int) -> Log:
+    """Return a log of features X (n, p) whose levels are drawn with probabilities rho (n, K)."""
+    level = draw_levels(rho, np.random.default_rng((seed, 1)))
+    rows = np.arange(len(X))
+    names = level if levels.names is None else np.array(levels.names)[level]
+    return log_from_arrays(X, names, truth[rows, level], levels=levels, propensity=rho[rows, level])
 
 
 # -- the logging policy ------------------------------------------------------------------------------------------------
@@ -182,7 +180,7 @@ def _split(n: int, split: Sequence[float], rng: np.random.Generator) -> tuple[Ar
 # -- checks -------------------------------------------------------------------------------------------------
 
 
-def _checked(features: Any, nested_level: Any, costs: Sequence[float], labels: Sequence[str] | None) -> Any:
+def _check_rows(features: Any, nested_level: Any, costs: Sequence[float], labels: Sequence[str] | None) -> Any:
     """Return features (n, p) float32 and depths (n,) int64; refuse invalid ones with every problem named."""
     X, depth, K = np.asarray(features), np.asarray(nested_level), len(costs)
     problems = _feature_problems(X)

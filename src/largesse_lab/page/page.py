@@ -68,8 +68,8 @@ def _write_brief(results: Sequence[Result], chapters: Chapters) -> str:
     lines = []
     for result in results:
         chapter = find_chapter(result.experiment, chapters)
-        told = chapter.brief(result.summary)
-        lines += [f"- **[{chapter.title}](#{_make_anchor(chapter.title)}).** {told}"] if told else []
+        brief = chapter.brief(result.summary)
+        lines += [f"- **[{chapter.title}](#{_make_anchor(chapter.title)}).** {brief}"] if brief else []
     return "## Summary\n\n" + "\n".join(lines) if lines else ""
 
 
@@ -79,10 +79,10 @@ def _write_runs(results: Sequence[Result], chapters: Chapters) -> str:
     for result in results:
         made, title = result.made, find_chapter(result.experiment, chapters).title
         versions = made.get("versions") or {}
-        told = ", ".join(f"{name} {version}" for name, version in versions.items())
+        packages = ", ".join(f"{name} {version}" for name, version in versions.items())
         command = f"`{made['command']}`" if made.get("command") else DASH
         cells = [str(made.get(key) or DASH) for key in ("repeats", "machine", "date")]
-        rows.append([f"[{title}](#{_make_anchor(title)})", command, *cells, told or DASH])
+        rows.append([f"[{title}](#{_make_anchor(title)})", command, *cells, packages or DASH])
     return write_table(["experiment", "command", "repeats", "machine", "date", "versions"], rows, words=6)
 
 

@@ -34,7 +34,7 @@ Paper = Mapping[str, Mapping[str, tuple[float, float]]]  # row → column → me
 HOLDS = {BETTER: "holds", WORSE: "reversed", UNDECIDED: "undecided"}  # an ordering of the paper
 UNPAIRED = "\n\n\\* from the two standard deviations, not paired."
 MANY = 2  # budgets; a measure at more budgets than these gets a table of its own
-# The rows that are drawn against the budget; more lines could not be told apart.
+# The rows that are drawn against the budget; more lines could not be distinguished.
 DRAWN_ROWS = ("Stack", "SIRE", "CCPOvSIRE", "CCPOvIRE", "CFRNet", "GANITE", "BART", "BanditNet")
 
 
@@ -180,14 +180,14 @@ class Layout:
 
     def summarise(self, records: Records) -> dict[str, Any]:
         """Return means, standard deviations, and paired differences from the base row and of the rows to be ordered."""
-        told, columns = self.sort(records), list(self.columns)
+        mine, columns = self.sort(records), list(self.columns)
         rivals = [(ours, row) for ours in OURS for row in self.paper]
         return {
             "base": self.base,
-            "simulations": summarise_rows(told, columns, self.base),
-            "pairs": pair_rows(told, columns, [*CLAIMS, *rivals]),
+            "simulations": summarise_rows(mine, columns, self.base),
+            "pairs": pair_rows(mine, columns, [*CLAIMS, *rivals]),
             "paper": {row: {column: list(pair) for column, pair in cells.items()} for row, cells in self.paper.items()},
-            "small": sum(bool(record.get("small")) for record in told),  # records of networks that had no GPU
+            "small": sum(bool(record.get("small")) for record in mine),  # records of networks that had no GPU
         }
 
     def tabulate(self, summary: Mapping[str, Any], notes: Sequence[str]) -> str:

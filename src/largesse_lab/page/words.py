@@ -141,8 +141,8 @@ def _describe_place(simulation: str, standings: Sequence[Standing], kind: str) -
         rivals = one.better_rivals
         named = ", ".join(rivals) if len(rivals) < MANY else f"{len(rivals)} methods"
         inside.append(": ".join(filter(None, [budget, named])))
-    told = ", ".join(filter(None, inside))
-    return f"{simulation} ({'m = ' if kind == 'skill' else ''}{told})" if told else simulation
+    details = ", ".join(filter(None, inside))
+    return f"{simulation} ({'m = ' if kind == 'skill' else ''}{details})" if details else simulation
 
 
 def brief_methods(summary: Comparison) -> str:
@@ -150,9 +150,9 @@ def brief_methods(summary: Comparison) -> str:
     duels = judge_orderings(summary)
     parts = [count_orderings(duels)] if duels else []
     for name in summary.ours:
-        told = [_brief_standings(rank_model(summary, name, kind), kind) for kind in KINDS]
-        if any(told):
-            parts.append(f"{name} is better than every method of the paper {' and '.join(filter(None, told))}.")
+        counts = [_brief_standings(rank_model(summary, name, kind), kind) for kind in KINDS]
+        if any(counts):
+            parts.append(f"{name} is better than every method of the paper {' and '.join(filter(None, counts))}.")
     return " ".join(parts)
 
 
@@ -177,26 +177,26 @@ def describe_factors(found: Comparison) -> str:
     if len(logs) < 2:
         return ""
     factors = {name: math.exp(sum(mine) / len(mine)) for name, mine in logs.items()}
-    told = ", ".join(f"{name} {factors[name]:.1f}" for name in sorted(factors, key=lambda name: factors[name]))
-    return f"Mean factor between our RMSE and the paper's, over the paper's methods, smallest first: {told}."
+    listed = ", ".join(f"{name} {factors[name]:.1f}" for name in sorted(factors, key=lambda name: factors[name]))
+    return f"Mean factor between our RMSE and the paper's, over the paper's methods, smallest first: {listed}."
 
 
 def describe_simple(found: Comparison) -> str:
     """Return where rows that need no model are better than the best number of the paper."""
-    told: dict[tuple[str, str], list[tuple[bool, str]]] = {}
+    places: dict[tuple[str, str], list[tuple[bool, str]]] = {}
     for (simulation, row, column), cell in found.cells.items():
         best, high = found.best_printed(column), is_higher_better(column)
         if best is not None and simplify(row).startswith(SIMPLE) and simplify(row).startswith("uniform") == high:
             better = cell.mean > best if high else cell.mean < best
-            told.setdefault((row, column), []).append((better, f"{simulation} ({cell.mean:.4f})"))
-    return "\n".join(_describe_simple_row(found, *key, places) for key, places in told.items())
+            places.setdefault((row, column), []).append((better, f"{simulation} ({cell.mean:.4f})"))
+    return "\n".join(_describe_simple_row(found, *key, mine) for key, mine in places.items())
 
 
 def _describe_simple_row(found: Comparison, row: str, column: str, places: Sequence[tuple[bool, str]]) -> str:
     yes, no = (", ".join(name for is_better, name in places if is_better == better) for better in (True, False))
-    told = "; ".join([*([f"better on {yes}"] if yes else []), *([f"not better on {no}"] if no else [])])
+    verdict = "; ".join([*([f"better on {yes}"] if yes else []), *([f"not better on {no}"] if no else [])])
     best = f"the paper's best {title_column(column)}, {found.best_printed(column):.4f}"
-    return f"- The row “{row}”, which needs no model, against {best}: {told}."
+    return f"- The row “{row}”, which needs no model, against {best}: {verdict}."
 
 
 def describe_programme(found: Mapping[str, Any]) -> str:
