@@ -3,15 +3,21 @@
 import ast
 import importlib
 import inspect
+import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 import largesse
+from largesse.data import Encoder
+from largesse.policy import Policy
+from largesse.response import Linear
+from largesse.runs import plan, read_campaign, run
 
 PRODUCT = Path(largesse.__file__).parent
 LAB = PRODUCT.parent / "largesse_lab"
@@ -169,3 +175,45 @@ def test_importing_loads_nothing_heavy(start: str) -> None:
     code = f"import sys, {start}; print(*sorted({HEAVY!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def record_calls(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, key: Callable[..., Any]) -> list[Any]:
+    """Let a function or method note a key of its arguments whenever it is called, and do its work."""
+    calls, work = [], getattr(owner, name)
+
+    def noted(*given: Any, **named: Any) -> Any:
+        calls.append(key(*given, **named))
+        return work(*given, **named)
+
+    monkeypatch.setattr(owner, name, noted)
+    return calls
+
+
+def test_a_run_computes_everything_once(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from largesse.evaluation import budgets, checks, value
+
+    def table_key(_encoder: Any, table: Any, target: Any, **how: Any) -> tuple[Any, ...]:
+        return tuple(table.column("since").to_pylist()), target.tobytes(), how.get("discrete", False)
+
+    planned = record_calls(monkeypatch, budgets, "allocate", lambda curves, _, budget: (curves.tobytes(), budget))
+    encoded = record_calls(monkeypatch, Encoder, "fit_transform", table_key)
+    fitted = record_calls(monkeypatch, Linear, "fit", lambda _model, log: log.fingerprint)
+    overlaps = record_calls(monkeypatch, checks, "measure_overlap", lambda *_: None)
+    uniform = record_calls(monkeypatch, value, "_everyone", lambda _, level: level)
+    loaded = record_calls(monkeypatch, Policy, "load", lambda path: path)
+    run(read_campaign(shop), shop / "run")
+    points = json.loads((shop / "run" / "evaluation.json").read_text())["frontier"]
+    # Every budget of the frontier in every one of five folds.
+    assert len(set(planned)) == len(planned) == 5 * len(points)
+    # The model: the whole log and five folds. Levels: the whole log, five folds and the sample that chooses how.
+    assert len(set(encoded)) == len(encoded) == 13
+    assert len(set(fitted)) == len(fitted) == 6
+    assert len(overlaps) == 1
+    assert sorted(uniform) == [0, 0, 1, 2]  # level 0 is also what the gain per unit spent starts from
+    assert loaded == []
+
+
+def test_a_plan_reads_the_policy_once(run_copy: Path, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = record_calls(monkeypatch, Policy, "load", lambda path: path)
+    plan(run_copy, str(shop / "customers.parquet"), budget=1.0)
+    assert loaded == [run_copy / "policy.largesse"]
