@@ -79,8 +79,6 @@ def evaluate_doses(
         Half-width of the kernel, in units of the dose; "auto" chooses it.
     on_redemption
         A dose is paid only as far as the customer responds.
-    folds, seed
-        The number of folds, and the seed of folds.
 
     >>> rng = np.random.default_rng(0)
     >>> x, dose = rng.random((2000, 2)), rng.random(2000)
