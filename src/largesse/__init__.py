@@ -34,11 +34,11 @@ from largesse.response.baselines.tlearner import TLearner as TLearner
 from largesse.response.boosting import Boosting as Boosting
 from largesse.response.choose import Choose as Choose
 from largesse.response.linear import Linear as Linear
+from largesse.response.monotone import Pava as Pava
 from largesse.response.networks.dose import DoseSIRE as DoseSIRE
 from largesse.response.networks.sire import IRE as IRE
 from largesse.response.networks.sire import SIRE as SIRE
-from largesse.response.pava import Pava as Pava
-from largesse.response.shrunk import Shrunk as Shrunk
+from largesse.response.stack import Shrunk as Shrunk
 from largesse.response.stack import Stack as Stack
 from largesse.response.thresholds import Thresholds as Thresholds
 from largesse.runs.campaign import Campaign as Campaign

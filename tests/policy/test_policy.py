@@ -215,11 +215,11 @@ def test_a_model_of_another_kind_is_refused_by_name(tmp_path: Path) -> None:
         ("Linear", lambda m, _: m.pop("price")),
         ("Linear", lambda _, a: a.pop("fit_/coef")),
         ("Linear", lambda _, a: a.update({"fit_/coef": np.zeros(9)})),
-        ("Linear", lambda _, a: a.update({"fit_/steps": np.zeros(1)})),
-        ("Boosting", lambda _, a: a["trees_/left"].__setitem__(0, 10**6)),
-        ("Boosting", lambda _, a: a["trees_/right"].__setitem__(0, 0)),
-        ("Boosting", lambda _, a: a.update({"trees_/feature": a["trees_/feature"] + 9})),
-        ("Boosting", lambda _, a: a.update({"trees_/value": a["trees_/value"][:1]})),
+        ("Linear", lambda _, a: a.update({"fit_/increments": np.zeros(1)})),
+        ("Boosting", lambda _, a: a["trees_/trees/left"].__setitem__(0, 10**6)),
+        ("Boosting", lambda _, a: a["trees_/trees/right"].__setitem__(0, 0)),
+        ("Boosting", lambda _, a: a.update({"trees_/trees/feature": a["trees_/trees/feature"] + 9})),
+        ("Boosting", lambda _, a: a.update({"trees_/trees/value": a["trees_/trees/value"][:1]})),
     ],
 )
 def test_a_forged_file_with_right_digests_is_refused_still(kind: str, spoil: Any, tmp_path: Path) -> None:

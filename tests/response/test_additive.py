@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largesse.response.additive import CHOOSING_ROWS, Additive
-from largesse.response.bends import bends
+from largesse.response.additive import CHOOSING_ROWS, Additive, place_hinges
 from largesse.response.linear import Linear
 from largesse.stats.folds import assign_folds
 from largesse.worlds.simulation import simulate
@@ -31,12 +30,12 @@ def test_straight_lines_are_kept_for_a_straight_log() -> None:
     X, level = rng.normal(size=(1500, 5)), rng.integers(0, 3, 1500)
     response = (rng.random(1500) < 1 / (1 + np.exp(-(X[:, 0] + 0.3 * level)))).astype(float)
     model = Additive().fit(X, level, response)
-    assert model.bend_ == 0
-    assert [choice.name for choice in model.choices_] == ["bend 0", "bend 0.5", "bend 2"]
+    assert model.shape_.scale == 0
+    assert [choice.name for choice in model.choices_] == ["straight lines", "hinges × 0.5", "hinges × 2"]
     np.testing.assert_allclose(model.predict(X), Linear().fit(X, level, response).predict(X), atol=0.02)
 
 
-def test_steps_never_fall_and_are_common() -> None:
+def test_increments_are_never_negative_and_are_common() -> None:
     X, level, response, _ = bent(800)
     curves = Additive().fit(X, level, 1 - response).predict(X)
     score = np.log(curves) - np.log1p(-curves)
@@ -63,7 +62,7 @@ def test_each_fold_is_learnt_without_its_rows() -> None:
 
     moved = Additive.fold_models(model, X, replace(log, response=other), fold)
     # the settings are chosen for all folds together, so the first model may differ by them, but not by its coefficients' rows
-    if moved[0].penalty_ == parts[0].penalty_ and moved[0].bend_ == parts[0].bend_:
+    if moved[0].penalty_ == parts[0].penalty_ and moved[0].shape_.scale == parts[0].shape_.scale:
         np.testing.assert_allclose(moved[0].predict(log), parts[0].predict(log), atol=1e-6)
     assert np.abs(moved[1].predict(log) - parts[1].predict(log)).max() > 1e-3
 
@@ -81,7 +80,7 @@ def test_hinges_say_nothing_that_the_line_says(seed: int, knots: int, n: int) ->
     X = np.random.default_rng(seed).normal(size=(n, 3))
     X[:, 1] = np.round(X[:, 1])  # few values: stays a line where quantiles coincide
     X[:, 2] = 5.0
-    found = bends(X, knots)
+    found = place_hinges(X, knots)
     assert 2 not in found.columns
     hinges = found(X)
     assert hinges.shape == (n, knots * len(found.columns))
@@ -93,7 +92,7 @@ def test_hinges_say_nothing_that_the_line_says(seed: int, knots: int, n: int) ->
 
 def test_a_row_bends_on_its_own() -> None:
     X = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
-    found = bends(X, 5)
+    found = place_hinges(X, 5)
     np.testing.assert_array_equal(found(X)[7:9], found(X[7:9]))
     assert found(X[:0]).shape == (0, 15)
     assert found(X).dtype == np.float32

@@ -2,7 +2,7 @@ import numpy as np
 
 from largesse.data.log import log_from_arrays
 from largesse.records import Array
-from largesse.response.base import row_losses
+from largesse.response.base import own_level_loss
 from largesse.response.boosting import Boosting
 from largesse.response.choose import Choose
 from largesse.response.linear import Linear
@@ -11,9 +11,9 @@ from largesse.response.linear import Linear
 def test_losses_are_log_losses_of_answers_and_squared_errors_of_amounts() -> None:
     log = log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 1, 1, 0])
     curves = np.tile([0.2, 0.9], (4, 1))
-    np.testing.assert_allclose(row_losses(curves, log), -np.log([0.8, 0.9, 0.2, 0.1]))
+    np.testing.assert_allclose(own_level_loss(curves, log, True), -np.log([0.8, 0.9, 0.2, 0.1]))
     amounts = log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 2, 1, 0])
-    np.testing.assert_allclose(row_losses(curves, amounts), [0.02, 0.605, 0.32, 0.405])
+    np.testing.assert_allclose(own_level_loss(curves, amounts, False), [0.02, 0.605, 0.32, 0.405])
 
 
 def interactions(n: int, strength: float) -> tuple[Array, Array, Array]:

@@ -25,10 +25,9 @@ from largesse.response.baselines.tlearner import TLearner
 from largesse.response.boosting import Boosting
 from largesse.response.choose import Choose
 from largesse.response.linear import Linear
+from largesse.response.monotone import Pava
 from largesse.response.networks.sire import IRE, SIRE
-from largesse.response.pava import Pava
-from largesse.response.shrunk import Shrunk
-from largesse.response.stack import Stack
+from largesse.response.stack import Shrunk, Stack
 from largesse.response.thresholds import Thresholds
 
 

@@ -1,9 +1,14 @@
 import numpy as np
 import pytest
+from scipy import optimize
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from largesse.allocation.plan import allocate
-from largesse.response.linear import Linear
-from largesse.response.regression import fit_steps
+from largesse.errors import InputError
+from largesse.records import Array
+from largesse.response import linear
+from largesse.response.linear import PENALTIES, Linear, Rows, fit_regression
+from largesse.stats.link import sigmoid
 from largesse.worlds.simulation import simulate
 
 
@@ -11,14 +16,14 @@ def test_it_is_the_plain_regression_on_encoded_features() -> None:
     sim = simulate("averaged", n=300, seed=1)
     model = Linear(penalty=0.1).fit(sim.log)
     X = model.encode(sim.features)
-    fit = fit_steps(X, sim.level, sim.response, K=5, binary=True, penalty=0.1)
+    fit = fit_regression(linear.regression_rows(X, sim.log), penalty=0.1)
     assert np.array_equal(model.fit_.coef, fit.coef)
-    assert np.array_equal(model.fit_.steps, fit.steps)
+    assert np.array_equal(model.fit_.increments, fit.increments)
     assert (model.fit_.intercept, model.penalty_) == (fit.intercept, 0.1)
     assert np.array_equal(model.predict(sim.features), fit.predict(X))
 
 
-def test_steps_are_common_on_the_logit_scale() -> None:
+def test_increments_are_common_on_the_logit_scale() -> None:
     sim = simulate("averaged", n=300, seed=1)
     curves = Linear(penalty=0.1).fit(sim.log).predict(sim.features)
     logits = np.log(curves / (1 - curves))
@@ -63,3 +68,214 @@ def test_amounts_are_fitted_on_their_own_scale(response: str) -> None:
     model = Linear(penalty=0.001).fit(sim.log)
     assert not model.binary_
     assert np.sqrt(((model.predict(sim.features) - sim.truth) ** 2).mean()) < 0.08
+
+
+@pytest.mark.parametrize("penalty", [None, "cv"])
+def test_a_penalty_that_is_neither_a_number_nor_auto_is_refused(penalty: object) -> None:
+    with pytest.raises(InputError, match="penalty='auto'"):
+        Linear(penalty=penalty).fit(*rows(60))
+
+
+# ---------------------------------------------------------------------------------------------- the solver
+
+
+def rows(n: int = 400, K: int = 4, p: int = 3, *, binary: bool = True, seed: int = 0) -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(seed)
+    X, level = rng.normal(size=(n, p)), rng.integers(0, K, n)
+    score = X @ np.linspace(1, -1, p) + 0.5 * level - 0.7
+    response = (rng.random(n) < sigmoid(score)) if binary else score + rng.normal(size=n) / 2
+    return X, level, response.astype(float)
+
+
+def made(X: Array, level: Array, response: Array, binary: bool, weight: Array | None = None) -> Rows:
+    return Rows(X, level, response, np.ones(len(X)) if weight is None else weight, 4, binary)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_slope_and_curvature_agree_with_finite_differences(binary: bool) -> None:
+    rng = np.random.default_rng(1)
+    part = made(*rows(60, binary=binary), binary, rng.random(60))
+    ridge = linear._ridge(3, 4, penalty=0.3, stiffness=0.7)
+
+    def slope(x: Array) -> Array:
+        return linear._derivatives(x, part, ridge)[0]
+
+    for _ in range(5):
+        at = rng.normal(size=3 + 4)
+        assert optimize.check_grad(lambda x: linear._objective(x, part, ridge), slope, at) < 1e-5
+        curvature = optimize.approx_fprime(at, slope, 1e-6)
+        np.testing.assert_allclose(linear._derivatives(at, part, ridge)[1], curvature, atol=1e-4)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_loss_agrees_with_a_slow_loop(binary: bool) -> None:
+    X, level, response = rows(50, binary=binary)
+    weight = np.random.default_rng(2).random(50)
+    beta, increments, intercept = np.array([0.3, -0.2, 0.1]), np.array([0.4, 0.0, 0.9]), -0.5
+    total = 0.0
+    for i in range(50):
+        score = intercept + X[i] @ beta + increments[: level[i]].sum()
+        expected_response = 1 / (1 + np.exp(-score))
+        answer = -np.log(expected_response) if response[i] else -np.log(1 - expected_response)
+        total += weight[i] * (answer if binary else 0.5 * (score - response[i]) ** 2)
+    mean = total / weight.sum() + 0.15 * (beta @ beta) + 0.35 * ((increments - increments.mean()) ** 2).sum()
+    part, ridge = made(X, level, response, binary, weight), linear._ridge(3, 4, penalty=0.3, stiffness=0.7)
+    assert linear._objective(np.concatenate([beta, increments, [intercept]]), part, ridge) == pytest.approx(mean)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_the_minimum_is_as_low_as_another_method_finds(binary: bool) -> None:
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        K = int(rng.integers(2, 7))
+        X, level, response = rows(int(rng.integers(20, 200)), K=K, binary=binary, seed=seed)
+        level = rng.permutation(K)[level]  # some increments would be negative, and are held at zero
+        part = Rows(X, level, response, rng.random(len(X)), K, binary)
+        penalty, stiffness = 10 ** rng.uniform(-4, 0), float(rng.choice([0, 0.1, 10]))
+        ridge = linear._ridge(3, K, penalty, stiffness)
+        peer = optimize.minimize(
+            lambda x, part=part, ridge=ridge: (
+                linear._objective(x, part, ridge),
+                linear._derivatives(x, part, ridge)[0],
+            ),
+            np.zeros(3 + K),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(None, None)] * 3 + [(0, None)] * (K - 1) + [(None, None)],
+            options={"maxiter": 5000, "ftol": 1e-14, "gtol": 1e-9},
+        )
+        found = linear._minimise(part, penalty, stiffness)
+        assert linear._objective(found, part, ridge) <= peer.fun + 1e-8
+        assert (found[3:-1] >= 0).all()
+
+
+@pytest.mark.parametrize("penalty", [0.001, 0.1])
+def test_equal_increments_are_the_logistic_regression_on_features_and_level(penalty: float) -> None:
+    n = 2000
+    X, level, response = rows(n)
+    found = linear._minimise(made(X, level, response, True), penalty, 1e5)
+    # scikit-learn penalises the level too; a level written in large units hardly feels it.
+    units = 1e-3
+    peer = LogisticRegression(C=1 / (n * penalty), tol=1e-8, max_iter=2000)
+    peer.fit(np.column_stack([X, level / units]), response)
+    np.testing.assert_allclose(found[:3], peer.coef_[0, :3], atol=2e-3)
+    np.testing.assert_allclose(found[3:6], peer.coef_[0, 3] / units, atol=2e-3)
+    assert found[-1] == pytest.approx(peer.intercept_[0], abs=2e-3)
+
+
+def test_free_increments_of_amounts_are_a_ridge_regression() -> None:
+    n = 2000
+    X, level, response = rows(n, binary=False)
+    found = linear._minimise(made(X, level, response, False), 0.05, 0.0)
+    units = 1e-3
+    reached = (level[:, None] >= np.arange(1, 4)) / units
+    peer = Ridge(alpha=n * 0.05).fit(np.column_stack([X, reached]), response)
+    np.testing.assert_allclose(found[:3], peer.coef_[:3], atol=2e-3)
+    np.testing.assert_allclose(found[3:6], peer.coef_[3:] / units, atol=2e-3)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_increments_are_never_negative(binary: bool, seed: int) -> None:
+    X, level, response = rows(300, binary=binary, seed=seed)
+    fit = fit_regression(made(X, 3 - level, response, binary))  # levels turned round: the response falls
+    assert (fit.increments >= 0).all()
+    assert (np.diff(fit.predict(X), axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_a_known_truth_is_found(binary: bool) -> None:
+    X, level, response = rows(20_000, binary=binary)
+    fit = fit_regression(made(X, level, response, binary))
+    np.testing.assert_allclose(fit.coef, [1, 0, -1], atol=0.08)
+    np.testing.assert_allclose(fit.increments, 0.5, atol=0.05)
+    assert fit.intercept == pytest.approx(-0.7, abs=0.06)
+    assert fit.penalty in PENALTIES
+
+
+def test_uneven_increments_are_found_when_the_data_show_them() -> None:
+    rng = np.random.default_rng(3)
+    X, level = rng.normal(size=(8000, 2)), rng.integers(0, 4, 8000)
+    response = X[:, 0] + np.array([0, 2, 2, 3])[level] + rng.normal(size=8000)
+    np.testing.assert_allclose(fit_regression(made(X, level, response, False)).increments, [2, 0, 1], atol=0.1)
+
+
+def test_even_increments_stay_even_when_the_data_are_few() -> None:
+    X, level, response = rows(200)
+    assert np.ptp(fit_regression(made(X, level, response, True)).increments) < 0.02
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_scaling_amounts_scales_predictions(factor: float) -> None:
+    X, level, response = rows(500, binary=False)
+    one = fit_regression(made(X, level, response, False))
+    other = fit_regression(made(X, level, factor * response, False))
+    np.testing.assert_allclose(other.predict(X), factor * one.predict(X), rtol=1e-4, atol=factor * 1e-4)
+    assert one.penalty == other.penalty
+
+
+def test_shifting_amounts_shifts_predictions() -> None:
+    X, level, response = rows(500, binary=False)
+    one = fit_regression(made(X, level, response, False), penalty=0.01)
+    other = fit_regression(made(X, level, response + 1000, False), penalty=0.01)
+    np.testing.assert_allclose(other.predict(X), 1000 + one.predict(X), atol=0.01)
+
+
+def test_scaling_weights_changes_nothing_and_zero_weights_leave_rows_out() -> None:
+    X, level, response = rows(300)
+    weight = np.where(np.arange(300) < 200, 1.0, 0.0)
+    found = linear._minimise(made(X, level, response, True, weight), 0.1, 0.1)
+    same = linear._minimise(made(X, level, response, True, 8 * weight), 0.1, 0.1)
+    fewer = linear._minimise(made(X[:200], level[:200], response[:200], True), 0.1, 0.1)
+    np.testing.assert_allclose(found, same, atol=1e-4)
+    np.testing.assert_allclose(found, fewer, atol=1e-4)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_tiny_and_one_sided_data_are_fitted(binary: bool) -> None:
+    X, _, response = rows(6, binary=binary)
+    for answers in (response, np.zeros(6), np.ones(6)):
+        assert np.isfinite(fit_regression(made(X, np.arange(6) % 4, answers, binary)).predict(X)).all()
+
+
+# ---------------------------------------------------------------------------------------------- many features
+
+
+def wide(n: int, p: int, binary: bool, seed: int = 0) -> Rows:
+    """Correlated features, of which the longest axes drive the response."""
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(n, p)) @ (rng.normal(size=(p, p)) / np.arange(1, p + 1)[:, None] ** 0.7)).astype(np.float32)
+    level = rng.integers(0, 3, n)
+    score = 0.3 * X[:, 0] + 0.5 * level - 0.5
+    response = (rng.random(n) < sigmoid(score)).astype(float) if binary else score + rng.normal(size=n)
+    return Rows(X, level, response, np.ones(n), 3, binary)
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("n", [400, 40])  # more rows than features, and fewer
+def test_gradients_on_principal_axes_find_what_newton_finds(
+    n: int, binary: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = wide(n, 60, binary)
+    for penalty, stiffness in [(0.3, 0.1), (0.01, 0.0), (0.03, 10.0)]:
+        newton = fit_regression(given, penalty=penalty, stiffness=stiffness)
+        with monkeypatch.context() as patch:
+            patch.setattr(linear, "WIDE", 50)
+            turned = fit_regression(given, penalty=penalty, stiffness=stiffness)
+        np.testing.assert_allclose(turned.predict(given.X), newton.predict(given.X), atol=2e-3)
+        np.testing.assert_allclose(turned.increments, newton.increments, atol=2e-3)
+        assert (turned.increments >= 0).all()
+
+
+def test_penalties_that_no_longer_gain_are_not_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, fold = wide(300, 60, True), np.arange(300) % 3
+    settings = [(penalty, 0.1) for penalty in linear.PENALTIES]
+    _, slow = linear.fit_regression_folds(given, fold, settings)
+    monkeypatch.setattr(linear, "WIDE", 50)
+    fits, losses = linear.fit_regression_folds(given, fold, settings)
+    made = np.isfinite(losses).all(axis=1)
+    assert not made[0]
+    assert made[-3:].all()
+    assert [len(each) for each in fits] == [3 if one else 0 for one in made]
+    np.testing.assert_allclose(losses[made], slow[made], atol=5e-3)
+    assert np.argmin(losses.mean(axis=1)) == np.argmin(slow.mean(axis=1))

@@ -23,7 +23,7 @@ from largesse.worlds.simulation import simulate
 
 
 def data(n: int, own: float, curved: float = 0.0, *, seed: int = 0, K: int = 4) -> tuple[Array, Array, Array]:
-    """A log whose steps are .4 for all, or (own = 1) .8 for half of the customers; `curved` bends the base."""
+    """A log whose increments are .4 for all, or (own = 1) .8 for half of the customers; `curved` bends the base."""
     rng = np.random.default_rng(seed)
     X, level = rng.normal(size=(n, 3)), rng.integers(0, K, n)
     score = 0.5 * X[:, 0] + curved * X[:, 0] * X[:, 1] - 0.6 + 0.4 * level * (1 + own * np.sign(X[:, 2]))
@@ -74,19 +74,19 @@ def test_a_member_that_shrinks_itself_is_taken_whole_or_not_at_all() -> None:
     tiny = SIRE(kappa=0.0, shrinkage=0.01, width=8, rate=0.03, batch=64, epochs=10, members=1)
     model = Stack(models=[Linear(penalty=0.01), tiny]).fit(X, level, response)
     own = [choice.name for choice in model.choices_ if choice.of == "increments of the stack"]
-    assert own == ["common steps", "SIRE × 1"]
+    assert own == ["common increments", "SIRE × 1"]
 
 
 def kinds(model: Stack, features: int = 50, binary: bool = True) -> list[str]:
-    return [type(member).__name__ for member in model._usual(features, binary)]
+    return [type(member).__name__ for member in model._default_models(features, binary)]
 
 
-def test_the_usual_members_are_found_without_asking() -> None:
+def test_the_default_members_are_found_without_asking() -> None:
     assert kinds(Stack()) == ["Additive", "Boosting", "SIRE"]
-    assert all(member.get_params()["seed"] == 3 for member in Stack(seed=3)._usual(200, True))
+    assert all(member.get_params()["seed"] == 3 for member in Stack(seed=3)._default_models(200, True))
 
 
-def test_thresholds_are_among_the_usual_members_where_features_are_many_and_responses_yes_or_no() -> None:
+def test_thresholds_are_among_the_default_members_where_features_are_many_and_responses_yes_or_no() -> None:
     assert kinds(Stack(), MANY + 1) == ["Additive", "Thresholds", "Boosting", "SIRE"]
     assert "Thresholds" not in kinds(Stack(), MANY)
     assert "Thresholds" not in kinds(Stack(), MANY + 1, binary=False)
@@ -102,7 +102,9 @@ def wants(model: Stack, rows: int, boosting: float, others: float, binary: bool 
         known = np.where(rng.random(rows) < hit, response / response.max() - 0.5, 0.0)
         return np.tile(known[:, None] if binary else response.mean() + 7 * known[:, None], (1, 2))
 
-    return model._wants_bart(model._usual(2, binary), np.array([scores(others), scores(boosting), scores(0.0)]), log)
+    return model._wants_bart(
+        model._default_models(2, binary), np.array([scores(others), scores(boosting), scores(0.0)]), log
+    )
 
 
 @pytest.mark.parametrize("binary", [True, False])
@@ -116,7 +118,7 @@ def test_bart_is_asked_where_boosting_comes_near_the_best_of_a_small_log(binary:
 
 
 @pytest.mark.parametrize(("rows", "asked"), [("trees", True), ("lines", False)])
-def test_the_usual_members_have_a_bart_where_trees_are_the_better_ones(rows: str, asked: bool) -> None:
+def test_the_default_members_have_a_bart_where_trees_are_the_better_ones(rows: str, asked: bool) -> None:
     rng = np.random.default_rng(1)
     X, level = rng.normal(size=(600, 4)), rng.integers(0, 2, 600)
     score = 3.0 * np.where(rows == "trees", np.sign(X[:, 0] * X[:, 1]), X.sum(axis=1) / 2) + 0.3 * level
@@ -126,7 +128,7 @@ def test_the_usual_members_have_a_bart_where_trees_are_the_better_ones(rows: str
     assert model.predict(X).shape == (600, 2)
 
 
-def test_without_stochtree_the_usual_members_are_the_others_unless_bart_was_asked_for(
+def test_without_stochtree_the_default_members_are_the_others_unless_bart_was_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "stochtree", None)
@@ -143,7 +145,7 @@ def test_a_bart_gives_its_base_where_it_is_the_best_and_never_its_deviations() -
     assert straight.weights_[1] < 0.2
     assert bent.weights_[1] > 0.7
     for model in (straight, bent):
-        assert [choice.name for choice in model.choices_] == ["common steps"]
+        assert [choice.name for choice in model.choices_] == ["common increments"]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -176,15 +178,15 @@ def test_the_mean_curve_lies_between_its_ends() -> None:
     mean = model.predict(X).mean(axis=0)
     assert (ends[0] < mean + 1e-3).all()
     assert (mean - 1e-3 < ends[1]).all()
-    wide = model.mean_interval(X, level=0.99)
+    wide = model.mean_interval(X, coverage=0.99)
     assert wide is not None
     assert (wide[1] - wide[0] > ends[1] - ends[0]).all()
     assert model.mean_interval(X[:0]) is None
 
 
-def test_common_steps_are_kept_for_a_log_without_differences() -> None:
+def test_common_increments_are_kept_for_a_log_without_differences() -> None:
     model = Stack(models=small()).fit(*data(2000, own=0, curved=1.0))
-    assert chosen(model) == "common steps"
+    assert chosen(model) == "common increments"
     assert model.blend_.share == 0
 
 
@@ -196,7 +198,7 @@ def test_strong_differences_are_taken_from_the_member_that_sees_them() -> None:
 def test_candidates_run_from_the_most_to_the_least_shrunk_and_from_simple_to_complex() -> None:
     model = Stack(models=[Boosting(rounds=5), Linear(penalty=0.01), Boosting(rounds=20)]).fit(*data(500, own=1))
     names = [choice.name for choice in model.choices_]
-    assert names == ["common steps", *(f"Boosting × {w}" for w in ("0.25", "0.25", "0.5", "0.5", "1", "1"))]
+    assert names == ["common increments", *(f"Boosting × {w}" for w in ("0.25", "0.25", "0.5", "0.5", "1", "1"))]
 
 
 def test_a_member_given_twice_changes_next_to_nothing() -> None:
@@ -259,7 +261,7 @@ def test_stacking_no_models_is_refused() -> None:
         Stack(bart="always").fit(*data(100, own=0))
 
 
-def test_a_kept_bart_needs_stochtree_only_to_be_fitted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_saved_bart_needs_stochtree_only_to_be_fitted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     X, level, response = data(400, own=1)
     model = Stack(models=[BART(**SMALL)], bart=False, folds=2).fit(X, level, response)
     Policy(model, Levels(costs=[0, 1, 2, 3]), 0.1).save(tmp_path / "policy")
@@ -272,7 +274,7 @@ def test_a_kept_bart_needs_stochtree_only_to_be_fitted_again(tmp_path: Path, mon
         kept.fit(X, level, response)
 
 
-def test_a_kept_stack_is_the_same_and_can_be_fitted_again(tmp_path: Path) -> None:
+def test_a_saved_stack_is_the_same_and_can_be_fitted_again(tmp_path: Path) -> None:
     X, level, response = data(500, own=1)
     model = Stack(models=small(), folds=3, seed=2).fit(X, level, response)
     Policy(model, Levels(costs=[0, 1, 2, 3]), 0.1).save(tmp_path / "policy")
@@ -306,7 +308,7 @@ def test_thresholds_are_fitted_to_all_rows_for_new_customers_and_kept() -> None:
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
-def test_a_kept_stack_whose_models_of_all_rows_are_of_no_member_is_refused() -> None:
+def test_a_saved_stack_whose_models_of_all_rows_are_of_no_member_is_refused() -> None:
     X, level, response = data(200, own=0)
     state, arrays = Stack(models=[Thresholds(penalty=0.1)]).fit(X, level, response).state()
     state["learnt"]["whole_"].append(None)

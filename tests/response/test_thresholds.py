@@ -10,7 +10,7 @@ from largesse.response.base import ResponseModel
 from largesse.response.linear import Linear
 from largesse.response.networks.sire import SIRE
 from largesse.response.stack import Stack
-from largesse.response.thresholds import AXES, Lines, Thresholds, _Path, _usual, fit_lines
+from largesse.response.thresholds import AXES, Lines, Shares, Thresholds, _Path, _usual_probabilities, fit_lines
 from largesse.stats.axes import principal_axes
 from largesse.stats.link import sigmoid
 from largesse.worlds.simulation import simulate
@@ -18,16 +18,16 @@ from largesse_lab.nested.bandit import make_bandit
 from largesse_lab.nested.labelled import generate_nested
 
 
-def told(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, tuple[Array, Array, Array]]:
+def shares(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, Shares]:
     rng = np.random.default_rng(seed)
     X, level = rng.normal(size=(n, p)).astype(np.float32), rng.integers(0, K, n)
     response = (rng.random(n) < sigmoid(X[:, 0] + level - 1.0)).astype(float)
-    return X, (level, response, np.full(n, 1.0 / n))
+    return X, Shares(level, response, np.full(n, 1.0 / n), K)
 
 
 def test_the_slope_of_the_loss_is_right() -> None:
-    X, rows = told()
-    path = _Path(principal_axes(X, AXES), np.ones(60, dtype=bool), rows, 3)
+    X, rows = shares()
+    path = _Path(principal_axes(X, AXES), np.ones(60, dtype=bool), rows)
     path.Z = path.Z.astype(np.float64)  # differences are taken of float64
     scale = np.full((4, 1), 0.7)
     at = np.random.default_rng(1).normal(size=4 * 4 + 4)
@@ -36,10 +36,10 @@ def test_the_slope_of_the_loss_is_right() -> None:
 
 
 def test_features_turned_and_wider_than_rows_give_the_same_curves() -> None:
-    X, rows = told(n=40, p=6)
+    X, rows = shares(n=40, p=6)
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(90, 90)))[0][:6]  # six directions among ninety
     wide = (X @ turn).astype(np.float32)
-    plain, turned = fit_lines(X, rows, 3, 0.1), fit_lines(wide, rows, 3, 0.1)
+    plain, turned = fit_lines(X, rows, 0.1), fit_lines(wide, rows, 0.1)
     np.testing.assert_allclose(plain.curves(X), turned.curves(wide), atol=1e-3)
 
 
@@ -49,15 +49,15 @@ def test_a_row_gets_the_same_curve_whoever_comes_with_it() -> None:
     assert np.array_equal(lines.curves(X)[:3], lines.curves(X[:3]))
 
 
-def test_no_threshold_is_ever_thought_impossible() -> None:
+def test_every_threshold_is_possible_at_first() -> None:
     level = np.tile([0, 1, 2], 10)
     for share in (np.zeros(30), np.ones(30), (level == 0).astype(float), (level == 2).astype(float)):
-        usual = _usual(level, share, np.full(30, 1 / 30), 3)
+        usual = _usual_probabilities(Shares(level, share, np.full(30, 1 / 30), 3))
         assert usual.min() > 0
         assert usual.sum() == pytest.approx(1)
 
 
-def test_who_begins_where_is_found_where_one_common_ladder_cannot_say_it() -> None:
+def test_thresholds_are_found_where_common_increments_cannot_express_them() -> None:
     generated = generate_nested(3000)
     made = make_bandit(generated.features, generated.nested_level)
     own, common = (model.fit(made.log).predict(made.features) for model in (Thresholds(), Linear()))
@@ -65,7 +65,7 @@ def test_who_begins_where_is_found_where_one_common_ladder_cannot_say_it() -> No
     assert error[0] < 0.9 * error[1]
 
 
-def test_penalties_are_tried_until_they_bring_nothing_and_the_best_is_kept() -> None:
+def test_penalties_are_tried_until_they_no_longer_gain_and_the_best_is_kept() -> None:
     model = Thresholds().fit(simulate("averaged", n=400).log)
     losses = [choice.loss for choice in model.choices_]
     assert losses.index(min(losses)) >= len(losses) - 3
@@ -74,11 +74,12 @@ def test_penalties_are_tried_until_they_bring_nothing_and_the_best_is_kept() -> 
 
 
 def test_fold_models_never_saw_their_fold() -> None:
-    X, (level, response, _) = told(200)
+    X, rows = shares(200)
+    level, response = rows.level, rows.share
     fold = np.arange(200) % 4
     log, changed = (log_from_arrays(X, level, r) for r in (response, np.where(fold == 2, 1 - response, response)))
     model = Thresholds(penalty=0.1).fit(log)
-    one, other = (model.fold_models(X, rows, fold) for rows in (log, changed))
+    one, other = (model.fold_models(X, part, fold) for part in (log, changed))
     same = [np.array_equal(a._curves(X), b._curves(X)) for a, b in zip(one, other, strict=True)]
     assert same == [False, False, True, False]
 
@@ -90,13 +91,13 @@ def test_thresholds_join_the_stack_where_features_are_many(
     rng = np.random.default_rng(0)
     X, level = rng.normal(size=(120, width)), np.arange(120) % 2
     asked: list[bool] = []
-    members = Stack._usual
+    members = Stack._default_models
 
     def usual(self: Stack, *log: Any) -> list[ResponseModel]:
         asked.append(any(isinstance(model, Thresholds) for model in members(self, *log)))
         return [Linear(penalty=0.1)]
 
-    monkeypatch.setattr(Stack, "_usual", usual)
+    monkeypatch.setattr(Stack, "_default_models", usual)
     Stack(folds=2).fit(X, level, np.arange(120) % 3 == 0)
     Stack(folds=2).fit(X, level, rng.normal(size=120))  # amounts have no thresholds
     assert asked == [joins, False]

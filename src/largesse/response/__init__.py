@@ -36,14 +36,13 @@ from largesse.response.catalogue import model_classes as model_classes
 from largesse.response.choose import Choose as Choose
 from largesse.response.fold_ensemble import out_of_fold_curves as out_of_fold_curves
 from largesse.response.linear import Linear as Linear
+from largesse.response.monotone import Pava as Pava
+from largesse.response.monotone import isotonic as isotonic
 from largesse.response.networks.dose import DoseSIRE as DoseSIRE
 from largesse.response.networks.sire import IRE as IRE
 from largesse.response.networks.sire import SIRE as SIRE
 from largesse.response.networks.together import call_together as call_together
 from largesse.response.networks.together import fit_together as fit_together
-from largesse.response.pava import Pava as Pava
-from largesse.response.regression import fit_steps as fit_steps
-from largesse.response.shrunk import Shrunk as Shrunk
+from largesse.response.stack import Shrunk as Shrunk
 from largesse.response.stack import Stack as Stack
-from largesse.response.steps import isotonic as isotonic
 from largesse.response.thresholds import Thresholds as Thresholds

@@ -1,42 +1,107 @@
-"""Bent lines, one per feature, plus common steps: what a straight line misses when each feature has its own shape.
+"""An additive model: a bent line per feature, plus common increments of the levels.
 
 s(x, k) = b + Σ_j g_j(x_j) + θ_1 + … + θ_k on the logit scale for 0/1 responses, on the plain scale for amounts. A g_j is a
-line plus hinges at quantiles of its feature, made to say nothing that the line says; a ridge penalty holds the lines, and
-the hinges `bend` times less or more. With no bend this is `Linear`.
+line plus hinges at quantiles of its feature, each less its own least-squares line; a ridge penalty shrinks the lines, and
+the hinges `scale` times less or more. With a scale of 0 this is `Linear`.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, final
+from dataclasses import dataclass, replace
+from typing import Annotated, final
 
 import numpy as np
 
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel
-from largesse.response.bends import Bends, bends
-from largesse.response.regression import PENALTIES, STIFFNESSES, StepFit, fit_steps, fold_fits
-from largesse.stats import assign_folds, chosen, one_standard_error
+from largesse.response.archive import Shaped
+from largesse.response.base import ResponseModel, take_rows
+from largesse.response.linear import (
+    PENALTIES,
+    STIFFNESSES,
+    Regression,
+    fit_regression,
+    fit_regression_folds,
+    regression_rows,
+)
+from largesse.stats import assign_folds, chosen, one_standard_error, sample_rows
 
-BENDS = (0.0, 0.5, 2.0)
+HINGE_SCALES = (0.0, 0.5, 2.0)
 ROWS = 100_000  # a few hundred coefficients are known well enough from these
 CHOOSING_ROWS = 20_000  # and settings from these
 FOLDS = 5
 ROWS_AT_ONCE = 65_536  # whose hinges are held together when predicting
 MOST_HINGES = 1500  # with more features than that allows, all keep straight lines: a fit costs their number cubed
+QUANTILE_ROWS = 20_000  # rows, spread over the table, that give the quantiles
+
+
+@dataclass(frozen=True, eq=False)
+class Hinges:
+    """Hinges max(x_j − knot, 0) of some features, each less its own least-squares line: m of them for each of q features."""
+
+    columns: Annotated[Array, Shaped("q", dtype="int64")]  # which features bend
+    knots: Annotated[Array, Shaped("m", "q")]
+    intercept: Annotated[Array, Shaped("m", "q")]  # of the line taken off
+    slope: Annotated[Array, Shaped("m", "q")]
+
+    def __call__(self, X: Array) -> Array:
+        """Return the hinges (n, m·q) of features (n, p)."""
+        x = X[:, self.columns]
+        kind = x.dtype.type
+        parts = [
+            np.maximum(x - knot.astype(kind), 0) - (intercept.astype(kind) + slope.astype(kind) * x)
+            for knot, intercept, slope in zip(self.knots, self.intercept, self.slope, strict=True)
+        ]
+        return np.concatenate(parts, axis=1) if parts else x[:, :0]
+
+
+def place_hinges(X: Array, knots: int) -> Hinges:
+    """Return the hinges of the features (n, p) that have values enough to bend between."""
+    X = X[:: -(-len(X) // QUANTILE_ROWS) or 1].astype(np.float64)
+    places = np.quantile(X, np.arange(1, knots + 1) / (knots + 1), axis=0) if len(X) else np.zeros((knots, X.shape[1]))
+    ends = np.concatenate([X.min(axis=0)[None], places, X.max(axis=0)[None]])
+    columns = np.flatnonzero((np.diff(ends, axis=0) > 0).all(axis=0))
+    x, at = X[:, columns], places[:, columns]
+    middle, spread = x.mean(axis=0), x.var(axis=0)
+    hinges = np.maximum(x - at[:, None], 0)  # (m, n, q)
+    height = hinges.mean(axis=1)
+    slope = ((hinges - height[:, None]) * (x - middle)).mean(axis=1) / spread
+    return Hinges(columns, at, height - slope * middle, slope)
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """Which lines and hinges there are, and how free the hinges are."""
+
+    hinges: Hinges
+    scale: float  # of the hinges; 0 leaves straight lines
+
+    def design(self, X: Array) -> Array:
+        """Return lines and scaled hinges (n, q) of encoded features (n, p)."""
+        return np.concatenate([X, X.dtype.type(self.scale) * self.hinges(X)], axis=1) if self.scale else X
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """What held-out rows chose, and the fits of all folds with it."""
+
+    shape: Shape
+    penalty: float
+    stiffness: float
+    fits: list[Regression]
 
 
 @final
 class Additive(ResponseModel):
-    """Each feature's own bent line moves the whole curve; levels add common, never falling steps.
+    """Each feature's own bent line moves the whole curve; levels add common increments, never negative.
 
     Parameters
     ----------
     knots
         Hinges per feature, at its quantiles; features of fewer distinct values keep a straight line, and all do when
         there are more than a few hundred.
-    bends
+    hinge_scales
         How much freer the hinges are than the lines: what is tried; 0 (straight lines) is always among them. The
         straightest is chosen that is worse than the best by no more than one standard error of the rows' paired losses.
     seed
@@ -46,104 +111,71 @@ class Additive(ResponseModel):
     ----------
     choices_
         What was tried, with its held-out loss and its difference from the best.
-    bend_, penalty_
-        What was chosen.
+    shape_, fit_
+        The hinges and their chosen scale, and the regression on lines and hinges.
 
     >>> from largesse.worlds import simulate
     >>> sim = simulate("unit", n=500)
     >>> model = Additive().fit(sim.log)
-    >>> model.bend_ > 0, model.predict(sim.features[:2]).shape
+    >>> model.shape_.scale > 0, model.predict(sim.features[:2]).shape
     (True, (2, 5))
     """
 
-    bend_: float
-    bends_: Bends
-    fit_: StepFit
+    shape_: Shape
+    fit_: Regression
 
-    def __init__(self, *, knots: int = 5, bends: Sequence[float] = BENDS, seed: int = 0) -> None:
+    def __init__(self, *, knots: int = 5, hinge_scales: Sequence[float] = HINGE_SCALES, seed: int = 0) -> None:
         self.knots = knots
-        self.bends = bends
+        self.hinge_scales = hinge_scales
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        X, log, _ = _some(X, log, ROWS, self.seed)
-        few, some, _ = _some(X, log, CHOOSING_ROWS, self.seed)
-        self._shape(X)
-        penalty, stiffness, _ = self._choose(few, some, assign_folds(some, FOLDS, self.seed))
-        self.fit_ = fit_steps(
-            self._design(X),
-            log.level,
-            log.response,
-            K=len(log.levels),
-            binary=log.binary,
-            weight=log.weight,
-            penalty=penalty,
-            stiffness=stiffness,
-        )
+        X, log = take_rows(X, log, sample_rows(len(log), ROWS, self.seed))
+        few, some = take_rows(X, log, sample_rows(len(log), CHOOSING_ROWS, self.seed))
+        found = self._choose(self._hinges(X), few, some, assign_folds(some, FOLDS, self.seed))
+        self.fit_ = _fit(X, log, found)
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
         """Return one fitted model per fold of encoded features (n, p), each trained without it; settings chosen for all."""
-        self._shape(X)
-        few, some, kept = _some(X, log, CHOOSING_ROWS, self.seed)
-        penalty, stiffness, fits = self._choose(few, some, fold[kept])
+        hinges = self._hinges(X)
+        kept = sample_rows(len(log), CHOOSING_ROWS, self.seed)
+        found = self._choose(hinges, *take_rows(X, log, kept), fold[kept])
+        fits = found.fits
         if len(X) > CHOOSING_ROWS:
             fits = []
             for f in np.unique(fold):
-                mine, part, _ = _some(X[fold != f], log.take(fold != f), ROWS, self.seed)
-                known: dict[str, Any] = {"K": len(log.levels), "binary": log.binary, "weight": part.weight}
-                design = self._design(mine)
-                fits.append(fit_steps(design, part.level, part.response, **known, penalty=penalty, stiffness=stiffness))
+                others = np.flatnonzero(fold != f)
+                mine = others[sample_rows(len(others), ROWS, self.seed)]
+                fits.append(_fit(X[mine], log.take(mine), found))
         return [self._single(fit) for fit in fits]
 
-    def _shape(self, X: Array) -> None:
-        self.bends_ = bends(X if X.shape[1] * self.knots <= MOST_HINGES else X[:, :0], self.knots)
+    def _hinges(self, X: Array) -> Hinges:
+        return place_hinges(X if X.shape[1] * self.knots <= MOST_HINGES else X[:, :0], self.knots)
 
-    def _design(self, X: Array, bend: float | None = None) -> Array:
-        """Return lines and hinges (n, q) of encoded features (n, p), the hinges scaled by how free they are."""
-        bend = self.bend_ if bend is None else bend
-        return np.concatenate([X, X.dtype.type(bend) * self.bends_(X)], axis=1) if bend else X
-
-    def _choose(self, X: Array, log: Log, fold: Array) -> tuple[float, float, list[StepFit]]:
-        """Choose bend, penalty and stiffness on held-out rows; return the last two and the chosen fits of all folds."""
-        K = len(log.levels)
-        tried: list[tuple[float, float, Array]] = []  # bend, penalty, rows' losses
-        for bend in sorted({0.0, *self.bends}) if len(self.bends_.columns) else [0.0]:
+    def _choose(self, hinges: Hinges, X: Array, log: Log, fold: Array) -> _Chosen:
+        """Choose scale, penalty and stiffness on held-out rows, and keep the first as the model's shape."""
+        rows = regression_rows(X, log)
+        tried: list[tuple[Shape, float]] = []  # and the best penalty of each shape
+        losses: list[Array] = []
+        for scale in sorted({0.0, *self.hinge_scales}) if len(hinges.columns) else [0.0]:
+            shape = Shape(hinges, scale)
             settings = [(penalty, STIFFNESSES[1]) for penalty in PENALTIES]
-            _, losses = fold_fits(
-                self._design(X, bend),
-                log.level,
-                log.response,
-                fold,
-                settings,
-                K=K,
-                binary=log.binary,
-                weight=log.weight,
-            )
-            best = int(np.argmin(np.average(losses, axis=1, weights=log.weight)))
-            tried.append((bend, PENALTIES[best], losses[best]))
-        self.choices_ = one_standard_error(
-            [f"bend {bend:g}" for bend, _, _ in tried],
-            np.array([row for _, _, row in tried]),
-            log.weight,
-            log.cluster,
-            of="Additive: shapes of features",
+            _, found = fit_regression_folds(replace(rows, X=shape.design(X)), fold, settings)
+            best = int(np.argmin(np.average(found, axis=1, weights=log.weight)))
+            tried.append((shape, PENALTIES[best]))
+            losses.append(found[best])
+        names = [f"hinges × {shape.scale:g}" if shape.scale else "straight lines" for shape, _ in tried]
+        choices = one_standard_error(
+            names, np.array(losses), log.weight, log.cluster, of="Additive: shapes of features"
         )
-        self.bend_, penalty, _ = tried[chosen(self.choices_)]
-        fits, losses = fold_fits(
-            self._design(X),
-            log.level,
-            log.response,
-            fold,
-            [(penalty, stiffness) for stiffness in STIFFNESSES],
-            K=K,
-            binary=log.binary,
-            weight=log.weight,
-        )
-        stiff = one_standard_error([f"{s:g}" for s in STIFFNESSES], losses, log.weight, log.cluster)
-        kept = chosen(stiff)
-        return penalty, STIFFNESSES[kept], fits[kept]
+        shape, penalty = tried[chosen(choices)]
+        settings = [(penalty, stiffness) for stiffness in STIFFNESSES]
+        fits, found = fit_regression_folds(replace(rows, X=shape.design(X)), fold, settings)
+        stiff = chosen(one_standard_error([f"{s:g}" for s in STIFFNESSES], found, log.weight, log.cluster))
+        self.shape_, self.choices_ = shape, choices
+        return _Chosen(shape, penalty, STIFFNESSES[stiff], fits[stiff])
 
-    def _single(self, fit: StepFit) -> ResponseModel:
+    def _single(self, fit: Regression) -> ResponseModel:
         """Return a copy of this model with another fit."""
         one = copy.copy(self)
         one.fit_ = fit
@@ -152,7 +184,8 @@ class Additive(ResponseModel):
     def _curves(self, X: Array) -> Array:
         curves = np.empty((len(X), self.levels_))
         for first in range(0, len(X), ROWS_AT_ONCE):
-            curves[first : first + ROWS_AT_ONCE] = self.fit_.predict(self._design(X[first : first + ROWS_AT_ONCE]))
+            rows = slice(first, first + ROWS_AT_ONCE)
+            curves[rows] = self.fit_.predict(self.shape_.design(X[rows]))
         return curves
 
     @property
@@ -161,14 +194,12 @@ class Additive(ResponseModel):
         return self.fit_.penalty
 
     def _check_learnt(self) -> None:
-        p, hinges = len(self.encoder_.names), self.bends_.knots.size if self.bend_ else 0
-        if len(self.fit_.coef) != p + hinges or not ((self.bends_.columns >= 0) & (self.bends_.columns < p)).all():
-            raise ValueError(f"{len(self.fit_.coef)} coefficients of {p} features and {hinges} hinges")
+        hinges, p = self.shape_.hinges, len(self.encoder_.names)
+        columns = p + (hinges.knots.size if self.shape_.scale else 0)
+        if len(self.fit_.coef) != columns or not ((hinges.columns >= 0) & (hinges.columns < p)).all():
+            raise ValueError(f"{len(self.fit_.coef)} coefficients of {columns} lines and hinges")
 
 
-def _some(X: Array, log: Log, rows: int, seed: int) -> tuple[Array, Log, Array]:
-    """Return at most so many rows of features and log, and which they are, taken at random and left in their order."""
-    if len(X) <= rows:
-        return X, log, np.arange(len(X))
-    kept = np.sort(np.random.default_rng(seed).permutation(len(X))[:rows])
-    return X[kept], log.take(kept), kept
+def _fit(X: Array, log: Log, found: _Chosen) -> Regression:
+    rows = regression_rows(found.shape.design(X), log)
+    return fit_regression(rows, penalty=found.penalty, stiffness=found.stiffness)

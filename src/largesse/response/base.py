@@ -13,6 +13,7 @@ from largesse.data import Encoder, feature_table, log_from_arrays
 from largesse.errors import NotFittedError, Problem, nearest, refuse
 from largesse.records import Array, Choice, Customers, Log
 from largesse.response.archive import Arrays, Reader, State, learnt_hints, pack, pack_settings, unpack_settings
+from largesse.stats import response_loss
 
 
 class Learner(ABC):
@@ -170,14 +171,15 @@ class Learner(ABC):
 class ResponseModel(Learner):
     """A model of the response at every level. Subclasses are final: they learn from, and predict for, a matrix."""
 
-    shrinks: ClassVar[bool] = False  # whether it holds customers' own increments to common ones as held-out rows advise
-    whole: ClassVar[bool] = False  # whether all rows in one model are worth more to it than a mean of models of some
+    shrinks: ClassVar[bool] = False  # whether it shrinks increments towards common ones itself
+    whole: ClassVar[bool] = False  # whether one model of all rows is better than a mean of fold models
+    only_base: ClassVar[bool] = False  # whether a blend uses its base alone and none of its increments
 
     def predict(self, customers: Any) -> Array:
         """Return the expected response (n, K) of customers: `Customers`, a `Log`, a table or an array (n, p)."""
         return self._curves(self.encode(customers))
 
-    def mean_interval(self, customers: Any, level: float = 0.9) -> tuple[Array, Array] | None:  # noqa: ARG002
+    def mean_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array] | None:  # noqa: ARG002
         """Return the ends (K,), (K,) of intervals around the mean curve of customers; None if the model has no spread."""
         return None
 
@@ -209,13 +211,25 @@ def blank_copy(model: ResponseModel, log: Log, encoder: Encoder) -> ResponseMode
     return copy
 
 
-def row_losses(curves: Array, log: Log) -> Array:
-    """Return each row's loss (n,) at its own level: log loss for 0/1 responses, else half the squared error."""
-    fitted = curves[np.arange(len(log)), log.level]
-    if log.binary:
-        inside = np.clip(fitted, 1e-6, 1 - 1e-6)
-        return -np.where(log.response > 0.5, np.log(inside), np.log1p(-inside))
-    return 0.5 * (fitted - log.response) ** 2
+def own_level_loss(curves: Array, log: Log, binary: bool) -> Array:
+    """Return each row's loss (n,) at its own level, from curves (n, K).
+
+    `binary` is a fact of the whole log: a part of a log of amounts may happen to hold only 0 and 1.
+    """
+    return response_loss(curves[np.arange(len(log)), log.level], log.response, binary)
+
+
+def take_rows(X: Array, log: Log, rows: Array) -> tuple[Array, Log]:
+    """Return the given rows (indices in rising order) of encoded features (n, p) and the log; all rows are not copied."""
+    return (X, log) if len(rows) == len(log) else (X[rows], log.take(rows))
+
+
+def check_auto(learner: Learner, name: str) -> None:
+    """Refuse a setting that is neither given nor "auto"."""
+    value = getattr(learner, name)
+    if value is None or (isinstance(value, str) and value != "auto"):
+        hint = f"leave {name}='auto' to have it chosen, or give it yourself"
+        refuse(type(learner).__name__, [Problem(f"{name}={value!r}", hint)])
 
 
 def fresh(model: Any) -> Any:

@@ -8,11 +8,11 @@ import numpy as np
 
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
-from largesse.response.trees import Trees, trees_of
+from largesse.response.forest import BoostedTrees, boosted_trees
 from largesse.stats import one_thread, sigmoid
 
-ENOUGH = 200  # with fewer rows none are set aside for early stopping
-FEW = 10  # nor with fewer rows of one of two responses: the rows set aside must hold both
+ENOUGH = 200  # rows; with fewer, none are set aside for early stopping
+FEW = 10  # rows of the rarer response; with fewer, the rows set aside might not hold both
 
 
 @final
@@ -23,7 +23,7 @@ class Boosting(ResponseModel):
     ----------
     rounds
         Most trees; growing stops early when held-out rows no longer gain.
-    rate, leaves, leaf_rows, shrinkage
+    rate, leaves, leaf_rows, penalty
         Learning rate, leaves per tree, fewest rows per leaf, L2 penalty on leaf values.
     seed
         For the rows set aside for early stopping.
@@ -35,7 +35,7 @@ class Boosting(ResponseModel):
     True
     """
 
-    trees_: Trees
+    trees_: BoostedTrees
 
     def __init__(
         self,
@@ -44,14 +44,14 @@ class Boosting(ResponseModel):
         rate: float = 0.05,
         leaves: int = 15,
         leaf_rows: int = 20,
-        shrinkage: float = 1.0,
+        penalty: float = 1.0,
         seed: int = 0,
     ) -> None:
         self.rounds = rounds
         self.rate = rate
         self.leaves = leaves
         self.leaf_rows = leaf_rows
-        self.shrinkage = shrinkage
+        self.penalty = penalty
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
@@ -65,7 +65,7 @@ class Boosting(ResponseModel):
             learning_rate=self.rate,
             max_leaf_nodes=self.leaves,
             min_samples_leaf=self.leaf_rows,
-            l2_regularization=self.shrinkage,
+            l2_regularization=self.penalty,
             monotonic_cst=[0] * X.shape[1] + [1],
             early_stopping=early,
             validation_fraction=0.15 if early else None,
@@ -74,11 +74,11 @@ class Boosting(ResponseModel):
         )
         with one_thread(X.size):
             model.fit(np.column_stack([X, log.level.astype(np.float32)]), log.response, sample_weight=log.weight)
-        self.trees_ = trees_of(model)
+        self.trees_ = boosted_trees(model)
 
     def _curves(self, X: Array) -> Array:
         score = self.trees_.scores(X, self.levels_)
         return sigmoid(score) if self.binary_ else score
 
     def _check_learnt(self) -> None:
-        self.trees_.check(len(self.encoder_.names))
+        self.trees_.trees.check(len(self.encoder_.names))

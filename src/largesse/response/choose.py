@@ -9,12 +9,12 @@ import numpy as np
 
 from largesse.errors import Problem, refuse
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel, fit_copy, fresh, row_losses
+from largesse.response.base import ResponseModel, check_auto, fit_copy, fresh, own_level_loss
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
 from largesse.stats import assign_folds, chosen, one_standard_error, sample_rows
 
-ROWS = 50_000  # held-out losses of this many rows tell two models apart; more only take longer
+ROWS = 50_000  # held-out losses of these tell two models apart; more only take longer
 
 
 @final
@@ -27,7 +27,7 @@ class Choose(ResponseModel):
     Parameters
     ----------
     models
-        Candidates, the simplest first; None is ``[Linear(), Boosting()]``.
+        Candidates, the simplest first; "auto" is ``[Linear(), Boosting()]``.
     folds, seed
         How the log is cut.
 
@@ -36,20 +36,20 @@ class Choose(ResponseModel):
     choices_
         What was tried, with its loss and its difference from the best.
     model_
-        The one that was kept, fitted on the whole log.
+        The one that was chosen, fitted to the whole log; predictions and intervals are its own.
     """
 
     model_: ResponseModel
 
-    def __init__(self, *, models: Sequence[ResponseModel] | None = None, folds: int = 5, seed: int = 0) -> None:
+    def __init__(self, *, models: Sequence[ResponseModel] | str = "auto", folds: int = 5, seed: int = 0) -> None:
         self.models = models
         self.folds = folds
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        candidates = (
-            list(self.models) if self.models is not None else [Linear(seed=self.seed), Boosting(seed=self.seed)]
-        )
+        check_auto(self, "models")
+        default = [Linear(seed=self.seed), Boosting(seed=self.seed)]
+        candidates = default if isinstance(self.models, str) else list(self.models)
         if not candidates:
             refuse("Choose", [Problem("there are no models to choose from", "give at least one, the simplest first")])
         some = log if len(log) <= ROWS else log.take(sample_rows(len(log), ROWS, self.seed))
@@ -65,9 +65,9 @@ class Choose(ResponseModel):
     def _curves(self, X: Array) -> Array:
         return self.model_._curves(X)
 
-    def mean_interval(self, customers: Any, level: float = 0.9) -> tuple[Array, Array] | None:
+    def mean_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array] | None:
         """Return the interval of the chosen model."""
-        return self.model_.mean_interval(customers, level)
+        return self.model_.mean_interval(customers, coverage)
 
 
 def _held_out(model: ResponseModel, log: Log, fold: Array) -> Array:
@@ -75,13 +75,5 @@ def _held_out(model: ResponseModel, log: Log, fold: Array) -> Array:
     for f in np.unique(fold):
         test = fold == f
         held = log.take(test)
-        # Whether responses are 0/1 is a fact of the log, not of the part that is held out.
-        losses[test] = _losses(fresh(model).fit(log.take(~test)).predict(held), held, log.binary)
+        losses[test] = own_level_loss(fresh(model).fit(log.take(~test)).predict(held), held, log.binary)
     return losses
-
-
-def _losses(curves: Array, held: Log, binary: bool) -> Array:
-    if binary or not held.binary:
-        return row_losses(curves, held)
-    fitted = curves[np.arange(len(held)), held.level]
-    return 0.5 * (fitted - held.response) ** 2

@@ -1,29 +1,84 @@
-"""Logistic (0/1 responses) or ridge regression on features and ordered level steps."""
+"""The plain regression: a linear base in the features plus a common increment for each level, never negative.
+
+On the logit scale for 0/1 responses, on the plain scale for amounts: s(x, k) = b + x·β + θ_1 + … + θ_k with θ ≥ 0.
+A ridge penalty shrinks β; a stiffness shrinks the increments towards their mean, since plans are made of increments and
+their noise costs more than their shape is worth until the data clearly show it. Both are chosen on held-out rows.
+It is also the outcome model of a doubly robust score where no other model is given.
+"""
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, final
+
+import numpy as np
 
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel
-from largesse.response.regression import StepFit, fit_steps
+from largesse.response.archive import Shaped
+from largesse.response.base import ResponseModel, check_auto
+from largesse.stats import (
+    Axes,
+    chosen,
+    logit,
+    minimise,
+    one_standard_error,
+    one_thread,
+    principal_axes,
+    score_curvature,
+    score_loss,
+    score_slope,
+    shuffle_rows,
+    sigmoid,
+)
+
+PENALTIES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
+STIFFNESSES = (10.0, 0.1, 0.0)  # equal increments, in between, free
+CHOOSING_ROWS = 20_000  # more rows than this do not make the choice of a penalty better, only slower
+CHOOSING_FOLDS = 5
+TOLERANCE = 1e-10  # of the mean loss
+BLOCK = 65_536  # rows
+WIDE = 300  # features, beyond which Newton's matrices cost more than gradients on principal axes
+GRADIENTS = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """A fitted regression: coefficients of the base, its intercept, and the increments between levels."""
+
+    coef: Annotated[Array, Shaped("q")]
+    intercept: float
+    increments: Annotated[Array, Shaped("K-1")]
+    binary: bool
+    penalty: float
+
+    @property
+    def level_effects(self) -> Array:
+        """What each level (K,) adds to the base: sums of increments."""
+        return np.concatenate([[0.0], np.cumsum(self.increments)])
+
+    def predict(self, X: Array) -> Array:
+        """Return curves (n, K) of features (n, q)."""
+        base = X @ self.coef.astype(X.dtype) + X.dtype.type(self.intercept)
+        score = base.astype(np.float64)[:, None] + self.level_effects
+        return sigmoid(score) if self.binary else score
 
 
 @final
 class Linear(ResponseModel):
-    """Features shift the whole curve; each level adds one common step, never downwards.
+    """Features shift the whole curve; each level adds one common increment, never negative.
 
     Parameters
     ----------
     penalty
-        Ridge penalty on the features' coefficients (per row); None chooses it by cross-validation.
+        Ridge penalty on the features' coefficients (per row), or "auto": chosen by cross-validation.
     seed
         For that cross-validation.
 
     Attributes
     ----------
     fit_
-        Coefficients (p,), intercept, the K−1 steps (on the logit scale for 0/1 responses), and the penalty used.
+        Coefficients (p,), intercept, the K−1 increments (on the logit scale for 0/1 responses), and the penalty used.
 
     >>> from largesse.worlds import simulate
     >>> sim = simulate("averaged", n=500)
@@ -31,23 +86,15 @@ class Linear(ResponseModel):
     (2, 5)
     """
 
-    fit_: StepFit
+    fit_: Regression
 
-    def __init__(self, *, penalty: float | None = None, seed: int = 0) -> None:
+    def __init__(self, *, penalty: float | str = "auto", seed: int = 0) -> None:
         self.penalty = penalty
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        self.fit_ = fit_steps(
-            X,
-            log.level,
-            log.response,
-            K=len(log.levels),
-            binary=log.binary,
-            weight=log.weight,
-            penalty=self.penalty,
-            seed=self.seed,
-        )
+        check_auto(self, "penalty")
+        self.fit_ = fit_regression(regression_rows(X, log), penalty=self.penalty, seed=self.seed)
 
     def _curves(self, X: Array) -> Array:
         return self.fit_.predict(X)
@@ -60,3 +107,227 @@ class Linear(ResponseModel):
     def _check_learnt(self) -> None:
         if len(self.fit_.coef) != len(self.encoder_.names):
             raise ValueError(f"{len(self.fit_.coef)} coefficients of {len(self.encoder_.names)} features")
+
+
+# -- the solver ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What a regression is fitted to."""
+
+    X: Array  # (n, p)
+    level: Array  # (n,)
+    response: Array  # (n,)
+    weight: Array  # (n,)
+    K: int
+    binary: bool
+    size: Array | None = None  # (p,) mean squares of the features, where these are principal axes
+
+    def take(self, rows: Array) -> Rows:
+        """Return the given rows (indices or a mask)."""
+        return replace(
+            self, X=self.X[rows], level=self.level[rows], response=self.response[rows], weight=self.weight[rows]
+        )
+
+    @property
+    def spread(self) -> float:
+        """What responses are divided by: amounts by their standard deviation, 0/1 responses by one."""
+        return 1.0 if self.binary else float(np.std(self.response)) or 1.0
+
+
+def regression_rows(X: Array, log: Log) -> Rows:
+    """Return encoded features (n, p) and a log as the rows of a regression."""
+    return Rows(X, log.level, log.response, log.weights, len(log.levels), log.binary)
+
+
+def fit_regression(
+    rows: Rows, *, penalty: float | str = "auto", stiffness: float | str = "auto", seed: int = 0
+) -> Regression:
+    """Fit the regression; "auto" settings are chosen by cross-validation, the stiffness unless both are given."""
+    scale = rows.spread
+    with one_thread():
+        rows, axes = _turn(replace(rows, response=rows.response / scale))
+        if isinstance(penalty, str) or isinstance(stiffness, str):
+            penalty, stiffness = _choose(rows, penalty, seed)
+        found = _minimise(rows, penalty, stiffness)
+    return _regression(found, axes, rows, scale, penalty)
+
+
+def fit_regression_folds(
+    rows: Rows, fold: Array, settings: Sequence[tuple[float, float]]
+) -> tuple[list[list[Regression]], Array]:
+    """Fit every (penalty, stiffness) without each fold in turn.
+
+    Return the fits, settings × folds, and every row's loss (settings, n) under the fit that did not see it: amounts in
+    units of their spread.
+    """
+    scale = rows.spread
+    with one_thread():
+        rows, axes = _turn(replace(rows, response=rows.response / scale))
+        found, losses = _fit_without_folds(rows, fold, settings)
+    fits = [
+        [_regression(one, axes, rows, scale, penalty) for one in each]
+        for each, (penalty, _) in zip(found, settings, strict=True)
+    ]
+    return fits, losses
+
+
+def _turn(rows: Rows) -> tuple[Rows, Axes | None]:
+    """Return rows with many features on their principal axes: the ridge penalty is the same in all directions."""
+    if rows.X.shape[1] <= WIDE:
+        return rows, None
+    axes = principal_axes(rows.X)
+    return replace(rows, X=axes.Z, size=axes.size), axes
+
+
+def _regression(found: Array, axes: Axes | None, rows: Rows, scale: float, penalty: float) -> Regression:
+    p = rows.X.shape[1]
+    coef = found[:p] if axes is None else axes.V @ found[:p]
+    return Regression(coef * scale, float(found[-1]) * scale, found[p:-1] * scale, rows.binary, penalty)
+
+
+def _choose(rows: Rows, penalty: float | str, seed: int) -> tuple[float, float]:
+    """Choose the penalty by mean held-out loss, then the stiffness: the stiffest within one paired standard error."""
+    shuffled = shuffle_rows(len(rows.level), CHOOSING_ROWS, seed)
+    rows = rows.take(shuffled)
+    fold = np.arange(len(shuffled)) % CHOOSING_FOLDS
+    if isinstance(penalty, str):
+        _, losses = _fit_without_folds(rows, fold, [(p, STIFFNESSES[1]) for p in PENALTIES])
+        penalty = PENALTIES[int(np.argmin(losses @ rows.weight))]
+    _, losses = _fit_without_folds(rows, fold, [(penalty, s) for s in STIFFNESSES])
+    return penalty, STIFFNESSES[chosen(one_standard_error([f"{s:g}" for s in STIFFNESSES], losses, rows.weight))]
+
+
+def _fit_without_folds(
+    rows: Rows, fold: Array, settings: Sequence[tuple[float, float]]
+) -> tuple[list[list[Array]], Array]:
+    """Return the parameters, settings × folds, of fits without each fold, and rows' losses (settings, n) under them.
+
+    The last setting has the largest penalty. On many features, smaller penalties take longer: once two in a row have
+    brought no gain, the rest are not fitted, and their losses are infinite.
+    """
+    parts = np.unique(fold)
+    found: list[list[Array]] = [[] for _ in settings]
+    losses = np.full((len(settings), len(fold)), np.inf)
+    starts: list[Array | None] = [None] * len(parts)  # each fit starts where the one before it ended
+    means: list[float] = []
+    for j, (penalty, stiffness) in reversed(list(enumerate(settings))):
+        for i, f in enumerate(parts):
+            here = _minimise(rows.take(fold != f), penalty, stiffness, starts[i])
+            test = rows.take(fold == f)
+            losses[j, fold == f] = score_loss(_scores(here, test), test.response, test.binary)
+            found[j].append(here)
+            starts[i] = here
+        means.append(float(rows.weight @ losses[j]))
+        smaller = penalty < settings[-1][0] and rows.size is not None
+        if smaller and len(means) > 2 and min(means[-2:]) > min(means):
+            break
+    return found, losses
+
+
+def _scores(parameters: Array, rows: Rows) -> Array:
+    p = rows.X.shape[1]
+    effects = np.concatenate([[0.0], np.cumsum(parameters[p : p + rows.K - 1])])
+    return (rows.X @ parameters[:p].astype(rows.X.dtype)).astype(np.float64) + effects[rows.level] + parameters[-1]
+
+
+def _minimise(rows: Rows, penalty: float, stiffness: float, start: Array | None = None) -> Array:
+    """Return the parameters with the least penalised loss: coefficients (p,), increments (K−1,), intercept."""
+    p, K = rows.X.shape[1], rows.K
+    lower = np.concatenate([np.full(p, -np.inf), np.zeros(K - 1), [-np.inf]])
+    if start is None:
+        start = np.zeros(p + K)
+        mean = rows.weight @ rows.response / rows.weight.sum()
+        start[-1] = logit(mean) if rows.binary else mean
+    if rows.size is not None:
+        return _minimise_on_axes(rows, penalty, stiffness, start, lower)
+    ridge = _ridge(p, K, penalty, stiffness)
+    return minimise(
+        lambda here: _objective(here, rows, ridge),
+        lambda here: _derivatives(here, rows, ridge),
+        start,
+        lower=lower,
+        tolerance=TOLERANCE,
+    )
+
+
+def _minimise_on_axes(rows: Rows, penalty: float, stiffness: float, start: Array, lower: Array) -> Array:
+    """Return the minimum for features on principal axes: scaled by their size, all directions are about as steep."""
+    from scipy.optimize import minimize
+
+    assert rows.size is not None
+    p, K, whole = rows.X.shape[1], rows.K, rows.weight.sum()
+    mean = float(rows.weight @ rows.response / whole)
+    curvature = max(mean * (1.0 - mean), 0.01) if rows.binary else 1.0
+    scale = 1.0 / np.sqrt(np.concatenate([curvature * rows.size + penalty, np.full(K, curvature)]))
+    reached = _reached(K)
+
+    def objective(scaled: Array) -> tuple[float, Array]:
+        here = scale * scaled
+        score = _scores(here, rows)
+        coef, increments = here[:p], here[p : p + K - 1]
+        pull = rows.weight * score_slope(score, rows.response, rows.binary) / whole
+        away = increments - increments.mean() if K > 1 else increments
+        loss = rows.weight @ score_loss(score, rows.response, rows.binary) / whole
+        value = loss + 0.5 * penalty * coef @ coef + 0.5 * stiffness * away @ away
+        rest = np.bincount(rows.level, pull, K) @ reached
+        rest[: K - 1] += stiffness * away
+        slope = np.concatenate([(pull.astype(rows.X.dtype) @ rows.X).astype(np.float64) + penalty * coef, rest])
+        return float(value), scale * slope
+
+    bounds = [(None if end == -np.inf else end, None) for end in (lower / scale).tolist()]
+    options = {"maxiter": GRADIENTS, "ftol": TOLERANCE, "gtol": 1e-6}
+    return scale * minimize(objective, start / scale, method="L-BFGS-B", jac=True, bounds=bounds, options=options).x
+
+
+def _ridge(p: int, K: int, penalty: float, stiffness: float) -> Array:
+    """Return the matrix of the penalties: β is shrunk to zero, increments to their mean, the intercept not at all."""
+    ridge = np.zeros((p + K, p + K))
+    ridge[:p, :p] = penalty * np.eye(p)
+    ridge[p : p + K - 1, p : p + K - 1] = stiffness_ridge(K, stiffness)
+    return ridge
+
+
+def stiffness_ridge(K: int, stiffness: float) -> Array:
+    """Return the penalty matrix (K−1, K−1) that shrinks increments to their mean."""
+    return stiffness * (np.eye(K - 1) - 1.0 / (K - 1)) if K > 1 else np.zeros((0, 0))
+
+
+def _objective(parameters: Array, rows: Rows, ridge: Array) -> float:
+    loss = score_loss(_scores(parameters, rows), rows.response, rows.binary)
+    return float(rows.weight @ loss / rows.weight.sum() + 0.5 * parameters @ ridge @ parameters)
+
+
+def _derivatives(parameters: Array, rows: Rows, ridge: Array) -> tuple[Array, Array]:
+    """Return slope (q,) and curvature (q, q), q = p + K; increments and intercept via sums per level."""
+    X, level, K, whole = rows.X, rows.level, rows.K, rows.weight.sum()
+    score = _scores(parameters, rows)
+    pull = rows.weight * score_slope(score, rows.response, rows.binary) / whole
+    curve = rows.weight * score_curvature(score, rows.binary) / whole
+    reached = _reached(K)
+    slope = np.concatenate([(pull.astype(X.dtype) @ X).astype(np.float64), np.bincount(level, pull, K) @ reached])
+    square, cross = _moments(X, level, curve, K)
+    rest = reached.T @ np.diag(np.bincount(level, curve, K)) @ reached
+    across = cross.T @ reached  # (p, K)
+    curvature = np.block([[square, across], [across.T, rest]]) + ridge
+    # A level without rows, or a feature that repeats another, must not make the system singular.
+    return slope + ridge @ parameters, curvature + 1e-9 * np.eye(len(curvature))
+
+
+def _reached(K: int) -> Array:
+    """Return which increments, and last the intercept, a row at each level has in its score: (K, K)."""
+    return np.column_stack([np.tril(np.ones((K, K)))[:, 1:], np.ones(K)])
+
+
+def _moments(X: Array, level: Array, curve: Array, K: int) -> tuple[Array, Array]:
+    """Return Σ curve·x·xᵀ (p, p) and the sums per level Σ curve·x (K, p), in blocks that fit the cache."""
+    p = X.shape[1]
+    square, cross = np.zeros((p, p)), np.zeros((K, p))
+    for first in range(0, len(X), BLOCK):
+        part, code = X[first : first + BLOCK], level[first : first + BLOCK]
+        weighted = part * curve[first : first + BLOCK, None].astype(X.dtype) * X.dtype.type(len(X))
+        square += part.T @ weighted
+        for k in range(K):
+            cross[k] += weighted[code == k].sum(axis=0)
+    return square / len(X), cross / len(X)

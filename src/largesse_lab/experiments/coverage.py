@@ -99,7 +99,7 @@ def _draw_world(name: str, seed: int, rows: int, mix: float) -> tuple[Simulation
 def _tune_model(model: Callable[[], ResponseModel], name: str, seed: int, rows: int, mix: float) -> ResponseModel:
     """Return the model; `Linear` gets a penalty chosen on another log of the same world, instead of one in every fold."""
     made = model()
-    if isinstance(made, Linear) and made.penalty is None:
+    if isinstance(made, Linear) and made.penalty == "auto":
         return Linear(penalty=made.fit(_draw_world(name, seed, rows, mix)[0].log).penalty_)
     return made
 

@@ -14,8 +14,9 @@ from largesse.levels import Levels
 from largesse.policy.policy import Policy
 from largesse.records import Array
 from largesse.response.baselines import bart as module
-from largesse.response.baselines.bart import BART, _as_often, _logging, _softmax
-from largesse.response.shrunk import Shrunk
+from largesse.response.baselines.bart import BART, _as_often, _logging
+from largesse.response.stack import Shrunk
+from largesse.stats.link import softmax
 from largesse.worlds.simulation import simulate
 
 SMALL = {"trees": 15, "draws": 12, "warm": 4}
@@ -32,8 +33,8 @@ def arrays(amounts: bool = False, n: int = 300) -> tuple[Array, Array, Array]:
 @pytest.mark.parametrize("amounts", [False, True])
 def test_our_walk_gives_what_stochtree_predicts(amounts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = []
-    monkeypatch.setattr(module, "draws_of", lambda model: kept.append(model) or take(model))
-    take = __import__("largesse.response.draws", fromlist=["draws_of"]).draws_of
+    monkeypatch.setattr(module, "posterior_draws", lambda model: kept.append(model) or take(model))
+    take = __import__("largesse.response.forest", fromlist=["posterior_draws"]).posterior_draws
     X, level, response = arrays(amounts)
     model = BART(**SMALL).fit(X, level, response)
     Z = model.encode(X).astype(np.float64)
@@ -44,29 +45,29 @@ def test_our_walk_gives_what_stochtree_predicts(amounts: bool, monkeypatch: pyte
         theirs = kept[0].predict(asked, type="posterior", terms="y_hat", **scale)
         assert theirs.shape == (300, 12)
         np.testing.assert_allclose(curves[:, k], theirs.mean(axis=1), rtol=1e-9)
-        low, high = model.predict_interval(X, level=0.8)
+        low, high = model.predict_interval(X, coverage=0.8)
         np.testing.assert_allclose(low[:, k], np.quantile(theirs, 0.1, axis=1), rtol=1e-9)
         np.testing.assert_allclose(high[:, k], np.quantile(theirs, 0.9, axis=1), rtol=1e-9)
 
 
-def test_intervals_hold_the_mean_and_widen_with_the_level() -> None:
+def test_intervals_hold_the_mean_and_widen_with_the_coverage() -> None:
     X, level, response = arrays()
     model = BART(trees=30, draws=60).fit(X, level, response)
-    (low, high), (lower, higher) = (model.predict_interval(X, level=p) for p in (0.5, 0.95))
+    (low, high), (lower, higher) = (model.predict_interval(X, coverage=p) for p in (0.5, 0.95))
     assert (lower <= low).all()
     assert (low < high).all()
     assert (high <= higher).all()
     curves = model.predict(X)
     assert ((lower <= curves) & (curves <= higher)).mean() > 0.99
-    with pytest.raises(InputError, match=r"level=1\.5"):
-        model.predict_interval(X, level=1.5)
+    with pytest.raises(InputError, match=r"coverage=1\.5"):
+        model.predict_interval(X, coverage=1.5)
 
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
     sim = simulate("averaged", n=1000, seed=2)
     fresh = sim.draw(500, seed=99)
-    low, high = BART().fit(sim.log).predict_interval(fresh.features, level=0.9)
+    low, high = BART().fit(sim.log).predict_interval(fresh.features, coverage=0.9)
     assert 0.75 < ((low <= fresh.truth) & (fresh.truth <= high)).mean() <= 1.0
 
 
@@ -105,7 +106,7 @@ def test_a_level_that_a_part_of_the_log_never_gave_has_no_propensity() -> None:
     log = log_from_arrays(X, level, response)
     for levels in ([0, 2], [1]):
         part = log.take(np.isin(level, levels))
-        shares = _softmax(_logging(X[np.isin(level, levels)], part)[-1:])
+        shares = softmax(_logging(X[np.isin(level, levels)], part)[-1:])
         assert shares.sum() == pytest.approx(1.0)
         assert (np.delete(shares[0], levels) < 1e-9).all()
 

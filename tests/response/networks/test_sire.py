@@ -211,7 +211,7 @@ def test_fold_models_average_to_the_model() -> None:
 
     parts = models.fold_models(encoded, log, assign_folds(log, 2, model.seed))
     mean = np.mean([part.scores(encoded) for part in parts], axis=0)
-    np.testing.assert_allclose(model.tilt_(mean), whole, atol=1e-5)
+    np.testing.assert_allclose(model.calibration_(mean), whole, atol=1e-5)
 
 
 def test_each_fold_is_the_mean_of_its_members() -> None:
@@ -227,7 +227,7 @@ def test_each_fold_is_the_mean_of_its_members() -> None:
     assert [len(part.gate_) for part in (three._single(0), three._single(1))] == [3, 3]
     encoded = three.encode(X)
     mean = np.mean([three._single(j).scores(encoded) for j in range(2)], axis=0)
-    np.testing.assert_allclose(three.tilt_(mean), three.scores(encoded), atol=1e-5)
+    np.testing.assert_allclose(three.calibration_(mean), three.scores(encoded), atol=1e-5)
 
 
 def test_a_falling_rate_trains_another_model_than_a_constant_one() -> None:
@@ -300,7 +300,7 @@ def test_predicting_in_parts_gives_the_same() -> None:
     X = model.encode(CUSTOMERS[:1000])
     whole = model.scores(X)
     parts = training.mean_scores(model.params_, X, model.network_, model.gate_, rows=300)
-    np.testing.assert_allclose(model.tilt_(parts), whole, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model.calibration_(parts), whole, rtol=1e-5, atol=1e-6)
 
 
 # ---------------------------------------------------------------------------------------------- keeping

@@ -17,8 +17,9 @@ from largesse.propensity import choose_strength
 from largesse.records import Array, Log
 from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel
-from largesse.response.draws import Draws, draws_of, one_number
-from largesse.stats import one_thread
+from largesse.response.fold_ensemble import check_coverage
+from largesse.response.forest import Draws, constant_draw, posterior_draws
+from largesse.stats import one_thread, softmax
 
 LINKS = ("auto", "probit", "identity")
 NEVER = -1e3  # the score of a level that the log never chose
@@ -57,6 +58,8 @@ class BART(ResponseModel):
 
     Needs the extra ``largesse[bart]``; to predict, a fitted or loaded model does not.
     """
+
+    only_base = True  # its deviations are draws of noise often enough to be chosen for nothing
 
     probit_: bool
     logging_: Annotated[Array, Shaped("p+1", "K")] | None  # of the levels on the features
@@ -98,7 +101,7 @@ class BART(ResponseModel):
         rows = np.arange(len(log)) if log.weight is None else _as_often(log.weight, self.seed)
         response = log.response[rows]
         if np.ptp(response) == 0:  # nothing to learn, and a probit of nothing is infinite
-            self.probit_, self.draws_ = False, one_number(float(response[0]))
+            self.probit_, self.draws_ = False, constant_draw(float(response[0]))
             return
         columns = np.column_stack([self._columns(X), log.level]).astype(np.float64)
         with one_thread():
@@ -126,13 +129,11 @@ class BART(ResponseModel):
             general_params=general,
             mean_forest_params=forest,
         )
-        return draws_of(model)
+        return posterior_draws(model)
 
     def _columns(self, X: Array) -> Array:
         """Return the features (n, p), with the estimated propensities beside them if they are asked for."""
-        return (
-            X if self.logging_ is None else np.column_stack([X, _softmax(X @ self.logging_[:-1] + self.logging_[-1])])
-        )
+        return X if self.logging_ is None else np.column_stack([X, softmax(X @ self.logging_[:-1] + self.logging_[-1])])
 
     def _problems(self, log: Log) -> list[Problem]:
         wrong = [
@@ -156,15 +157,13 @@ class BART(ResponseModel):
             out[rows] = responses.mean(axis=1)
         return out
 
-    def predict_interval(self, customers: Any, level: float = 0.9) -> tuple[Array, Array]:
+    def predict_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array]:
         """Return the ends (n, K), (n, K) of intervals that hold the true response with a posterior probability."""
         X = self.encode(customers)
-        if not 0 < level < 1:
-            hint = "the probability of an interval lies between 0 and 1, as 0.9"
-            refuse("predict_interval", [Problem(f"level={level!r}", hint)])
+        refuse("predict_interval", check_coverage(coverage))
         low, high = np.empty((2, len(X), self.levels_))
         for rows, responses in self._responses(X):
-            low[rows], high[rows] = np.quantile(responses, [0.5 - level / 2, 0.5 + level / 2], axis=1)
+            low[rows], high[rows] = np.quantile(responses, [0.5 - coverage / 2, 0.5 + coverage / 2], axis=1)
         return low, high
 
     def _responses(self, X: Array) -> Any:
@@ -231,8 +230,3 @@ def _logging(X: Array, log: Log) -> Array:
     found[-1] = NEVER
     found[:-1, model.classes_], found[-1, model.classes_] = coef.T, intercept
     return found
-
-
-def _softmax(score: Array) -> Array:
-    odds = np.exp(score - score.max(axis=1, keepdims=True))
-    return odds / odds.sum(axis=1, keepdims=True)

@@ -10,7 +10,7 @@ import numpy as np
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response.archive import ONE_LEVEL, Shaped
-from largesse.response.base import ResponseModel, fit_copy, fresh
+from largesse.response.base import ResponseModel, check_auto, fit_copy, fresh
 from largesse.response.linear import Linear
 
 FEWEST = 20  # a level with fewer rows is predicted by a model of all rows: a handful would say anything
@@ -24,7 +24,7 @@ class TLearner(ResponseModel):
     ----------
     model
         What is fitted to each level: a response model, or any regressor or classifier in scikit-learn's style
-        (`fit(X, y)`, `predict` or `predict_proba`); only the former can be saved. None is ``Linear()``.
+        (`fit(X, y)`, `predict` or `predict_proba`); only the former can be saved. "auto" is ``Linear()``.
     seed
         For that default.
 
@@ -44,12 +44,13 @@ class TLearner(ResponseModel):
     models_: tuple[Annotated[ResponseModel, ONE_LEVEL], ...]
     own_: Annotated[Array, Shaped("K", dtype="int64")]
 
-    def __init__(self, *, model: Any = None, seed: int = 0) -> None:
+    def __init__(self, *, model: Any = "auto", seed: int = 0) -> None:
         self.model = model
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        model = self.model if self.model is not None else Linear(seed=self.seed)
+        check_auto(self, "model")
+        model = Linear(seed=self.seed) if isinstance(self.model, str) else self.model
         K = len(log.levels)
         count = np.bincount(log.level, minlength=K)
         enough = np.flatnonzero(count >= FEWEST)

@@ -8,11 +8,10 @@ import numpy as np
 
 from largesse.propensity import correct_curves, estimate_propensities
 from largesse.records import Array, Choice, Log
-from largesse.response.fold_ensemble import out_of_fold_curves
-from largesse.response.linear import Linear
+from largesse.response.calibration import Calibration, HeldOutScores, calibrate
+from largesse.response.fold_ensemble import out_of_fold_curves, spread_factor
+from largesse.response.linear import STIFFNESSES, Linear, Rows, fit_regression_folds
 from largesse.response.networks.second_stage import Correction
-from largesse.response.regression import STIFFNESSES, fold_fits
-from largesse.response.tilt import Tilt, tilt
 from largesse.stats import assign_folds, chosen, one_standard_error, sigmoid
 
 DR_FOLDS = 5
@@ -115,20 +114,20 @@ class Tried:
         s, log = self.settings, self.log
         some = np.arange(len(log))[:: -(-len(log) // LADDER_ROWS)]
         response = (log.response[some] - s.scale_[0]) / s.scale_[1]
-        known: dict[str, Any] = {"K": len(log.levels), "binary": s.bounded_}
-        weight = None if log.weight is None else log.weight[some]
+        weight = log.weights[some]
+        rows = Rows(self.X[some], log.level[some], response, weight, len(log.levels), s.bounded_)
         settings = [(RIDGE, stiffness) for stiffness in STIFFNESSES]
-        fits, losses = fold_fits(self.X[some], log.level[some], response, fold[some], settings, weight=weight, **known)
+        fits, losses = fit_regression_folds(rows, fold[some], settings)
         cluster = None if log.cluster is None else log.cluster[some]
         choices = one_standard_error([f"{stiffness:g}" for _, stiffness in settings], losses, weight, cluster)
         kept = fits[chosen(choices)]
-        share = np.full(len(some), 1.0 / len(some)) if weight is None else weight / weight.sum()
+        share = weight / weight.sum()
         middle = share @ self.X[some]
         all_parts = np.unique(fold[some]).tolist()
         climbs = []
         for part in parts.tolist():
             fit = kept[all_parts.index(part)]
-            climbs.append(fit.intercept + middle @ fit.coef + np.concatenate([[0.0], np.cumsum(fit.steps)]))
+            climbs.append(fit.intercept + middle @ fit.coef + fit.level_effects)
         return np.array(climbs)
 
     def _held_scores(self, params: dict[str, Array], gate: Array, fold: Array, parts: Array) -> Array:
@@ -183,7 +182,6 @@ class Tried:
 
     def spread_factor(self, penalty: float, kappa: float) -> float:
         """Return by how much the spread of a setting's fold models falls short of their error on held-out rows."""
-        from largesse.response.interval import spread_factor
         from largesse.response.networks.train import predict
 
         if len(self.parts) < 2:
@@ -194,26 +192,22 @@ class Tried:
         expected = s._responses((models * place).sum(axis=2))
         residual = self.held.response - s._responses((self.curves[penalty, kappa] * place).sum(axis=1))
         both = np.concatenate([self.X[self.rows], place], axis=1)
-        return spread_factor(both, residual, expected, self.fold[self.rows], self.held.weight)
+        return spread_factor(both, residual, expected, self.fold[self.rows], self.held.weights)
 
-    def tilt(self, penalty: float, kappa: float) -> Tilt:
+    def calibrate(self, penalty: float, kappa: float) -> Calibration:
         """Return how the mean of a setting's fold models is to be stretched; a single model is left as it is."""
         from largesse.response.networks.train import mean_scores
 
         if len(self.parts) < 2:
-            return Tilt()
+            return Calibration()
         some = np.arange(len(self.rows))[:: -(-len(self.rows) // ROWS)]
         rows, s = self.rows[some], self.settings
         params, gate = self.ensemble(penalty, kappa)
         response = (self.log.response[rows] - s.scale_[0]) / s.scale_[1]
-        return tilt(
-            self.curves[penalty, kappa][some],
-            mean_scores(params, self.X[rows], s.network_, gate),
-            self.place[rows],
-            response,
-            bounded=s.bounded_,
-            weight=None if self.log.weight is None else self.log.weight[rows],
+        held = HeldOutScores(
+            self.curves[penalty, kappa][some], self.place[rows], response, s.bounded_, self.log.weights[rows]
         )
+        return calibrate(held, mean_scores(params, self.X[rows], s.network_, gate))
 
     def correction(self, penalty: float, kappa: float) -> tuple[Correction | None, tuple[Choice, ...]]:
         """Return the second stage of a setting: each fold model's, from the rows that it was not trained on."""

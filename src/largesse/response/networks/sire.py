@@ -16,11 +16,12 @@ import numpy as np
 from largesse.errors import Problem, nearest, refuse
 from largesse.records import Array, Choice, Log
 from largesse.response.base import ResponseModel
+from largesse.response.calibration import Calibration
+from largesse.response.fold_ensemble import bounds, check_coverage
+from largesse.response.monotone import isotonic
 from largesse.response.networks.search import Tried, by_fold
 from largesse.response.networks.second_stage import keep_correction, recall_correction
-from largesse.response.steps import isotonic
 from largesse.response.thresholds import MANY
-from largesse.response.tilt import Tilt
 from largesse.stats import assign_folds, least_loss, one_standard_error, one_thread, sigmoid
 
 PENALTIES = (np.inf, 0.3, 0.03, 0.003)  # on a customer's own increments; the most shrunk first
@@ -86,7 +87,7 @@ class _Balanced(ResponseModel):
         one = copy.copy(self)
         one.params_ = {name: value[j :: self.parts_] for name, value in self.params_.items()}
         one.gate_, one.parts_ = self.gate_[j :: self.parts_], 1
-        one.tilt_ = Tilt()  # what is true of the mean is not of one
+        one.calibration_ = Calibration()  # what is true of the mean is not of one
         one.correction_ = None  # it was learnt from the very rows that this model is to be honest about
         return one
 
@@ -125,7 +126,7 @@ class _Balanced(ResponseModel):
         )
         # A second stage corrects what is, and a stretched logit need not be concave as a share.
         asis = self.correction_ is not None or (self._head() == "concave" and self.bounded_)
-        self.tilt_ = Tilt() if asis else models.tilt(best, self.kappa_)
+        self.calibration_ = Calibration() if asis else models.calibrate(best, self.kappa_)
         self.spread_ = models.spread_factor(best, self.kappa_)
         self.choices_ = self._all_choices()
 
@@ -206,7 +207,7 @@ class _Balanced(ResponseModel):
         """Return the ensemble's mean scores (n, K) of encoded features: logits for bounded responses."""
         from largesse.response.networks.train import mean_scores
 
-        return self.tilt_(mean_scores(self.params_, X, self.network_, self.gate_))
+        return self.calibration_(mean_scores(self.params_, X, self.network_, self.gate_))
 
     def _curves(self, X: Array) -> Array:
         return self._second_stage(self._responses(self.scores(X)), X)
@@ -224,44 +225,40 @@ class _Balanced(ResponseModel):
     def _responses(self, score: Array) -> Array:
         return sigmoid(score) if self.bounded_ else self.scale_[0] + self.scale_[1] * score
 
-    def predict_interval(self, customers: Any, level: float = 0.9) -> tuple[Array, Array]:
+    def predict_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array]:
         """Return the ends (n, K), (n, K) of intervals around `predict` that hold the true response with a probability.
 
-        They are the spread of the fold models × `spread_`, a factor learnt from held-out rows; see `response.interval`.
+        They are the spread of the fold models × `spread_`, a factor learnt from held-out rows; see `response.fold_ensemble`.
         """
-        from largesse.response.interval import bounds
         from largesse.response.networks.train import predict
 
         X = self.encode(customers)
-        self._check_interval(level)
+        self._check_interval(coverage)
         rising = self._head() != "free"
         low, high = np.empty((2, len(X), self.levels_))
         for first in range(0, len(X), ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)
-            scores = self.tilt_(predict(self.params_, X[part], self.network_, self.gate_))
-            low[part], high[part] = bounds(by_fold(scores, self.parts_), self.spread_, level, rising=rising)
+            scores = self.calibration_(predict(self.params_, X[part], self.network_, self.gate_))
+            low[part], high[part] = bounds(by_fold(scores, self.parts_), self.spread_, coverage, rising=rising)
         low, high = self._second_stage(self._responses(low), X), self._second_stage(self._responses(high), X)
         if self.correction_ is None:
             return low, high
         point = self._curves(X)  # rounding inside the isotonic step may put an end on its wrong side
         return np.minimum(low, point), np.maximum(high, point)
 
-    def mean_interval(self, customers: Any, level: float = 0.9) -> tuple[Array, Array] | None:
+    def mean_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array] | None:
         """Return the ends (K,), (K,) of intervals around the mean curve of customers; None for a single fold."""
-        from largesse.response.interval import mean_bounds
         from largesse.response.networks.train import predict
 
         X = self.encode(customers)
         if self.parts_ < 2 or not len(X):
             return None
         X = X[:: -(-len(X) // ROWS_AT_ONCE)]
-        scores = by_fold(self.tilt_(predict(self.params_, X, self.network_, self.gate_)), self.parts_)
-        return mean_bounds(self._responses(scores).mean(axis=1), self.spread_, level)
+        scores = by_fold(self.calibration_(predict(self.params_, X, self.network_, self.gate_)), self.parts_)
+        return bounds(self._responses(scores).mean(axis=1), self.spread_, coverage)
 
-    def _check_interval(self, level: float) -> None:
-        problems = []
-        if not 0 < level < 1:
-            problems.append(Problem(f"level={level!r}", "the probability of an interval lies between 0 and 1, as 0.9"))
+    def _check_interval(self, coverage: float) -> None:
+        problems = check_coverage(coverage)
         if self.parts_ < 2:
             problems.append(Problem("a single model has no spread", "fit with folds=2 or more"))
         refuse("predict_interval", problems)
@@ -275,7 +272,7 @@ class _Balanced(ResponseModel):
             "gate": self.gate_.tolist(),
             "parts": self.parts_,
             "spread": self.spread_,
-            "tilt": [self.tilt_.slope, self.tilt_.middle],
+            "calibration": [self.calibration_.slope, self.calibration_.middle],
             "correction": None if self.correction_ is None else self.correction_.terms,
         }
         params = {name: np.asarray(value, dtype=np.float32) for name, value in self.params_.items()}
@@ -291,7 +288,7 @@ class _Balanced(ResponseModel):
             raise ValueError(f"{len(self.gate_)} models of {self.parts_} folds")
         self.correction_, self.params_ = recall_correction(facts.get("correction"), arrays)
         self.spread_ = float(facts.get("spread", 1.0))
-        self.tilt_ = Tilt(*(float(number) for number in facts.get("tilt", (1.0, 0.0))))
+        self.calibration_ = Calibration(*(float(number) for number in facts.get("calibration", (1.0, 0.0))))
         self._settle_head(len(self.encoder_.names))
         self.network_ = Shape(
             len(self.encoder_.names),
@@ -355,8 +352,8 @@ class SIRE(_Balanced):
     ----------
     start_choices_, shrinkage_choices_, kappa_choices_, correction_choices_
         What was tried and chosen.
-    tilt_
-        How the mean of the fold models is stretched (see `response.tilt`).
+    calibration_
+        How the mean of the fold models is stretched (see `response.calibration`).
     head_
         What "auto" came to.
     spread_

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays as any_array
 from sklearn.isotonic import isotonic_regression
 
+from largesse.records import Array
 from largesse.response.baselines.tlearner import TLearner
 from largesse.response.linear import Linear
-from largesse.response.pava import Pava
-from largesse.response.steps import isotonic
+from largesse.response.monotone import Pava, isotonic
 from largesse.worlds.simulation import simulate
 
 
@@ -45,3 +46,26 @@ def test_the_error_only_falls() -> None:
 def test_parameters_of_the_model_inside_can_be_set() -> None:
     model = Pava(model=Linear()).set_params(model__penalty=0.5)
     assert model.get_params()["model__penalty"] == pytest.approx(0.5)
+
+
+def pooled(curve: list[float]) -> list[float]:
+    """Pool adjacent violators, one customer at a time."""
+    blocks: list[list[float]] = []
+    for value in curve:
+        blocks.append([value])
+        while len(blocks) > 1 and np.mean(blocks[-2]) > np.mean(blocks[-1]):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    return [float(np.mean(block)) for block in blocks for _ in block]
+
+
+@given(any_array(np.float64, st.tuples(st.integers(1, 5), st.integers(2, 7)), elements=st.floats(-50, 50)))
+def test_isotonic_curves_are_those_of_pooling_adjacent_violators(curves: Array) -> None:
+    found = isotonic(curves)
+    np.testing.assert_allclose(found, [pooled(list(curve)) for curve in curves], atol=1e-9)
+    assert (np.diff(found, axis=1) >= 0).all()
+
+
+def test_rising_curves_are_left_as_they_are() -> None:
+    rising = np.sort(np.random.default_rng(0).normal(size=(20, 5)), axis=1)
+    falling = rising[:3, ::-1]
+    assert isotonic(np.vstack([rising, falling]))[:20].tobytes() == rising.tobytes()

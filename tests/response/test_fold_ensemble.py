@@ -4,7 +4,7 @@ import pytest
 from largesse.errors import InputError, NotFittedError
 from largesse.records import Array
 from largesse.response.catalogue import model_from_state
-from largesse.response.interval import bounds, jackknife_factor, spread_factor
+from largesse.response.fold_ensemble import bounds, jackknife_factor, spread_factor
 from largesse.response.networks.sire import IRE, SIRE
 from largesse.worlds.simulation import simulate
 
@@ -24,13 +24,13 @@ def arrays(n: int = 300, *, amounts: bool = False, K: int = 3) -> tuple[Array, A
 
 @pytest.mark.parametrize("kind", [SIRE, IRE])
 @pytest.mark.parametrize("amounts", [False, True])
-def test_intervals_hold_the_prediction_and_widen_with_the_level(kind: type, amounts: bool) -> None:
+def test_intervals_hold_the_prediction_and_widen_with_the_coverage(kind: type, amounts: bool) -> None:
     X, level, response = arrays(amounts=amounts)
     model = small(kind).fit(X, level, response)
     curves = model.predict(X)
     before = np.zeros(curves.shape)
-    for chance in (0.1, 0.5, 0.9, 0.99):
-        low, high = model.predict_interval(X, level=chance)
+    for coverage in (0.1, 0.5, 0.9, 0.99):
+        low, high = model.predict_interval(X, coverage=coverage)
         assert low.shape == high.shape == curves.shape
         assert (low <= curves).all()
         assert (curves <= high).all()
@@ -54,7 +54,7 @@ def test_each_row_has_its_own_interval() -> None:
     assert model.predict_interval(np.zeros((0, 3)))[0].shape == (0, 3)
 
 
-def test_the_factor_is_kept() -> None:
+def test_the_factor_is_saved() -> None:
     X, level, response = arrays()
     model = small().fit(X, level, response)
     assert model.spread_ >= jackknife_factor(3)
@@ -72,12 +72,12 @@ def test_the_mean_curve_is_inside() -> None:
     assert (mean <= high.mean(axis=0)).all()
 
 
-def test_bad_levels_and_single_models_are_refused_in_words() -> None:
+def test_bad_coverages_and_single_models_are_refused_in_words() -> None:
     X, level, response = arrays()
     model = small().fit(X, level, response)
-    for chance in (0.0, 1.0, 90, float("nan")):
+    for coverage in (0.0, 1.0, 90, float("nan")):
         with pytest.raises(InputError, match="between 0 and 1"):
-            model.predict_interval(X, level=chance)
+            model.predict_interval(X, coverage=coverage)
     with pytest.raises(InputError, match="single model has no spread"):
         small(folds=1).fit(X, level, response).predict_interval(X)
     with pytest.raises(NotFittedError, match="not been fitted"):
@@ -87,12 +87,12 @@ def test_bad_levels_and_single_models_are_refused_in_words() -> None:
 # ---------------------------------------------------------------------------------------------- the factor
 
 
-def case(n: int, error: float, *, seed: int = 0) -> tuple[Array, Array, Array, Array]:
+def case(n: int, error: float, *, seed: int = 0) -> tuple[Array, Array, Array, Array, Array]:
     """Held-out rows of five models whose slopes vary by .05; what all get wrong is a slope of `error`."""
     rng = np.random.default_rng(seed)
     X, fold = rng.normal(size=(n, 3)), np.arange(n) % 5
     slopes = 0.05 * np.array([-2, -1, 0, 1, 2]) / np.sqrt(2.5)
-    return X, error * X[:, 0] + rng.normal(size=n), X[:, 0] * slopes[:, None], fold
+    return X, error * X[:, 0] + rng.normal(size=n), X[:, 0] * slopes[:, None], fold, np.ones(n)
 
 
 def test_an_error_that_all_models_share_widens() -> None:
@@ -101,15 +101,15 @@ def test_an_error_that_all_models_share_widens() -> None:
 
 
 def test_noise_alone_leaves_the_jackknife() -> None:
-    X, _, scores, fold = case(5000, 0.0)
-    assert spread_factor(X, np.zeros(5000), scores, fold) == jackknife_factor(5)
-    assert spread_factor(X[:, :0], np.zeros(5000), scores[:2], fold) == 1.0
+    X, _, scores, fold, ones = case(5000, 0.0)
+    assert spread_factor(X, np.zeros(5000), scores, fold, ones) == jackknife_factor(5)
+    assert spread_factor(X[:, :0], np.zeros(5000), scores[:2], fold, ones) == 1.0
 
 
 def test_weights_count_as_repeated_rows_do() -> None:
-    X, residual, scores, fold = case(5000, 0.5)
-    assert spread_factor(X, residual, scores, fold, np.full(5000, 3.0)) == pytest.approx(
-        spread_factor(X, residual, scores, fold)
+    X, residual, scores, fold, ones = case(5000, 0.5)
+    assert spread_factor(X, residual, scores, fold, 3 * ones) == pytest.approx(
+        spread_factor(X, residual, scores, fold, ones)
     )
 
 

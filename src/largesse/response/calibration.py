@@ -1,0 +1,76 @@
+"""Calibration of a mean of fold models: by how much the customers' bases are stretched.
+
+Two things make the mean of several models vary too little or too much. Each model may itself do so: held-out rows tell, by
+the slope with which its bases fit their responses. And a mean of models that disagree varies less than any one of them:
+with the same covariance with the truth and less variance, its own best slope is larger by the ratio of the variances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from largesse.records import Array
+from largesse.stats import minimise, score_curvature, score_loss, score_slope
+
+LEAST, MOST = 0.5, 2.0  # a slope beyond these is noise, or a model that should not be used
+FLAT = 1e-6  # bases that vary less are the same for all
+RIDGE = 1e-6  # decides where rows do not: a level without rows, or responses that a base separates
+TOLERANCE = 1e-13  # of the mean loss
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Scores whose base (mean over levels) is stretched by `slope` around `middle`."""
+
+    slope: float = 1.0
+    middle: float = 0.0
+
+    def __call__(self, scores: Array) -> Array:
+        """Return scores (…, K) with their bases stretched; the increments between levels stay as they are."""
+        if self.slope == 1.0:
+            return scores
+        return scores + (self.slope - 1.0) * (scores.mean(axis=-1, keepdims=True) - self.middle)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScores:
+    """What fold models expect of rows that they did not see, and what happened."""
+
+    held: Array  # (n, K) scores
+    place: Array  # (n, K) one at the row's level, or shares of two neighbouring knots of a dose
+    response: Array  # (n,)
+    binary: bool  # whether scores are logits
+    weight: Array  # (n,)
+
+
+def calibrate(rows: HeldOutScores, together: Array) -> Calibration:
+    """Return how the mean of fold models is to be stretched, given its scores (n, K) of the same rows."""
+    base, mean = rows.held.mean(axis=1), together.mean(axis=1)
+    if base.std() < FLAT or mean.std() < FLAT:
+        return Calibration()
+    slope = fit_slope(rows) * base.var() / mean.var()
+    return Calibration(float(np.clip(slope, LEAST, MOST)), float(mean.mean()))
+
+
+def fit_slope(rows: HeldOutScores) -> float:
+    """Return the slope of responses in held-out bases; the mean score of every level is fitted along with it."""
+    K = rows.held.shape[1]
+    base = rows.held.mean(axis=1)
+    design = np.column_stack([base - base.mean(), rows.place])
+    own = (rows.held * rows.place).sum(axis=1)
+    weight = rows.weight / rows.weight.sum()
+
+    def objective(change: Array) -> float:
+        loss = score_loss(own + design @ change, rows.response, rows.binary)
+        return float(weight @ loss + 0.5 * RIDGE * change @ change)
+
+    def derivatives(change: Array) -> tuple[Array, Array]:
+        score = own + design @ change
+        pull = weight * score_slope(score, rows.response, rows.binary)
+        curve = weight * score_curvature(score, rows.binary)
+        curvature = design.T @ (curve[:, None] * design) + RIDGE * np.eye(K + 1)
+        return design.T @ pull + RIDGE * change, curvature
+
+    return float(1.0 + minimise(objective, derivatives, np.zeros(K + 1), tolerance=TOLERANCE)[0])
