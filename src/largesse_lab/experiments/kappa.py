@@ -236,9 +236,10 @@ def tabulate_against(against: Sequence[Mapping[str, Any]]) -> str:
     for panel, label in dict.fromkeys((row["panel"], row["label"]) for row in against):
         mine = [row for row in against if (row["panel"], row["label"]) == (panel, label)]
         places = [[f"{row['kappa']:g}" for row in mine if _find_side(row) == side] for side in (1, -1, 0)]
-        body.append([panel, label, *(", ".join(some) or DASH for some in places)])
-    head = ["problem", "row", "better than κ = 0 at κ =", "worse at κ =", "undecided at κ ="]
-    return write_table(head, body, words=5) + "\n\nBy 95 % intervals of paired differences."
+        problem, column = split_panel(panel)
+        body.append([problem, title_column(column), label, *(", ".join(some) or DASH for some in places)])
+    head = ["problem", "measure", "row", "better than κ = 0 at κ =", "worse at κ =", "undecided at κ ="]
+    return write_table(head, body, words=6) + "\n\nBy 95 % intervals of paired differences."
 
 
 def _find_side(row: Mapping[str, Any]) -> int:

@@ -181,9 +181,10 @@ LEVELS_EXPERIMENT = Experiment(
         setup="""\
 For every true curve that never falls, Proposition 3 promises least squares over non-falling curves an error of σ² log(K)/(nK),
 where free least squares has σ²/n. Both are fitted to K level means of n rows each. Errors are given in units of σ²/n, and gaps
-between levels in units of s = σ/√n.""",
+between levels in units of s = σ/√n. The true curves are constant, consist of 2 or 5 constant pieces that lie 10 s apart, or rise
+in equal steps: by 10 s in all, or by 0.2 s or 10 s at every level.""",
         differences="""\
-The proof counts curves on one grid although the curves are centred elsewhere at every level, and one of its entropy bounds is
+The proof counts curves on one grid, although the grid is centred differently at every level, and one of its entropy bounds is
 conjectured. For k constant pieces the error is about σ² k log(eK/k)/(nK), which is the promise, up to k. Where gaps are below
 the noise, pooling neighbours helps. Where a curve rises at every level by much more than s there is nothing to pool, and the
 monotone estimate equals the free one. With few rows per level, when help is needed most, gaps are small compared with s and the
@@ -313,8 +314,9 @@ SIZES_EXPERIMENT = Experiment(
     Chapter(
         "Error by rows",
         setup="""\
-Response models fitted to logs of growing length from the same simulated worlds; networks are smaller than the default. The
-slope is that of log RMSE over log n: −½ where all error is noise, 0 where nothing is left to learn.""",
+Response models fitted to logs of growing length from the same simulated worlds; networks are smaller than the default, and
+`sire common` gives all customers the same increments (κ = 0). The slope is that of log RMSE over log n: −½ where all error is
+noise, 0 where nothing is left to learn.""",
         brief=brief_sizes,
         fill=fill_sizes,
     ),

@@ -130,8 +130,8 @@ def test_strengths_of_balance_are_judged_against_none() -> None:
         for strength, low in ((0.1, -0.01), (3.0, -0.05), (30.0, 0.01))
     ]
     assert kappa.tabulate_against(rows).splitlines()[2:4] == [
-        "| unit: rmse | CCPOvIRE | 3 | 30 | 0.1 |",
-        "| unit: value 3 | CCPOvIRE | 30 | 3 | 0.1 |",
+        "| unit | RMSE | CCPOvIRE | 3 | 30 | 0.1 |",
+        "| unit | Reward at a budget of 3 | CCPOvIRE | 30 | 3 | 0.1 |",
     ]
     assert "better in 2, worse in 2 and undecided in 2." in kappa.brief({"against": rows})
     assert kappa.brief({}) == kappa.tabulate_against([]) == ""

@@ -1,11 +1,8 @@
-import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
 
-from largesse_lab.experiments.table2 import CHAPTER
 from largesse_lab.page.compare import Comparison, read_comparison
-from largesse_lab.page.sections import Result, Section, write_section
 from largesse_lab.page.tables import (
     DRAWN_ROWS,
     draw_budgets,
@@ -38,10 +35,6 @@ def found() -> Comparison:
     return made
 
 
-def section(told: dict[str, Any]) -> Section:
-    return write_section(Result("table2", {}, told, "table2.json"), CHAPTER, "results")
-
-
 def test_measures_at_many_budgets_make_a_family_in_the_order_of_budgets() -> None:
     columns = ["rmse", "value 10", "value 2", "value 0.5", "skill 3", "skill 1.5", "spend 1", "spend 2", "spend 3"]
     assert group_budgets(columns) == {"reward": ["value 0.5", "value 2", "value 10"]}
@@ -67,27 +60,6 @@ def test_the_main_rows_are_drawn() -> None:
     ]
     assert series[0]["x"] == list(BUDGETS)
     assert series[0]["mean"][0] == 0.095  # of Stack
-
-
-def test_a_section_has_one_table_and_one_figure_for_each_family() -> None:
-    made = section(summary())
-    text = "\n\n".join(made.parts)
-    assert [line for line in text.splitlines() if line.startswith("### ")][:3] == [
-        "### RMSE",
-        "### Reward, by budget",
-        "### Skill, by budget",
-    ]
-    assert set(made.figures) == {"table2-reward.svg", "table2-skill.svg"}
-    for drawn in made.figures.values():
-        assert "mean cost per customer" in "".join(ET.fromstring(drawn).itertext())
-
-
-def test_rows_of_which_none_is_drawn_have_their_tables_still() -> None:
-    told = summary()
-    told["simulations"] = {name: {"additive": rows["additive"]} for name, rows in told["simulations"].items()}
-    made = section(told)
-    assert not made.figures
-    assert any(part.startswith("| method | m = 0.5 |") for part in made.parts)
 
 
 def test_a_number_that_is_missing_is_a_dash_and_a_row_without_any_is_left_out() -> None:
