@@ -10,9 +10,9 @@ import time
 
 import jax
 import numpy as np
-
 from largesse.response.networks.network import Shape
 from largesse.response.networks.train import Grid, Recipe, train
+
 from largesse.worlds.simulation import simulate
 
 

@@ -1,8 +1,8 @@
 """Small logs that many tests share."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -79,20 +79,20 @@ def run_copy(ran: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def programs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def programs() -> Iterator[list[int]]:
     """How many models each training program was given, in the order they ran; nothing is really trained."""
     import jax
 
-    from largesse.response.networks import iterate as module
+    from largesse.response import TrainedNetworks, TrainingJob, use_runner
 
     ran: list[int] = []
 
-    def untrained(parts: Any, _loop: Any, _data: Any, mine: Any, seeds: Any) -> tuple[Any, Any]:
-        many = len(seeds)
-        assert all(len(part) == many for part in jax.tree.leaves(mine))
+    def leave_untrained(job: TrainingJob) -> TrainedNetworks:
+        many = len(job.seeds)
+        assert all(len(part) == many for part in jax.tree.leaves(job.own))
         ran.append(many)
-        kept = parts.kept(parts.start(np.random.default_rng(0)))
-        return jax.tree.map(lambda part: np.stack([part] * many), kept), np.zeros(many, np.float32)
+        params = jax.tree.map(np.asarray, job.program.keep(job.program.start(job.seeds, job.own)))
+        return TrainedNetworks(params, np.zeros(many, np.float32), np.zeros(many, np.int32))
 
-    monkeypatch.setattr(module, "iterate", untrained)
-    return ran
+    with use_runner(leave_untrained):
+        yield ran

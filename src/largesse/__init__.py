@@ -36,6 +36,9 @@ from largesse.response.choose import Choose as Choose
 from largesse.response.linear import Linear as Linear
 from largesse.response.monotone import Pava as Pava
 from largesse.response.networks.dose import DoseSIRE as DoseSIRE
+from largesse.response.networks.settings import Balance as Balance
+from largesse.response.networks.settings import Network as Network
+from largesse.response.networks.settings import Training as Training
 from largesse.response.networks.sire import IRE as IRE
 from largesse.response.networks.sire import SIRE as SIRE
 from largesse.response.stack import Shrunk as Shrunk

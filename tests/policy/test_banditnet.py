@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 import pytest
+from flat import flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -20,9 +21,11 @@ from largesse.data.log import log_from_arrays, read_log
 from largesse.errors import BudgetError, InputError, NotFittedError, PolicyFileError
 from largesse.levels import Levels
 from largesse.policy.banditnet import BanditNet
-from largesse.policy.translations import Translation, Trial, _parts, best_of, find_price, net_scores
+from largesse.policy.banditnet_training import Trainer, Translation, choose_translation, find_price
 from largesse.records import Array, Log
-from largesse.response.networks.network import Shape
+from largesse.response.networks.layers import param_shapes
+from largesse.response.networks.policy_program import policy_loss
+from largesse.response.networks.settings import Shape
 from largesse.stats.link import softmax
 
 COSTS = np.array([0.0, 1.0, 2.0])
@@ -55,7 +58,7 @@ def log(n: int = 300, seed: int = 0) -> Log:
 
 @functools.cache
 def fitted(search: str = "posthoc", budget: float = 0.8, spend: str = "up to") -> BanditNet:
-    return BanditNet(budget=budget, search=search, spend=spend, **TINY).fit(log())
+    return flat(BanditNet, budget=budget, search=search, spend=spend, **TINY).fit(log())
 
 
 # ---------------------------------------------------------------------------------------------- what is maximised
@@ -63,46 +66,43 @@ def fitted(search: str = "posthoc", budget: float = 0.8, spend: str = "up to") -
 
 def test_the_objective_is_that_of_algorithm_one() -> None:
     shape = Shape(2, 3, "free", 4, 1, "elu", False, False)
-    parts = _parts(shape, 1e-3, 0.0, 5)
     rng = np.random.default_rng(0)
-    params = {name: rng.normal(size=value.shape) for name, value in parts.start(rng)[0].items()}
+    params = {name: rng.normal(size=size) for name, size in param_shapes(shape).items()}
     X, level, reward = rng.normal(size=(6, 2)), rng.integers(0, 3, 6), rng.random(6)
     inverse, costs, weight = rng.uniform(1, 5, 6), np.tile(COSTS, (6, 1)), rng.uniform(0.5, 2, 6)
     hidden = X @ params["w0"] + params["b0"]
     hidden = np.where(hidden > 0, hidden, np.expm1(hidden))
-    chances = softmax(hidden @ params["head_w"] + params["head_b"])
-    each = (reward - 0.3) * chances[np.arange(6), level] * inverse - 0.2 * (chances @ COSTS)
-    data = tuple(jnp.asarray(part) for part in (X, level, reward, inverse, costs))
-    rows = jnp.arange(6)
-    mine = (rows, weight, rows, jnp.asarray(weight), jnp.float32(0.3), jnp.float32(0.2))
-    assert float(parts.loss((params, None), data, mine)) == pytest.approx(-np.average(each, weights=weight), rel=1e-5)
+    policy = softmax(hidden @ params["head_w"] + params["head_b"])
+    each = (reward - 0.3) * policy[np.arange(6), level] * inverse - 0.2 * (policy @ COSTS)
+    rows = tuple(jnp.asarray(part) for part in (level, X, reward, inverse, costs, weight))
+    found = policy_loss(shape, params, rows, jnp.float32(0.3), jnp.float32(0.2))
+    assert float(found) == pytest.approx(-np.average(each, weights=weight), rel=1e-5)
 
 
 def test_a_larger_translation_of_rewards_makes_the_normaliser_smaller() -> None:
-    trial = trial_of(budget=2.0)
-    tried, _ = trial.fitted(np.array([-1.0, 0.5, 2.0]))
+    tried = trainer_of(budget=2.0).train(np.array([-1.0, 0.5, 2.0])).translations
     sizes = [one.normaliser for one in tried]
     assert sizes[0] > sizes[1] > sizes[2]
     assert tried[1].sound
     assert not tried[2].sound  # it avoids the rows of the log
 
 
-def trial_of(**other: Any) -> Trial:
-    """The log, made ready for a net that is not fitted yet."""
-    net = BanditNet(**(TINY | other))
-    net.levels_ = 3
-    return Trial(net, fitted().encode(log()), log(), np.broadcast_to(COSTS, (300, 3)))
+def trainer_of(**other: Any) -> Trainer:
+    """The trainer of a net that is not fitted yet."""
+    return Trainer(
+        flat(BanditNet, **(TINY | other))._settings(), fitted().encode(log()), log(), np.broadcast_to(COSTS, (300, 3))
+    )
 
 
 def test_snips_and_the_normaliser_are_what_they_are_called() -> None:
-    trial, given_log = trial_of(), log()
-    chances = softmax(np.random.default_rng(0).normal(size=(300, 3)))
-    found = trial._judged(0.1, 0.2, chances)
-    ratio = chances[np.arange(300), given_log.level] / given_log.propensity
-    held = trial.held
+    trainer, given_log = trainer_of(), log()
+    policy = softmax(np.random.default_rng(0).normal(size=(300, 3)))
+    found = trainer._judge(0.1, 0.2, policy)
+    ratio = policy[np.arange(300), given_log.level] / given_log.propensity
+    held = trainer.rows.held
     assert found.normaliser == pytest.approx(ratio[~held].mean())
-    assert found.snips == pytest.approx((ratio * trial.reward)[held].sum() / ratio[held].sum())
-    assert found.spend == pytest.approx((chances @ COSTS).mean())
+    assert found.snips == pytest.approx((ratio * trainer.rows.reward)[held].sum() / ratio[held].sum())
+    assert found.spend == pytest.approx((policy @ COSTS).mean())
     half = 3 * ratio[~held].std() / np.sqrt((~held).sum())
     assert found.expected == pytest.approx((1 - half, 1 + half), abs=1e-6)
 
@@ -111,14 +111,14 @@ def test_a_policy_that_avoids_rows_is_not_chosen_while_a_sound_one_is_there() ->
     def one(snips: float, normaliser: float) -> Translation:
         return Translation(0.0, 0.0, 0.0, normaliser, (0.9, 1.1), snips)
 
-    assert best_of([one(0.9, 0.5), one(0.4, 1.0), one(0.6, 0.95)]) == 2
-    assert best_of([one(0.9, 0.5), one(0.4, 1.5)]) == 0
+    assert choose_translation([one(0.9, 0.5), one(0.4, 1.0), one(0.6, 0.95)]) == 2
+    assert choose_translation([one(0.9, 0.5), one(0.4, 1.5)]) == 0
 
 
 def test_all_translations_are_trained_by_one_program(programs: list[int]) -> None:
-    BanditNet(**(TINY | {"translations": np.linspace(0, 0.9, 7)})).fit(log())
+    flat(BanditNet, **(TINY | {"translations": np.linspace(0, 0.9, 7)})).fit(log())
     assert programs == [7]
-    BanditNet(**(TINY | {"translations": None})).fit(log())
+    flat(BanditNet, **(TINY | {"translations": "auto"})).fit(log())
     assert programs[1:] == [11, 11]  # 0, .1 … .9 and the mean reward, then as many around the best
 
 
@@ -178,7 +178,9 @@ def test_spending_all_is_kept(tmp_path: Path) -> None:
     X, *_ = drawn(100, seed=7)
     assert kept.spend == "all"
     assert np.array_equal(kept.decide(X), net.decide(X))
-    assert (net.predict(log()) @ COSTS).mean() == pytest.approx(1.5, rel=0.01)  # at the price learnt on the log
+    assert (net.probabilities_at_price(log()) @ COSTS).mean() == pytest.approx(
+        1.5, rel=0.01
+    )  # at the price learnt on the log
 
 
 @pytest.mark.parametrize("spend", ["up to", "all"])
@@ -190,33 +192,27 @@ def test_the_budget_holds_on_the_customers_it_is_applied_to(search: str, spend: 
         for budget in (0.0, 0.3, 0.8, 2.0):
             assert COSTS[net.decide(who, budget)].mean() <= budget
             assert (net.probabilities(who, budget) @ COSTS).mean() <= budget + 1e-12
-    assert (net.predict(log()) @ COSTS).mean() <= 0.8 + 1e-6
+    assert (net.probabilities_at_price(log()) @ COSTS).mean() <= 0.8 + 1e-6
     assert all(one.spend <= 0.8 + 1e-6 for one in net.translations_)
 
 
 @pytest.mark.slow
 def test_training_anew_finds_the_smallest_price_within_the_budget() -> None:
-    trial = trial_of(budget=0.8, search="retrain")
+    trainer = trainer_of(budget=0.8, search="retrain")
     shifts = np.array([0.2, 0.5])
-    prices, params = trial._retrained(shifts)
-    scores = [net_scores(net_shape(), {k: v[j : j + 1] for k, v in params.items()}, trial.X)[0] for j in (0, 1)]
-    spends = [trial._spend(softmax(score)) for score in scores]
+    prices, networks = trainer._search_by_training(shifts)
+    spends = [trainer._spend(softmax(score)) for score in networks.scores(trainer.rows.X)]
     assert max(spends) <= 0.8
     assert min(spends) > 0.6  # it goes to the edge
-    cheaper = trial._trained(shifts, prices * 0.8)
-    again = net_scores(net_shape(), cheaper, trial.X)
-    assert any(trial._spend(softmax(score)) > 0.8 for score in again)
-
-
-def net_shape() -> Shape:
-    return Shape(4, 3, "free", 8, 1, "elu", True, False)
+    cheaper = trainer._train(shifts, prices * 0.8).scores(trainer.rows.X)
+    assert any(trainer._spend(softmax(score)) > 0.8 for score in cheaper)
 
 
 def test_what_reaching_a_customer_costs_is_part_of_the_budget() -> None:
     X, _, rho, level, response = drawn(300, 0)
     levels = Levels(costs=COSTS, contact_cost=0.5)
     one = log_from_arrays(X, level, response, levels=levels, propensity=rho[np.arange(300), level])
-    net = BanditNet(budget=0.8, **TINY).fit(one)
+    net = flat(BanditNet, budget=0.8, **TINY).fit(one)
     paid = np.array([0.0, 1.5, 2.5])
     assert (net.probabilities(X) @ paid).mean() == pytest.approx(0.8, abs=1e-3)
     assert paid[net.decide(X)].mean() <= 0.8
@@ -227,7 +223,7 @@ def test_a_budget_below_the_cheapest_levels_is_refused() -> None:
     X, _, rho, level, response = drawn(300, 0)
     dear = log_from_arrays(X, level, response, levels=Levels(costs=[1, 2, 3]), propensity=rho[np.arange(300), level])
     with pytest.raises(BudgetError, match="below the cheapest plan, which costs 1 per customer"):
-        BanditNet(budget=0.5, **TINY).fit(dear)
+        flat(BanditNet, budget=0.5, **TINY).fit(dear)
     with pytest.raises(InputError, match="the budget is -1"):
         fitted().decide(X, budget=-1)
 
@@ -244,7 +240,7 @@ def test_with_true_propensities_it_approaches_the_best_policy_as_the_log_grows(b
 
     def share(n: int) -> float:
         """How much of what the best policy gains over treating all alike is gained, on average over logs."""
-        nets = [BanditNet(budget=budget, width=32, depth=1, rate=3e-3, seed=s).fit(log(n, s)) for s in range(2)]
+        nets = [flat(BanditNet, budget=budget, width=32, depth=1, rate=3e-3, seed=s).fit(log(n, s)) for s in range(2)]
         values = [truth[np.arange(5000), net.decide(X)].mean() for net in nets]
         return float((np.mean(values) - alike) / (best - alike))
 
@@ -259,7 +255,7 @@ def test_estimated_propensities_do_almost_as_well_as_given_ones() -> None:
     given_log = log(4000, 1)
     bare = log_from_arrays(drawn(4000, 1)[0], given_log.level, given_log.response, levels=Levels(costs=COSTS))
     values = [
-        truth[np.arange(4000), BanditNet(budget=2.0, width=32, depth=1, rate=3e-3).fit(one).decide(X)].mean()
+        truth[np.arange(4000), flat(BanditNet, budget=2.0, width=32, depth=1, rate=3e-3).fit(one).decide(X)].mean()
         for one in (given_log, bare)
     ]
     assert values[1] == pytest.approx(values[0], abs=0.05)
@@ -289,10 +285,10 @@ def test_it_clones_repeats_and_predicts_each_customer_alone() -> None:
     assert not [name for name in vars(copy) if name.endswith("_")]
     X, *_ = drawn(300, 0)
     again = copy.fit(log())
-    assert again.predict(X).tobytes() == net.predict(X).tobytes()
-    np.testing.assert_allclose(net.predict(X[3:4]), net.predict(X)[3:4], rtol=1e-4)
-    assert net.predict(X).sum(axis=1) == pytest.approx(1.0)
-    assert net.predict(X[:0]).shape == (0, 3)
+    assert again.probabilities_at_price(X).tobytes() == net.probabilities_at_price(X).tobytes()
+    np.testing.assert_allclose(net.probabilities_at_price(X[3:4]), net.probabilities_at_price(X)[3:4], rtol=1e-4)
+    assert net.probabilities_at_price(X).sum(axis=1) == pytest.approx(1.0)
+    assert net.probabilities_at_price(X[:0]).shape == (0, 3)
     assert net.decide(X[:0]).shape == (0,)
 
 
@@ -301,7 +297,7 @@ def test_save_and_load_give_the_same_bits_and_damage_is_refused(tmp_path: Path) 
     net.save(path)
     kept = BanditNet.load(path)
     X, *_ = drawn(300, 0)
-    assert kept.predict(X).tobytes() == net.predict(X).tobytes()
+    assert kept.probabilities_at_price(X).tobytes() == net.probabilities_at_price(X).tobytes()
     assert np.array_equal(kept.decide(X), net.decide(X))
     assert kept.translations_ == net.translations_
     kept.save(tmp_path / "again")
@@ -330,7 +326,7 @@ def test_categories_never_seen_and_costs_of_each_customer() -> None:
     }
     levels = Levels(costs=["none", "some"])
     given_log = read_log(table, level="coupon", response="bought", levels=levels)
-    net = BanditNet(budget=0.5, **TINY).fit(given_log)
+    net = flat(BanditNet, budget=0.5, **TINY).fit(given_log)
     assert given_log.costs is not None
     assert given_log.costs[np.arange(n), net.decide(given_log)].mean() <= 0.5
     with pytest.raises(InputError, match="read without them"):
@@ -342,13 +338,13 @@ def test_categories_never_seen_and_costs_of_each_customer() -> None:
 
 
 def test_wrong_settings_are_named_together() -> None:
-    bad = BanditNet(search="posthok", spend="al", clip=0.5, steps=0, hold_out=0, translations=[])
+    bad = flat(BanditNet, search="posthok", spend="al", clip=0.5, steps=0, hold_out=0, translations=[])
     with pytest.raises(InputError, match="6 things are wrong") as refused:
         bad.fit(log())
     assert "did you mean 'all'?" in str(refused.value)
     assert "did you mean 'posthoc'?" in str(refused.value)
     paid = log_from_arrays(*(drawn(300, 0)[j] for j in (0, 3, 4)), levels=Levels(costs=COSTS, on_redemption=True))
     with pytest.raises(InputError, match="paid on redemption"):
-        BanditNet(**TINY).fit(paid)
+        flat(BanditNet, **TINY).fit(paid)
     with pytest.raises(NotFittedError, match=r"call BanditNet\(\)\.fit\(log\) first"):
         BanditNet().decide(np.zeros((1, 4)))

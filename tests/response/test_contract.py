@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from flat import flat
 from sklearn.base import clone
 
 from largesse.data.log import log_from_arrays, read_log
@@ -43,15 +44,24 @@ MODELS: list[Any] = [
     Choose(models=[Linear(penalty=0.01), Boosting(rounds=10)], folds=2),
     Shrunk(model=Boosting(rounds=10), folds=2),
     Stack(models=[Linear(penalty=0.01), Boosting(rounds=10)], folds=2),
-    SIRE(kappa=0.0, shrinkage=0.1, width=8, rate=0.03, decay=0.1, batch=32, epochs=5, folds=2),
-    IRE(kappa=0.0, width=8, rate=0.03, decay=0.1, batch=32, epochs=5, folds=2),
+    flat(SIRE, kappa=0.0, shrinkage=0.1, width=8, rate=0.03, decay=0.1, batch=32, epochs=5, folds=2),
+    flat(IRE, kappa=0.0, width=8, rate=0.03, decay=0.1, batch=32, epochs=5, folds=2),
     # Each log of another shape takes seconds to compile for: the fast tests of these two are in files of their own.
     slow(
-        CFRNet(
-            alpha=0.001, ipm="linear", width=8, depth=1, head_width=8, head_depth=1, spread=1.0, rate=0.003, steps=600
+        flat(
+            CFRNet,
+            alpha=0.001,
+            ipm="linear",
+            width=8,
+            depth=1,
+            head_width=8,
+            head_depth=1,
+            initial_scale=1.0,
+            rate=0.003,
+            steps=600,
         )
     ),
-    slow(GANITE(width=16, rate=0.003, steps=600, batch=128)),
+    slow(flat(GANITE, width=16, rate=0.003, steps=600, batch=128)),
     BART(trees=20, draws=20, warm=5),
     TLearner(model=Linear(penalty=0.01)),
     Pava(model=TLearner(model=Linear(penalty=0.01))),

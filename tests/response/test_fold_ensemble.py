@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from flat import flat
 
 from largesse.errors import InputError, NotFittedError
 from largesse.records import Array
@@ -11,7 +12,7 @@ from largesse.worlds.simulation import simulate
 
 def small(kind: type = SIRE, **more: object) -> SIRE | IRE:
     fixed = {"shrinkage": 0.1} if kind is SIRE else {}
-    return kind(**{"kappa": 0.0, "width": 8, "depth": 1, "epochs": 5, "folds": 3, "rate": 3e-3, **fixed, **more})
+    return flat(kind, **{"kappa": 0.0, "width": 8, "depth": 1, "epochs": 5, "folds": 3, "rate": 3e-3, **fixed, **more})
 
 
 def arrays(n: int = 300, *, amounts: bool = False, K: int = 3) -> tuple[Array, Array, Array]:
@@ -57,10 +58,10 @@ def test_each_row_has_its_own_interval() -> None:
 def test_the_factor_is_saved() -> None:
     X, level, response = arrays()
     model = small().fit(X, level, response)
-    assert model.spread_ >= jackknife_factor(3)
+    assert model.fit_.spread >= jackknife_factor(3)
     state, kept = model.state()
     again = model_from_state(state, kept)
-    assert again.spread_ == model.spread_
+    assert again.fit_.spread == model.fit_.spread
     assert np.array_equal(again.predict_interval(X), model.predict_interval(X))
 
 
@@ -131,5 +132,5 @@ def test_intervals_hold_the_true_curves_about_as_often_as_they_say() -> None:
     for seed in range(3):
         sim = simulate("averaged", n=2500, seed=seed)
         fresh = sim.draw(4000, seed=1)
-        low, high = SIRE(kappa=0.0, epochs=60, seed=seed).fit(sim.log).predict_interval(fresh.features)
+        low, high = flat(SIRE, kappa=0.0, epochs=60, seed=seed).fit(sim.log).predict_interval(fresh.features)
         assert 0.75 <= ((low <= fresh.truth) & (fresh.truth <= high)).mean() <= 0.98

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flat import flat
 
 from largesse.allocation.plan import allocate
 from largesse.data.log import log_from_arrays
@@ -71,7 +72,7 @@ def test_one_member_is_enough_unless_all_together_are_clearly_better() -> None:
 
 def test_a_member_that_shrinks_itself_is_taken_whole_or_not_at_all() -> None:
     X, level, response = data(600, own=1)
-    tiny = SIRE(kappa=0.0, shrinkage=0.01, width=8, rate=0.03, batch=64, epochs=10, members=1)
+    tiny = flat(SIRE, kappa=0.0, shrinkage=0.01, width=8, rate=0.03, batch=64, epochs=10, members=1)
     model = Stack(models=[Linear(penalty=0.01), tiny]).fit(X, level, response)
     own = [choice.name for choice in model.choices_ if choice.of == "increments of the stack"]
     assert own == ["common increments", "SIRE × 1"]

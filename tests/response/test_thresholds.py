@@ -8,7 +8,6 @@ from largesse.data.log import log_from_arrays
 from largesse.records import Array
 from largesse.response.base import ResponseModel
 from largesse.response.linear import Linear
-from largesse.response.networks.sire import SIRE
 from largesse.response.stack import Stack
 from largesse.response.thresholds import AXES, Lines, Shares, Thresholds, _Path, _usual_probabilities, fit_lines
 from largesse.stats.axes import principal_axes
@@ -101,12 +100,3 @@ def test_thresholds_join_the_stack_where_features_are_many(
     Stack(folds=2).fit(X, level, np.arange(120) % 3 == 0)
     Stack(folds=2).fit(X, level, rng.normal(size=120))  # amounts have no thresholds
     assert asked == [joins, False]
-
-
-def test_a_network_asks_where_customers_begin_only_where_features_are_many_and_responses_are_shares() -> None:
-    for features, bounded, head in [(101, True, "cdf"), (100, True, "elastic"), (101, False, "elastic")]:
-        model = SIRE()
-        model.bounded_ = bounded
-        model._settle_head(features)
-        assert model._head() == head
-        assert SIRE(head="minmax")._head() == "minmax"

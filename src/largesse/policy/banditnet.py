@@ -1,26 +1,34 @@
-"""A policy network: who gets what within a budget, learnt by Algorithm 1 and kept in one file."""
+"""A policy network: who gets what within a budget, learnt by Algorithm 1 of the incentive paper and saved in one file."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Any, final
 
 import numpy as np
 
 from largesse.allocation import allocate, expected_costs
-from largesse.errors import Problem, below_cheapest, budget_problems, fail, nearest, refuse
+from largesse.errors import Problem, below_cheapest, budget_problems, fail, refuse
 from largesse.files import expected_content, read_archive, write_archive
 from largesse.levels import Levels
-from largesse.policy.translations import SPENDS, Translation, Trial, best_of, find_price, net_scores
+from largesse.policy.banditnet_training import SPENDS, Settings, Trainer, Translation, choose_translation, find_price
 from largesse.records import Array, Customers, Log
-from largesse.response import Learner, share_problems
+from largesse.response import (
+    Learner,
+    Network,
+    PolicyNetworks,
+    Training,
+    option_problems,
+    policy_network_problems,
+    share_problems,
+)
 from largesse.stats import one_thread, softmax
 
 FORMAT = "largesse-banditnet"
 TRANSLATIONS = tuple(j / 10 for j in range(10))  # λ; the mean reward is added
 FINER = 0.01  # between the λ of the second round, which lie around the best of the first
-WORDS = {"spend": SPENDS, "search": ("posthoc", "retrain"), "activation": ("elu", "relu")}
+OPTIONS = {"spend": SPENDS, "search": ("posthoc", "retrain")}
 
 
 @final
@@ -33,18 +41,15 @@ class BanditNet(Learner):
         Average cost per customer that may not be exceeded.
     spend
         "up to" the budget, as Algorithm 1 (η ≥ 0: what the policy does not want to spend is left over); or "all" of it
-        (η may be negative: the budget is used up, on whom the scores say it is least wasted).
+        (η may be negative: the rest of the budget goes where the scores lose least).
     search
         How η is found: "posthoc" (on the scores of one training for each λ) or "retrain" (Algorithm 1 to the letter).
     translations
-        The λ that are tried, on the scale of rewards moved into [0, 1]; None is 0, .1 … .9 and the mean reward.
+        The λ that are tried, on the scale of rewards shifted into [0, 1]; "auto" is 0, .1 … .9 and the mean reward.
     clip
-        1/ρ is held to this.
-    width, depth, activation, skip
-        The network.
-    rate, decay, batch, steps, patience
-        How it is trained: Adam with decoupled weight decay, rows per step, most steps, and looks (100 steps each)
-        without gain after which it stops.
+        Most that 1/ρ counts.
+    network, training
+        `Network` and `Training`; what is left at "auto" is BanditNet's own. A look of `patience` is 100 steps.
     hold_out
         Share of rows that are held out, to stop by and to choose λ.
     seed
@@ -55,10 +60,17 @@ class BanditNet(Learner):
     translations_
         What was tried: a `Translation` for each λ.
     price_
-        η that is taken off the scores; after "retrain", whose scores have theirs in them, what it left over the budget.
+        η subtracted from the scores × cost. With "retrain" the scores already contain η; this is the remainder still
+        needed to meet the budget.
+    networks_
+        The one network that was kept.
     levels_known_
         The `Levels` of the log.
     """
+
+    networks_: PolicyNetworks
+    price_: float
+    translations_: tuple[Translation, ...]
 
     def __init__(
         self,
@@ -66,17 +78,10 @@ class BanditNet(Learner):
         budget: float = 1.0,
         spend: str = "up to",
         search: str = "posthoc",
-        translations: Any = None,
+        translations: Any = "auto",
         clip: float = 100.0,
-        width: int = 128,
-        depth: int = 2,
-        activation: str = "elu",
-        skip: bool = True,
-        rate: float = 1e-3,
-        decay: float = 0.1,
-        batch: int = 128,
-        steps: int = 2000,
-        patience: int = 5,
+        network: Network = Network(),
+        training: Training = Training(),
         hold_out: float = 0.3,
         seed: int = 0,
     ) -> None:
@@ -85,15 +90,8 @@ class BanditNet(Learner):
         self.search = search
         self.translations = translations
         self.clip = clip
-        self.width = width
-        self.depth = depth
-        self.activation = activation
-        self.skip = skip
-        self.rate = rate
-        self.decay = decay
-        self.batch = batch
-        self.steps = steps
-        self.patience = patience
+        self.network = network
+        self.training = training
         self.hold_out = hold_out
         self.seed = seed
 
@@ -105,22 +103,26 @@ class BanditNet(Learner):
         costs = self._costs(log.costs, len(log))
         if costs.min(axis=1).mean() > self.budget:
             raise below_cheapest("BanditNet", self.budget, float(costs.min(axis=1).mean()))
-        trial = Trial(self, X, log, costs)
+        trainer = Trainer(self._settings(), X, log, costs)
         with one_thread(X.size):
-            shifts = self._shifts(trial.reward)
-            tried, params = trial.fitted(shifts)
-            if self.translations is None:
-                best = tried[best_of(tried)].shift
-                finer, more = trial.fitted(best + FINER * (np.arange(len(shifts)) - len(shifts) // 2))
-                tried, params = tried + finer, {k: np.concatenate([params[k], more[k]]) for k in params}
-        best = best_of(tried)
-        self.translations_ = tuple(replace(one, chosen=i == best) for i, one in enumerate(tried))
-        self.params_ = {name: value[best] for name, value in params.items()}
-        self.price_ = self._price(self.scores(X), costs, self.budget, trial.weight)
+            shifts = self._shifts(trainer.rows.reward)
+            found = trainer.train(shifts)
+            if isinstance(self.translations, str):
+                best = found.translations[choose_translation(found.translations)].shift
+                finer = best + FINER * (np.arange(len(shifts)) - len(shifts) // 2)
+                found = found.append(trainer.train(finer))
+        kept = choose_translation(found.translations)
+        self.translations_ = tuple(replace(one, chosen=i == kept) for i, one in enumerate(found.translations))
+        self.networks_ = found.networks.take(np.array([kept]))
+        self.price_ = self._price(self.scores(X), costs, self.budget, trainer.rows.weight)
+
+    def _settings(self) -> Settings:
+        names = (field.name for field in fields(Settings))
+        return Settings(**{name: getattr(self, name) for name in names})
 
     def _shifts(self, reward: Array) -> Array:
-        given = (*TRANSLATIONS, float(reward.mean())) if self.translations is None else self.translations
-        return np.asarray(given, dtype=np.float64)
+        auto = isinstance(self.translations, str)
+        return np.asarray((*TRANSLATIONS, float(reward.mean())) if auto else self.translations, dtype=np.float64)
 
     def _costs(self, own: Array | None, n: int) -> Array:
         """Return what each level costs each customer (n, K)."""
@@ -132,29 +134,13 @@ class BanditNet(Learner):
         # Nothing is paid on redemption here, so no curve is needed to know what is paid.
         return np.broadcast_to(expected_costs(self.levels_known_, np.zeros((1, K)), face), (n, K))
 
-    def _network(self, features: int) -> Any:
-        from largesse.response.networks.network import Shape
-
-        return Shape(features, self.levels_, "free", self.width, self.depth, self.activation, self.skip, False)
-
     def _problems(self, log: Log) -> list[Problem]:
-        wrong = [
-            Problem(f"{name}={getattr(self, name)!r}", "a whole number, 1 or more")
-            for name in ("width", "depth", "batch", "steps", "patience")
-            if getattr(self, name) < 1
-        ]
-        wrong += [
-            Problem(f"{name}={getattr(self, name)!r}", nearest(str(getattr(self, name)), known))
-            for name, known in WORDS.items()
-            if getattr(self, name) not in known
-        ]
+        wrong = option_problems(self, OPTIONS) + policy_network_problems(self.network, self.training)
         wrong += budget_problems(self.budget)
         if not self.clip >= 1:
             wrong.append(Problem(f"clip={self.clip!r}", "1/ρ is never below one: give a number above it"))
-        if self.translations is not None and not (
-            np.size(self.translations) and np.isfinite(np.asarray(self.translations, dtype=float)).all()
-        ):
-            wrong.append(Problem(f"translations={self.translations!r}", "numbers, as [0, 0.3, 0.6], or None"))
+        if not _are_translations(self.translations):
+            wrong.append(Problem(f"translations={self.translations!r}", "numbers, as [0, 0.3, 0.6], or 'auto'"))
         if log.levels.on_redemption:
             hint = "plan with a response model instead: what redemption costs follows from the response"
             wrong.append(Problem("costs are paid on redemption, which a policy alone cannot foresee", hint))
@@ -164,33 +150,33 @@ class BanditNet(Learner):
 
     def scores(self, X: Array) -> Array:
         """Return the network's scores (n, K) of encoded features (n, p), before any price."""
-        return net_scores(self._network(X.shape[1]), {k: v[None] for k, v in self.params_.items()}, X)[0]
+        return self.networks_.scores(X)[0]
 
-    def predict(self, customers: Any) -> Array:
-        """Return the probabilities (n, K) of the levels at the price learnt on the log, each customer's on their own."""
+    def probabilities_at_price(self, customers: Any) -> Array:
+        """Return the probabilities (n, K) of the levels at the price learnt on the log, whoever the other customers are."""
         X = self.encode(customers)
         return softmax(self.scores(X) - self.price_ * self._costs(getattr(customers, "costs", None), len(X)))
 
     def probabilities(self, customers: Any, budget: float | None = None) -> Array:
         """Return probabilities (n, K) whose expected cost over these customers is within the budget."""
-        X, costs, budget = self._asked(customers, budget)
+        X, costs, budget = self._prepare(customers, budget)
         scores = self.scores(X)
         return softmax(scores - self._price(scores, costs, budget) * costs)
 
     def decide(self, customers: Any, budget: float | None = None) -> Array:
         """Return one level (n,) each: the best scores that the budget allows these customers together."""
-        X, costs, budget = self._asked(customers, budget)
+        X, costs, budget = self._prepare(customers, budget)
         if not len(X):
             return np.zeros(0, dtype=np.int64)
         scores = self.scores(X)
         if self.spend == "all":  # cost is worth more than any score, so the budget alone holds it back
-            scores = scores + _dear(scores, costs) * costs
+            scores = scores + _overriding_value(scores, costs) * costs
         return allocate(scores, costs, budget).levels
 
     def _price(self, scores: Array, costs: Array, budget: float, weight: Array | None = None) -> float:
         return find_price(scores, costs, budget, weight, self.spend)
 
-    def _asked(self, customers: Any, budget: float | None) -> tuple[Array, Array, float]:
+    def _prepare(self, customers: Any, budget: float | None) -> tuple[Array, Array, float]:
         X = self.encode(customers)
         costs = self._costs(customers.costs if isinstance(customers, Customers | Log) else None, len(X))
         budget = self.budget if budget is None else float(budget)
@@ -200,44 +186,36 @@ class BanditNet(Learner):
             raise below_cheapest("BanditNet", budget, least)
         return X, costs, budget
 
-    # -- keeping ----------------------------------------------------------------------------------------------------
+    # -- saving -----------------------------------------------------------------------------------------------------
 
-    def _keep(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        facts = {
-            "price": self.price_,
-            "translations": [asdict(one) for one in self.translations_],
-            "levels": asdict(self.levels_known_),
-        }
-        return facts, {name: np.asarray(value, dtype=np.float32) for name, value in self.params_.items()}
-
-    def _recall(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        from largesse.response import check_params
-        from largesse.response.networks.network import shapes
-
-        self.price_, self.levels_known_ = float(facts["price"]), Levels(**facts["levels"])
-        self.translations_ = tuple(
-            Translation(**{**one, "expected": tuple(one["expected"])}) for one in facts["translations"]
-        )
-        if len(self.levels_known_) != self.levels_:
-            raise ValueError(f"{len(self.levels_known_)} levels in a network of {self.levels_}")
-        check_params(arrays, shapes(self._network(len(self.encoder_.names))))
-        self.params_ = dict(arrays)
+    def _check_learnt(self) -> None:
+        self.networks_.check(len(self.encoder_.names), self.levels_, models=1)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file; the same policy gives the same bytes."""
         state, arrays = self.state()
-        write_archive(path, FORMAT, {"model": state}, arrays)
+        write_archive(path, FORMAT, {"levels": asdict(self.levels_known_), "model": state}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BanditNet:
         """Read what `save` wrote, and refuse it unless everything in it is known and whole."""
         manifest, arrays = read_archive(path, FORMAT)
         with expected_content(path):
-            return cls.from_state(manifest["model"], arrays)
+            net = cls.from_state(manifest["model"], arrays)
+            net.levels_known_ = Levels(**manifest["levels"])
+            if len(net.levels_known_) != net.levels_:
+                raise ValueError(f"{len(net.levels_known_)} levels in a network of {net.levels_}")
+            return net
 
 
-def _dear(scores: Array, costs: Array) -> float:
-    """Return what a unit of cost must be worth for every dearer level to be the better one."""
+def _are_translations(given: Any) -> bool:
+    if isinstance(given, str):
+        return given == "auto"
+    return np.size(given) > 0 and bool(np.isfinite(np.asarray(given, dtype=float)).all())
+
+
+def _overriding_value(scores: Array, costs: Array) -> float:
+    """Return a value per unit of cost at which every dearer level beats every cheaper one."""
     gaps = np.diff(np.sort(costs, axis=1), axis=1)
     gaps = gaps[gaps > 1e-9 * costs.max(initial=0.0)]
     return float(2 * np.ptp(scores, axis=1).max() / gaps.min()) if len(gaps) else 0.0

@@ -16,20 +16,8 @@ from largesse.response.archive import Arrays, Reader, State, learnt_hints, pack,
 from largesse.stats import response_loss
 
 
-class Learner(ABC):
-    """Something that learns from a log: parameters, fitting, encoding, saving.
-
-    `sklearn.base.clone` works on all of them. What a class learns are the names that end in an underscore and have an
-    annotation in its body; annotated in this way it is saved and read back without any code of its own (see `archive`).
-    """
-
-    encoder_: Encoder
-    levels_: int  # K
-    binary_: bool
-    fingerprint_: str  # of the log that it learnt from
-    choices_: tuple[Choice, ...]  # what it chose among on held-out rows; `Choice.of` says what each was a choice of
-
-    # -- parameters (scikit-learn's contract) ---------------------------------------------------------------------
+class Configurable:
+    """Something with settings: its constructor's arguments, as scikit-learn's `clone` and parameter names ask for them."""
 
     @classmethod
     def parameter_names(cls) -> list[str]:
@@ -59,7 +47,7 @@ class Learner(ABC):
                     [Problem(f"{owner!r} is not a parameter", nearest(owner, self.parameter_names()))],
                 )
             if inner:
-                getattr(self, owner).set_params(**{inner: value})
+                setattr(self, owner, getattr(self, owner).set_params(**{inner: value}))  # settings are frozen values
             else:
                 setattr(self, owner, value)
         return self
@@ -70,6 +58,20 @@ class Learner(ABC):
             f"{name}={value!r}" for name, value in self.get_params(deep=False).items() if value != defaults[name]
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+
+class Learner(Configurable, ABC):
+    """Something that learns from a log: parameters, fitting, encoding, saving.
+
+    `sklearn.base.clone` works on all of them. What a class learns are the names that end in an underscore and have an
+    annotation in its body; annotated in this way it is saved and read back without any code of its own (see `archive`).
+    """
+
+    encoder_: Encoder
+    levels_: int  # K
+    binary_: bool
+    fingerprint_: str  # of the log that it learnt from
+    choices_: tuple[Choice, ...]  # what it chose among on held-out rows; `Choice.of` says what each was a choice of
 
     # -- learning ---------------------------------------------------------------------------------------------------
 
@@ -99,11 +101,7 @@ class Learner(ABC):
     def encode(self, customers: Any) -> Array:
         """Return the customers' features as the matrix the model was trained on."""
         self._check_fitted()
-        table = customers.features if isinstance(customers, Customers | Log) else feature_table(customers)
-        if isinstance(customers, list | np.ndarray) and table.num_columns != self.encoder_.width:
-            got = f"the array has {table.num_columns} columns; the model was fitted with {self.encoder_.width}"
-            refuse("predict", [Problem(got, "give the same columns in the same order")])
-        return self.encoder_.transform(table)
+        return encode_customers(self.encoder_, customers)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "encoder_"):
@@ -164,7 +162,7 @@ class Learner(ABC):
         model._check_learnt()
         return model
 
-    def _check_learnt(self) -> None:  # noqa: B027
+    def _check_learnt(self) -> None:
         """Raise ValueError where what was read has the declared types and shapes and still does not fit together."""
 
 
@@ -239,3 +237,12 @@ def fresh(model: Any) -> Any:
         for name, value in model.get_params(deep=False).items()
     }
     return type(model)(**parameters)
+
+
+def encode_customers(encoder: Encoder, customers: Any) -> Array:
+    """Return the features of customers as the matrix (n, p) that an encoder was fitted for."""
+    table = customers.features if isinstance(customers, Customers | Log) else feature_table(customers)
+    if isinstance(customers, list | np.ndarray) and table.num_columns != encoder.width:
+        got = f"the array has {table.num_columns} columns; the model was fitted with {encoder.width}"
+        refuse("predict", [Problem(got, "give the same columns in the same order")])
+    return encoder.transform(table)

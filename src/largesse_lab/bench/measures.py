@@ -25,21 +25,24 @@ TRAIN, FRESH, FRESH_SEED = 2000, 10_000, 99
 BINARY_TRAIN = 1000
 TWO_LEVELS = (7,)  # a random stream of the world that nothing else uses
 BUDGETS = (1.5, 3.0)
-NARROW: dict[str, Any] = {"width": 64, "head_width": 32}  # CFRNet at a third of its published size, for a few CPU cores
+NARROW: dict[str, Any] = {
+    "network__width": 64,
+    "network__head_width": 32,
+}  # CFRNet at a third of its published size, for a few CPU cores
 PAPER: dict[str, Any] = {  # as far as the paper describes it: 3 × 512, plain gradient descent, one hold-out
-    "width": 512,
-    "activation": "elu",
-    "batch": 32,
-    "skip": False,
-    "optimiser": "sgd",
-    "rate": 0.01,
-    "schedule": "constant",
-    "decay": 0.0,
-    "epochs": 400,
-    "patience": 60,
+    "network__width": 512,
+    "network__activation": "elu",
+    "training__batch": 32,
+    "network__skip": False,
+    "training__optimiser": "sgd",
+    "training__rate": 0.01,
+    "training__schedule": "constant",
+    "training__decay": 0.0,
+    "training__epochs": 400,
+    "training__patience": 60,
     "folds": 1,
     "members": 1,
-    "start": None,
+    "training__start": "zero",
 }
 CHOSEN = ("kappa", "penalty", "alpha", "beta")
 Fresh = Simulation | Nested  # fresh customers whose truth is known

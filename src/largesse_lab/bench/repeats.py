@@ -21,10 +21,10 @@ import numpy as np
 from largesse.allocation import allocate
 from largesse.errors import refuse
 from largesse.records import Array, Log, Progress
-from largesse.response import fit_together
 from largesse.stats import cores
 from largesse.worlds import SIMULATIONS, simulate
 from largesse_lab.bench import measures
+from largesse_lab.bench.joint_training import fit_together
 from largesse_lab.bench.kept import Kept
 from largesse_lab.bench.measures import (
     BUDGETS,

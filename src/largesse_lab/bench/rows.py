@@ -32,7 +32,7 @@ from largesse_lab.bench.repeats import Row, Unit, judge_unit
 from largesse_lab.bench.request import match_names
 
 # On one log of each of four simulations, at κ = 0 and 30, held-out loss was least after six to ten passes: 100 are enough.
-LITERAL: dict[str, Any] = {**PAPER, "epochs": 100, "patience": 30}
+LITERAL: dict[str, Any] = {**PAPER, "training__epochs": 100, "training__patience": 30}
 GROUPS = ("networks", "trees", "simple")
 NOTES = (
     "CCPOvSIRE and CCPOvIRE follow the paper as far as it describes them. κ is chosen from 0, 3, 30 and 100 by held-out loss "
@@ -52,7 +52,11 @@ NOTES = (
 )
 
 
-FEWER: dict[str, Any] = {"epochs": 40, "patience": 10, "width": 256}  # the paper's networks without a GPU
+FEWER: dict[str, Any] = {
+    "training__epochs": 40,
+    "training__patience": 10,
+    "network__width": 256,
+}  # the paper's networks without a GPU
 FEW_TREES: dict[str, Any] = {"trees": 50, "draws": 40, "warm": 0, "burn": 50}  # where repeats are few, as well
 SMALL = (
     "Rows that were made without a GPU have smaller networks: the paper's are 256 wide and stop after ten passes without gain, "
@@ -91,11 +95,11 @@ def make_rows(literal: Mapping[str, Any]) -> dict[str, Row]:
     strengths = (("alpha", STRENGTHS), ("beta", STRENGTHS))
     four = {"translations": (0.0, 0.25, 0.5, 0.75)}
     return {
-        "CCPOvSIRE": Row(lambda: SIRE(head="minmax", **literal), small=FEWER),
-        "CCPOvSIRE†": Row(lambda: SIRE(head="minmax", kappa=0.0, **literal), small=FEWER),
-        "CCPOvIRE": Row(lambda: IRE(**literal), small=FEWER),
-        "CCPOvIRE†": Row(lambda: IRE(kappa=0.0, **literal), small=FEWER),
-        "GANITE": Row(GANITE, tuned=strengths, found=FOUND_STRENGTHS, small={"steps": 2000}),
+        "CCPOvSIRE": Row(lambda: SIRE(head="minmax").set_params(**literal), small=FEWER),
+        "CCPOvSIRE†": Row(lambda: SIRE(head="minmax", kappa=0.0).set_params(**literal), small=FEWER),
+        "CCPOvIRE": Row(lambda: IRE().set_params(**literal), small=FEWER),
+        "CCPOvIRE†": Row(lambda: IRE(kappa=0.0).set_params(**literal), small=FEWER),
+        "GANITE": Row(GANITE, tuned=strengths, found=FOUND_STRENGTHS, small={"training__steps": 2000}),
         "BART": Row(BART, group="trees", few=FEW_TREES),
         "CFRNet": Row(CFRNet, **balance),
         "BanditNet": Row(lambda budget: BanditNet(budget=budget), policy=True, small=four),

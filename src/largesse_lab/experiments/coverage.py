@@ -34,8 +34,9 @@ from largesse.evaluation import (
 from largesse.levels import Levels
 from largesse.propensity import estimate_propensities
 from largesse.records import Array, Estimate, HeldOutPlan, Log, Progress, Propensities, Scores
-from largesse.response import Linear, ResponseModel, call_together
+from largesse.response import Linear, ResponseModel
 from largesse.worlds import SIMULATIONS, Simulation, simulate
+from largesse_lab.bench.joint_training import call_together
 from largesse_lab.bench.kept import Kept, Key
 from largesse_lab.bench.request import Records, Request, check_part, find_unknown, ignore_progress
 from largesse_lab.experiments.base import Experiment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from largesse.response import IRE, SIRE
+from largesse.response import IRE, SIRE, Balance
 from largesse.worlds import SIMULATIONS
 from largesse_lab.bench.repeats import Row
 from largesse_lab.bench.rows import FEWER, LITERAL, SMALL
@@ -28,11 +28,11 @@ NOTES = (
 
 
 def _make_sire(kernel: str) -> Callable[[], SIRE]:
-    return lambda: SIRE(head="minmax", kernel=kernel, **LITERAL)
+    return lambda: SIRE(head="minmax", balance=Balance(kernel=kernel)).set_params(**LITERAL)
 
 
 def _make_ire(kernel: str) -> Callable[[], IRE]:
-    return lambda: IRE(kernel=kernel, **LITERAL)
+    return lambda: IRE(balance=Balance(kernel=kernel)).set_params(**LITERAL)
 
 
 ROWS: dict[str, Row] = {

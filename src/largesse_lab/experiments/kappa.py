@@ -18,7 +18,8 @@ from largesse.allocation import allocate
 from largesse.errors import refuse
 from largesse.records import Array, Log, Progress
 from largesse.report import DASH, Caption, Look, draw_lines
-from largesse.response import IRE, SIRE, fit_together
+from largesse.response import IRE, SIRE
+from largesse_lab.bench.joint_training import fit_together
 from largesse_lab.bench.kept import Kept, Key
 from largesse_lab.bench.measures import effect_error, root_mean_square
 from largesse_lab.bench.repeats import simulate_unit, without_gpu
@@ -44,8 +45,8 @@ KAPPAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 KEY = ("problem", "repeat", "row", "kappa")
 REPEATS, CHUNK = 20, 50
 ROWS: dict[str, Callable[[float], Any]] = {
-    "CCPOvSIRE": lambda kappa: SIRE(head="minmax", kappa=kappa, **{**LITERAL, **without_gpu(FEWER)}),
-    "CCPOvIRE": lambda kappa: IRE(kappa=kappa, **{**LITERAL, **without_gpu(FEWER)}),
+    "CCPOvSIRE": lambda kappa: SIRE(head="minmax", kappa=kappa).set_params(**{**LITERAL, **without_gpu(FEWER)}),
+    "CCPOvIRE": lambda kappa: IRE(kappa=kappa).set_params(**{**LITERAL, **without_gpu(FEWER)}),
 }
 
 
@@ -77,7 +78,7 @@ def draw_binary_task(simulation: str, repeat: int) -> Task:
 def draw_nested_task(name: str, repeat: int) -> Task:
     """Return the log of a data set of nested labels."""
     one = table2.draw_unit(name, repeat)
-    wide = {"width": without_gpu(FEWER).get("width", table2.WIDE["width"])}
+    wide = {"network__width": without_gpu(FEWER).get("network__width", table2.WIDE["network__width"])}
     return Task(one.log, one.fresh.features, one.fresh.truth, one.fresh.costs, (1.0, 2.0), wide)
 
 

@@ -26,8 +26,9 @@ import numpy as np
 from largesse.errors import refuse
 from largesse.records import Array, Progress
 from largesse.report import Caption, Look, draw_lines
-from largesse.response import IRE, SIRE, Linear, ResponseModel, fit_together, isotonic
+from largesse.response import IRE, SIRE, Linear, ResponseModel, isotonic
 from largesse.worlds import SIMULATIONS, simulate
+from largesse_lab.bench.joint_training import fit_together
 from largesse_lab.bench.kept import Kept, Key
 from largesse_lab.bench.measures import FRESH, FRESH_SEED, level_means, root_mean_square
 from largesse_lab.bench.request import Records, Request, check_part, find_unknown, ignore_progress, take_part
@@ -199,13 +200,13 @@ gain is real.""",
 # -- by the number of rows ---------------------------------------------------------------------------------------------
 
 ROWS = (250, 500, 1000, 2000, 4000, 8000)
-SMALL: dict[str, Any] = {"width": 32, "members": 1, "folds": 3}
+SMALL: dict[str, Any] = {"network__width": 32, "members": 1, "folds": 3}
 MEANS = "level means"
 MODELS: dict[str, Callable[[], ResponseModel]] = {
     "linear": Linear,
-    "sire": lambda: SIRE(**SMALL),
-    "sire common": lambda: SIRE(kappa=0.0, shrinkage=np.inf, **SMALL),
-    "ire": lambda: IRE(**SMALL),
+    "sire": lambda: SIRE().set_params(**SMALL),
+    "sire common": lambda: SIRE(kappa=0.0, shrinkage=np.inf).set_params(**SMALL),
+    "ire": lambda: IRE().set_params(**SMALL),
 }
 
 

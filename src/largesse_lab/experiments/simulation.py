@@ -22,6 +22,7 @@ from largesse.response import (
     IRE,
     SIRE,
     Additive,
+    Balance,
     Boosting,
     CFRNet,
     Choose,
@@ -31,10 +32,11 @@ from largesse.response import (
     Shrunk,
     Stack,
     TLearner,
-    call_together,
+    Training,
 )
 from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.bench import measures
+from largesse_lab.bench.joint_training import call_together
 from largesse_lab.bench.kept import Kept, Key
 from largesse_lab.bench.measures import (
     BUDGETS,
@@ -64,21 +66,21 @@ MODELS: dict[str, Callable[[], ResponseModel]] = {
     "sire common": lambda: SIRE(kappa=0.0, shrinkage=np.inf),
     "ire": IRE,
     "ire κ=0": lambda: IRE(kappa=0.0),
-    "ire unbiased": lambda: IRE(estimator="unbiased"),
-    "ire variance": lambda: IRE(estimator="variance"),
+    "ire unbiased": lambda: IRE(balance=Balance(estimator="unbiased")),
+    "ire variance": lambda: IRE(balance=Balance(estimator="variance")),
     "stack": Stack,
     "stack without bart": lambda: Stack(bart=False),
-    "paper sire": lambda: SIRE(head="minmax", **PAPER),
-    "paper sire κ=0": lambda: SIRE(head="minmax", kappa=0.0, **PAPER),
-    "paper ire": lambda: IRE(**PAPER),
-    "paper ire κ=0": lambda: IRE(kappa=0.0, **PAPER),
-    "cfrnet": lambda: CFRNet(**NARROW),
-    "cfrnet shared": lambda: CFRNet(way="shared", **NARROW),
-    "cfrnet linear": lambda: CFRNet(way="shared", ipm="linear", **NARROW),
-    "cfrnet rbf": lambda: CFRNet(way="shared", ipm="rbf", **NARROW),
-    "cfrnet shrunk": lambda: Shrunk(model=CFRNet(way="shared", **NARROW)),
-    "tarnet": lambda: CFRNet(way="shared", alpha=0.0, **NARROW),
-    "ganite": lambda: GANITE(steps=2000),
+    "paper sire": lambda: SIRE(head="minmax").set_params(**PAPER),
+    "paper sire κ=0": lambda: SIRE(head="minmax", kappa=0.0).set_params(**PAPER),
+    "paper ire": lambda: IRE().set_params(**PAPER),
+    "paper ire κ=0": lambda: IRE(kappa=0.0).set_params(**PAPER),
+    "cfrnet": lambda: CFRNet().set_params(**NARROW),
+    "cfrnet shared": lambda: CFRNet(way="shared").set_params(**NARROW),
+    "cfrnet linear": lambda: CFRNet(way="shared", ipm="linear").set_params(**NARROW),
+    "cfrnet rbf": lambda: CFRNet(way="shared", ipm="rbf").set_params(**NARROW),
+    "cfrnet shrunk": lambda: Shrunk(model=CFRNet(way="shared").set_params(**NARROW)),
+    "tarnet": lambda: CFRNet(way="shared", alpha=0.0).set_params(**NARROW),
+    "ganite": lambda: GANITE(training=Training(steps=2000)),
     "bart": BART,
     "bart pava": lambda: Pava(model=BART()),
     "bart shrunk": lambda: Shrunk(model=BART()),
@@ -87,7 +89,7 @@ MODELS: dict[str, Callable[[], ResponseModel]] = {
     "t-learner pava": lambda: Pava(model=TLearner()),
     "paper cfrnet": CFRNet,  # the grids of the paper, at published sizes: for a GPU
     "paper cfrnet shared": lambda: CFRNet(way="shared"),
-    "paper ganite": lambda: GANITE(alpha="cv", beta="cv"),
+    "paper ganite": lambda: GANITE(alpha="auto", beta="auto"),
 }
 POLICIES: dict[str, Callable[[float], BanditNet]] = {
     "banditnet": lambda budget: BanditNet(budget=budget),

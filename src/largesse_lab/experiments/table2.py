@@ -27,7 +27,7 @@ FIRST_DRAW = 100  # earlier splits and logs were looked at while the models were
 GENERATED = "generated"
 GENERATED_ROWS = 1500
 SETS = (*FILES, GENERATED)
-WIDE: dict[str, Any] = {**LITERAL, "width": 1024}  # the paper doubles its network for images
+WIDE: dict[str, Any] = {**LITERAL, "network__width": 1024}  # the paper doubles its network for images
 COLUMNS = {
     "rmse": "RMSE",
     **{f"value {budget:g}": f"reward, m = {budget:g}" for budget in BUDGETS},

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from flat import flat
 
 from largesse.response import CFRNet
 from largesse.worlds import simulate
@@ -16,8 +17,8 @@ from largesse_lab.experiments import table1, table2
 def test_both_tables_have_the_same_rows_but_for_thresholds() -> None:
     assert [name for name in table2.ROWS if name != "Thresholds"] == list(table1.ROWS)
     for name in ("CCPOvSIRE", "CCPOvSIRE†", "CCPOvIRE", "CCPOvIRE†"):
-        one, other = (book[name].make().get_params(deep=False) for book in (table1.ROWS, table2.ROWS))
-        assert other == one | {"width": 1024}
+        one, other = (book[name].make() for book in (table1.ROWS, table2.ROWS))
+        assert other.get_params() == one.set_params(network__width=1024).get_params()
     assert table1.ROWS["CFRNet"] == table2.ROWS["CFRNet"]
     assert set(table1.PUBLISHED) == set(table2.PUBLISHED) == set(list(table1.ROWS)[:8])
 
@@ -54,19 +55,21 @@ def test_random_levels_spend_the_budget() -> None:
 def test_the_grid_of_a_model_is_in_the_order_of_its_choices() -> None:
     log = simulate("averaged", n=300).log
     small = {"width": 4, "depth": 1, "head_width": 4, "head_depth": 1, "steps": 2, "ipm": "linear"}
-    tried = CFRNet(alpha=rows.ALPHAS, **small).fit(log).choices_
+    tried = flat(CFRNet, alpha=rows.ALPHAS, **small).fit(log).choices_
     assert [c.name for c in tried] == [f"α {alpha:g}" for alpha in dict(table1.ROWS["CFRNet"].tuned)["alpha"]]
 
 
 NETWORKS_ALONE = """
 import sys
 sys.modules["sklearn"] = sys.modules["stochtree"] = None
-from largesse.response import IRE
+from largesse.response import IRE, Network, Training
 from largesse_lab.bench import measures, repeats
 from largesse_lab.bench.request import Request
 from largesse_lab.experiments import table1
 measures.TRAIN, measures.FRESH = 300, 300
-row = repeats.Row(lambda: IRE(kappa=0.0, width=4, depth=1, epochs=2, folds=1, members=1, start=None), binary=False)
+training = Training(epochs=2, start="zero")
+make = lambda: IRE(kappa=0.0, network=Network(width=4, depth=1), training=training, folds=1, members=1)
+row = repeats.Row(make, binary=False)
 table1.ROWS["CCPOvIRE†"] = row
 print(len(table1.TABLE.measure(Request(("averaged",), ("CCPOvIRE†",), 1))))
 """

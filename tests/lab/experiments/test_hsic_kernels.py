@@ -2,7 +2,7 @@ from largesse_lab.experiments.hsic_kernels import ROWS, TABLE
 
 
 def test_every_kernel_is_tried_with_both_models() -> None:
-    assert [row.make().kernel for row in ROWS.values()] == ["linear", "linear", "rbf", "rbf", "rff", "rff"]
+    assert [row.make().balance.kernel for row in ROWS.values()] == ["linear", "linear", "rbf", "rbf", "rff", "rff"]
     assert not any(row.binary for row in ROWS.values())
 
 

@@ -45,8 +45,8 @@ def test_every_problem_is_learnt_at_every_strength(monkeypatch: pytest.MonkeyPat
 class Wide(Linear):
     """A stand-in that has a width."""
 
-    def set_params(self, width: int = 512, **params: Any) -> "Wide":
-        self.width = width
+    def set_params(self, network__width: int = 512, **params: Any) -> "Wide":
+        self.width = network__width
         super().set_params(**params)
         return self
 

@@ -6,23 +6,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flat import flat
 
-from largesse.data.log import log_from_arrays
 from largesse.errors import InputError
 from largesse.records import Array
-from largesse.response.baselines import cfr_program as program
-from largesse.response.baselines.cfrnet import ALPHAS, CFRNet, held_out
-from largesse.response.networks.iterate import normal
+from largesse.response.baselines import cfrnet_program as program
+from largesse.response.baselines.cfrnet import ALPHAS, CFRNet
+from largesse.response.networks.settings import Network
+from largesse.response.networks.trainer import normal_params
 from largesse.worlds.simulation import simulate
 
 # The same small network everywhere: it is compiled once.
-TINY: dict[str, Any] = {"width": 8, "depth": 1, "head_width": 8, "head_depth": 1, "spread": 1.0, "steps": 50}
-NET = program.Net(3, 2, 5, 2, 4, 1, "elu", 1.0, True)
-RECIPE = program.Recipe("linear", 0.1, 10.0, 10, True, 1e-3, 0.97, 0.01, 10)
+TINY: dict[str, Any] = {"width": 8, "depth": 1, "head_width": 8, "head_depth": 1, "initial_scale": 1.0, "steps": 50}
+SIZE = Network(width=5, depth=2, activation="elu", head_width=4, head_depth=1, initial_scale=1.0)
+NET = program.Net(3, 2, SIZE, True)
+OBJECTIVE = program.Objective("linear", True, 0.01)
 
 
 def cfrnet(**other: Any) -> CFRNet:
-    return CFRNet(**({"alpha": 0.01, "ipm": "linear"} | TINY | other))
+    return flat(CFRNet, **({"alpha": 0.01, "ipm": "linear"} | TINY | other))
 
 
 def arrays(K: int = 2, n: int = 240, *, amounts: bool = False) -> tuple[Array, Array, Array]:
@@ -34,7 +36,7 @@ def arrays(K: int = 2, n: int = 240, *, amounts: bool = False) -> tuple[Array, A
 
 def params(net: program.Net = NET, seed: int = 0) -> dict[str, Array]:
     rng = np.random.default_rng(seed)
-    first = normal(rng, program.shapes(net), 1.0)
+    first = normal_params(rng, program.shapes(net), 1.0)
     return {name: value + 0.1 * rng.normal(size=value.shape).astype(np.float32) for name, value in first.items()}
 
 
@@ -64,7 +66,7 @@ def test_the_objective_is_the_published_one() -> None:
     weights = 0.5 * sum((p[f"head{j}_w"] ** 2).sum() for j in range(2))
     expected = (sample * loss).mean() + 0.7 * apart + 0.01 * weights
     batch = tuple(jnp.asarray(part) for part in (x, place, response, sample, mass))
-    found = float(jax.jit(program.objective, static_argnums=(0, 1))(NET, RECIPE, p, batch, jnp.float32(0.7)))
+    found = float(jax.jit(program.batch_loss, static_argnums=(0, 1))(NET, OBJECTIVE, p, batch, jnp.float32(0.7)))
     assert found == pytest.approx(expected, rel=1e-5)
 
 
@@ -81,8 +83,8 @@ def test_a_representation_has_length_one_and_never_breaks() -> None:
 def test_a_row_moves_only_the_head_of_its_own_level() -> None:
     p = params()
     batch = (jnp.ones((4, 3)), jnp.eye(2)[jnp.array([1, 1, 1, 1])], jnp.ones(4), jnp.ones(4), jnp.ones(4))
-    free = program.Recipe("linear", 0.1, 10.0, 10, True, 1e-3, 0.97, 0.0, 10)
-    slope = jax.jit(jax.grad(lambda q: program.objective(NET, free, q, batch, jnp.float32(1.0))))(p)
+    free = program.Objective("linear", True, 0.0)
+    slope = jax.jit(jax.grad(lambda q: program.batch_loss(NET, free, q, batch, jnp.float32(1.0))))(p)
     assert not np.asarray(slope["head0_w"])[0].any()
     assert np.asarray(slope["head0_w"])[1].any()
 
@@ -143,7 +145,7 @@ def test_balance_brings_levels_together_in_the_representation() -> None:
 
 def test_the_grid_of_the_paper_is_one_job_and_the_least_loss_is_kept() -> None:
     X, level, response = arrays(K=3)
-    model = cfrnet(alpha="cv").fit(X, level, response)
+    model = cfrnet(alpha="auto").fit(X, level, response)
     assert [choice.name for choice in model.choices_] == [f"α {alpha:g}" for alpha in ALPHAS]
     chosen = [choice for choice in model.choices_ if choice.chosen]
     assert len(chosen) == 1
@@ -157,7 +159,7 @@ def test_the_grid_of_the_paper_is_one_job_and_the_least_loss_is_kept() -> None:
 def test_every_strength_and_every_problem_is_trained_by_one_program(
     way: str, problems: int, programs: list[int]
 ) -> None:
-    cfrnet(alpha="cv", way=way).fit(*arrays(K=5))
+    cfrnet(alpha="auto", way=way).fit(*arrays(K=5))
     assert programs == [len(ALPHAS) * problems]
 
 
@@ -174,7 +176,9 @@ def test_it_beats_the_levels_means(ipm: str) -> None:
     sim = simulate("averaged", n=2000, seed=3)
     fresh = sim.draw(2000, seed=99)
     curves = (
-        CFRNet(alpha=[1e-4, 1e-2], way="shared", ipm=ipm, width=32, head_width=16).fit(sim.log).predict(fresh.features)
+        flat(CFRNet, alpha=[1e-4, 1e-2], way="shared", ipm=ipm, width=32, head_width=16)
+        .fit(sim.log)
+        .predict(fresh.features)
     )
     means = np.bincount(sim.level, sim.response) / np.bincount(sim.level)
     assert np.sqrt(((curves - fresh.truth) ** 2).mean()) < np.sqrt(((means - fresh.truth) ** 2).mean())
@@ -188,29 +192,11 @@ def test_amounts_are_learnt_on_their_own_scale() -> None:
     assert curves.mean() == pytest.approx(response.mean(), abs=3)
 
 
-def test_held_out_rows_are_a_share_of_every_level() -> None:
-    sim = simulate("averaged", n=1000)
-    held = held_out(sim.log, 0.3, seed=0)
-    assert held.mean() == pytest.approx(0.3, abs=0.01)
-    shares = [held[sim.level == k].mean() for k in range(5)]
-    assert shares == pytest.approx(np.full(5, 0.3), abs=0.03)
-
-
-@pytest.mark.parametrize("clusters", [2, 5, 40])
-def test_clusters_are_held_out_whole_and_some_rows_are_always_left(clusters: int) -> None:
-    X, level, response = arrays()
-    cluster = np.arange(240) % clusters
-    log = log_from_arrays(X, level, response, cluster=cluster)
-    held = held_out(log, 0.3, seed=0)
-    assert 0 < held.mean() <= 0.5
-    assert all(len(np.unique(held[cluster == c])) == 1 for c in range(clusters))
-
-
 # ---------------------------------------------------------------------------------------------- what is refused
 
 
 def test_wrong_settings_are_named_together() -> None:
-    bad = CFRNet(way="pairs", ipm="wasserstien", loss="logg", width=0, hold_out=1.0, alpha=-1)
+    bad = flat(CFRNet, way="pairs", ipm="wasserstien", loss="logg", width=0, hold_out=1.0, alpha=-1)
     with pytest.raises(InputError, match="6 things are wrong") as refused:
         bad.fit(*arrays())
     for part in (

@@ -6,22 +6,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flat import flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from largesse.errors import InputError
 from largesse.records import Array
-from largesse.response.baselines import gan_program as program
+from largesse.response.baselines import ganite_program as program
 from largesse.response.baselines.ganite import GANITE, STRENGTHS
-from largesse.response.networks.iterate import normal
+from largesse.response.networks.jobs import Loop
+from largesse.response.networks.trainer import normal_params
 
-GAN = program.Gan(features=3, levels=4, width=6, bounded=True, rate=1e-3, batch=16, turns=2)
+GAN = program.Gan(features=3, levels=4, width=6, bounded=True, rate=1e-3, batch=16, discriminator_steps=2)
 TINY: dict[str, Any] = {"width": 8, "batch": 32, "steps": 20}
 
 
 def networks(seed: int = 0) -> dict[str, dict[str, Array]]:
     rng = np.random.default_rng(seed)
-    return {name: normal(rng, sizes, program.SPREAD) for name, sizes in program.shapes(GAN).items()}
+    return {name: normal_params(rng, sizes, program.INITIAL_SCALE) for name, sizes in program.shapes(GAN).items()}
 
 
 def batch(n: int = 40, seed: int = 0) -> tuple[tuple[jax.Array, ...], jax.Array]:
@@ -46,7 +48,7 @@ def test_every_row_holds_its_own_response_in_its_own_slot_and_nothing_else_moves
     rng = np.random.default_rng(seed)
     generated, level, response = rng.random((n, K)), rng.integers(0, K, n), rng.random(n) + 10
     place = np.eye(K)[level]
-    rows = np.asarray(program.completed(jnp.asarray(generated), jnp.asarray(place), jnp.asarray(response)))
+    rows = np.asarray(program.complete_rows(jnp.asarray(generated), jnp.asarray(place), jnp.asarray(response)))
     for i in range(n):
         assert rows[i, level[i]] == np.float32(response[i])
         others = np.delete(np.arange(K), level[i])
@@ -60,7 +62,9 @@ def slopes(loss: Any, params: dict[str, Array]) -> dict[str, Array]:
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 def test_gradients_reach_every_head_of_the_first_generator(alpha: float) -> None:
     nets, (rows, noise) = networks(), batch()
-    found = slopes(lambda q: program.filling_loss(GAN, q, nets["tell"], rows, noise, jnp.float32(alpha)), nets["fill"])
+    found = slopes(
+        lambda q: program.completer_loss(GAN, q, nets["detect"], rows, noise, jnp.float32(alpha)), nets["complete"]
+    )
     for name in ("head0_w", "head1_w", "head1_b"):
         assert all(part.any() for part in found[name])
     assert found["shared0_w"].any(axis=1).all()  # features, level, response and noise are all looked at
@@ -70,9 +74,13 @@ def test_the_adversary_alone_reaches_the_heads_of_levels_that_were_not_given() -
     nets, (rows, noise) = networks(), batch()
     x, _, r, w = rows
     only = (x, jnp.eye(4)[jnp.zeros(len(x), int)], r, w)  # everyone got level 0
-    found = slopes(lambda q: program.filling_loss(GAN, q, nets["tell"], only, noise, jnp.float32(1.0)), nets["fill"])
+    found = slopes(
+        lambda q: program.completer_loss(GAN, q, nets["detect"], only, noise, jnp.float32(1.0)), nets["complete"]
+    )
     assert all(part.any() for part in found["head1_w"])
-    without = slopes(lambda q: program.filling_loss(GAN, q, nets["tell"], only, noise, jnp.float32(0.0)), nets["fill"])
+    without = slopes(
+        lambda q: program.completer_loss(GAN, q, nets["detect"], only, noise, jnp.float32(0.0)), nets["complete"]
+    )
     assert [bool(part.any()) for part in without["head1_w"]] == [True, False, False, False]
 
 
@@ -82,24 +90,24 @@ def test_gradients_reach_every_head_of_the_second_generator_and_both_discriminat
     whole = jnp.asarray(np.random.default_rng(1).random((len(x), 4)), jnp.float32)
     four = jnp.concatenate([noise, noise[:, :1]], axis=1)
     inferring = slopes(
-        lambda q: program.inferring_loss(GAN, q, nets["judge"], rows, whole, four, jnp.float32(1.0)), nets["infer"]
+        lambda q: program.inference_loss(GAN, q, nets["judge"], rows, whole, four, jnp.float32(1.0)), nets["infer"]
     )
     assert all(part.any() for part in inferring["head1_w"])
-    assert slopes(lambda q: program.telling_loss(q, x, whole, place, w), nets["tell"])["layer2_w"].any(axis=0).all()
-    assert slopes(lambda q: program.judging_loss(q, x, whole, whole[::-1], w), nets["judge"])["layer0_w"].any()
+    assert slopes(lambda q: program.detector_loss(q, x, whole, place, w), nets["detect"])["layer2_w"].any(axis=0).all()
+    assert slopes(lambda q: program.judge_loss(q, x, whole, whole[::-1], w), nets["judge"])["layer0_w"].any()
 
 
 def test_the_generators_follow_the_slope_that_confuses_their_discriminators() -> None:
     nets, (rows, noise) = networks(), batch(200)
     x, place, r, w = rows
-    fill, tell, infer, judge = (nets[name] for name in ("fill", "tell", "infer", "judge"))
+    fill, tell, infer, judge = (nets[name] for name in ("complete", "detect", "infer", "judge"))
 
     def told(q: Any) -> float:
-        made = program.responses(GAN, program.filled_in(q, x, place, r, noise))
-        return float(program.telling_loss(tell, x, program.completed(made, place, r), place, w))
+        made = program.responses(GAN, program.complete_scores(q, x, place, r, noise))
+        return float(program.detector_loss(tell, x, program.complete_rows(made, place, r), place, w))
 
     strong = jnp.float32(1e4)  # the supervised part no longer matters
-    slope = jax.jit(jax.grad(lambda q: program.filling_loss(GAN, q, tell, rows, noise, strong)))(fill)
+    slope = jax.jit(jax.grad(lambda q: program.completer_loss(GAN, q, tell, rows, noise, strong)))(fill)
     moved = {name: value - 1e-6 * np.asarray(slope[name]) for name, value in fill.items()}
     assert told(moved) > told(fill)
 
@@ -108,17 +116,17 @@ def test_the_generators_follow_the_slope_that_confuses_their_discriminators() ->
 
     def judged(q: Any) -> float:
         made = program.responses(GAN, program.generate(q, jnp.concatenate([x, four], axis=1)))
-        return float(program.judging_loss(judge, x, whole, made, w))
+        return float(program.judge_loss(judge, x, whole, made, w))
 
-    slope = jax.jit(jax.grad(lambda q: program.inferring_loss(GAN, q, judge, rows, whole, four, strong)))(infer)
+    slope = jax.jit(jax.grad(lambda q: program.inference_loss(GAN, q, judge, rows, whole, four, strong)))(infer)
     moved = {name: value - 1e-6 * np.asarray(slope[name]) for name, value in infer.items()}
     assert judged(moved) > judged(infer)
 
 
 def test_training_a_discriminator_does_not_move_its_generator() -> None:
-    parts = program.block_one(GAN)
+    parts = program.block_one(GAN, Loop(1, 1))
     rng = np.random.default_rng(0)
-    state = parts.start(rng)
+    state = jax.tree.map(lambda part: part[0], parts.start(np.zeros(1, int), None))
     n = 40
     data = (
         rng.normal(size=(n, 3)).astype(np.float32),
@@ -126,10 +134,10 @@ def test_training_a_discriminator_does_not_move_its_generator() -> None:
         np.ones(n, np.float32),
     )
     mine = (np.arange(n), np.ones(n, np.float32), np.arange(4), np.ones(4, np.float32), jnp.float32(1.0))
-    chance = tuple(part[0] for part in parts.luck(rng, mine, 1))
+    chance = tuple(part[0] for part in next(parts.draw(0, mine, [np.ones(1, int)])))
     after = jax.jit(parts.step)(state, data, mine, chance)
     # One step of Adam moves a weight by at most the rate: the generator took one, the discriminator two.
-    for before, now, most in ((state[0], after[0], 1), (state[1], after[1], GAN.turns)):
+    for before, now, most in ((state[0], after[0], 1), (state[1], after[1], GAN.discriminator_steps)):
         far = max(float(np.abs(np.asarray(now[name]) - before[name]).max()) for name in before)
         assert 0.5 * GAN.rate < far <= most * GAN.rate * 1.001
 
@@ -146,7 +154,7 @@ def test_the_effect_of_a_linear_problem_is_recovered_and_not_without_the_adversa
     response = X[:, 0] + effect * level + 0.3 * rng.normal(size=2000)
 
     def found(alpha: float) -> Array:
-        return np.diff(GANITE(alpha=alpha, steps=2000).fit(X, level, response).predict(X), axis=1)[:, 0]
+        return np.diff(flat(GANITE, alpha=alpha, steps=2000).fit(X, level, response).predict(X), axis=1)[:, 0]
 
     with_adversary, without = found(1.0), found(0.0)
     assert with_adversary.mean() == pytest.approx(2.0, abs=0.3)
@@ -160,7 +168,7 @@ def test_the_effect_of_a_linear_problem_is_recovered_and_not_without_the_adversa
 
 @pytest.mark.slow
 def test_the_grids_of_the_paper_are_one_job() -> None:
-    model = GANITE(alpha="cv", beta="cv", **TINY).fit(*arrays())
+    model = flat(GANITE, alpha="auto", beta="auto", **TINY).fit(*arrays())
     assert len(model.choices_) == len(STRENGTHS) ** 2
     chosen = [choice for choice in model.choices_ if choice.chosen]
     assert len(chosen) == 1
@@ -169,7 +177,7 @@ def test_the_grids_of_the_paper_are_one_job() -> None:
 
 
 def test_every_strength_of_a_block_is_trained_by_one_program(programs: list[int]) -> None:
-    GANITE(alpha="cv", beta="cv", **TINY).fit(*arrays())
+    flat(GANITE, alpha="auto", beta="auto", **TINY).fit(*arrays())
     assert programs == [
         len(STRENGTHS),
         len(STRENGTHS) ** 2,
@@ -178,7 +186,7 @@ def test_every_strength_of_a_block_is_trained_by_one_program(programs: list[int]
 
 def test_predictions_are_shares_and_repeat_to_the_bit() -> None:
     X, level, response = arrays()
-    one, other = (GANITE(**TINY).fit(X, level, response).predict(X) for _ in range(2))
+    one, other = (flat(GANITE, **TINY).fit(X, level, response).predict(X) for _ in range(2))
     assert one.tobytes() == other.tobytes()
     assert one.shape == (200, 3)
     assert ((one > 0) & (one < 1)).all()
@@ -186,5 +194,5 @@ def test_predictions_are_shares_and_repeat_to_the_bit() -> None:
 
 def test_wrong_settings_are_named_together() -> None:
     with pytest.raises(InputError, match="3 things are wrong") as refused:
-        GANITE(alpha="grid", beta=-1, steps=0).fit(*arrays())
+        flat(GANITE, alpha="grid", beta=-1, steps=0).fit(*arrays())
     assert "steps=0" in str(refused.value)

@@ -10,11 +10,12 @@ from scipy.optimize import linprog
 
 from largesse.records import Array
 from largesse.response.baselines import ipm
-from largesse.response.baselines.ipm import IPMS
+from largesse.response.baselines.cfrnet import OPTIONS
 
-SETTINGS = (0.7, 10.0, 10)
-distance = jax.jit(ipm.distance, static_argnums=(0, 4, 5, 6))
-one_against_all = jax.jit(ipm.one_against_all, static_argnums=(0, 4, 5, 6))
+IPMS = OPTIONS["ipm"]
+NARROW = 7  # rows this much closer together: the published kernel is narrow
+distance = jax.jit(lambda kind, z, *masses: ipm.distance(kind, z / NARROW, *masses), static_argnums=0)
+one_against_all = jax.jit(lambda kind, z, *rest: ipm.one_against_all(kind, z / NARROW, *rest), static_argnums=0)
 linear, rbf = jax.jit(ipm.linear), jax.jit(ipm.rbf)
 wasserstein = jax.jit(ipm.wasserstein, static_argnums=(3, 4, 5))
 
@@ -39,8 +40,8 @@ def transport(a: Array, b: Array) -> float:
     return float(found.fun)
 
 
-def plain_sinkhorn(a: Array, b: Array, sharpness: float, rounds: int) -> float:
-    """The published rounds on two groups of rows, in float64, with a bin beside each group."""
+def plain_sinkhorn(a: Array, b: Array, sharpness: float, iterations: int) -> float:
+    """The published iterations on two groups of rows, in float64, with a bin beside each group."""
     cost = np.sqrt(np.maximum(((a[:, None] - b[None]) ** 2).sum(axis=2), 1e-10))
     m, n = cost.shape
     full = np.zeros((m + 1, n + 1))
@@ -48,7 +49,7 @@ def plain_sinkhorn(a: Array, b: Array, sharpness: float, rounds: int) -> float:
     left, right = np.r_[np.full(m, 0.5 / m), 0.5], np.r_[np.full(n, 0.5 / n), 0.5]
     kernel = np.exp(-sharpness / cost.mean() * full) + 1e-6
     u = left.copy()
-    for _ in range(rounds):
+    for _ in range(iterations):
         u = 1 / ((kernel / left[:, None]) @ (right / (kernel.T @ u)))
     v = right / (kernel.T @ u)
     return float(2 * (u[:, None] * kernel * v * full).sum())
@@ -113,10 +114,10 @@ def test_sinkhorn_approaches_the_exact_transport(seed: int) -> None:
 def test_rows_without_mass_do_not_count(kind: str) -> None:
     z, one, other = groups()
     kept = (one + other) > 0
-    whole = distance(kind, jnp.asarray(z), jnp.asarray(one), jnp.asarray(other), *SETTINGS)
+    whole = distance(kind, jnp.asarray(z), jnp.asarray(one), jnp.asarray(other))
     moved = np.where(kept[:, None], z, z + 0.3)
-    part = distance(kind, jnp.asarray(z[kept]), jnp.asarray(one[kept]), jnp.asarray(other[kept]), *SETTINGS)
-    shifted = distance(kind, jnp.asarray(moved), jnp.asarray(one), jnp.asarray(other), *SETTINGS)
+    part = distance(kind, jnp.asarray(z[kept]), jnp.asarray(one[kept]), jnp.asarray(other[kept]))
+    shifted = distance(kind, jnp.asarray(moved), jnp.asarray(one), jnp.asarray(other))
     assert float(whole) == pytest.approx(float(part), rel=1e-4, abs=1e-6)
     assert float(whole) == pytest.approx(float(shifted), rel=1e-4, abs=1e-6)
 
@@ -124,9 +125,9 @@ def test_rows_without_mass_do_not_count(kind: str) -> None:
 @pytest.mark.parametrize("kind", IPMS)
 def test_a_group_without_rows_is_at_no_distance_and_has_no_slope(kind: str) -> None:
     z, one, _ = groups()
-    value, slope = jax.jit(
-        jax.value_and_grad(lambda q: distance(kind, q, jnp.asarray(one), jnp.zeros(len(z)), *SETTINGS))
-    )(jnp.asarray(z))
+    value, slope = jax.jit(jax.value_and_grad(lambda q: distance(kind, q, jnp.asarray(one), jnp.zeros(len(z)))))(
+        jnp.asarray(z)
+    )
     assert float(value) == 0.0
     assert np.isfinite(np.asarray(slope)).all()
     assert not np.asarray(slope).any()
@@ -138,10 +139,10 @@ def test_one_against_all_weighs_each_level_by_its_share(kind: str) -> None:
     place, weight = np.eye(3)[np.minimum(np.arange(len(z)) % 4, 2)], np.linspace(0.5, 1.5, len(z))
     mass = place * weight[:, None]
     expected = sum(
-        mass[:, k].sum() / weight.sum() * float(distance(kind, *map(jnp.asarray, (z, m, weight - m)), *SETTINGS))
+        mass[:, k].sum() / weight.sum() * float(distance(kind, *map(jnp.asarray, (z, m, weight - m))))
         for k, m in enumerate(mass.T)
     )
-    found = one_against_all(kind, jnp.asarray(z), jnp.asarray(place), jnp.asarray(weight), *SETTINGS)
+    found = one_against_all(kind, jnp.asarray(z), jnp.asarray(place), jnp.asarray(weight))
     assert float(found) == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
@@ -149,22 +150,20 @@ def test_one_against_all_weighs_each_level_by_its_share(kind: str) -> None:
 def test_with_two_levels_one_against_all_is_the_distance_between_them(kind: str) -> None:
     z, _, _ = groups()
     place = np.eye(2)[np.arange(len(z)) % 2]
-    between = distance(kind, jnp.asarray(z), jnp.asarray(place[:, 1]), jnp.asarray(place[:, 0]), *SETTINGS)
-    found = one_against_all(kind, jnp.asarray(z), jnp.asarray(place), jnp.ones(len(z)), *SETTINGS)
+    between = distance(kind, jnp.asarray(z), jnp.asarray(place[:, 1]), jnp.asarray(place[:, 0]))
+    found = one_against_all(kind, jnp.asarray(z), jnp.asarray(place), jnp.ones(len(z)))
     assert float(found) == pytest.approx(float(between), rel=1e-6)
-    both_ways = one_against_all(
-        kind, jnp.asarray(z), jnp.asarray(np.c_[place, np.zeros(len(z))]), jnp.ones(len(z)), *SETTINGS
-    )
-    assert float(both_ways) == pytest.approx(float(between), rel=0.02)  # ten rounds of Sinkhorn see two sides
+    both_ways = one_against_all(kind, jnp.asarray(z), jnp.asarray(np.c_[place, np.zeros(len(z))]), jnp.ones(len(z)))
+    assert float(both_ways) == pytest.approx(float(between), rel=0.02)  # ten iterations of Sinkhorn see two sides
 
 
 @pytest.mark.parametrize("kind", IPMS)
 def test_following_the_slope_brings_groups_together(kind: str) -> None:
     z, one, other = (jnp.asarray(part) for part in groups())
-    far = distance(kind, z, one, other, *SETTINGS)
-    slope = jax.jit(jax.grad(lambda q: distance(kind, q, one, other, *SETTINGS)))(z)
+    far = distance(kind, z, one, other)
+    slope = jax.jit(jax.grad(lambda q: distance(kind, q, one, other)))(z)
     assert np.isfinite(np.asarray(slope)).all()
-    assert float(distance(kind, z - 0.1 * slope, one, other, *SETTINGS)) < float(far)
+    assert float(distance(kind, z - 0.1 * slope, one, other)) < float(far)
 
 
 @given(seed=st.integers(0, 10_000), scale=st.floats(0.1, 10.0))

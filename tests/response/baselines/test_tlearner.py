@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from flat import flat
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -95,7 +96,7 @@ def test_a_kept_file_with_models_that_are_not_there_is_refused() -> None:
 @pytest.mark.slow
 def test_any_response_model_can_stand_inside() -> None:
     X, level, response = arrays(120)
-    inner = SIRE(kappa=0.0, shrinkage=0.1, width=4, epochs=2, batch=16, folds=2)
+    inner = flat(SIRE, kappa=0.0, shrinkage=0.1, width=4, epochs=2, batch=16, folds=2)
     assert TLearner(model=inner).fit(X, level, response).predict(X[:4]).shape == (4, 3)
     sim = simulate("averaged", n=300)
     log = log_from_arrays(sim.features, sim.level, sim.response)

@@ -1,7 +1,7 @@
-"""How far apart two groups of rows lie in a representation: the integral probability metrics of CFRNet.
+"""Integral probability metrics of CFRNet: distances between two groups of rows in a representation.
 
-Groups are given as masses over the same rows, so that shapes do not depend on who is in a batch; a group without mass is at
-no distance from any other. All three are as published, at even odds of the groups (`use_p_correction=0`).
+Groups are given as masses over the same rows, so that shapes do not depend on who is in a batch. A group without mass has
+distance zero from any other. All three metrics are as published, with groups of equal weight (`use_p_correction=0`).
 """
 
 from __future__ import annotations
@@ -9,29 +9,28 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-IPMS = ("linear", "rbf", "wasserstein")
-TINY = 1e-10  # squared distances below this are held to it: a root has no slope at zero
+SIGMA = 0.1  # width of the Gaussian kernel
+SHARPNESS = 10.0  # of the entropic transport: larger is closer to the exact distance
+ITERATIONS = 10  # of Sinkhorn's algorithm
+FLOOR = 1e-6  # added to the transport kernel
+TINY = 1e-10  # least squared distance: the gradient of a root is infinite at zero
 
 
-def distance(
-    kind: str, z: jax.Array, one: jax.Array, other: jax.Array, sigma: float, sharpness: float, rounds: int
-) -> jax.Array:
+def distance(kind: str, z: jax.Array, one: jax.Array, other: jax.Array) -> jax.Array:
     """Return the distance between two groups with masses (n,), (n,) of the rows of z (n, width)."""
-    if kind == "linear":
-        return linear(z, one, other)
-    return rbf(z, one, other, sigma) if kind == "rbf" else wasserstein(z, one, other, sharpness, rounds)
+    return {"linear": linear, "rbf": rbf, "wasserstein": wasserstein}[kind](z, one, other)
 
 
-def one_against_all(kind: str, z: jax.Array, place: jax.Array, weight: jax.Array, *settings: float) -> jax.Array:
-    """Return Σ_k p_k · distance(level k, all others), p_k the share of level k; `place` (n, K) is one-hot.
+def one_against_all(kind: str, z: jax.Array, level: jax.Array, weight: jax.Array) -> jax.Array:
+    """Return Σ_k p_k · distance(level k, all others), p_k the share of level k; `level` (n, K) is one-hot.
 
     With two levels this is the distance between them, from level 1 to level 0.
     """
-    mass = place * weight[:, None]
-    if place.shape[1] == 2:
-        return distance(kind, z, mass[:, 1], mass[:, 0], *settings)  # type: ignore[arg-type]
-    each = jax.vmap(lambda k: distance(kind, z, mass[:, k], weight - mass[:, k], *settings))  # type: ignore[arg-type]
-    return each(jnp.arange(place.shape[1])) @ mass.sum(axis=0) / jnp.maximum(weight.sum(), 1e-9)
+    mass = level * weight[:, None]
+    if level.shape[1] == 2:
+        return distance(kind, z, mass[:, 1], mass[:, 0])
+    each = jax.vmap(lambda k: distance(kind, z, mass[:, k], weight - mass[:, k]))
+    return each(jnp.arange(level.shape[1])) @ mass.sum(axis=0) / jnp.maximum(weight.sum(), 1e-9)
 
 
 def linear(z: jax.Array, one: jax.Array, other: jax.Array) -> jax.Array:
@@ -40,8 +39,8 @@ def linear(z: jax.Array, one: jax.Array, other: jax.Array) -> jax.Array:
     return _both(one, other) * jnp.sum(apart**2)
 
 
-def rbf(z: jax.Array, one: jax.Array, other: jax.Array, sigma: float) -> jax.Array:
-    """Return the unbiased squared MMD under exp(−d²/σ²), which may be below zero; no row is compared with itself."""
+def rbf(z: jax.Array, one: jax.Array, other: jax.Array, sigma: float = SIGMA) -> jax.Array:
+    """Return the unbiased squared MMD under exp(−d²/σ²), which may be negative; no row is compared with itself."""
     kernel = jnp.exp(-_squared(z) / sigma**2)
     kernel = kernel * (1 - jnp.eye(len(z)))
 
@@ -52,12 +51,17 @@ def rbf(z: jax.Array, one: jax.Array, other: jax.Array, sigma: float) -> jax.Arr
 
 
 def wasserstein(
-    z: jax.Array, one: jax.Array, other: jax.Array, sharpness: float, rounds: int, floor: float = 1e-6
+    z: jax.Array,
+    one: jax.Array,
+    other: jax.Array,
+    sharpness: float = SHARPNESS,
+    iterations: int = ITERATIONS,
+    floor: float = FLOOR,
 ) -> jax.Array:
-    """Return the transport cost between the groups by Sinkhorn's rounds, with gradients through the transport too.
+    """Return the transport cost between the groups by Sinkhorn's algorithm, with gradients through the transport too.
 
-    As published: distances sharpened by `sharpness` over their mean; a bin beside each group, as heavy as the other group
-    and as far from every row as the farthest pair; twice the cost, since each group weighs a half.
+    As published: the kernel is exp(−sharpness · distance / mean distance); each group has an extra bin, as heavy as the
+    other group and as far from every row as the farthest pair; the cost is doubled, since each group weighs a half.
     """
     cost = jnp.sqrt(jnp.maximum(_squared(z), TINY))
     pairs = jnp.outer(one, other) > 0
@@ -69,10 +73,10 @@ def wasserstein(
     b = jnp.append(0.5 * other / jnp.maximum(other.sum(), 1e-9), 0.5)
     kernel = jnp.exp(-sharpness / jnp.maximum(mean, 1e-9) * full) + floor
 
-    def turn(u: jax.Array, _: None) -> tuple[jax.Array, None]:
+    def iterate(u: jax.Array, _: None) -> tuple[jax.Array, None]:
         return a / (kernel @ (b / (kernel.T @ u))), None
 
-    u, _ = jax.lax.scan(turn, jnp.ones(n + 1) * a, None, length=rounds)
+    u, _ = jax.lax.scan(iterate, jnp.ones(n + 1) * a, None, length=iterations)
     v = b / (kernel.T @ u)
     return _both(one, other) * 2 * jnp.sum(u[:, None] * kernel * v * full)
 
@@ -82,8 +86,8 @@ def _both(one: jax.Array, other: jax.Array) -> jax.Array:
 
 
 def _squared(z: jax.Array) -> jax.Array:
-    """Return squared distances (n, n), from differences' inner products of centred rows."""
+    """Return squared distances (n, n) from inner products of centred rows."""
     z = z - z.mean(axis=0)
     size = (z**2).sum(axis=1)
-    # What is left of large products is small: the fast, coarse ones of a GPU would leave noise.
+    # Differences of large products: the coarse products of a GPU would leave noise.
     return jnp.maximum(size[:, None] + size - 2 * jnp.matmul(z, z.T, precision="highest"), 0.0)

@@ -1,8 +1,13 @@
-"""The fold models of every setting that SIRE tries: trained together, scored on the rows they did not see."""
+"""The search of SIRE and IRE for their settings: fold networks of every candidate, scored on the rows they did not see.
+
+A candidate is a pair (penalty, κ). All fold networks of several candidates are trained in one program. The search goes
+stepwise: the start of the common curve and the penalty at the first κ, then κ, then more members of the winner.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -10,269 +15,321 @@ from largesse.propensity import correct_curves, estimate_propensities
 from largesse.records import Array, Choice, Log
 from largesse.response.calibration import Calibration, HeldOutScores, calibrate
 from largesse.response.fold_ensemble import out_of_fold_curves, spread_factor
-from largesse.response.linear import STIFFNESSES, Linear, Rows, fit_regression_folds
-from largesse.response.networks.second_stage import Correction
-from largesse.stats import assign_folds, chosen, one_standard_error, sigmoid
+from largesse.response.linear import Linear
+from largesse.response.networks.fitted import FoldNetworks, Scale, choose_least, mean_by_fold
+from largesse.response.networks.jobs import Loop, TrainedNetworks, TrainingJob
+from largesse.response.networks.runner import train
+from largesse.response.networks.second_stage import Chosen, fit_correction
+from largesse.response.networks.settings import STARTS, Balance, Shape, Training
+from largesse.response.networks.starts import guess_curve, regression_curves
+from largesse.stats import assign_folds, chosen, least_loss, one_standard_error, one_thread, score_loss, sigmoid
 
 DR_FOLDS = 5
-LADDER_ROWS = 20_000  # tell where to start
-RIDGE = 0.03  # of that regression
-LEAST_STEPS = 3  # in one of the epochs that are asked for
-ROWS = 50_000  # tell how far apart customers lie
+LEAST_STEPS = 3  # per epoch: with fewer, as many more epochs are trained
+STRETCH = 10  # epochs between two checks whether all networks have stopped
+CALIBRATION_ROWS = 50_000  # for the calibration of the mean
+
+Candidate = tuple[float, float]  # penalty on deviations, κ
 
 
-class Tried:
-    """The fold models of every setting tried so far, and their held-out losses.
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """What a search tries, and how networks are trained."""
 
-    `settings` is the SIRE or IRE that tries them: it says how to train, and how scores become responses.
-    """
+    head: str
+    penalties: tuple[float, ...]  # the most shrunk first
+    kappas: tuple[float, ...]  # the first is used while the penalty is chosen
+    kappa_rule: str  # "loss", "dr" or "loggers"
+    shape: Shape
+    training: Training
+    balance: Balance
+    members: int
+    orthogonal: bool
+    seed: int
 
-    def __init__(
-        self,
-        settings: Any,
-        X: Array,
-        log: Log,
-        fold: Array,
-        parts: Array,
-        place: Array | None = None,
-        start: str | None = None,
-    ) -> None:
-        self.start = start
-        self.settings, self.X, self.log, self.fold, self.parts = settings, X, log, fold, parts
-        # (n, K) where on the ladder each row stood: on its own level, or, with doses, between two knots.
-        self.place = np.eye(len(log.levels), dtype=np.float32)[log.level] if place is None else place
-        self.rows = np.flatnonzero(np.isin(fold, parts))  # rows that are held out by some model
-        self.held = log.take(self.rows)
-        self.params: dict[tuple[float, float], dict[str, Array]] = {}
-        self.losses: dict[tuple[float, float], Array] = {}  # (held rows,)
-        self.curves: dict[tuple[float, float], Array] = {}  # (held rows, K) scores
 
-    def add(self, tried: list[tuple[float, float]]) -> None:
-        """Train the fold models of some (penalty, κ) in one program."""
-        if not tried:
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The log a search learns from, in numbers."""
+
+    X: Array  # (n, p) encoded features
+    log: Log
+    fold: Array  # (n,)
+    parts: Array  # the folds that are held out, each by one network
+    level_weight: Array  # (n, K) one at the row's own level; for a dose between two knots, shared between them
+    scale: Scale
+
+    @cached_property
+    def rows(self) -> Array:
+        """The rows that some network holds out."""
+        return np.flatnonzero(np.isin(self.fold, self.parts))
+
+    @cached_property
+    def held(self) -> Log:
+        """The log of these rows."""
+        return self.log.take(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """The networks that a search ended with, and everything it chose among."""
+
+    networks: FoldNetworks
+    start: tuple[Choice, ...]
+    shrinkage: tuple[Choice, ...]
+    kappa: tuple[Choice, ...]
+    correction: tuple[Choice, ...]
+
+
+def one_hot_levels(log: Log) -> Array:
+    """Return float32 (n, K): one at each row's own level."""
+    return np.eye(len(log.levels), dtype=np.float32)[log.level]
+
+
+def learn_networks(recipe: Recipe, task: Task) -> Learnt:
+    """Search for the best candidate and return its networks."""
+    starts = STARTS if recipe.training.start == "auto" else (recipe.training.start,)
+    kappa = recipe.kappas[0]
+    with one_thread(task.X.size * len(task.parts) * len(recipe.penalties)):
+        searches = [Search(recipe, task, start) for start in starts]
+        for search in searches:
+            search.add([(penalty, kappa) for penalty in recipe.penalties])
+        shrinkage = [search.choose_penalty() for search in searches]
+        penalties = [recipe.penalties[chosen(choices)] for choices in shrinkage]
+        losses = np.array([s.losses[penalty, kappa] for s, penalty in zip(searches, penalties, strict=True)])
+        start = least_loss(list(starts), losses, task.held.weight, task.held.cluster)
+        kept = chosen(start)
+        search, penalty = searches[kept], penalties[kept]
+        search.add([(penalty, other) for other in recipe.kappas[1:]])
+        choices = search.choose_kappa(penalty)
+        best = (penalty, recipe.kappas[chosen(choices)])
+        search.add_members(best)
+    second = search.correct(best) if recipe.orthogonal else Chosen(None, ())
+    return Learnt(search.finish(best, second), start, shrinkage[kept], choices, second.choices)
+
+
+class Search:
+    """The fold networks of every candidate tried so far from one start, and their held-out losses."""
+
+    def __init__(self, recipe: Recipe, task: Task, start: str) -> None:
+        self.recipe, self.task, self.start = recipe, task, start
+        self.params: dict[Candidate, dict[str, Array]] = {}
+        self.scores: dict[Candidate, Array] = {}  # (held rows, K)
+        self.losses: dict[Candidate, Array] = {}  # (held rows,)
+
+    # -- training -------------------------------------------------------------------------------------------------
+
+    def add(self, candidates: list[Candidate]) -> None:
+        """Train the fold networks of some candidates in one program."""
+        if not candidates:
             return
-        found, grid = self._train(tried, self.fold, self.parts)
-        size = len(self.parts)
-        for i, setting in enumerate(tried):
-            mine = slice(i * size, (i + 1) * size)
-            self.params[setting] = {name: value[mine] for name, value in found.params.items()}
-            self.curves[setting] = self._held_scores(self.params[setting], grid.gate[mine], self.fold, self.parts)
-            self.losses[setting] = self._loss(self.curves[setting])
+        task = self.task
+        found = self._train(candidates, task.fold, task.parts)
+        for i, candidate in enumerate(candidates):
+            self.params[candidate] = _part(found.params, i, len(task.parts))
+            self.scores[candidate] = self._held_scores(candidate, self.params[candidate], task.fold, task.parts)
+            self.losses[candidate] = self._losses(self.scores[candidate], task.rows)
 
-    def add_members(self, penalty: float, kappa: float, members: int) -> None:
-        """Train a setting's fold models again from other starts: each fold's model is then the mean of its members."""
+    def add_members(self, best: Candidate) -> None:
+        """Train a candidate's fold networks again from other starts; each fold then uses the mean of its members."""
+        members, task = self.recipe.members, self.task
         if members < 2:
             return
-        more, size = members - 1, len(self.parts)
-        found, grid = self._train([(penalty, kappa)] * more, self.fold, self.parts, np.arange(1, members))
-        mine, curves = self.params[penalty, kappa], self.curves[penalty, kappa]
-        for i in range(more):
-            one = slice(i * size, (i + 1) * size)
-            params = {name: value[one] for name, value in found.params.items()}
-            curves = curves + self._held_scores(params, grid.gate[one], self.fold, self.parts)
-        self.curves[penalty, kappa] = curves / members
-        self.params[penalty, kappa] = {name: np.concatenate([mine[name], found.params[name]]) for name in mine}
+        found = self._train([best] * (members - 1), task.fold, task.parts, np.arange(1, members))
+        scores = self.scores[best]
+        for i in range(members - 1):
+            scores = scores + self._held_scores(best, _part(found.params, i, len(task.parts)), task.fold, task.parts)
+        self.scores[best] = scores / members
+        own = self.params[best]
+        self.params[best] = {name: np.concatenate([own[name], found.params[name]]) for name in own}
 
-    def _train(self, tried: list[tuple[float, float]], fold: Array, parts: Array, member: Array | None = None) -> Any:
-        from largesse.response.networks.train import Recipe, train
+    def _train(
+        self, candidates: list[Candidate], fold: Array, parts: Array, member: Array | None = None
+    ) -> TrainedNetworks:
+        """Train a network for every candidate and fold; each trains on the other folds and stops by its own."""
+        from largesse.response.networks.sire_program import sire_program, steps_per_epoch
+        from largesse.response.networks.trainer import row_sets
 
-        s = self.settings
-        grid = _grid(tried, fold, parts, self.log.weight, s.seed, member, self._ladders(fold, parts))
-        balance = any(kappa > 0 for kappa in s._kappas())  # of all that is ever tried: then one program does it all
-        more = max(1, LEAST_STEPS // max(1, grid.train.shape[1] // s.batch))  # small logs are seen more often
-        recipe = Recipe(
-            optimiser=s.optimiser,
-            rate=s.rate,
-            schedule=s.schedule,
-            decay=s.decay,
-            batch=s.batch,
-            epochs=s.epochs * more,
-            patience=s.patience * more,
-            kernel=s.kernel,
-            estimator=s.estimator,
-            balance=balance,
+        recipe, task, many = self.recipe, self.task, len(candidates)
+        weight = task.log.weight
+        weight = np.ones(len(fold)) if weight is None else weight / weight.mean()
+        train_rows, train_weight = row_sets([np.flatnonzero(fold != part) for part in parts], weight)
+        stop_rows, stop_weight = row_sets([np.flatnonzero(fold == part) for part in parts], weight)
+        sets = (train_rows, train_weight, stop_rows, stop_weight)
+        rows = train_rows.shape[1]
+        more = max(1, LEAST_STEPS // max(1, rows // recipe.training.batch))  # epochs of small logs have few steps
+        training = replace(
+            recipe.training, epochs=recipe.training.epochs * more, patience=recipe.training.patience * more
         )
-        response = (self.log.response - s.scale_[0]) / s.scale_[1]
-        return train(self.X, self.place, response, grid, s.network_, recipe), grid
+        balance = (
+            recipe.balance if any(kappa > 0 for kappa in recipe.kappas) else None
+        )  # one program for all candidates
+        penalty, kappa = (np.repeat(each, len(parts)) for each in np.array(candidates).T)
+        own = (
+            *(np.tile(part, (many, 1)) for part in sets),
+            kappa.astype(np.float32),
+            np.where(np.isinf(penalty), 0.0, penalty).astype(np.float32),
+            _gate(penalty),
+            np.tile(self._start_curves(fold, parts), (many, 1)).astype(np.float32),
+        )
+        # The same seeds for every candidate: they differ by the candidate alone. Members differ by the seed alone.
+        shift = np.zeros(many, np.int64) if member is None else member
+        seeds = np.tile(recipe.seed * 1009 + np.arange(len(parts)), many) + np.repeat(shift, len(parts)) * 7919
+        steps = steps_per_epoch(rows, training.batch)
+        loop = Loop(training.epochs, steps, training.patience, STRETCH)
+        response = task.scale.standardise(task.log.response)
+        data = tuple(np.asarray(part, np.float32) for part in (task.X, task.level_weight, response))
+        return train(TrainingJob(sire_program(recipe.shape, training, balance, rows), loop, data, own, seeds))
 
-    def _ladders(self, fold: Array, parts: Array) -> Array | None:
-        """Return the scores (parts, K) that training starts from: of a guess, or the means of a plain regression."""
-        if self.start is None:
-            return None
-        return self._regressions(fold, parts) if self.start == "regression" else np.tile(self._guess(), (len(parts), 1))
+    def _start_curves(self, fold: Array, parts: Array) -> Array:
+        """Return the scores (parts, K) that training starts from; NaN is the network's own start."""
+        task, K = self.task, len(self.task.log.levels)
+        if self.start == "regression":
+            return regression_curves(task.X, task.log, fold, parts, task.scale)
+        curve = guess_curve(task.log, task.scale) if self.start == "guess" else np.full(K, np.nan)
+        return np.tile(curve, (len(parts), 1))
 
-    def _guess(self) -> Array:
-        """Return small equal steps (K,) around the mean response."""
-        from largesse.response.networks.heads import START
+    # -- held-out rows --------------------------------------------------------------------------------------------
 
-        s, K = self.settings, len(self.log.levels)
-        mean = (np.average(self.log.response, weights=self.log.weight) - s.scale_[0]) / s.scale_[1]
-        middle = np.log(mean / (1.0 - mean)) if s.bounded_ and 0 < mean < 1 else 0.0 if s.bounded_ else mean
-        return middle + START * (np.arange(K) - (K - 1) / 2)
+    def _held_scores(self, candidate: Candidate, params: dict[str, Array], fold: Array, parts: Array) -> Array:
+        """Return the scores (rows, K) of held-out rows, each by the network that did not see it."""
+        from largesse.response.networks.sire_program import predict_scores
 
-    def _regressions(self, fold: Array, parts: Array) -> Array:
-        s, log = self.settings, self.log
-        some = np.arange(len(log))[:: -(-len(log) // LADDER_ROWS)]
-        response = (log.response[some] - s.scale_[0]) / s.scale_[1]
-        weight = log.weights[some]
-        rows = Rows(self.X[some], log.level[some], response, weight, len(log.levels), s.bounded_)
-        settings = [(RIDGE, stiffness) for stiffness in STIFFNESSES]
-        fits, losses = fit_regression_folds(rows, fold[some], settings)
-        cluster = None if log.cluster is None else log.cluster[some]
-        choices = one_standard_error([f"{stiffness:g}" for _, stiffness in settings], losses, weight, cluster)
-        kept = fits[chosen(choices)]
-        share = weight / weight.sum()
-        middle = share @ self.X[some]
-        all_parts = np.unique(fold[some]).tolist()
-        climbs = []
-        for part in parts.tolist():
-            fit = kept[all_parts.index(part)]
-            climbs.append(fit.intercept + middle @ fit.coef + fit.level_effects)
-        return np.array(climbs)
-
-    def _held_scores(self, params: dict[str, Array], gate: Array, fold: Array, parts: Array) -> Array:
-        from largesse.response.networks.train import predict
-
-        out = np.empty((len(self.log), self.settings.network_.levels))
+        out = np.empty((len(fold), self.recipe.shape.levels))
+        gate = _gate(np.array(candidate[:1]))
         for j, part in enumerate(parts):
             one = {name: value[j : j + 1] for name, value in params.items()}
-            out[fold == part] = predict(one, self.X[fold == part], self.settings.network_, gate[j : j + 1])[0]
+            out[fold == part] = predict_scores(one, self.task.X[fold == part], self.recipe.shape, gate)[0]
         return out[np.isin(fold, parts)]
 
-    def _loss(self, scores: Array) -> Array:
-        place = self.place if self.held is self.log else self.place[self.rows]
-        own = (scores * place).sum(axis=1)
-        if self.settings.bounded_:
-            return np.logaddexp(0.0, own) - self.held.response * own
-        return 0.5 * (own - (self.held.response - self.settings.scale_[0]) / self.settings.scale_[1]) ** 2
+    def _losses(self, scores: Array, rows: Array) -> Array:
+        """Return the loss (rows,) of some rows at their own levels."""
+        own = (scores * self.task.level_weight[rows]).sum(axis=1)
+        response = self.task.scale.standardise(self.task.log.response[rows])
+        return score_loss(own, response, self.task.scale.bounded)
 
-    def increment_risk(self, penalty: float, kappa: float) -> Array:
-        """Return each held row's squared distance (rows,) from doubly robust increments between adjacent levels."""
-        if not hasattr(self, "_gamma"):
-            self._gamma = np.diff(self._doubly_robust(), axis=1)[self.rows]
-        scores = self.curves[penalty, kappa]
-        curves = sigmoid(scores) if self.settings.bounded_ else scores * self.settings.scale_[1]
-        return ((self._gamma - np.diff(curves, axis=1)) ** 2).sum(axis=1)
+    # -- choosing -------------------------------------------------------------------------------------------------
 
-    def _doubly_robust(self) -> Array:
-        """Return doubly robust scores (n, K) of the log under a cross-fitted `Linear`."""
-        log, seed = self.log, self.settings.seed
+    def choose_penalty(self) -> tuple[Choice, ...]:
+        """Return the penalties tried at the first κ; the most shrunk within one standard error of the best is chosen."""
+        recipe, held = self.recipe, self.task.held
+        losses = np.array([self.losses[penalty, recipe.kappas[0]] for penalty in recipe.penalties])
+        return one_standard_error([f"{p:g}" for p in recipe.penalties], losses, held.weight, held.cluster)
+
+    def choose_kappa(self, penalty: float) -> tuple[Choice, ...]:
+        """Return the κ tried; the least held-out loss is chosen, as in the paper, or the least risk by another rule."""
+        kappas, held = self.recipe.kappas, self.task.held
+        names = [f"{kappa:g}" for kappa in kappas]
+        if self.recipe.kappa_rule == "loggers":
+            return choose_least(names, self._risks_of_new_loggers(penalty))
+        risk = self._increment_risks if self.recipe.kappa_rule == "dr" else self.losses.__getitem__
+        return least_loss(names, np.array([risk((penalty, kappa)) for kappa in kappas]), held.weight, held.cluster)
+
+    def _increment_risks(self, candidate: Candidate) -> Array:
+        """Return each held-out row's squared distance (rows,) from doubly robust increments between adjacent levels."""
+        scores, scale = self.scores[candidate], self.task.scale
+        curves = sigmoid(scores) if scale.bounded else scores * scale.deviation
+        return ((self._robust_increments - np.diff(curves, axis=1)) ** 2).sum(axis=1)
+
+    @cached_property
+    def _robust_increments(self) -> Array:
+        """Doubly robust increments (rows, K−1) of the held-out rows under a cross-fitted `Linear`."""
+        log, seed = self.task.log, self.recipe.seed
         fold = assign_folds(log, DR_FOLDS, seed)
         curves = out_of_fold_curves(Linear(seed=seed), log, fold)
-        return correct_curves(curves, log.level, log.response, estimate_propensities(log, fold, seed).own)
+        scores = correct_curves(curves, log.level, log.response, estimate_propensities(log, fold, seed).own)
+        return np.diff(scores, axis=1)[self.task.rows]
 
-    def loggers_risk(self, penalty: float, kappas: tuple[float, ...]) -> Array:
-        """Return the loss (κ,) on each logging policy's rows of models that never saw that policy."""
-        assert self.log.logger is not None
-        parts = np.unique(self.log.logger)
-        found, grid = self._train([(penalty, k) for k in kappas], self.log.logger, parts)
-        losses = []
-        whole, self.held = self.held, self.log
-        for i in range(len(kappas)):
-            mine = slice(i * len(parts), (i + 1) * len(parts))
-            params = {name: value[mine] for name, value in found.params.items()}
-            losses.append(
-                np.average(
-                    self._loss(self._held_scores(params, grid.gate[mine], self.log.logger, parts)),
-                    weights=self.log.weight,
-                )
-            )
-        self.held = whole
-        return np.array(losses)
+    def _risks_of_new_loggers(self, penalty: float) -> Array:
+        """Return the loss (κ,) on each logging policy's rows of networks that never saw that policy."""
+        log = self.task.log
+        assert log.logger is not None
+        parts = np.unique(log.logger)
+        candidates = [(penalty, kappa) for kappa in self.recipe.kappas]
+        found = self._train(candidates, log.logger, parts)
+        risks = []
+        for i, candidate in enumerate(candidates):
+            scores = self._held_scores(candidate, _part(found.params, i, len(parts)), log.logger, parts)
+            risks.append(np.average(self._losses(scores, np.arange(len(log))), weights=log.weight))
+        return np.array(risks)
 
-    def spread_factor(self, penalty: float, kappa: float) -> float:
-        """Return by how much the spread of a setting's fold models falls short of their error on held-out rows."""
-        from largesse.response.networks.train import predict
+    # -- finishing ------------------------------------------------------------------------------------------------
 
-        if len(self.parts) < 2:
-            return 1.0
-        params, gate = self.ensemble(penalty, kappa)
-        s, place = self.settings, self.place[self.rows]
-        models = by_fold(predict(params, self.X[self.rows], s.network_, gate), len(self.parts))
-        expected = s._responses((models * place).sum(axis=2))
-        residual = self.held.response - s._responses((self.curves[penalty, kappa] * place).sum(axis=1))
-        both = np.concatenate([self.X[self.rows], place], axis=1)
-        return spread_factor(both, residual, expected, self.fold[self.rows], self.held.weights)
+    def correct(self, best: Candidate) -> Chosen:
+        """Return the second stage of a candidate: each fold network's, from the rows it was not trained on."""
+        from largesse.response.networks.sire_program import represent
 
-    def calibrate(self, penalty: float, kappa: float) -> Calibration:
-        """Return how the mean of a setting's fold models is to be stretched; a single model is left as it is."""
-        from largesse.response.networks.train import mean_scores
-
-        if len(self.parts) < 2:
-            return Calibration()
-        some = np.arange(len(self.rows))[:: -(-len(self.rows) // ROWS)]
-        rows, s = self.rows[some], self.settings
-        params, gate = self.ensemble(penalty, kappa)
-        response = (self.log.response[rows] - s.scale_[0]) / s.scale_[1]
-        held = HeldOutScores(
-            self.curves[penalty, kappa][some], self.place[rows], response, s.bounded_, self.log.weights[rows]
-        )
-        return calibrate(held, mean_scores(params, self.X[rows], s.network_, gate))
-
-    def correction(self, penalty: float, kappa: float) -> tuple[Correction | None, tuple[Choice, ...]]:
-        """Return the second stage of a setting: each fold model's, from the rows that it was not trained on."""
-        from largesse.response.networks.second_stage import correction, representations
-
-        s, params = self.settings, self.params[penalty, kappa]
-        rho = estimate_propensities(self.log, self.fold, s.seed).own
-        curves = np.empty((len(self.log), len(self.log.levels)))
-        curves[self.rows] = s._responses(self.curves[penalty, kappa])
-        held = [self.fold == part for part in self.parts]
+        task, shape = self.task, self.recipe.shape
+        rho = estimate_propensities(task.log, task.fold, self.recipe.seed).own
+        curves = np.empty((len(task.log), len(task.log.levels)))
+        curves[task.rows] = task.scale.responses(self.scores[best])
+        held = [task.fold == part for part in task.parts]
+        params = self.params[best]
         z = [
-            representations({name: value[j : j + 1] for name, value in params.items()}, self.X[rows], s.network_)[0]
+            represent({name: value[j : j + 1] for name, value in params.items()}, task.X[rows], shape)[0]
             for j, rows in enumerate(held)
         ]
-        return correction(z, [curves[r] for r in held], [self.log.take(r) for r in held], [rho[r] for r in held])
+        logs = [task.log.take(rows) for rows in held]
+        return fit_correction(z, [curves[rows] for rows in held], logs, [rho[rows] for rows in held])
 
-    def ensemble(self, penalty: float, kappa: float) -> tuple[dict[str, Array], Array]:
-        """Return the fold models of a setting: their mean score is the prediction."""
-        params = self.params[penalty, kappa]
-        many = len(next(iter(params.values())))
-        return params, np.full(many, 0.0 if np.isinf(penalty) else 1.0, dtype=np.float32)
+    def finish(self, best: Candidate, second: Chosen) -> FoldNetworks:
+        """Return the networks of a candidate with their calibration and spread."""
+        penalty, kappa = best
+        params = self.params[best]
+        models = len(next(iter(params.values())))
+        networks = FoldNetworks(
+            shape=self.recipe.shape,
+            scale=self.task.scale,
+            params=params,
+            gate=np.repeat(_gate(np.array([penalty])), models),
+            folds=len(self.task.parts),
+            kappa=kappa,
+            penalty=penalty,
+            calibration=Calibration(),
+            spread=1.0,
+            correction=second.correction,
+        )
+        # A second stage corrects the curves as they are, and a stretched logit need not be concave as a probability.
+        fixed = second.correction is not None or (self.recipe.head == "concave" and self.task.scale.bounded)
+        calibration = Calibration() if fixed else self._calibrate(best, networks)
+        return replace(networks, calibration=calibration, spread=self._spread_factor(best, networks))
+
+    def _calibrate(self, best: Candidate, networks: FoldNetworks) -> Calibration:
+        """Return how the mean of the fold networks is to be stretched; a single network is left as it is."""
+        task = self.task
+        if networks.folds < 2:
+            return Calibration()
+        some = np.arange(len(task.rows))[:: -(-len(task.rows) // CALIBRATION_ROWS)]
+        rows = task.rows[some]
+        held = HeldOutScores(
+            self.scores[best][some],
+            task.level_weight[rows],
+            task.scale.standardise(task.log.response[rows]),
+            task.scale.bounded,
+            task.log.weights[rows],
+        )
+        return calibrate(held, networks.scores(task.X[rows]))
+
+    def _spread_factor(self, best: Candidate, networks: FoldNetworks) -> float:
+        """Return by how much the spread of the fold networks falls short of their error on held-out rows."""
+        from largesse.response.networks.sire_program import predict_scores
+
+        task, folds = self.task, networks.folds
+        if folds < 2:
+            return 1.0
+        X, own = task.X[task.rows], task.level_weight[task.rows]
+        models = mean_by_fold(predict_scores(networks.params, X, networks.shape, networks.gate), folds)
+        expected = task.scale.responses((models * own).sum(axis=2))
+        residual = task.held.response - task.scale.responses((self.scores[best] * own).sum(axis=1))
+        both = np.concatenate([X, own], axis=1)
+        return spread_factor(both, residual, expected, task.fold[task.rows], task.held.weights)
 
 
-def by_fold(scores: Array, folds: int) -> Array:
-    """Return each fold's scores (folds, n, K), the mean over its members, from those of all models (members·folds, n, K)."""
-    return scores.reshape(-1, folds, *scores.shape[1:]).mean(axis=0)
+def _gate(penalty: Array) -> Array:
+    """Return the gates of deviations: closed for an infinite penalty."""
+    return np.where(np.isinf(penalty), 0.0, 1.0).astype(np.float32)
 
 
-def _grid(
-    tried: list[tuple[float, float]],
-    fold: Array,
-    parts: Array,
-    weight: Array | None,
-    seed: int,
-    member: Array | None = None,
-    ladder: Array | None = None,
-) -> Any:
-    """Return the models of every setting and fold; each trains on the other folds and stops by its own."""
-    from largesse.response.networks.train import Grid, rounded
-
-    weight = np.ones(len(fold)) if weight is None else weight / weight.mean()
-    train = [_padded(np.flatnonzero(fold != part), weight) for part in parts]
-    stop = [_padded(np.flatnonzero(fold == part), weight) for part in parts]
-    longest, widest = (rounded(max(len(rows) for rows, _ in part)) for part in (train, stop))
-    train, stop = (
-        [_padded(rows, weight, longest) for rows, _ in train],
-        [_padded(rows, weight, widest) for rows, _ in stop],
-    )
-    many = len(tried)
-    return Grid(
-        train=np.tile(np.array([rows for rows, _ in train], np.int32), (many, 1)),
-        train_weight=np.tile(np.array([w for _, w in train], np.float32), (many, 1)),
-        stop=np.tile(np.array([rows for rows, _ in stop], np.int32), (many, 1)),
-        stop_weight=np.tile(np.array([w for _, w in stop], np.float32), (many, 1)),
-        kappa=np.repeat([k for _, k in tried], len(parts)),
-        penalty=np.repeat([0.0 if np.isinf(p) else p for p, _ in tried], len(parts)),
-        gate=np.repeat([0.0 if np.isinf(p) else 1.0 for p, _ in tried], len(parts)).astype(np.float32),
-        # The same start for every setting: they then differ by the setting alone. Members differ by the start alone.
-        seed=np.tile(seed * 1009 + np.arange(len(parts)), many)
-        + np.repeat(np.zeros(many, np.int64) if member is None else member, len(parts)) * 7919,
-        ladder=None if ladder is None else np.tile(ladder, (many, 1)),
-    )
-
-
-def _padded(rows: Array, weight: Array, length: int = 0) -> tuple[Array, Array]:
-    """Return rows and weights, filled up to a length with rows that weigh nothing."""
-    more = max(length - len(rows), 0)
-    return np.concatenate([rows, np.resize(rows, more)]), np.concatenate([weight[rows], np.zeros(more)])
+def _part(params: dict[str, Array], i: int, size: int) -> dict[str, Array]:
+    """Return the i-th block of `size` models."""
+    return {name: value[i * size : (i + 1) * size] for name, value in params.items()}

@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 
 from largesse.records import Array
-from largesse.response.networks.heads import HEADS, MONOTONE, initial, outputs, scores
+from largesse.response.networks.layers import head_outputs, head_scores, initial_head
+from largesse.response.networks.settings import HEADS, MONOTONE, Shape
 from largesse.stats.link import sigmoid
 
-WIDTH, K, ROWS = 8, 5, 100_000
+WIDTH, K, ROWS = 8, 5, 20_000
 SCALES = [pytest.param(True, id="bounded"), pytest.param(False, id="amounts")]
 Params = dict[str, jax.Array]
-_scores = jax.jit(scores, static_argnums=(0, 5, 6))
+_scores = jax.jit(head_scores, static_argnums=0)
+
+
+def shape(head: str, bounded: bool, levels: int = K) -> Shape:
+    return Shape(3, levels, head, WIDTH, bounded=bounded)
 
 
 def allowed(head: str, bounded: bool) -> bool:
@@ -23,7 +28,7 @@ def allowed(head: str, bounded: bool) -> bool:
 
 def wild(head: str, bounded: bool, size: float, seed: int = 0, levels: int = K) -> Params:
     """Parameters of the right shapes, all drawn at random."""
-    names = initial(head, jax.random.key(0), WIDTH, levels, bounded=bounded)
+    names = initial_head(shape(head, bounded, levels), jax.random.key(0), WIDTH)
     rng = np.random.default_rng(seed)
     return {name: jnp.asarray(size * rng.normal(size=value.shape), jnp.float32) for name, value in names.items()}
 
@@ -36,7 +41,7 @@ def drawn(rows: int, seed: int = 1) -> tuple[jax.Array, jax.Array]:
 def score(
     head: str, params: Params, z: jax.Array, base: jax.Array, bounded: bool, gate: float = 1.0, levels: int = K
 ) -> Array:
-    return np.asarray(_scores(head, params, z, base, gate, levels, bounded)[0], dtype=np.float64)
+    return np.asarray(_scores(shape(head, bounded, levels), params, z, base, gate)[0], dtype=np.float64)
 
 
 def curves(score: Array, bounded: bool) -> Array:
@@ -82,8 +87,8 @@ def test_two_levels_are_enough(head: str) -> None:
 @pytest.mark.parametrize("bounded", SCALES)
 @pytest.mark.parametrize("head", HEADS)
 def test_a_head_reads_as_many_numbers_as_it_says(head: str, bounded: bool) -> None:
-    params = initial(head, jax.random.key(0), WIDTH, K, bounded=bounded)
-    assert head == "minmax" or params["head_w"].shape == (WIDTH, outputs(head, K, bounded))
+    params = initial_head(shape(head, bounded), jax.random.key(0), WIDTH)
+    assert head == "minmax" or params["head_w"].shape == (WIDTH, head_outputs(shape(head, bounded)))
 
 
 # ---------------------------------------------------------------------------------------------- increments
@@ -94,7 +99,7 @@ def test_a_head_reads_as_many_numbers_as_it_says(head: str, bounded: bool) -> No
 def test_a_gate_of_zero_gives_all_customers_the_common_increments(head: str, bounded: bool) -> None:
     params = wild(head, bounded, 1.0)
     z, base = drawn(1000)
-    found, deviation = _scores(head, params, z, base, 0.0, K, bounded)
+    found, deviation = _scores(shape(head, bounded), params, z, base, 0.0)
     common = np.log1p(np.exp(np.asarray(params["steps"], dtype=np.float64)))
     np.testing.assert_allclose(np.diff(found, axis=1), np.tile(common, (1000, 1)), atol=3e-6)
     assert not np.asarray(deviation).any()
@@ -103,7 +108,7 @@ def test_a_gate_of_zero_gives_all_customers_the_common_increments(head: str, bou
 
 @pytest.mark.parametrize("head", ["shrunk", "elastic"])
 def test_own_increments_start_from_the_common_ones(head: str) -> None:
-    params = initial(head, jax.random.key(3), WIDTH, K, bounded=True)
+    params = initial_head(shape(head, True), jax.random.key(3), WIDTH)
     steps = np.diff(score(head, params, *drawn(100), True), axis=1)
     np.testing.assert_allclose(steps, 0.2, atol=1e-5)
 
@@ -184,7 +189,7 @@ def test_concave_shares_spread_their_mass_evenly_over_the_steps_before_them() ->
 @functools.partial(jax.jit, static_argnums=(1, 4))
 @jax.value_and_grad
 def _slope(params: Params, head: str, z: jax.Array, base: jax.Array, bounded: bool) -> jax.Array:
-    found, deviation = scores(head, params, z, base, 1.0, K, bounded)
+    found, deviation = head_scores(shape(head, bounded), params, z, base, 1.0)
     row = jax.nn.softplus(found) - 0.3 * found if bounded else 0.5 * (found - 0.3) ** 2
     return row.mean() + (deviation**2).mean()
 

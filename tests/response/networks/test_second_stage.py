@@ -1,18 +1,19 @@
 import numpy as np
 import pytest
+from flat import flat
 from sklearn.base import clone
 
 from largesse.data.log import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response.catalogue import model_from_state
-from largesse.response.networks.second_stage import TAU, _Stage, correction
+from largesse.response.networks.second_stage import TAU, _Stage, fit_correction
 from largesse.response.networks.sire import SIRE
 from largesse.worlds.simulation import simulate
 
 
 def small(**more: object) -> SIRE:
-    return SIRE(**{"kappa": 0.0, "shrinkage": np.inf, "width": 8, "epochs": 1, "folds": 3, **more})
+    return flat(SIRE, **{"kappa": 0.0, "shrinkage": np.inf, "width": 8, "epochs": 1, "folds": 3, **more})
 
 
 def confounded(n: int, seed: int, *, amounts: bool = False) -> tuple[Log, Array, Array]:
@@ -50,7 +51,7 @@ def test_a_first_stage_that_missed_nothing_is_left_alone() -> None:
     X, response = rng.normal(size=(600, 3)), (rng.random(600) < 0.3 + 0.1 * level).astype(float)
     settings = {"epochs": 60, "rate": 0.03, "decay": 0.1, "folds": 2}
     plain, second = (small(**settings, orthogonal=o).fit(X, level, response) for o in (False, True))
-    assert second.correction_ is None
+    assert second.fit_.correction is None
     assert next(c.name for c in second.correction_choices_ if c.chosen) == "none"
     assert np.array_equal(second.predict(X), plain.predict(X))
 
@@ -59,7 +60,7 @@ def test_a_first_stage_that_missed_nothing_is_left_alone() -> None:
 def test_corrected_curves_rise_and_stay_inside(amounts: bool) -> None:
     log, X, _ = confounded(1500, 0, amounts=amounts)
     model = small(orthogonal=True).fit(log)
-    assert model.correction_ is not None
+    assert model.fit_.correction is not None
     curves = model.predict(5 * X)
     assert (np.diff(curves, axis=1) >= 0).all()
     if not amounts:
@@ -73,7 +74,7 @@ def test_corrected_curves_rise_and_stay_inside(amounts: bool) -> None:
 def test_it_is_kept_exactly_and_cloned() -> None:
     log, X, _ = confounded(900, 0)
     model = small(orthogonal=True).fit(log)
-    assert model.correction_ is not None
+    assert model.fit_.correction is not None
     again = model_from_state(*model.state())
     assert np.array_equal(again.predict(X), model.predict(X))
     assert clone(model).orthogonal is True
@@ -109,25 +110,25 @@ def stage(n: int = 60) -> tuple[_Stage, Log, Array, Array]:
 
 def test_leaving_one_out_is_what_the_losses_say() -> None:
     made, log, X, _ = stage()
-    _, losses = made.fit("tilt", 0.1)
+    _, losses = made.fit("slope", 0.1)
     for left in (0, 17):
         rest = np.delete(np.arange(60), left)
         design = np.concatenate([np.eye(3)[log.level], X, X * ((log.level - 1) / np.sqrt(2 / 3))[:, None]], axis=1)
         ridge = np.diag([1.0] * 3 + [6.0] * 6)
         D, w, e = design[rest], made.weight[rest], made.residual[rest]
         coef = np.linalg.solve(D.T @ (w[:, None] * D) + ridge, D.T @ (w * e))
-        assert losses[left] == pytest.approx(made.taming[left] * (made.residual[left] - design[left] @ coef) ** 2)
+        assert losses[left] == pytest.approx(made.overlap[left] * (made.residual[left] - design[left] @ coef) ** 2)
 
 
 def test_no_row_has_more_say_than_the_overlap_allows() -> None:
     made, *_ = stage()
-    assert made.taming.max() <= 1 / TAU
+    assert made.overlap.max() <= 1 / TAU
 
 
 def test_what_is_added_is_what_was_fitted() -> None:
     made, log, X, curves = stage(900)
-    chosen, choices = correction([X], [curves], [log], [log.propensity])
+    chosen, choices = fit_correction([X], [curves], [log], [log.propensity])
     assert len(choices) == 8
     assert chosen is not None
-    fitted = chosen.of(X[None], 3)
+    fitted = chosen.increments(X[None], 3)
     assert np.corrcoef(fitted[np.arange(900), log.level], made.residual)[0, 1] > 0.3

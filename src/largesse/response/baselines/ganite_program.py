@@ -1,0 +1,295 @@
+"""GANITE's four networks, and what one training step of each of its two blocks does.
+
+Block one: a generator sees a row and its response, and fills in the responses at the other levels; a discriminator tries
+to tell which of the K responses was observed. Block two: a second generator learns the completed rows from the features
+alone; with β > 0 a second discriminator tries to tell its curves from completed rows.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from largesse.records import Array
+from largesse.response.networks.jobs import Loop, Program
+from largesse.response.networks.trainer import draw_by_steps, normal_params, start_by_seed, zero_moments
+
+Params = dict[str, jax.Array]
+INITIAL_SCALE = np.sqrt(2.0)  # of first weights, × 1/√fan-in, as published
+
+
+@dataclass(frozen=True)
+class Gan:
+    """Sizes, and how to train: the same for all models."""
+
+    features: int
+    levels: int
+    width: int
+    bounded: bool  # responses in [0, 1]: outputs are logits
+    rate: float
+    batch: int
+    discriminator_steps: int  # for each step of a generator
+
+
+# -- the networks ---------------------------------------------------------------------------------------------------
+
+
+def _generator_shapes(gan: Gan, inputs: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a generator: two shared layers, then for each level a layer of its own and an output."""
+    h, K = gan.width, gan.levels
+    return {
+        "shared0_w": (inputs, h),
+        "shared0_b": (h,),
+        "shared1_w": (h, h),
+        "shared1_b": (h,),
+        "head0_w": (K, h, h),
+        "head0_b": (K, h),
+        "head1_w": (K, h, 1),
+        "head1_b": (K, 1),
+    }
+
+
+def _discriminator_shapes(gan: Gan, outputs: int) -> dict[str, tuple[int, ...]]:
+    sizes = [gan.features + gan.levels, gan.width, gan.width, outputs]
+    found: dict[str, tuple[int, ...]] = {}
+    for j, (a, b) in enumerate(pairwise(sizes)):
+        found |= {f"layer{j}_w": (a, b), f"layer{j}_b": (b,)}
+    return found
+
+
+def shapes(gan: Gan) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Return the shapes of the four networks' parameters; the generators get K − 1 and K numbers of noise."""
+    p, K = gan.features, gan.levels
+    return {
+        "complete": _generator_shapes(gan, p + K + 1 + (K - 1)),
+        "detect": _discriminator_shapes(gan, K),
+        "infer": _generator_shapes(gan, p + K),
+        "judge": _discriminator_shapes(gan, 1),
+    }
+
+
+def generate(params: Params, inputs: jax.Array) -> jax.Array:
+    """Return scores (n, K) from inputs (n, q)."""
+    h = jax.nn.relu(inputs @ params["shared0_w"] + params["shared0_b"])
+    h = jax.nn.relu(h @ params["shared1_w"] + params["shared1_b"])
+    h = jax.nn.relu(jnp.einsum("nd,kde->kne", h, params["head0_w"]) + params["head0_b"][:, None])
+    out = jnp.einsum("knd,kde->kne", h, params["head1_w"]) + params["head1_b"][:, None]
+    return out[:, :, 0].T
+
+
+def discriminate(params: Params, x: jax.Array, rows: jax.Array) -> jax.Array:
+    """Return logits (n, outputs) from features (n, p) and responses at all levels (n, K)."""
+    h = jnp.concatenate([x, rows], axis=1)
+    for j in range(2):
+        h = jax.nn.relu(h @ params[f"layer{j}_w"] + params[f"layer{j}_b"])
+    return h @ params["layer2_w"] + params["layer2_b"]
+
+
+def responses(gan: Gan, score: jax.Array) -> jax.Array:
+    """Return what scores mean: probabilities, or amounts as they are."""
+    return jax.nn.sigmoid(score) if gan.bounded else score
+
+
+def losses(gan: Gan, score: jax.Array, target: jax.Array) -> jax.Array:
+    """Return elementwise losses: log loss of a logit, or the squared error."""
+    return jax.nn.softplus(score) - target * score if gan.bounded else (score - target) ** 2
+
+
+# -- block one ------------------------------------------------------------------------------------------------------
+
+
+def complete_scores(complete: Params, x: jax.Array, level: jax.Array, r: jax.Array, noise: jax.Array) -> jax.Array:
+    """Return the scores (n, K) of the first generator for a row: features, level as one-hot, response, noise."""
+    return generate(complete, jnp.concatenate([x, level, r[:, None], noise], axis=1))
+
+
+def complete_rows(generated: jax.Array, level: jax.Array, r: jax.Array) -> jax.Array:
+    """Return generated responses (n, K) with each row's own response (n,) in the slot of its own level."""
+    return jnp.where(level > 0, r[:, None], generated)
+
+
+def detector_loss(detect: Params, x: jax.Array, rows: jax.Array, level: jax.Array, w: jax.Array) -> jax.Array:
+    """Return the cross-entropy with which the discriminator tells which slot was observed."""
+    log_probability = jax.nn.log_softmax(discriminate(detect, x, rows), axis=1)
+    return -_mean((log_probability * level).sum(axis=1), w)
+
+
+def completer_loss(
+    gan: Gan, complete: Params, detect: Params, batch: tuple, noise: jax.Array, alpha: jax.Array
+) -> jax.Array:
+    """Return the generator's loss: that of the observed slot − α × the discriminator's cross-entropy."""
+    x, level, r, w = batch
+    score = complete_scores(complete, x, level, r, noise)
+    own = _mean((losses(gan, score, r[:, None]) * level).sum(axis=1), w)
+    return own - alpha * detector_loss(detect, x, complete_rows(responses(gan, score), level, r), level, w)
+
+
+# -- block two ------------------------------------------------------------------------------------------------------
+
+
+def judge_loss(judge: Params, x: jax.Array, real: jax.Array, made: jax.Array, w: jax.Array) -> jax.Array:
+    """Return the cross-entropy with which the second discriminator tells completed rows from inferred ones."""
+    yes = jax.nn.softplus(-discriminate(judge, x, real)[:, 0])
+    no = jax.nn.softplus(discriminate(judge, x, made)[:, 0])
+    return _mean(yes + no, w)
+
+
+def inference_loss(
+    gan: Gan, infer: Params, judge: Params, batch: tuple, rows: jax.Array, noise: jax.Array, beta: jax.Array
+) -> jax.Array:
+    """Return the second generator's loss: that of completed rows − β × the second discriminator's cross-entropy."""
+    x, _, _, w = batch
+    score = generate(infer, jnp.concatenate([x, noise], axis=1))
+    return _mean(losses(gan, score, rows).mean(axis=1), w) - beta * judge_loss(judge, x, rows, responses(gan, score), w)
+
+
+def _mean(values: jax.Array, w: jax.Array) -> jax.Array:
+    return w @ values / jnp.maximum(w.sum(), 1e-9)
+
+
+# -- what a step does -----------------------------------------------------------------------------------------------
+
+
+def _adam_step(optimiser: Any, loss: Any, params: Params, moments: Any) -> tuple[Params, Any]:
+    update, moments = optimiser.update(jax.grad(loss)(params), moments, params)
+    return optax.apply_updates(params, update), moments
+
+
+def _start(gan: Gan, optimiser: Any, names: Sequence[str]) -> Callable[..., Any]:
+    """Return the start of two networks: both of them, then the moments of both."""
+
+    def first(rng: np.random.Generator) -> Any:
+        one, two = (normal_params(rng, shapes(gan)[name], INITIAL_SCALE) for name in names)
+        return one, two, zero_moments(optimiser, one), zero_moments(optimiser, two)
+
+    return lambda seeds, _own: start_by_seed(seeds, first)
+
+
+def _draw(gan: Gan, loop: Loop, numbers: int) -> Callable[..., Iterator[Any]]:
+    """Return what draws, for each step, rows with replacement and noise for every discriminator step and the generator."""
+
+    def draw(seed: int, own: Any, stretches: Sequence[Array]) -> Iterator[Any]:
+        some = np.flatnonzero(np.asarray(own[1]) > 0)
+
+        def draws(rng: np.random.Generator, steps: int) -> tuple[Array, Array]:
+            size = (steps, gan.discriminator_steps + 1, gan.batch)
+            return some[rng.integers(0, len(some), size)].astype(np.int32), rng.random((*size, numbers), np.float32)
+
+        return draw_by_steps(seed, stretches, loop.steps, draws)
+
+    return draw
+
+
+def _width(gan: Gan) -> int:
+    """Return the numbers that a row is turned into by a generator and a discriminator."""
+    return gan.features + (4 + gan.levels) * gan.width
+
+
+def _take(data: Any, own: Any, places: jax.Array) -> tuple[jax.Array, ...]:
+    X, level, response = data
+    rows = own[0][places]
+    return X[rows], level[rows], response[rows], own[1][places]
+
+
+@functools.lru_cache(maxsize=32)
+def block_one(gan: Gan, loop: Loop) -> Program:
+    """Return block one. `data`: features, one-hot level (n, K), response. `own`: rows, weights, held-out rows, weights, α."""
+    optimiser = optax.adam(gan.rate)
+
+    def step(state: Any, data: Any, own: Any, drawn: Any) -> Any:
+        complete, detect, complete_moments, detect_moments = state
+        places, noise = drawn
+        for turn in range(gan.discriminator_steps):
+            x, level, r, w = _take(data, own, places[turn])
+            rows = complete_rows(responses(gan, complete_scores(complete, x, level, r, noise[turn])), level, r)
+            shown = (x, rows, level, w)
+            detect, detect_moments = _adam_step(
+                optimiser, lambda q, b=shown: detector_loss(q, *b), detect, detect_moments
+            )
+        batch = _take(data, own, places[-1])
+        complete, complete_moments = _adam_step(
+            optimiser,
+            lambda q: completer_loss(gan, q, detect, batch, noise[-1], own[4]),
+            complete,
+            complete_moments,
+        )
+        return complete, detect, complete_moments, detect_moments
+
+    start = _start(gan, optimiser, ("complete", "detect"))
+    draw = _draw(gan, loop, gan.levels - 1)
+    return Program(start, draw, step, lambda *_: jnp.float32(0), lambda state: state[0], (0, 2), _width(gan))
+
+
+@functools.lru_cache(maxsize=32)
+def block_two(gan: Gan, judged: bool, loop: Loop) -> Program:
+    """Return block two. `own` as in block one, with β in the place of α, then the trained first generator.
+
+    Without a judge (every β zero) no discriminator is trained.
+    """
+    optimiser = optax.adam(gan.rate)
+
+    def completed(own: Any, batch: tuple, noise: jax.Array) -> jax.Array:
+        x, level, r, _ = batch
+        score = complete_scores(own[5], x, level, r, noise[:, gan.levels :])
+        return complete_rows(responses(gan, score), level, r)
+
+    def step(state: Any, data: Any, own: Any, drawn: Any) -> Any:
+        infer, judge, infer_moments, judge_moments = state
+        places, noise = drawn
+        for turn in range(gan.discriminator_steps if judged else 0):
+            batch = _take(data, own, places[turn])
+            real = completed(own, batch, noise[turn])
+            made = generate(infer, jnp.concatenate([batch[0], noise[turn][:, : gan.levels]], axis=1))
+            shown = (batch[0], real, responses(gan, made), batch[3])
+            judge, judge_moments = _adam_step(optimiser, lambda q, b=shown: judge_loss(q, *b), judge, judge_moments)
+        batch = _take(data, own, places[-1])
+        rows = completed(own, batch, noise[-1])
+        beta = own[4] if judged else 0.0
+        infer, infer_moments = _adam_step(
+            optimiser,
+            lambda q: inference_loss(gan, q, judge, batch, rows, noise[-1][:, : gan.levels], beta),
+            infer,
+            infer_moments,
+        )
+        return infer, judge, infer_moments, judge_moments
+
+    def loss(state: Any, data: Any, own: Any) -> jax.Array:
+        X, level, response = data
+        rows, weight = own[2], own[3]
+        noise = jnp.full((len(rows), gan.levels), 0.5)
+        score = generate(state[0], jnp.concatenate([X[rows], noise], axis=1))
+        observed = (losses(gan, score, response[rows][:, None]) * level[rows]).sum(axis=1)
+        return _mean(observed, weight)
+
+    start = _start(gan, optimiser, ("infer", "judge"))
+    draw = _draw(gan, loop, 2 * gan.levels - 1)
+    return Program(start, draw, step, loss, lambda state: state[0], (0, 2), _width(gan))
+
+
+# -- predicting -----------------------------------------------------------------------------------------------------
+
+
+def predict(gan: Gan, infer: dict[str, Array], X: Array, noise: Array, rows: int = 16_384) -> Array:
+    """Return responses (n, K) of features (n, p), averaged over draws of noise (draws, K), some rows at a time."""
+    found = [
+        np.asarray(_predict(gan)(infer, jnp.asarray(X[first : first + rows], jnp.float32), noise))
+        for first in range(0, len(X), rows)
+    ]
+    return np.concatenate(found).astype(np.float64) if found else np.zeros((0, gan.levels))
+
+
+@functools.lru_cache(maxsize=32)
+def _predict(gan: Gan) -> Any:
+    def one(infer: Params, x: jax.Array, noise: jax.Array) -> jax.Array:
+        inputs = jnp.concatenate([x, jnp.broadcast_to(noise, (len(x), gan.levels))], axis=1)
+        return responses(gan, generate(infer, inputs))
+
+    return jax.jit(lambda infer, x, noise: jax.vmap(one, in_axes=(None, None, 0))(infer, x, noise).mean(axis=0))

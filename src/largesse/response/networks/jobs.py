@@ -1,0 +1,78 @@
+"""Training jobs: the training of M models of one kind.
+
+A job names the program and the data that the models share, and what differs between them. Nothing here imports JAX, so
+that the types of a job cost nothing to import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from largesse.records import Array
+
+
+@dataclass(frozen=True)
+class Program:
+    """What training does. `data` is shared by all models; `own` is what differs between them.
+
+    Programs compare by identity of their functions: make each one once (`functools.lru_cache`), or it compiles again.
+    """
+
+    start: Callable[..., Any]  # seeds (M,), own of all models → first state of all models
+    draw: Callable[..., Iterator[Any]]  # seed, own of one model, stretches of looks → draws (steps, …) of each stretch
+    step: Callable[..., Any]  # state, data, own, draw of the step → state; for one model
+    loss: Callable[..., Any]  # state, data, own → held-out loss; for one model
+    keep: Callable[..., Any]  # state → the part of it to return
+    rows: tuple[int, ...] = ()  # positions in `own` of row sets, the last to stop by; weights follow each one
+    width: int = 1  # numbers that one row becomes on its way through the model: for the use of memory
+    at_once: int | None = None  # most models in one program on a CPU, where groups of them run side by side
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How long to train: looks at the held-out loss, steps between two looks, looks without gain before a model stops."""
+
+    looks: int
+    steps: int
+    patience: int = 10
+    stretch: int = 5  # looks between two checks of the host whether all models have stopped
+    last: bool = False  # keep the last weights rather than the best
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingJob:
+    """The training of M models. Models of one log and one seed start alike and see the same draws."""
+
+    program: Program
+    loop: Loop
+    data: tuple[Array, ...]  # each (n, …)
+    own: tuple[Any, ...]  # each (M, …), or a dict of such arrays
+    seeds: Array  # (M,)
+    log: Array | None = None  # (M,) which log each model learns from, if there are several
+
+    def logs(self) -> Array:
+        """Return which log (M,) each model learns from."""
+        return np.zeros(len(self.seeds), dtype=np.int64) if self.log is None else self.log
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedNetworks:
+    """What training kept of every model, its held-out loss, and the look it was taken at."""
+
+    params: Any  # dict of arrays (M, …), or what the program keeps
+    loss: Array  # (M,)
+    look: Array  # (M,)
+
+
+def loop_of_steps(steps: int, between: int, patience: int, *, last: bool = False) -> Loop:
+    """Return the loop of at most `steps` steps with a look after every `between` of them.
+
+    >>> loop_of_steps(2000, 100, patience=5)
+    Loop(looks=20, steps=100, patience=5, stretch=5, last=False)
+    """
+    size = min(between, steps)
+    return Loop(max(steps // size, 1), size, patience, last=last)

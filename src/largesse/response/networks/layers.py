@@ -1,0 +1,185 @@
+"""Layers: features x → representation z = Λ(x) → scores at all K levels, plus an optional straight line past Λ.
+
+A score is a logit for responses in [0, 1], and a standardised amount otherwise. A *head* turns z into scores. Every head
+but `free` is monotone in the level by construction: increments pass through a softplus, or the scores are a cumulative
+distribution. What a head learns about a customer's own increments beyond the common ones is its *deviation*; `shrunk` and
+`elastic` can be penalised for it, and a gate of zero switches it off, so that all customers share the same increments.
+
+| head | increments of the score between levels | deviation |
+|---|---|---|
+| `free` | any | – |
+| `increments` | softplus(δ_k(x)) | – |
+| `shrunk` | softplus(θ_k + δ_k(x)) | δ (K−1) |
+| `elastic` | softplus(θ_k) · exp(s(x)) | s (1) |
+| `cdf` | P(own threshold ≤ level), a distribution over thresholds | – |
+| `concave` | never growing, on the scale of the response | – |
+| `minmax` | the paper's: non-negative weights from the level to the output | – |
+
+Parameters are a plain dict of arrays: what is trained is what is saved.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from largesse.response.networks.settings import FIRST_STEP, Shape
+
+SMALLEST = 0.01  # least first increment: the gradient of one near zero vanishes
+EDGE = 1e-6  # concave probabilities stay this far from 0 and 1, where logits are infinite
+
+Params = dict[str, jax.Array]
+
+
+def initial_params(shape: Shape, key: jax.Array) -> Params:
+    """Return first parameters: weights with standard deviation 1/√fan-in; biases and the straight line are zero."""
+    keys = jax.random.split(key, shape.depth + 1)
+    params: Params = {}
+    size = shape.features
+    for j in range(shape.depth):
+        params[f"w{j}"] = jax.random.normal(keys[j], (size, shape.width)) / jnp.sqrt(max(size, 1))
+        params[f"b{j}"] = jnp.zeros(shape.width)
+        size = shape.width
+    if shape.skip:
+        params["skip"] = jnp.zeros(shape.features)
+    return params | initial_head(shape, keys[-1], size)
+
+
+def param_shapes(shape: Shape) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every parameter."""
+    return {name: p.shape for name, p in jax.eval_shape(lambda: initial_params(shape, jax.random.key(0))).items()}
+
+
+def decay_mask(params: Params) -> dict[str, bool]:
+    """Return which parameters weight decay acts on: weight matrices, not biases, increments or the straight line."""
+    return {name: value.ndim == 2 for name, value in params.items()}
+
+
+def forward(shape: Shape, params: Params, x: jax.Array, gate: Any = 1.0) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return representation (n, width), scores (n, K) and deviations (n, q) of features (n, p)."""
+    activate = getattr(jax.nn, shape.activation)
+    z = x
+    for j in range(shape.depth):
+        z = activate(z @ params[f"w{j}"] + params[f"b{j}"])
+    base = x @ params["skip"] if shape.skip else jnp.zeros(len(x))
+    score, deviation = head_scores(shape, params, z, base, gate)
+    return z, score, deviation
+
+
+# -- heads ----------------------------------------------------------------------------------------------------------
+
+
+def head_outputs(shape: Shape) -> int:
+    """Return how many numbers a head reads off the representation."""
+    K = shape.levels
+    if shape.head == "cdf" or (shape.head == "concave" and shape.bounded):
+        return K + 1
+    return {"elastic": 2, "minmax": 0}.get(shape.head, K)
+
+
+def initial_head(shape: Shape, key: jax.Array, width: int) -> Params:
+    """Return the first parameters of a head on a representation of `width` numbers."""
+    head = shape.head
+    if head == "minmax":
+        return _initial_minmax(key, width)
+    size = head_outputs(shape)
+    weight = jax.random.normal(key, (width, size)) / jnp.sqrt(width)
+    if head in ("shrunk", "elastic"):
+        weight = weight.at[:, 1:].set(0.0)  # own increments start from the common ones
+    start = jnp.log(jnp.expm1(FIRST_STEP))
+    params = {"head_w": weight, "head_b": jnp.zeros(size)}
+    if head in ("shrunk", "elastic"):
+        params["steps"] = jnp.full(shape.levels - 1, start, jnp.float32)  # a weak type would compile twice
+    elif head == "increments" or (head == "concave" and not shape.bounded):
+        params["head_b"] = params["head_b"].at[1:].set(start)
+    return params
+
+
+def start_head(shape: Shape, params: Params, curve: jax.Array) -> Params:
+    """Return parameters whose scores start near a common curve (K,); unchanged where the curve is NaN."""
+    head = shape.head
+    cold = jnp.isnan(curve[0])
+    steps = jnp.log(jnp.expm1(jnp.maximum(jnp.diff(curve), SMALLEST)))
+    moved = dict(params)
+    if head == "minmax":
+        moved["out_b"] = params["out_b"] + curve.mean()
+    elif head == "cdf" or (head == "concave" and shape.bounded):
+        moved["head_b"] = params["head_b"].at[-1].add(-curve.mean())
+    elif head == "free":
+        moved["head_b"] = params["head_b"] + curve
+    else:
+        moved["head_b"] = params["head_b"].at[0].add(curve[0])
+        if head == "increments":
+            moved["head_b"] = moved["head_b"].at[1:].set(steps)
+        elif head != "concave":
+            moved["steps"] = steps
+    return {name: jnp.where(cold, params[name], value) for name, value in moved.items()}
+
+
+def head_scores(shape: Shape, params: Params, z: jax.Array, base: jax.Array, gate: Any) -> tuple[jax.Array, jax.Array]:
+    """Return scores (n, K) and deviations (n, q) of representations z (n, width); `base` (n,) is added to every level."""
+    head, K = shape.head, shape.levels
+    if head == "minmax":
+        return _minmax(params, z, K) + base[:, None], jnp.zeros((len(z), 1))
+    out = z @ params["head_w"] + params["head_b"]
+    if head == "free":
+        return out + base[:, None], jnp.zeros((len(z), 1))
+    if head == "cdf":
+        return _cdf(out, K) + base[:, None], jnp.zeros((len(z), 1))
+    if head == "concave" and shape.bounded:
+        # The base shifts the mass that responds at no level, so that the whole curve stays concave.
+        return _concave_logits(out.at[:, -1].add(-base), K), jnp.zeros((len(z), 1))
+    deviation = gate * out[:, 1:]
+    steps = _increments(head, params, deviation)
+    climbed = jnp.concatenate([jnp.zeros((len(z), 1)), jnp.cumsum(steps, axis=1)], axis=1)
+    return climbed + (out[:, 0] + base)[:, None], deviation
+
+
+def _increments(head: str, params: Params, deviation: jax.Array) -> jax.Array:
+    """Return the K−1 increments (n, K−1), all non-negative."""
+    if head == "shrunk":
+        return jax.nn.softplus(params["steps"] + deviation)
+    if head == "elastic":
+        return jax.nn.softplus(params["steps"]) * jnp.exp(jnp.clip(deviation, -5.0, 5.0))
+    steps = jax.nn.softplus(deviation)
+    # Concave: an increment is its own part plus those of all later increments, so that no increment exceeds the one before.
+    return jnp.cumsum(steps[:, ::-1], axis=1)[:, ::-1] if head == "concave" else steps
+
+
+def _cdf(out: jax.Array, K: int) -> jax.Array:
+    """Return the logit of P(threshold ≤ k), k = 0..K−1, from K+1 logits (n, K+1), without cancellation."""
+    below = jax.lax.cumlogsumexp(out, axis=1)[:, :K]
+    above = jax.lax.cumlogsumexp(out, axis=1, reverse=True)[:, 1 : K + 1]
+    return below - above
+
+
+def _concave_logits(out: jax.Array, K: int) -> jax.Array:
+    """Return logits of curves whose increments never grow: mass j is spread evenly over the first j increments."""
+    mass = jax.nn.softmax(out, axis=1)  # at the base, at 1..K−1, and of those who never respond
+    spread = mass[:, 1:K] / jnp.arange(1, K)
+    steps = jnp.cumsum(spread[:, ::-1], axis=1)[:, ::-1]
+    curve = mass[:, :1] + jnp.concatenate([jnp.zeros((len(out), 1)), jnp.cumsum(steps, axis=1)], axis=1)
+    inside = EDGE + (1 - 2 * EDGE) * curve  # clipping would break concavity
+    return jnp.log(inside) - jnp.log1p(-inside)
+
+
+def _initial_minmax(key: jax.Array, width: int) -> Params:
+    one, two, three = jax.random.split(key, 3)
+    return {
+        "head_w": jax.random.normal(one, (width, width)) / jnp.sqrt(width),
+        "head_b": jnp.zeros(width),
+        "level_w": 0.1 * jax.random.normal(two, (width,)),
+        "out_w": jax.random.normal(three, (width,)) / jnp.sqrt(width),
+        "out_b": jnp.zeros(()),
+    }
+
+
+def _minmax(params: Params, z: jax.Array, K: int) -> jax.Array:
+    """Return scores (n, K): a hidden layer that sees the level through weights ≥ 0, and an output with weights ≥ 0."""
+    hidden = z @ params["head_w"] + params["head_b"]
+    # |w| rather than softplus(w): plain gradient descent would hardly move a small weight through a softplus.
+    level = jnp.arange(1, K + 1)[:, None] * jnp.abs(params["level_w"])  # (K, width)
+    out = jnp.abs(params["out_w"])
+    return jnp.stack([jax.nn.elu(hidden + level[k]) @ out for k in range(K)], axis=1) + params["out_b"]

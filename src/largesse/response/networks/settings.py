@@ -1,0 +1,258 @@
+"""The settings of networks and of their training, as values.
+
+`Network`, `Training` and `Balance` are frozen. A field left at "auto" takes the model's own value: with
+``SIRE(training=Training(epochs=20))`` only the number of epochs differs from SIRE's usual training. They speak
+scikit-learn's language of parameters, so that `clone` works and ``model.set_params(network__width=32)`` reaches inside.
+
+>>> Network(width=32).set_params(depth=3)
+Network(width=32, depth=3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from largesse.errors import Problem, nearest
+
+AUTO: Any = "auto"  # the model's own value
+ACTIVATIONS = ("elu", "relu")
+OPTIMISERS = ("adam", "sgd")
+SCHEDULES = ("constant", "cosine")
+STARTS = ("guess", "regression")
+KERNELS = ("linear", "rbf", "rff")
+ESTIMATORS = ("biased", "unbiased", "variance")
+HEADS = ("free", "increments", "shrunk", "elastic", "cdf", "concave", "minmax")
+MONOTONE = HEADS[1:]
+FIRST_STEP = 0.2  # first increment of a network, on the scale of the score
+
+
+class _Setting:
+    """What the settings share: parameters as scikit-learn asks for them, and a short repr."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 -- scikit-learn's signature
+        """Return the fields by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def set_params(self, **params: Any) -> Self:
+        """Return a copy with some fields changed; the value itself is frozen."""
+        return replace(self, **params)  # type: ignore[type-var]
+
+    def __repr__(self) -> str:
+        given = [f"{name}={value!r}" for name, value in self.get_params().items() if not _is_auto(value)]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Network(_Setting):
+    """The layers of a network.
+
+    Parameters
+    ----------
+    width, depth
+        Units of a hidden layer, and hidden layers.
+    activation
+        "elu" or "relu".
+    skip
+        Whether a straight line runs past the hidden layers (SIRE, IRE, BanditNet).
+    head_width, head_depth
+        Of the hidden layers that each level has to itself (CFRNet).
+    initial_scale
+        First weights are normal with standard deviation initial_scale/√fan-in (CFRNet).
+    """
+
+    width: int = AUTO
+    depth: int = AUTO
+    activation: str = AUTO
+    skip: bool = AUTO
+    head_width: int = AUTO
+    head_depth: int = AUTO
+    initial_scale: float = AUTO
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Training(_Setting):
+    """How a network is trained.
+
+    Parameters
+    ----------
+    rate, schedule
+        The optimiser's learning rate, and how it changes: "constant" or "cosine" (to zero at the last epoch).
+    rate_decay
+        What the rate is multiplied by every 100 steps (CFRNet).
+    decay
+        Weight decay: decoupled (SIRE, IRE, BanditNet), or an L2 penalty on the heads (CFRNet).
+    optimiser
+        "adam" or "sgd".
+    batch
+        Rows per step.
+    epochs, steps
+        How long at most: SIRE and IRE count epochs, the others gradient steps.
+    patience
+        Looks at the held-out loss without gain after which a model stops; a look is an epoch, or some steps.
+    start
+        Where SIRE's common curve starts: at a "guess" (small equal increments around the mean response), at a plain
+        "regression", at "zero", or "auto": whichever ends with the lower held-out loss.
+    """
+
+    rate: float = AUTO
+    schedule: str = AUTO
+    rate_decay: float = AUTO
+    decay: float = AUTO
+    optimiser: str = AUTO
+    batch: int = AUTO
+    epochs: int = AUTO
+    steps: int = AUTO
+    patience: int = AUTO
+    start: str = AUTO
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Balance(_Setting):
+    """Which HSIC measures the dependence between representation and level.
+
+    Parameters
+    ----------
+    kernel
+        Of the representation: "linear", "rbf", or "rff" (random Fourier features).
+    estimator
+        "biased" (the paper's), "unbiased", or "variance" (the bias alone, blind to dependence).
+    """
+
+    kernel: str = AUTO
+    estimator: str = AUTO
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes and kinds that a compiled network is built from."""
+
+    features: int
+    levels: int
+    head: str = "shrunk"
+    width: int = 128
+    depth: int = 2
+    activation: str = "elu"
+    skip: bool = True
+    bounded: bool = True  # responses in [0, 1]: scores are logits
+
+
+# -- settling ---------------------------------------------------------------------------------------------------------
+
+SettingT = TypeVar("SettingT", bound=_Setting)
+
+WHOLE = ("width", "depth", "head_width", "head_depth", "batch", "epochs", "steps", "patience")
+POSITIVE = ("rate", "initial_scale", "rate_decay")
+OPTIONS = {
+    "activation": ACTIVATIONS,
+    "optimiser": OPTIMISERS,
+    "schedule": SCHEDULES,
+    "start": ("auto", "zero", *STARTS),
+    "kernel": KERNELS,
+    "estimator": ESTIMATORS,
+}
+
+
+def settle(given: SettingT, default: SettingT) -> SettingT:
+    """Return settings whose "auto" fields have the model's own values.
+
+    >>> settle(Network(width=8), Network(width=64, depth=2))
+    Network(width=8, depth=2)
+    """
+    own = default.get_params()
+    return replace(
+        default, **{name: value for name, value in given.get_params().items() if not _is_auto(value) and name in own}
+    )  # type: ignore[type-var]
+
+
+def setting_problems(name: str, given: Any, default: _Setting) -> list[Problem]:
+    """Return everything that is wrong with a model's setting; fields that are "auto" in `default` are not the model's."""
+    kind = type(default)
+    if not isinstance(given, kind):
+        return [Problem(f"{name}={given!r}", f"give a {kind.__name__}, as {kind.__name__}({fields(kind)[0].name}=…)")]  # type: ignore[arg-type]
+    known = {field for field, value in default.get_params().items() if not _is_auto(value)} | _free(default)
+    problems = []
+    for field, value in given.get_params().items():
+        if _is_auto(value):
+            continue
+        what = f"{name}.{field}={value!r}"
+        if field not in known:
+            problems.append(Problem(f"{what} is not a setting of this model", f"use one of {', '.join(sorted(known))}"))
+        elif field in OPTIONS and value not in OPTIONS[field]:
+            problems.append(Problem(what, nearest(str(value), OPTIONS[field])))
+        else:
+            problems += _number_problems(what, field, value)
+    return problems
+
+
+def _free(default: _Setting) -> set[str]:
+    """Return the fields for which "auto" is itself a model's choice: the start of networks that count epochs."""
+    return {"start"} if isinstance(default, Training) and not _is_auto(default.epochs) else set()
+
+
+def _number_problems(what: str, field: str, value: Any) -> list[Problem]:
+    if field in WHOLE:
+        return [] if _is_number(value) and value >= 1 else [Problem(what, "a whole number, 1 or more")]
+    if field in POSITIVE:
+        return [] if _is_number(value) and value > 0 else [Problem(what, "a number above zero")]
+    if field == "decay":
+        return [] if _is_number(value) and value >= 0 else [Problem(what, "a number, zero or more")]
+    return []
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and bool(np.isfinite(value))
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+# -- other arguments of several models --------------------------------------------------------------------------------
+
+
+def option_problems(model: Any, options: Mapping[str, Sequence[str]]) -> list[Problem]:
+    """Return the arguments of a model that are not among their options."""
+    return [
+        Problem(f"{name}={value!r}", nearest(str(value), known))
+        for name, known in options.items()
+        if (value := getattr(model, name)) not in known
+    ]
+
+
+def whole_problems(model: Any, names: Iterable[str], least: int = 1) -> list[Problem]:
+    """Return the arguments of a model that are below the least whole number they may be."""
+    return [
+        Problem(f"{name}={getattr(model, name)!r}", f"a whole number, {least} or more")
+        for name in names
+        if getattr(model, name) < least
+    ]
+
+
+def share_problems(share: float) -> list[Problem]:
+    """Return what is wrong with a share of rows to hold out."""
+    return [] if 0 < share < 1 else [Problem(f"hold_out={share!r}", "a share of rows between 0 and 1, as 0.3")]
+
+
+def strength_problems(name: str, given: Any) -> list[Problem]:
+    """Return what is wrong with a strength: a number, several to choose from, or "auto"."""
+    if isinstance(given, str):
+        return [] if given == "auto" else [Problem(f"{name}={given!r}", "a number, several, or 'auto'")]
+    numbers = np.asarray(given, dtype=float)
+    if numbers.size == 0 or not (np.isfinite(numbers) & (numbers >= 0)).all():
+        return [Problem(f"{name}={given!r}", "a number, zero or more; several; or 'auto'")]
+    return []
+
+
+def strengths(given: Any, grid: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the strengths to try: those given, or the grid for "auto".
+
+    >>> strengths(0.3, (0.0, 1.0)), strengths([1, 2], (0.0, 1.0)), strengths("auto", (0.0, 1.0))
+    ((0.3,), (1.0, 2.0), (0.0, 1.0))
+    """
+    if isinstance(given, str):
+        return grid
+    return tuple(float(one) for one in given) if isinstance(given, Sequence | np.ndarray) else (float(given),)

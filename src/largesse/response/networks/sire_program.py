@@ -1,0 +1,164 @@
+"""What one training step of SIRE and IRE does, and what their networks predict.
+
+The loss of a batch is mean response loss + penalty · mean squared deviation + κ · HSIC(z, level).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from largesse.records import Array
+from largesse.response.networks.hsic import hsic_penalty
+from largesse.response.networks.jobs import Program
+from largesse.response.networks.layers import Params, decay_mask, forward, initial_params, start_head
+from largesse.response.networks.settings import Balance, Shape, Training
+from largesse.response.networks.trainer import pad_rows
+from largesse.stats import logit, sigmoid
+
+AT_ONCE = 5  # models in one program on a CPU
+MOST_STEPS = 100  # in one epoch: with more rows than that takes, each epoch takes a random part of them
+SCORE_ROWS = 65_536  # rows scored at a time
+
+
+def steps_per_epoch(rows: int, batch: int) -> int:
+    """Return how many steps an epoch over some rows has."""
+    return min(max(rows // batch, 1), MOST_STEPS)
+
+
+def response_losses(score: jax.Array, response: jax.Array, bounded: bool) -> jax.Array:
+    """Return the loss of each row (n,) at its own level: log loss of a logit, or half the squared error."""
+    if bounded:
+        return jax.nn.softplus(score) - response * score
+    return 0.5 * (score - response) ** 2
+
+
+@functools.lru_cache(maxsize=64)
+def sire_program(shape: Shape, training: Training, balance: Balance | None, rows: int) -> Program:
+    """Return the training of networks of one shape on `rows` rows each; without `balance` HSIC is not computed.
+
+    `data`: features (n, p), level weights (n, K), response (n,). A row's level weights are one at its own level, or, for a
+    dose between two knots, shared between them. `own`: rows and weights to train on, rows and weights to stop by, κ,
+    penalty on deviations, gate of deviations, and the curve (K,) that scores start from (NaN: the usual start).
+    """
+    optimiser = _optimiser(training, steps_per_epoch(rows, training.batch))
+
+    def first(seed: jax.Array, curve: jax.Array) -> Any:
+        params = start_head(shape, initial_params(shape, jax.random.key(seed)), curve)
+        return params, optimiser.init(params)
+
+    all_first = jax.jit(jax.vmap(first))
+
+    def start(seeds: Array, own: Any) -> Any:
+        return all_first(jnp.asarray(seeds, jnp.uint32), jnp.asarray(own[7], jnp.float32))
+
+    def draw(seed: int, _own: Any, stretches: Sequence[Array]) -> Iterator[Array]:
+        for looks in stretches:
+            yield np.concatenate([_epoch_batches(seed, int(epoch), rows, training.batch) for epoch in looks])
+
+    def objective(params: Params, batch: tuple[jax.Array, ...], hyper: tuple[jax.Array, ...]) -> jax.Array:
+        x, y, r, w = batch
+        kappa, penalty, gate = hyper
+        z, score, deviation = forward(shape, params, x, gate)
+        total = jnp.maximum(w.sum(), 1e-9)
+        loss = (w * response_losses((score * y).sum(axis=1), r, shape.bounded)).sum() / total
+        loss += penalty * (w @ jnp.sum(deviation**2, axis=1)) / total
+        return loss if balance is None else loss + kappa * _imbalance(z, y, w, balance)
+
+    def step(state: Any, data: Any, own: Any, places: jax.Array) -> Any:
+        params, moments = state
+        here = own[0][places]
+        X, level, response = data
+        batch = (X[here], level[here], response[here], own[1][places])
+        slope = jax.grad(objective)(params, batch, own[4:7])
+        update, moments = optimiser.update(slope, moments, params)
+        return optax.apply_updates(params, update), moments
+
+    def loss(state: Any, data: Any, own: Any) -> jax.Array:
+        X, level, response = data
+        rows, w, gate = own[2], own[3], own[6]
+        score = (forward(shape, state[0], X[rows], gate)[1] * level[rows]).sum(axis=1)
+        return (w @ response_losses(score, response[rows], shape.bounded)) / jnp.maximum(w.sum(), 1e-9)
+
+    width = shape.features + shape.depth * shape.width + 3 * shape.levels
+    return Program(start, draw, step, loss, lambda state: state[0], (0, 2), width, AT_ONCE)
+
+
+def _optimiser(training: Training, steps: int) -> optax.GradientTransformation:
+    """Return how weights move; a cosine schedule falls to zero at the last step of the last epoch."""
+    rate: Any = training.rate
+    if training.schedule == "cosine":
+        rate = optax.cosine_decay_schedule(training.rate, training.epochs * steps)
+    if training.optimiser == "sgd":
+        return optax.sgd(rate)
+    return optax.adamw(rate, weight_decay=training.decay, mask=decay_mask)
+
+
+def _imbalance(z: jax.Array, level: jax.Array, weight: jax.Array, balance: Balance) -> jax.Array:
+    # A linear HSIC grows with the number of units; per unit, κ means the same for every width.
+    unit = z.shape[1] if balance.kernel == "linear" else 1
+    return hsic_penalty(z, level, kernel=balance.kernel, estimator=balance.estimator, weight=weight) / unit
+
+
+def _epoch_batches(seed: int, epoch: int, rows: int, batch: int) -> Array:
+    """Return the positions (steps, batch) of the rows that an epoch's steps take."""
+    rng = np.random.default_rng((seed, epoch))
+    size = min(batch, rows)
+    take = steps_per_epoch(rows, batch) * size
+    order = rng.permutation(rows)[:take] if rows < 4 * take else rng.integers(rows, size=take)
+    return order.astype(np.int32).reshape(-1, size)
+
+
+# -- predicting -----------------------------------------------------------------------------------------------------
+
+
+def predict_scores(
+    params: dict[str, Array], X: Array, shape: Shape, gate: Array | None = None, rows: int = SCORE_ROWS
+) -> Array:
+    """Return scores (M, n, K) of M models for features (n, p); a gate (M,) may switch deviations off."""
+    models = len(next(iter(params.values())))
+    gate = np.ones(models, np.float32) if gate is None else gate
+    out = np.empty((models, len(X), shape.levels), np.float32)
+    for first in range(0, len(X), rows):
+        part = np.asarray(X[first : first + rows], np.float32)
+        out[:, first : first + rows] = np.asarray(_scores(shape)(params, pad_rows(part), gate))[:, : len(part)]
+    return out
+
+
+def mean_scores(params: dict[str, Array], X: Array, shape: Shape, gate: Array, rows: int = SCORE_ROWS) -> Array:
+    """Return the mean over models of their scores (n, K), without holding all of them.
+
+    A mean of logits need not be concave where its parts are: concave probabilities are averaged as probabilities.
+    """
+    concave = shape.head == "concave" and shape.bounded
+    out = np.empty((len(X), shape.levels))
+    for first in range(0, len(X), rows):
+        found = predict_scores(params, X[first : first + rows], shape, gate)
+        mean = logit(sigmoid(found.astype(np.float64)).mean(axis=0), inside=0.0) if concave else found.mean(axis=0)
+        out[first : first + rows] = mean
+    return out
+
+
+def represent(params: dict[str, Array], X: Array, shape: Shape) -> Array:
+    """Return representations z (M, n, width) of M models for features (n, p)."""
+    padded = pad_rows(np.asarray(X, np.float32))
+    return np.asarray(_representations(shape)(params, padded), np.float64)[:, : len(X)]
+
+
+@functools.cache
+def _scores(shape: Shape) -> Callable[..., jax.Array]:
+    def one(params: Params, x: jax.Array, gate: jax.Array) -> jax.Array:
+        return forward(shape, params, x, gate)[1]
+
+    return jax.jit(jax.vmap(one, in_axes=(0, None, 0)))
+
+
+@functools.cache
+def _representations(shape: Shape) -> Callable[..., jax.Array]:
+    return jax.jit(jax.vmap(lambda params, x: forward(shape, params, x)[0], in_axes=(0, None)))

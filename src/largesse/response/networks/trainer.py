@@ -1,0 +1,239 @@
+"""One compiled program trains many networks at once.
+
+`vmap` over models, `scan` over steps: a grid of settings × folds × members is one array program, on a CPU or a GPU
+unchanged. After every few steps (a *look*) each model computes its loss on rows it does not train on. Its best weights are
+kept inside the program, and a model without gain for some looks has stopped. The host checks now and then whether all
+models have stopped. Models that do not fit into memory together are trained in groups of one size.
+
+Batches are drawn by NumPy on the host, while the device works: they compile to nothing, are the same on every machine, and
+sorting is what a compiled program does worst on a CPU.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from largesse.records import Array
+from largesse.response.networks.jobs import Loop, Program, TrainedNetworks, TrainingJob
+from largesse.stats import cores
+
+STOP_ROWS = 10_000  # most rows to stop by: all are used at every look, and more would not say more
+MEMORY = {"cpu": 1 << 30, "gpu": 1 << 34}  # bytes that one group of models may need beside the data
+DISTINCT_ROWS = (
+    20_000  # from this many rows on, a batch may hold a row twice: avoiding it would cost more than the step
+)
+
+
+# -- running a job --------------------------------------------------------------------------------------------------
+
+
+def run(job: TrainingJob) -> TrainedNetworks:
+    """Train the models of a job, in groups that fit into memory."""
+    data = tuple(jnp.asarray(pad_rows(part)) for part in job.data)
+    parts = groups(len(job.seeds), models_at_once(job))
+
+    def trained(models: Array) -> TrainedNetworks:
+        own = jax.tree.map(lambda part: np.asarray(part)[models], job.own)
+        return _run_group(job, data, own, models)
+
+    # A small network keeps one core busy: on a CPU several groups run side by side. The first one compiles for all.
+    side_by_side = job.program.at_once is not None and jax.default_backend() == "cpu"
+    with ThreadPoolExecutor(cores() if side_by_side else 1) as pool:
+        found = [trained(parts[0]), *pool.map(trained, parts[1:])]
+    params = jax.tree.map(lambda *each: np.concatenate(each)[: len(job.seeds)], *(one.params for one in found))
+    loss, look = (np.concatenate([getattr(f, name) for f in found])[: len(job.seeds)] for name in ("loss", "look"))
+    return TrainedNetworks(params, loss, look)
+
+
+def models_at_once(job: TrainingJob) -> int:
+    """Return how many models of a job fit into memory together."""
+    program, loop = job.program, job.loop
+    first = jax.tree.map(lambda part: np.asarray(part)[:1], job.own)
+    one = jax.tree.map(lambda part: part[0], first)
+    stop = np.size(one[program.rows[-1]]) if program.rows else 1
+    # The state holds weights and moments; gradients, the best weights and activations need as much again.
+    state = 2 * _count(program.start(job.seeds[:1], first)) + _count(one) + 4 * program.width * stop
+    draws = _count(next(program.draw(int(job.seeds[0]), one, [np.ones(1, np.int32)]))) * loop.stretch
+    shared = len(np.unique(np.stack([job.logs(), job.seeds]), axis=1).T) / len(job.seeds)  # draws are held once
+    most = max(1, int(MEMORY.get(jax.default_backend(), MEMORY["cpu"]) // (4 * (state + draws * shared))))
+    # A CPU gains nothing from more models at a time, and small groups of one size share their program and end sooner.
+    return min(most, program.at_once) if program.at_once and jax.default_backend() == "cpu" else most
+
+
+def _count(tree: Any) -> int:
+    return sum(int(np.size(part)) for part in jax.tree.leaves(tree))
+
+
+def groups(models: int, at_once: int) -> list[Array]:
+    """Return the positions of models in groups of one size, which share a compiled program; the last model may repeat.
+
+    >>> groups(7, 3)
+    [array([0, 1, 2]), array([3, 4, 5]), array([6, 6, 6])]
+    >>> groups(8, 5)
+    [array([0, 1, 2, 3]), array([4, 5, 6, 7])]
+    """
+    count = -(-models // max(at_once, 1))
+    size = -(-models // count)
+    return [np.minimum(np.arange(first, first + size), models - 1) for first in range(0, count * size, size)]
+
+
+def _run_group(job: TrainingJob, data: Any, own: Any, models: Array) -> TrainedNetworks:
+    """Train some models of a job; those of one log and one seed see the same draws."""
+    begin, stretch = _compiled(job.program, job.loop)
+    seeds, loop = job.seeds[models], job.loop
+    _, firsts, source = np.unique(np.stack([job.logs()[models], seeds]), axis=1, return_index=True, return_inverse=True)
+    source = source.reshape(-1).astype(np.int32)  # (M,) whose draws each model sees
+    looks = np.arange(1, loop.looks + 1, dtype=np.int32)
+    stretches = [looks[first : first + loop.stretch] for first in range(0, loop.looks, loop.stretch)]
+    each = [job.program.draw(int(seeds[j]), jax.tree.map(lambda part, j=j: part[j], own), stretches) for j in firsts]
+    draws = _stacked_draws(each, stretches)
+    carry = begin(job.program.start(seeds, own))
+    own = jax.tree.map(jnp.asarray, own)
+    drawn = next(draws)
+    for numbers in stretches:
+        carry = stretch(carry, numbers, drawn, source, data, own)
+        drawn = next(draws, None)  # while the device works
+        if not loop.last and bool((int(numbers[-1]) - carry[3] > loop.patience).all()):
+            break
+    return TrainedNetworks(jax.tree.map(np.asarray, carry[1]), np.asarray(carry[2]), np.asarray(carry[3]))
+
+
+def _stacked_draws(each: Sequence[Iterator[Any]], stretches: Sequence[Array]) -> Iterator[Any]:
+    """Yield the draws of every stretch, (looks, steps, sources, …)."""
+    with ThreadPoolExecutor(cores()) as pool:
+        for looks in stretches:
+            drawn = list(pool.map(next, each))
+            yield jax.tree.map(functools.partial(_by_look, len(looks)), *drawn)
+
+
+def _by_look(looks: int, *drawn: Array) -> Array:
+    together = np.stack(drawn, axis=1)
+    return together.reshape(looks, -1, *together.shape[1:])
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(program: Program, loop: Loop) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the compiled beginning and the compiled stretch of looks, for all models of a group."""
+
+    def begin(state: Any) -> Any:
+        many = len(jax.tree.leaves(state)[0])
+        return state, program.keep(state), jnp.full(many, jnp.inf, jnp.float32), jnp.zeros(many, jnp.int32)
+
+    def look(carry: Any, now: tuple[jax.Array, Any], source: jax.Array, data: Any, own: Any) -> Any:
+        number, draws = now
+        state, best, best_loss, best_look = carry
+
+        def step(state: Any, drawn: Any) -> Any:
+            return program.step(state, data, own, jax.tree.map(lambda part: part[source], drawn)), None
+
+        state, _ = jax.lax.scan(step, state, draws)
+        loss = program.loss(state, data, own)
+        # A model that has stopped keeps its best; the program runs on for the others.
+        going = number - best_look <= loop.patience
+        better = jnp.bool_(True) if loop.last else going & (loss < best_loss)
+        best = jax.tree.map(lambda new, old: jnp.where(better, new, old), program.keep(state), best)
+        return state, best, jnp.where(better, loss, best_loss), jnp.where(better, number, best_look)
+
+    def stretch(carry: Any, numbers: jax.Array, draws: Any, source: jax.Array, data: Any, own: Any) -> Any:
+        return jax.lax.scan(lambda c, now: (look(c, now, source, data, own), None), carry, (numbers, draws))[0]
+
+    return jax.jit(begin), jax.jit(jax.vmap(stretch, in_axes=(0, None, None, 0, None, 0)), donate_argnums=0)
+
+
+# -- starts and draws -----------------------------------------------------------------------------------------------
+
+
+def start_by_seed(seeds: Array, first: Callable[[np.random.Generator], Any]) -> Any:
+    """Return the first states (M, …) of models; `first` makes one from a generator, and equal seeds start alike."""
+    unique, source = np.unique(seeds, return_inverse=True)
+    states = [first(_generators(int(seed))[0]) for seed in unique]
+    return jax.tree.map(lambda *each: np.stack(each)[source.reshape(-1)], *states)
+
+
+def draw_by_steps(
+    seed: int, stretches: Sequence[Array], steps: int, draw: Callable[[np.random.Generator, int], Any]
+) -> Iterator[Any]:
+    """Yield the draws of every stretch from one generator; `draw` makes those of some steps."""
+    rng = _generators(seed)[1]
+    for looks in stretches:
+        yield draw(rng, len(looks) * steps)
+
+
+def _generators(seed: int) -> list[np.random.Generator]:
+    """Return a generator for first weights and one for draws."""
+    return np.random.default_rng(seed).spawn(2)
+
+
+def draw_batches(rng: np.random.Generator, weight: Array, steps: int, batch: int) -> Array:
+    """Return positions (steps, batch) of rows drawn evenly from those with a weight, without repeats within a batch.
+
+    Beyond `DISTINCT_ROWS` rows a batch may repeat a row. If fewer rows than a batch have a weight, the batch is filled up
+    with rows that weigh nothing.
+    """
+    some = np.flatnonzero(np.asarray(weight) > 0)
+    if len(some) > DISTINCT_ROWS:
+        return some[rng.integers(0, len(some), (steps, batch))].astype(np.int32)
+    rest = np.setdiff1d(np.arange(min(len(weight), len(some) + batch)), some)[: max(batch - len(some), 0)]
+    order = rng.random((steps, len(some)))
+    taken = np.argpartition(order, batch - 1, axis=1)[:, :batch] if len(some) > batch else order.argsort(axis=1)
+    return np.concatenate([some[taken], np.tile(rest, (steps, 1))], axis=1).astype(np.int32)
+
+
+def normal_params(rng: np.random.Generator, sizes: dict[str, tuple[int, ...]], scale: float) -> dict[str, Array]:
+    """Return first parameters: weights normal with standard deviation scale/√fan-in, biases (names in _b) zero."""
+    return {
+        name: np.zeros(size, np.float32)
+        if name.endswith("_b")
+        else (rng.standard_normal(size) * scale / np.sqrt(max(size[-2], 1))).astype(np.float32)
+        for name, size in sizes.items()
+    }
+
+
+def zero_moments(optimiser: Any, params: Any) -> Any:
+    """Return an optimiser's first state as NumPy arrays: all its moments are zero."""
+    return jax.tree.map(lambda part: np.zeros(part.shape, part.dtype), jax.eval_shape(optimiser.init, params))
+
+
+# -- rows -----------------------------------------------------------------------------------------------------------
+
+
+def round_up(rows: int) -> int:
+    """Return a slightly larger number of rows, so that tables of about the same size share one compiled program.
+
+    >>> round_up(3), round_up(100), round_up(2000), round_up(2010), round_up(1_000_000)
+    (16, 104, 2048, 2048, 1048576)
+    """
+    rows = max(rows, 16)
+    step = 1 << (rows.bit_length() - 4)
+    return -(-rows // step) * step
+
+
+def pad_rows(array: Array) -> Array:
+    """Return an array with rows of zeros appended up to `round_up` of its length.
+
+    >>> pad_rows(np.ones((3, 2))).shape
+    (16, 2)
+    """
+    more = round_up(len(array)) - len(array)
+    return np.concatenate([array, np.zeros((more, *array.shape[1:]), array.dtype)])
+
+
+def row_sets(sets: Sequence[Array], weight: Array, least: int = 0, most: int | None = None) -> tuple[Array, Array]:
+    """Return rows (M, length) and their weights, each set filled up with rows that weigh nothing.
+
+    From a set with more than `most` rows, `most` evenly spaced ones are taken.
+    """
+    if most is not None:
+        sets = [rows if len(rows) <= most else rows[np.arange(most) * len(rows) // most] for rows in sets]
+    length = round_up(max(least, 1, *(len(rows) for rows in sets)))
+    index, mass = np.zeros((len(sets), length), np.int32), np.zeros((len(sets), length), np.float32)
+    for j, rows in enumerate(sets):
+        index[j, : len(rows)], mass[j, : len(rows)] = rows, weight[rows]
+    return index, mass

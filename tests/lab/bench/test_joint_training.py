@@ -1,0 +1,200 @@
+"""Fits that meet: each becomes what it would have become alone, in fewer programs, and none waits for ever."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from flat import flat
+
+from largesse.errors import InputError
+from largesse.policy.banditnet import BanditNet
+from largesse.records import Log
+from largesse.response.base import fresh
+from largesse.response.baselines import cfrnet_program as program
+from largesse.response.baselines.cfrnet import LOOK, NETWORK, TRAINING, CFRNet
+from largesse.response.baselines.ganite import GANITE
+from largesse.response.linear import Linear
+from largesse.response.networks import trainer
+from largesse.response.networks.jobs import Loop, Program, TrainingJob, loop_of_steps
+from largesse.response.networks.runner import train
+from largesse.response.networks.sire import IRE, SIRE
+from largesse.response.networks.trainer import draw_batches, draw_by_steps, models_at_once, row_sets, start_by_seed
+from largesse.worlds.simulation import simulate
+from largesse_lab.bench import joint_training
+from largesse_lab.bench.joint_training import fit_together, run_jobs
+
+SMALL: dict[str, Any] = {"width": 8, "depth": 1, "epochs": 6, "batch": 64, "members": 1}
+
+
+def logs(*sizes: int) -> list[Log]:
+    return [simulate("averaged", n=n, seed=seed).log for seed, n in enumerate(sizes)]
+
+
+def alone_and_together(models: list[Any], given: list[Log]) -> tuple[list[Any], list[Any]]:
+    return [fresh(model).fit(log) for model, log in zip(models, given, strict=True)], fit_together(models, given)
+
+
+def answers(model: Any, customers: Any) -> Any:
+    """Curves of a response model, probabilities of a policy."""
+    return model.probabilities_at_price(customers) if isinstance(model, BanditNet) else model.predict(customers)
+
+
+def assert_alike(models: list[Any], given: list[Log]) -> None:
+    alone, together = alone_and_together(models, given)
+    customers = simulate("averaged", n=200, seed=9).features
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(answers(other, customers), answers(one, customers), atol=2e-4)
+    assert not np.allclose(answers(together[0], customers), answers(together[1], customers), atol=1e-2)
+
+
+# ---------------------------------------------------------------------------------------------- the same as alone
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        # Its row sets are of the levels' sizes: they differ, and are filled up to one length.
+        lambda: flat(
+            CFRNet, alpha=[0.01, 1.0], ipm="linear", depth=1, head_depth=1, width=8, head_width=6, steps=50, batch=30
+        ),
+        lambda: flat(GANITE, alpha=[0.0, 1.0], beta=[0.0, 0.5], width=6, steps=40, batch=32, discriminator_steps=1),
+        lambda: flat(BanditNet, budget=1.5, width=8, steps=100, translations=[0.3], search="retrain"),
+    ],
+    ids=["CFRNet", "GANITE", "BanditNet"],
+)
+def test_a_model_fitted_among_others_is_the_one_fitted_alone(make: Callable[[], Any]) -> None:
+    assert_alike([make(), make()], logs(400, 430))
+
+
+def test_networks_of_several_kinds_and_seeds_meet_in_one_training_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {"folds": 1, "start": "zero", **SMALL}
+    models = [flat(IRE, kappa=0.0, seed=1, **small), flat(IRE, kappa=0.0, seed=2, **small), Linear()]
+    models += [flat(SIRE, kappa=[3.0], head="minmax", **small) for _ in range(2)]
+    calls = []
+    inner = trainer.run
+    monkeypatch.setattr(trainer, "run", lambda job: calls.append(len(job.seeds)) or inner(job))
+    assert_alike(models, logs(400, 400, 300, 400, 400))
+    assert calls[:6] == [1] * 6  # alone: one for each IRE, κ = 0 and 3 for each SIRE
+    assert calls[6:] == [2, 2, 2]
+
+
+def test_policies_of_one_log_for_several_budgets_are_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def policies() -> list[BanditNet]:
+        return [flat(BanditNet, budget=b, width=8, steps=100, translations=[0.0, 0.3]) for b in (0.5, 1.5)]
+
+    given = logs(400, 430)
+    calls = []
+    inner = joint_training.join_jobs
+    monkeypatch.setattr(joint_training, "join_jobs", lambda jobs: calls.append(len(jobs)) or inner(jobs))
+    found = fit_together([*policies(), *policies()], [given[0], given[0], given[1], given[1]])
+    assert calls == [2]  # one for each log
+    customers = simulate("averaged", n=200, seed=9).features
+    for one, log, alone in zip(found, [given[0]] * 2 + [given[1]] * 2, [*policies(), *policies()], strict=True):
+        np.testing.assert_allclose(answers(one, customers), answers(alone.fit(log), customers), atol=2e-4)
+
+
+def test_models_of_several_logs_see_the_draws_they_would_see_alone() -> None:
+    """Each model adds up the rows that it draws; seven models of two logs and two seeds."""
+    loop = Loop(2, 10, patience=100)
+    summing = Program(
+        start=lambda seeds, _own: start_by_seed(seeds, lambda rng: {"sum": np.float32(rng.random())}),
+        draw=lambda seed, own, stretches: draw_by_steps(
+            seed, stretches, loop.steps, lambda rng, steps: draw_batches(rng, own[1], steps, 2)
+        ),
+        step=lambda state, data, own, places: {"sum": state["sum"] + data[0][own[0][places]].sum() * own[2]},
+        loss=lambda state, _data, _own: -state["sum"],
+        keep=lambda state: state,
+        rows=(0,),
+    )
+    jobs = [
+        TrainingJob(
+            summing,
+            loop,
+            (np.arange(n, dtype=np.float32) + n,),
+            (*row_sets([np.arange(n)] * models, np.ones(n)), np.arange(1, models + 1, dtype=np.float32)),
+            np.arange(models) % 2,
+        )
+        for n, models in ((10, 3), (300, 4))
+    ]
+    for job, found in zip(jobs, run_jobs(jobs), strict=True):
+        alone = train(job)
+        np.testing.assert_allclose(found.params["sum"], alone.params["sum"], rtol=1e-5)
+        np.testing.assert_allclose(found.loss, alone.loss, rtol=1e-5)
+
+
+def test_thousands_of_models_do_not_fit_into_memory_at_once() -> None:
+    net = program.Net(50, 2, NETWORK, True)  # as published
+    loop = loop_of_steps(TRAINING.steps, LOOK, TRAINING.patience)
+    made = program.cfrnet_program(net, program.Objective("linear", True, 1e-4), TRAINING, loop)
+    sets = (*row_sets([np.arange(800)], np.ones(800)), *row_sets([np.arange(300)], np.ones(300)))
+    own = (*sets, np.zeros((1, 2), np.int32), np.ones((1, 2), np.float32), np.ones(1, np.float32))
+    assert 20 < models_at_once(TrainingJob(made, loop, (), own, np.zeros(1, int))) < 500
+
+
+# ---------------------------------------------------------------------------------------------- meeting
+
+
+class Counter:
+    """A fit that hands in jobs of a kind with a number each, and may fail after the first."""
+
+    def __init__(self, jobs: list[Any], fails: bool = False) -> None:
+        self.jobs, self.fails, self.got = jobs, fails, []
+
+    def fit(self, log: Log) -> None:  # noqa: ARG002
+        for kind, number in self.jobs:
+            self.got.append(train(SimpleNamespace(program=kind, loop=None, number=number)))  # type: ignore[arg-type]
+            if self.fails:
+                raise ValueError(f"no {number}")
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs of numbers: each gets its number back, and how many were run with it; jobs of kind "bad" fail."""
+
+    def run_numbers(jobs: list[Any]) -> list[Any]:
+        if jobs[0].program == "bad":
+            raise ValueError("together")
+        return [(job.number, len(jobs)) for job in jobs]
+
+    monkeypatch.setattr(joint_training, "run_jobs", run_numbers)
+
+
+@pytest.mark.usefixtures("counted")
+def test_jobs_of_one_kind_are_run_in_one_call_and_each_gets_its_own_result() -> None:
+    fits = [Counter([("a", 1), ("b", 2)]), Counter([("a", 3)]), Counter([("c", 4), ("b", 5), ("b", 6)])]
+    fit_together(fits, logs(50, 50, 50))
+    assert [fit.got for fit in fits] == [[(1, 2), (2, 2)], [(3, 2)], [(4, 1), (5, 2), (6, 1)]]
+
+
+@pytest.mark.usefixtures("counted")
+def test_a_fit_that_fails_lets_the_others_end_and_is_told_of() -> None:
+    fits = [Counter([("a", 1), ("a", 2)]), Counter([("a", 7)], fails=True), Counter([("a", 3), ("a", 4)])]
+    with pytest.raises(ValueError, match="no 7"):
+        fit_together(fits, logs(50, 50, 50))
+    assert fits[0].got == [(1, 3), (2, 2)]
+    assert fits[2].got == [(3, 3), (4, 2)]
+
+
+@pytest.mark.usefixtures("counted")
+def test_what_goes_wrong_in_a_joined_run_reaches_every_fit_of_it() -> None:
+    fits = [Counter([("bad", 1)]), Counter([("bad", 2)]), Counter([("b", 3)])]
+    with pytest.raises(ValueError, match="together"):
+        fit_together(fits, logs(50, 50, 50))
+    assert [fit.got for fit in fits] == [[], [], [(3, 1)]]
+
+
+def test_one_hears_how_many_have_ended() -> None:
+    told: list[float] = []
+    fit_together([Linear(), Linear()], logs(500, 200), tell=told.append)
+    assert told == [0.5, 1.0]
+    assert fit_together([], []) == []
+
+
+def test_what_cannot_be_fitted_together_is_refused() -> None:
+    with pytest.raises(InputError, match="2 models and 1 logs"):
+        fit_together([Linear(), Linear()], logs(50))
+    model = Linear()
+    with pytest.raises(InputError, match="there twice"):
+        fit_together([model, model], logs(50, 50))
