@@ -76,8 +76,8 @@ def _check(series: Series) -> None:
     for i, row in enumerate(series):
         sizes = [len(row[key]) for key in ("x", "mean", "sd") if key in row]
         if len(sizes) == 3 and len(set(sizes)) > 1:
-            told = f"x, mean and sd of row {i} have {sizes[0]}, {sizes[1]} and {sizes[2]} numbers"
-            problems.append(Problem(told, "give as many of each"))
+            sized = f"x, mean and sd of row {i} have {sizes[0]}, {sizes[1]} and {sizes[2]} numbers"
+            problems.append(Problem(sized, "give as many of each"))
     refuse("figure", problems)
 
 
