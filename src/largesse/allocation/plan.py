@@ -10,7 +10,7 @@ import numpy as np
 from largesse.allocation.checks import check_task, too_small, total_limit
 from largesse.allocation.constraints import Budget, Constraints
 from largesse.allocation.price.hull import as_rows, cheapest, climb
-from largesse.allocation.price.rounding import Draft, draft, fill, within
+from largesse.allocation.price.rounding import Draft, keep_within, make_draft, spend_rest
 from largesse.allocation.price.search import Found, Short, price_search
 from largesse.allocation.rules.instance import arrange_rules
 from largesse.allocation.rules.rule import Limit
@@ -82,16 +82,16 @@ def allocate(
     found = price_search(curves, costs, limit)
     if isinstance(found, Short):
         raise too_small(found.cheapest, limit, n, total is not None)
-    plan = draft(found, curves, costs, limit)
+    plan = make_draft(found, curves, costs, limit)
     bound = float(plan.value) + (found.price * max(plan.room, 0.0) if found.price > 0 else 0.0)
-    within(plan, found.rows)
+    keep_within(plan, found.rows)
     if randomise:
         return _mixed(plan, found, average, seed)
-    fill(plan, found.rows)
+    spend_rest(plan, found.rows)
     if exact:
-        from largesse.allocation.exact.budget import prove
+        from largesse.allocation.exact.budget import prove_within_budget
 
-        bound = prove(plan, found.price, bound)
+        bound = prove_within_budget(plan, found.price, bound)
     return _plan(plan, found.price, max(bound, float(plan.value)), average)
 
 

@@ -1,36 +1,29 @@
-"""The best whole plan, proven: a core of customers around the price, and a list of partial plans that none beats.
+"""The best whole plan within a budget, proven: a core of customers around the price, and partial plans that none beats.
 
 Measured at the price λ, a level's loss is what it is worth less than the customer's best level. A plan's value is the
 bound, less the losses of its levels, less λ times what it leaves unspent. So a level whose loss alone exceeds the gap
 can be in no better plan, and a customer with one level left is decided. The others enter one by one, those who change
 the spend at the smallest loss first; partial plans that cost more and bring less than another, or that could not
-catch up with the best plan known, are dropped (in the way of Pisinger 1995). Customers of whom only a few can change at
-once, as they lose much, have a list of their own, and the two lists are joined.
+catch up with the best plan known, are dropped (in the way of Pisinger 1995). Customers who lose so much that only a few
+of them can change at once have a list of their own, and the two lists are joined.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.allocation.price.rounding import Draft, draft
-from largesse.allocation.price.search import Found
+from largesse.allocation.price.rounding import Draft, make_draft
+from largesse.allocation.price.search import ROUNDING, Found
 from largesse.records import Array
 
 DIGITS = 1e-12  # relative to the total value: what the sums of many numbers can tell apart
-MOST = 4_000_000  # partial plans kept at once; beyond it the gap stays open, and is told
+MOST = 4_000_000  # partial plans kept at once; beyond it the search stops, and `plan.gap` is what remains
 LATE = 0.1  # of the gap; customers who lose more than this are kept in a list of their own
 FEW = 4096  # partial plans in each of two lists that are joined for a good plan to begin with
-SLACK = 1e-12  # relative to the limit; whether a plan fits is decided exactly at the end
-
-Result = tuple[list[tuple[int, int]], float, float]  # changes (row, level), what they cost, how much may still be open
-Trail = tuple[
-    Any, int, Array, Array
-]  # the one before, customer, for each partial plan the one it extends and the level
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +44,16 @@ class Core:
 
 
 @dataclass(frozen=True, eq=False)
+class Trail:
+    """How partial plans came about: the customer who entered last, and for each plan the one it extends and the level."""
+
+    before: Trail | None
+    customer: int
+    parent: Array
+    option: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Partial:
     """Partial plans of some customers, cheapest first: what they cost above the price's plan, what they lose."""
 
@@ -63,52 +66,92 @@ class Partial:
 NOBODY = Partial(np.zeros(1), np.zeros(1), None, math.inf)
 
 
-def prove(plan: Draft, price: float, bound: float) -> float:
+@dataclass(frozen=True)
+class Goal:
+    """What changes are searched for: those that spend the room left by the best levels at the price at a small loss."""
+
+    price: float
+    room: float
+    reach: float  # the most that changes may cost; whether a plan fits is decided exactly at the end
+    gap: float
+    tolerance: float  # what is left of the gap when it counts as closed
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes (row, level) of the best levels at the price, what they cost, and how much of the gap may remain."""
+
+    changes: list[tuple[int, int]]
+    cost: float
+    rest: float
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The least that two partial plans, one of each list, leave of the gap together; what they cost; their places."""
+
+    left: float
+    cost: float
+    first: int
+    second: int
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The smallest losses of the customers to come: per unit of further cost, per unit saved, and of any change."""
+
+    up: float = 0.0
+    down: float = 0.0
+    further: float = 0.0
+
+
+def prove_within_budget(plan: Draft, price: float, bound: float) -> float:
     """Improve a plan to the best whole one; return the total value that no plan exceeds."""
     tolerance = DIGITS * abs(float(plan.value))
     if price <= 0 or bound - float(plan.value) <= tolerance:
         return bound
-    base = _at_price(plan, price)
+    base = _draft_at_price(plan, price)
     near = (bound - float(plan.value)) / 16  # few customers are that near, and they close most of the gap
-    _improve(plan, base, price, bound, near, tolerance, _joined)
+    _improve(plan, base, Goal(price, base.room, 0.0, bound - float(plan.value), tolerance), near, _join_halves)
     rest = bound - float(plan.value)
     if rest > tolerance:
-        rest = _improve(plan, base, price, bound, rest, tolerance, _search)
+        rest = _improve(plan, base, Goal(price, base.room, 0.0, rest, tolerance), rest, _search)
     return float(plan.value) + rest
 
 
-def _improve(
-    plan: Draft, base: Draft, price: float, bound: float, near: float, tolerance: float, search: Callable[..., Result]
-) -> float:
-    """Look for a better plan among levels that lose less than `near`; return how much may still be open."""
-    gap, reach = bound - float(plan.value), base.room + SLACK * plan.limit
-    core = _core(base, price, near)
+def _improve(plan: Draft, base: Draft, goal: Goal, near: float, search: Callable[[Core, Goal], Changes]) -> float:
+    """Search for a better plan among levels that lose less than `near`; return how much of the gap may remain.
+
+    `base` has everybody's best level at the price. It may be the best plan itself: then nothing changes.
+    """
+    core = _core_customers(base, goal.price, near)
+    goal = replace(goal, reach=base.room + ROUNDING * plan.limit)
     while True:
-        changes, spent, rest = search(core, price, base.room, reach, gap, tolerance)
-        old = [(row, int(base.levels[row])) for row, _ in changes]
-        for row, level in changes:
+        found = search(core, goal)
+        old = [(row, int(base.levels[row])) for row, _ in found.changes]
+        for row, level in found.changes:
             base.change(row, level)
-        fits = base.room >= 0 or not changes
-        if changes and fits and base.value > plan.value:
+        fits = base.room >= 0
+        if fits and base.value > plan.value:
             plan.levels[:], plan.value, plan.spend = base.levels, base.value, base.spend
         for row, level in old:
             base.change(row, level)
-        if fits:
-            return rest
-        reach = float(np.nextafter(spent, -math.inf))  # it only fitted by rounding
+        if fits or not found.changes:
+            return found.rest
+        goal = replace(goal, reach=float(np.nextafter(found.cost, -math.inf)))  # it only fitted by rounding
 
 
-def _at_price(plan: Draft, price: float) -> Draft:
+def _draft_at_price(plan: Draft, price: float) -> Draft:
     """Return the plan that gives everybody the best level at the price."""
     from largesse.allocation.price.kernels import classify
 
     levels = np.empty_like(plan.levels)
     _, sums = classify(plan.curves, plan.costs, levels, True, price, price, levels, levels)
     found = Found(levels, price, sums[:2].tolist(), sums[2:4].tolist(), levels)
-    return draft(found, plan.curves, plan.costs, plan.limit)
+    return make_draft(found, plan.curves, plan.costs, plan.limit)
 
 
-def _core(base: Draft, price: float, gap: float) -> Core:
+def _core_customers(base: Draft, price: float, gap: float) -> Core:
     """Return the customers with a level, other than the best at the price, whose loss is below the gap."""
     from largesse.allocation.exact.kernels import near
 
@@ -155,97 +198,88 @@ def _from_here(rate: Array) -> Array:
     return np.append(np.minimum.accumulate(rate[::-1])[::-1], math.inf)
 
 
-def _joined(core: Core, price: float, room: float, reach: float, gap: float, tolerance: float) -> Result:
+def _join_halves(core: Core, goal: Goal) -> Changes:
     """Return good changes, fast: every partial plan of some near customers beside every one of as many others."""
-    one, other = (_listed(core, range(half, len(core.row), 2), price, gap, tolerance) for half in (0, 1))
-    left, spent, places = _pair(one, other, price, room, reach)
-    if left >= gap:
-        return [], 0.0, gap
-    return _changes(core, [(one, places[0]), (other, places[1])]), spent, left
+    one, other = (_list_plans(core, range(half, len(core.row), 2), goal) for half in (0, 1))
+    pair = _best_pair(one, other, goal)
+    if pair.left >= goal.gap:
+        return Changes([], 0.0, goal.gap)
+    return Changes(_read_changes(core, [(one, pair.first), (other, pair.second)]), pair.cost, pair.left)
 
 
-def _listed(core: Core, customers: range, price: float, gap: float, tolerance: float) -> Partial:
+def _list_plans(core: Core, customers: range, goal: Goal) -> Partial:
     """Return the partial plans of some customers that none of them beats, up to a few."""
     part = NOBODY
     for at in customers:
         if len(part.extra) > FEW:
             break
-        part = _extended(part, core, at, (price, 0.0), (0.0, 0.0, 0.0), gap, tolerance)
+        part = _extend(part, core, at, replace(goal, room=0.0), Outlook())
     return part
 
 
-def _extended(
-    part: Partial,
-    core: Core,
-    at: int,
-    purse: tuple[float, float],
-    rates: tuple[float, float, float],
-    gap: float,
-    tolerance: float,
-) -> Partial:
-    """Return partial plans extended by one more customer. `purse` is the price and the room, `rates` what is to come."""
+def _extend(part: Partial, core: Core, at: int, goal: Goal, outlook: Outlook) -> Partial:
+    """Return partial plans extended by one more customer."""
     from largesse.allocation.exact.kernels import extend
 
-    if core.least[at] >= gap:
+    if core.least[at] >= goal.gap:
         return part
     options = slice(core.first[at], core.first[at + 1])
-    same = SLACK * core.widest
     extra, loss, parent, option, missed = extend(
-        part.extra, part.loss, core.extra[options], core.loss[options], *purse, *rates, gap - tolerance, gap, same
-    )
-    return Partial(extra, loss, (part.trail, at, parent, option), min(part.dropped, gap - missed))
+        part.extra, part.loss, core.extra[options], core.loss[options], goal.price, goal.room,
+        outlook.up, outlook.down, outlook.further, goal.gap - goal.tolerance, goal.gap, ROUNDING * core.widest,
+    )  # fmt: skip
+    return Partial(extra, loss, Trail(part.trail, at, parent, option), min(part.dropped, goal.gap - missed))
 
 
-def _pair(
-    one: Partial, other: Partial, price: float, room: float, reach: float
-) -> tuple[float, float, tuple[int, int]]:
-    """Return the least that two partial plans leave of the gap together, what they cost, and their places.
+def _best_pair(one: Partial, other: Partial, goal: Goal) -> Pair:
+    """Return the two partial plans that leave least of the gap together.
 
     Along a list worth rises with cost, so the best partner of a plan is the dearest that still fits.
     """
-    partner = np.searchsorted(other.extra, reach - one.extra, side="right") - 1
-    spent = one.extra + other.extra[partner]
-    left = np.where(
-        (partner >= 0) & (spent <= reach), one.loss + other.loss[partner] + price * (room - spent), math.inf
-    )
+    partner = np.searchsorted(other.extra, goal.reach - one.extra, side="right") - 1
+    cost = one.extra + other.extra[partner]
+    left = one.loss + other.loss[partner] + goal.price * (goal.room - cost)
+    left = np.where((partner >= 0) & (cost <= goal.reach), left, math.inf)
     here = int(np.argmin(left))
-    return float(left[here]), float(spent[here]), (here, int(partner[here]))
+    return Pair(float(left[here]), float(cost[here]), here, int(partner[here]))
 
 
-def _search(core: Core, price: float, room: float, reach: float, gap: float, tolerance: float) -> Result:
-    """Return the changes (row, level) that close most of the gap, what they cost, and how much may still be open."""
+def _search(core: Core, goal: Goal) -> Changes:
+    """Return the changes that close most of the gap."""
     one = other = NOBODY
-    best, spent = [(NOBODY, 0)], 0.0
+    best, cost = [(NOBODY, 0)], 0.0
     front, back = 0, len(core.row) - 1
     while front <= back and len(one.extra):
         if front >= core.early and len(other.extra) <= len(one.extra):
-            other = _extended(other, core, back, (price, 0.0), (0.0, 0.0, 0.0), gap, tolerance)
+            other = _extend(other, core, back, replace(goal, room=0.0), Outlook())
             back -= 1
         else:
-            rates = (core.rate_up[front + 1], core.rate_down[front + 1], core.further[front + 1])
-            one = _extended(one, core, front, (price, room), rates, gap, tolerance)
+            outlook = Outlook(core.rate_up[front + 1], core.rate_down[front + 1], core.further[front + 1])
+            one = _extend(one, core, front, goal, outlook)
             front += 1
-            here = int(np.searchsorted(one.extra, reach, side="right")) - 1  # worth rises with cost along the list
-            left = float(one.loss[here] + price * (room - one.extra[here])) if here >= 0 else math.inf
-            if left < gap:
-                gap, spent, best = left, float(one.extra[here]), [(one, here)]
+            here = int(np.searchsorted(one.extra, goal.reach, side="right")) - 1  # worth rises with cost along the list
+            left = float(one.loss[here] + goal.price * (goal.room - one.extra[here])) if here >= 0 else math.inf
+            if left < goal.gap:
+                goal, cost, best = replace(goal, gap=left), float(one.extra[here]), [(one, here)]
         if max(len(one.extra), len(other.extra)) > MOST:
-            return _changes(core, best), spent, gap
+            return Changes(_read_changes(core, best), cost, goal.gap)
     if len(one.extra):
-        left, cost, places = _pair(one, other, price, room, reach)
-        if left < gap:
-            gap, spent, best = left, cost, [(one, places[0]), (other, places[1])]
-    return _changes(core, best), spent, max(gap - min(one.dropped, other.dropped), 0.0)
+        pair = _best_pair(one, other, goal)
+        if pair.left < goal.gap:
+            goal, cost = replace(goal, gap=pair.left), pair.cost
+            best = [(one, pair.first), (other, pair.second)]
+    return Changes(_read_changes(core, best), cost, max(goal.gap - min(one.dropped, other.dropped), 0.0))
 
 
-def _changes(core: Core, plans: list[tuple[Partial, int]]) -> list[tuple[int, int]]:
+def _read_changes(core: Core, plans: list[tuple[Partial, int]]) -> list[tuple[int, int]]:
     """Return the changes of some partial plans, each read back from its end."""
     changes = []
     for part, place in plans:
         trail = part.trail
         while trail is not None:
-            trail, at, parent, option = trail
-            if option[place]:
-                changes.append((int(core.row[at]), int(core.level[core.first[at] + option[place]])))
-            place = int(parent[place])
+            picked = trail.option[place]
+            if picked:
+                at = trail.customer
+                changes.append((int(core.row[at]), int(core.level[core.first[at] + picked])))
+            place, trail = int(trail.parent[place]), trail.before
     return changes

@@ -40,7 +40,7 @@ class Draft:
         self.levels[row] = level
 
 
-def draft(found: Found, curves: Array, costs: Array, limit: float) -> Draft:
+def make_draft(found: Found, curves: Array, costs: Array, limit: float) -> Draft:
     """Return the plan that a price search ended with."""
     spend = _exact(found.spend, found.levels, costs, limit)
     return Draft(curves, costs, found.levels, sum(map(Fraction, found.value), Fraction(0)), spend, limit)
@@ -55,7 +55,7 @@ def _exact(parts: list[float], levels: Array, costs: Array, limit: float) -> Fra
     return Fraction(limit) + Fraction(math.fsum([*paid.tolist(), -limit]))
 
 
-def within(plan: Draft, rows: Array) -> None:
+def keep_within(plan: Draft, rows: Array) -> None:
     """Take back what only fitted by rounding: the change that loses least, until the exact cost is within the budget."""
     from largesse.allocation.price.kernels import best_change
 
@@ -69,7 +69,7 @@ def within(plan: Draft, rows: Array) -> None:
             plan.change(row, level)
 
 
-def fill(plan: Draft, rows: Array) -> None:
+def spend_rest(plan: Draft, rows: Array) -> None:
     """Offer what is left, again and again, to the customer who gains most from a level that still fits."""
     from largesse.allocation.price.kernels import best_change
 

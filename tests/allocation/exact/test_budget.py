@@ -50,3 +50,22 @@ def test_exact_closes_the_gap_of_many_customers(own: bool) -> None:
     assert proven.value >= plan.value
     assert proven.gap <= 2e-12 * proven.value < plan.gap
     assert paid_by(proven.levels, costs, curves.shape) <= budget * n
+
+
+@pytest.mark.parametrize(
+    ("curves", "costs", "best"),
+    [
+        ([[0.50000001, 0.80000001], [0.7000000100000001, 1.10000001]], [[5, 8], [7, 11]], 1.60000002),
+        (
+            [[3e-10, 1.2, 2.4000000003], [0.6, 2.7000000002999998, 3.0000000003]],
+            [[0, 4, 8], [2, 9, 10]],
+            5.1000000006,
+        ),
+    ],
+)
+def test_the_best_levels_at_the_price_are_taken_where_they_are_the_best_plan(
+    curves: list[list[float]], costs: list[list[float]], best: float
+) -> None:
+    plan = allocate(np.array(curves), np.array(costs, dtype=float), total=17, exact=True)
+    assert plan.value * 2 == pytest.approx(best, abs=1e-12)
+    assert plan.bound * 2 == pytest.approx(best, abs=1e-12)
