@@ -24,6 +24,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from folders import everything_in
 
 import largesse as lg
 from largesse import cli
@@ -484,13 +485,6 @@ def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     return 0
 
 
-def snapshot(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
-        for path in sorted(folder.rglob("*"))
-    }
-
-
 def campaign(old: str = "", new: str = "", *, text: str | None = None) -> Make:
     """Spoil the campaign file and run it."""
 
@@ -789,7 +783,7 @@ def test_a_mistake_on_the_command_line_is_one_message_and_leaves_nothing(
 ) -> None:
     make, parts = FROM_THE_COMMAND_LINE[name]
     words = make(house)
-    before = snapshot(house)
+    before = everything_in(house)
     code = command(monkeypatch, *words)
     shown = capsys.readouterr()
     assert code == 2
@@ -797,7 +791,7 @@ def test_a_mistake_on_the_command_line_is_one_message_and_leaves_nothing(
         assert part in shown.err
     assert "Traceback" not in shown.err + shown.out
     assert shown.out == ""
-    assert snapshot(house) == before
+    assert everything_in(house) == before
 
 
 def test_nothing_spoilt_there_is_nothing_to_complain_of(
@@ -811,13 +805,13 @@ def test_nothing_spoilt_there_is_nothing_to_complain_of(
 
 def test_the_command_as_it_is_installed_says_the_same(house: Path) -> None:
     (house / "campaign.toml").write_text(CAMPAIGN.replace('"coupon"', '"coupn"'))
-    before = snapshot(house)
+    before = everything_in(house)
     words = [sys.executable, "-m", "largesse.cli", *RUN, "out"]
     done = subprocess.run(words, cwd=house, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert done.stderr == "largesse: log: the level column 'coupn' is not in the table\n   → did you mean 'coupon'?\n"
     assert done.stdout == ""
-    assert snapshot(house) == before
+    assert everything_in(house) == before
 
 
 # -- places that cannot be written to --------------------------------------------------------------------------------------
@@ -841,7 +835,7 @@ def test_a_disk_that_fails_is_named_and_what_was_there_stays(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    before = snapshot(house)
+    before = everything_in(house)
 
     def failing(*_: Any, **__: Any) -> None:
         raise OSError(number, os.strerror(number))
@@ -852,7 +846,7 @@ def test_a_disk_that_fails_is_named_and_what_was_there_stays(
     shown = capsys.readouterr()
     assert what in shown.err
     assert "Traceback" not in shown.err
-    assert snapshot(house) == before
+    assert everything_in(house) == before
 
 
 @pytest.fixture
@@ -876,10 +870,10 @@ def test_a_disk_that_is_really_full_is_named_and_left_as_it_was(
     house: Path, tiny_disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tiny_disk / "other", b"x" * 40_000)
-    before = snapshot(tiny_disk)
+    before = everything_in(tiny_disk)
     assert command(monkeypatch, *RUN, str(tiny_disk / "out")) == 2
     assert "the disk is full" in capsys.readouterr().err
-    assert snapshot(tiny_disk) == before
+    assert everything_in(tiny_disk) == before
 
 
 def test_a_disk_that_is_really_read_only_is_named(

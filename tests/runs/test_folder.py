@@ -1,6 +1,8 @@
 """A run folder appears whole or not at all, and takes the place only of an earlier one."""
 
+import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ import pytest
 from folders import earlier_run, everything_in
 
 from largesse.errors import OutputError
-from largesse.runs.folder import FILES, MARKS, replace_run_folder
+from largesse.runs.folder import FILES, MARKS, Part, read_part, replace_run_folder, write_part
 
 
 def test_only_an_earlier_run_folder_is_replaced(tmp_path: Path) -> None:
@@ -64,3 +66,15 @@ def test_a_run_killed_in_the_middle_leaves_the_earlier_run_and_nothing_else(
     assert child.returncode == code
     assert "Traceback" not in errors
     assert everything_in(shop) == before
+
+
+def test_the_page_about_the_run_folder_lists_its_files() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "run-folder.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE)) == FILES
+
+
+def test_missing_numbers_are_null_in_the_file_and_none_in_what_is_passed_on(tmp_path: Path) -> None:
+    part = Part("numbers.json", "fit", "model")
+    plain = write_part(tmp_path, part, {"model": (1.5, math.nan), "name": "größer", "spread": [-math.inf]})
+    assert plain == {"model": [1.5, None], "name": "größer", "spread": [None]}
+    assert read_part(tmp_path, part) == plain

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from folders import everything_in
 
 import largesse as lg
 from largesse.errors import InputError
@@ -16,10 +17,6 @@ from largesse.runs import line
 from largesse.runs.campaign import read_campaign
 from largesse.runs.folder import FILES
 from largesse.runs.local import Local
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 def change(file: Path, *changes: tuple[str, str]) -> None:
@@ -72,9 +69,9 @@ def test_the_frontier_rises_with_the_budget_and_brackets_its_values(ran: Path) -
 
 
 def test_a_run_into_its_own_folder_from_its_own_campaign_leaves_the_same_bytes(run_copy: Path) -> None:
-    before = contents(run_copy)
+    before = everything_in(run_copy)
     line.run(read_campaign(run_copy), run_copy)
-    assert contents(run_copy) == before
+    assert everything_in(run_copy) == before
     assert [path.name for path in run_copy.parent.iterdir()] == ["run"]
 
 
@@ -84,7 +81,7 @@ def test_step_by_step_gives_the_same_files_as_one_run(ran: Path, tmp_path: Path)
     line.plan(steps, str(ran.parent / "customers.parquet"), budget=2.5)
     line.judge(steps, budget=2.5)
     line.report(steps)
-    assert contents(steps) == contents(ran)
+    assert everything_in(steps) == everything_in(ran)
 
 
 class Counting:

@@ -87,7 +87,7 @@ def write_campaign(folder: Path, campaign: Campaign) -> None:
 def write_fit(folder: Path, fitted: Fitted, log: Log) -> dict[str, Any]:
     """Write what was learnt, and return it as it is written."""
     step = FitStep(type(fitted.model).__name__, fitted.choices, log, fitted.spread)
-    return _write_part(folder, FIT_PART, describe_fit(step))
+    return write_part(folder, FIT_PART, describe_fit(step))
 
 
 def write_plan(folder: Path, planned: Planned, engine: Engine, out: str | Path | None = None) -> dict[str, Any]:
@@ -96,13 +96,13 @@ def write_plan(folder: Path, planned: Planned, engine: Engine, out: str | Path |
     planned.policy.save(folder / POLICY)
     features = planned.customers.features.select(list(planned.policy.model.encoder_.features))
     step = PlanStep(planned.plan, features, planned.curves, planned.costs, planned.policy.levels.labels)
-    return _write_part(folder, PLAN_PART, describe_plan(step))
+    return write_part(folder, PLAN_PART, describe_plan(step))
 
 
 def write_study(folder: Path, study: Study, log: Log, engine: Engine) -> dict[str, Any]:
     """Write the frontier, and the evaluation; return the latter as it is written."""
     engine.write_table(folder / FRONTIER, _frontier_table(study.frontier))
-    return _write_part(folder, EVALUATION_PART, describe_study(log, study))
+    return write_part(folder, EVALUATION_PART, describe_study(log, study))
 
 
 def write_report(folder: Path, shown: dict[str, Any], out: str | Path | None = None) -> None:
@@ -116,7 +116,7 @@ def write_text(path: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
 
 
-def _write_part(folder: Path, part: Part, content: dict[str, Any]) -> dict[str, Any]:
+def write_part(folder: Path, part: Part, content: dict[str, Any]) -> dict[str, Any]:
     """Write JSON, and return what reading it back would give."""
     plain: dict[str, Any] = _jsonable(content)
     write_text(folder / part.file, json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n")

@@ -1,0 +1,54 @@
+"""What the command line prints."""
+
+from pathlib import Path
+
+import pytest
+
+from largesse.report import print_answer, print_checkup, print_error, show_progress
+from largesse.runs import examine, read_campaign, report
+
+
+def joined(text: str) -> str:
+    """Return the words of a text, whatever spaces and line breaks were between them."""
+    return " ".join(text.split())
+
+
+def test_the_answer_is_printed_with_what_it_is_compared_with_and_every_warning(
+    run_copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = report(run_copy)
+    print_answer(shown, run_copy)
+    text = joined(capsys.readouterr().out)
+    assert joined(shown["answer"]["headline"]) in text
+    assert "this plan" in text
+    for other in shown["versus"]:
+        assert f"against {other['name']}: " in text
+    for warning in shown["answer"]["warnings"]:
+        assert joined(warning["text"]) in text
+    assert f"open {run_copy / 'report.html'}" in text
+
+
+@pytest.mark.parametrize("page", [None, Path("checkup.html")])
+def test_the_checkup_is_printed_with_every_check_and_level(
+    ran: Path, page: Path | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = examine(read_campaign(ran))
+    print_checkup(shown | {"notes": ["A note"]}, page)
+    text = capsys.readouterr().out
+    assert "randomisation" in text
+    firsts = [line.split()[0] for line in text.splitlines() if line.strip()]
+    names = [row["name"] for row in shown["curve"]["levels"]]
+    assert [first for first in firsts if first in names] == names
+    assert "· A note" in text
+    assert ("Wrote checkup.html" if page else "--out page.html") in text
+
+
+def test_an_error_is_printed_as_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    print_error("log: [bold]no[/] markup\n   → " + "x" * 200)
+    assert capsys.readouterr().err == "largesse: log: [bold]no[/] markup\n   → " + "x" * 200 + "\n"
+
+
+def test_progress_shows_nothing_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    with show_progress() as progress:
+        progress("reading", 0.0)
+    assert capsys.readouterr() == ("", "")
