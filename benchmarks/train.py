@@ -10,32 +10,38 @@ import time
 
 import jax
 import numpy as np
-from largesse.response.networks.network import Shape
-from largesse.response.networks.train import Grid, Recipe, train
 
-from largesse.worlds.simulation import simulate
+from largesse.response.networks.jobs import Loop, TrainingJob
+from largesse.response.networks.runner import train
+from largesse.response.networks.settings import Balance, Shape, Training
+from largesse.response.networks.sire_program import sire_program, steps_per_epoch
+from largesse.worlds import simulate
 
 
 def main() -> None:
     models = int(sys.argv[1]) if len(sys.argv) > 1 else 1400
     sim = simulate("averaged", n=2000, seed=0)
     X = (sim.features - sim.features.mean(0)) / sim.features.std(0)
-    rows, stop = np.arange(1500), np.arange(1500, 2000)
-    one = np.ones
-    grid = Grid(
-        train=np.tile(rows.astype(np.int32), (models, 1)),
-        train_weight=one((models, 1500), np.float32),
-        stop=np.tile(stop.astype(np.int32), (models, 1)),
-        stop_weight=one((models, 500), np.float32),
-        kappa=np.resize([0.0, 0.3, 3.0, 30.0], models),
-        penalty=np.zeros(models),
-        gate=one(models),
-        seed=np.arange(models),
+    rows, stop = np.arange(1500, dtype=np.int32), np.arange(1500, 2000, dtype=np.int32)
+    own = (
+        np.tile(rows, (models, 1)),
+        np.ones((models, 1500), np.float32),
+        np.tile(stop, (models, 1)),
+        np.ones((models, 500), np.float32),
+        np.resize([0.0, 0.3, 3.0, 30.0], models).astype(np.float32),
+        np.zeros(models, np.float32),
+        np.ones(models, np.float32),
+        np.full((models, 5), np.nan, np.float32),
+    )
+    training = Training(
+        optimiser="adam", rate=3e-4, schedule="constant", decay=10.0, batch=128, epochs=100, patience=100
     )
     shape = Shape(50, 5, "increments", width=512, depth=3)
-    recipe = Recipe(epochs=100, patience=100, balance=True)
+    program = sire_program(shape, training, Balance(kernel="linear", estimator="biased"), 1500)
+    loop = Loop(training.epochs, steps_per_epoch(1500, training.batch), training.patience, stretch=10)
+    data = tuple(np.asarray(part, np.float32) for part in (X, np.eye(5)[sim.level], sim.response))
     start = time.perf_counter()
-    done = train(X, np.eye(5)[sim.level], sim.response, grid, shape, recipe)
+    done = train(TrainingJob(program, loop, data, own, np.arange(models)))
     seconds = time.perf_counter() - start
     print(
         f"{models} networks on {jax.devices()[0]}: {seconds:.1f} s, compile included; mean held-out loss {done.loss.mean():.4f}"

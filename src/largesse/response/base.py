@@ -137,11 +137,7 @@ class Learner(Configurable, ABC):
         hints = learnt_hints(type(self))
         at = f"{place}/" if place else ""
         learnt = {name: pack(getattr(self, name), hint, at + name, arrays) for name, hint in hints.items()}
-        state = {"kind": type(self).__name__, "params": pack_settings(self), "learnt": learnt}
-        if hasattr(self, "_keep"):  # a class that still saves by hand
-            state["kept"], own = self._keep()
-            arrays |= {f"{at}kept/{name}": array for name, array in own.items()}
-        return state
+        return {"kind": type(self).__name__, "params": pack_settings(self), "learnt": learnt}
 
     @classmethod
     def unpack_from(cls, state: State, place: str, reader: Reader) -> Self:
@@ -154,11 +150,6 @@ class Learner(Configurable, ABC):
         learnt = reader.unpack_fields(state["learnt"], learnt_hints(cls), place, lengths)
         for name, value in learnt.items():
             setattr(model, name, value)
-        if hasattr(model, "_recall"):
-            within = f"{at}kept/"
-            own = {name.removeprefix(within): a for name, a in reader.arrays.items() if name.startswith(within)}
-            reader.used.update(within + name for name in own)
-            model._recall(state["kept"], own)
         model._check_learnt()
         return model
 

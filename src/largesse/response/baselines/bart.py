@@ -1,8 +1,8 @@
 """BART: Bayesian sums of trees over features and level (Chipman, George and McCulloch 2010; for effects, Hill 2011).
 
 The sampler is stochtree's. As Hill: the level is one more column, an ordered one, and the curve is read off by asking at
-every level. Beyond Hill: a warm start by growing trees from the root, so that tens of draws do instead of thousands; a
-probit link for 0/1 responses; estimated propensities as further columns, if asked for.
+every level. Beyond Hill: a warm start by growing trees from the root, so that tens of draws suffice instead of thousands; a
+probit link for 0/1 responses; optionally, estimated propensities as further columns.
 """
 
 from __future__ import annotations
@@ -33,15 +33,14 @@ class BART(ResponseModel):
     ----------
     trees, draws
         Trees per draw, and draws that are kept.
-    warm, burn, thin
-        Sweeps that grow all trees from the root before the first draw, draws thrown away after them, and of how many
-        draws one is kept.
+    warm, burn
+        Sweeps that grow all trees from the root before the first draw, and draws discarded after them.
     link
         "probit" (0/1 responses), "identity", or "auto": probit where every response is 0 or 1.
     propensity
         Whether the estimated probabilities of the levels are given to the trees as columns.
     level_weight
-        How many times likelier a tree is to look at the level than at any one feature.
+        How many times likelier a tree is to split on the level than on any one feature.
     leaf_rows, deepest
         Fewest rows per leaf, most splits in a row.
     seed
@@ -72,7 +71,6 @@ class BART(ResponseModel):
         draws: int = 200,
         warm: int = 10,
         burn: int = 0,
-        thin: int = 1,
         link: str = "auto",
         propensity: bool = False,
         level_weight: float = 1.0,
@@ -84,7 +82,6 @@ class BART(ResponseModel):
         self.draws = draws
         self.warm = warm
         self.burn = burn
-        self.thin = thin
         self.link = link
         self.propensity = propensity
         self.level_weight = level_weight
@@ -113,7 +110,6 @@ class BART(ResponseModel):
         split[-1] = self.level_weight
         general: dict[str, Any] = {
             "random_seed": self.seed,
-            "keep_every": self.thin,
             "variable_weights": split / split.sum(),
             "outcome_model": OutcomeModel(outcome="binary", link="probit") if self.probit_ else OutcomeModel(),
             "sample_sigma2_global": not self.probit_,
@@ -138,7 +134,7 @@ class BART(ResponseModel):
     def _problems(self, log: Log) -> list[Problem]:
         wrong = [
             Problem(f"{name}={getattr(self, name)!r}", f"a whole number, {least} or more")
-            for name, least in (("trees", 1), ("draws", 1), ("warm", 0), ("burn", 0), ("thin", 1), ("leaf_rows", 1))
+            for name, least in (("trees", 1), ("draws", 1), ("warm", 0), ("burn", 0), ("leaf_rows", 1))
             if getattr(self, name) < least
         ]
         if self.link not in LINKS:
