@@ -202,7 +202,7 @@ def test_a_run_computes_everything_once(shop: Path, monkeypatch: pytest.MonkeyPa
     uniform = record_calls(monkeypatch, value, "_everyone", lambda _, level: level)
     loaded = record_calls(monkeypatch, Policy, "load", lambda path: path)
     run(read_campaign(shop), shop / "run")
-    points = json.loads((shop / "run" / "evaluation.json").read_text())["frontier"]
+    points = json.loads((shop / "run" / "evaluation.json").read_text())["frontier"]["points"]
     # Every budget of the frontier in every one of five folds.
     assert len(set(planned)) == len(planned) == 5 * len(points)
     # The model: the whole log and five folds. Levels: the whole log, five folds and the sample that chooses how.
