@@ -1,17 +1,18 @@
 """Estimators of E[response | features, level].
 
 All share one contract: a constructor that only stores, `fit(log)` or `fit(X, level, response)`, `predict(customers)` →
-curves (n, K), learnt names that end in an underscore. `Linear`: features shift the whole curve, levels add common
-steps; hard to beat with little data. `Additive`: each feature's own bent line instead of a straight one.
+curves (n, K), learnt names that end in an underscore. `base` holds the contract, `archive` saves any fitted model, and
+`catalogue` lists all models. `Linear`: features shift the whole curve, levels add common increments; hard to beat with
+little data. `Additive`: a bent line per feature instead of a straight one.
 `Thresholds`: where each customer begins to respond, every level with lines of its own; for many correlated features.
 `Boosting`: trees, monotone in the level; for interactions and many rows.
 `SIRE` and `IRE`: networks balanced by HSIC; for curves that differ between customers.
-`DoseSIRE`: the same for amounts on a continuous scale, asked at any dose.
+`DoseSIRE`: the same for amounts on a continuous scale; it predicts at any dose.
 `CFRNet` (balanced representation, a head for each level), `GANITE` (counterfactuals filled in by an adversarial network) and
 `BART` (Bayesian sums of trees; strong on rough surfaces, with intervals) are what the paper compares with.
 `TLearner` fits one model for each level; `Pava` makes any model's curves non-falling.
-`Shrunk` holds any model's increments to common ones as strongly as held-out rows advise; `Stack`, the default, takes the
-best member's base (or all of them, where that is clearly better) and shrinks increments in the same way.
+`Shrunk` shrinks any model's increments towards common ones by an amount chosen on held-out rows; `Stack`, the default,
+takes the best member's base (or a weighted sum of all, where that is clearly better) and shrinks increments in the same way.
 `Choose` takes the simplest candidate that the best one does not clearly beat on held-out rows.
 """
 

@@ -1,6 +1,6 @@
 """Records as JSON and named arrays, and back: how everything that a model has learnt is saved, written once.
 
-What may be saved is told by type annotations. A value is a bool, an int, a float, a str, an `Array`, a tuple, a dict with
+Type annotations say what may be saved. A value is a bool, an int, a float, a str, an `Array`, a tuple, a dict with
 names as keys, a frozen dataclass of such values, a model, or any of these `| None`. Reading checks all of it against the
 same annotations: a missing or unknown field, another type, and an array of another shape or dtype each give one ValueError
 that names the place. Nothing that is read is ever run.
