@@ -1,12 +1,15 @@
 """Random instances of the allocation problem, and HiGHS as their judge, shared by the tests of this room."""
 
 import math
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from largesse.allocation.constraints import Constraints
 from largesse.allocation.plan import allocate
+from largesse.allocation.price.hull import as_rows, cheapest, climb
 from largesse.errors import BudgetError
 from largesse.records import Array, Plan
 
@@ -71,6 +74,12 @@ KINDS = [
 ]
 
 
+@cache
+def solved_instances(kind: Any, count: int) -> list[tuple[Array, Array, float, Plan]]:
+    """The same with their plans, made once for all tests of a process."""
+    return [(*task, allocate(*task)) for task in instances(kind, count)]
+
+
 def instances(kind: Any, count: int) -> list[tuple[Array, Array, float]]:
     """Curves, costs and an average budget that the cheapest plan can meet."""
     made = []
@@ -86,6 +95,26 @@ def instances(kind: Any, count: int) -> list[tuple[Array, Array, float]]:
 
 
 # ---------------------------------------------------------------------------------------------- oracles
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """The cost of the cheapest plan, and every worthwhile step up from it, best first."""
+
+    base_cost: float
+    cost: Array
+    gain: Array
+    slope: Array
+
+
+def full_path(curves: Array, costs: Array) -> Path:
+    """Return every step of every customer, sorted."""
+    curves, costs = as_rows(curves, np.asarray(costs))
+    start, sums = cheapest(curves, costs)
+    steps = climb(curves, costs, np.arange(len(curves)), start, 0.0)
+    order = np.argsort(-steps.slope, kind="stable")
+    slope, cost = steps.slope[order], steps.cost[order]
+    return Path(float(sums[2] + sums[3]), cost, slope * cost, slope)
 
 
 def problem(curves: Array, costs: Array) -> tuple[Array, Any, Array]:
@@ -122,6 +151,12 @@ def whole_optimum(curves: Array, costs: Array, budget: float) -> float:
     assert found.status == 0, found.message
     best = found.x.reshape(curves.shape).argmax(axis=1)
     return math.fsum(curves[np.arange(n), best]) / n
+
+
+@cache
+def whole_optima(kind: Any, count: int) -> list[float]:
+    """The best whole plan's value of each instance, solved once for all tests of a process."""
+    return [whole_optimum(*task) for task in instances(kind, count)]
 
 
 def paid_by(levels: Array, costs: Array, shape: tuple[int, ...]) -> float:

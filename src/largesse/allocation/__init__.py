@@ -1,13 +1,12 @@
 """Curves + costs + budget → plan.
 
 `allocate` gives every customer one level so that the sum of responses is as large as the budget allows; `frontier` does
-it for every budget at once. A sample brackets the price of budget, one pass decides nearly everybody, and the price is
-selected among the steps up the hulls of the others (`search`); the plan is made whole and never costs more than the
-budget (`whole`), and with `exact=True` proven the best (`exact`). `Constraints` hold what else a campaign must keep:
-they get prices and tolls of their own (`constrained`), the best plan under them is proven by what is left after these (`proven`,
-`model`), and an impossible set is named with the smallest change that helps (`infeasible`). `expected_costs`
-says what a level is expected to cost a customer, whichever way it is paid; `best_doses` chooses amounts on a continuous
-scale; `explore_plan` leaves a share of customers to chance. `textbook` has the plain methods of the paper, to check the fast ones against.
+it for every budget at once. `price/` finds the price of budget: a sample brackets it, one pass decides nearly everybody,
+and it is selected among the steps up the hulls of the others; the plan is then rounded to whole levels and never costs
+more than the budget. `constraints` holds what else a campaign must keep, one class per kind; `rules/` gives each limit
+a multiplier, repairs the plan, and names an impossible set with the smallest change that helps. `exact/` proves the best
+whole plan, with and without constraints. `costs` says what a level is expected to cost a customer, however it is paid;
+`doses` chooses amounts on a continuous scale; `explore` gives a share of customers a level at random.
 """
 
 from largesse.allocation.constraints import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS

@@ -14,7 +14,7 @@ import numpy as np
 
 from largesse.allocation.checks import check_task, too_small, total_limit
 from largesse.allocation.price.hull import climb
-from largesse.allocation.price.search import Short, price_search
+from largesse.allocation.price.search import ROUNDING, Short, price_search
 from largesse.errors import Problem, refuse
 from largesse.records import Array
 
@@ -78,33 +78,49 @@ def best_doses(
     left = max(limit - spend, 0.0)
     bound = value + (found.price * left if found.price > 0 else 0.0)
     if found.price > 0 and left > 0:
-        who, to, slope, cost = climb(curves, costs, found.rows, found.levels, found.price)
-        dear = np.flatnonzero(cost > left)
+        steps = climb(curves, costs, found.rows, found.levels, found.price)
+        dear = np.flatnonzero(steps.cost > left)
         if len(dear):
-            at = dear[np.argmax(slope[dear])]
-            row = int(found.rows[who[at]])
+            at = dear[np.argmax(steps.slope[dear])]
+            row = int(found.rows[steps.place[at]])
             paid = costs[row if len(costs) > 1 else 0].astype(np.float64)
-            dose, more, extra = _between(
-                knots, curves[row].astype(np.float64), paid, found.levels[row], to[at], left, step
-            )
-            doses[row], value, spend = dose, value + more, spend + extra
+            curve = _Curve(knots, curves[row].astype(np.float64), paid)
+            stop = _between(curve, int(found.levels[row]), int(steps.level[at]), left, step)
+            doses[row], value, spend = stop.dose, value + stop.gain, spend + stop.cost
     average = limit / n if budget is None else float(budget)
     return Doses(doses, value / n, min(spend / n, average), found.price, max(bound, value) / n, average)
 
 
-def _between(
-    knots: Array, curve: Array, paid: Array, low: int, high: int, room: float, step: float
-) -> tuple[float, float, float]:
-    """Return the best dose from one knot to another that costs at most `room` more, and its gain and further cost."""
-    best = (float(knots[low]), 0.0, 0.0)
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """One customer's response and cost at each knot (m,)."""
+
+    knots: Array
+    response: Array
+    paid: Array
+
+
+@dataclass(frozen=True)
+class _Stop:
+    """A dose between two knots, and what it brings and costs more than the lower one."""
+
+    dose: float
+    gain: float
+    cost: float
+
+
+def _between(curve: _Curve, low: int, high: int, room: float, step: float) -> _Stop:
+    """Return the best dose from one knot to another that costs at most `room` more."""
+    knots, paid = curve.knots, curve.paid
+    best = _Stop(float(knots[low]), 0.0, 0.0)
     for k in range(min(low, high), max(low, high)):
         rise = paid[k + 1] - paid[k]
         share = min(max((paid[low] + room - paid[k]) / rise, 0.0), 1.0) if rise > 0 else 1.0
         if step > 0 and share < 1:
             share = min(math.floor(share * (knots[k + 1] - knots[k]) / step) * step / (knots[k + 1] - knots[k]), 1.0)
         for part in (0.0, share):
-            gain = curve[k] + part * (curve[k + 1] - curve[k]) - curve[low]
+            gain = curve.response[k] + part * (curve.response[k + 1] - curve.response[k]) - curve.response[low]
             extra = paid[k] + part * rise - paid[low]
-            if gain > best[1] and extra <= room * (1 + 1e-12):
-                best = (float(knots[k] + part * (knots[k + 1] - knots[k])), float(gain), float(extra))
+            if gain > best.gain and extra <= room * (1 + ROUNDING):
+                best = _Stop(float(knots[k] + part * (knots[k + 1] - knots[k])), float(gain), float(extra))
     return best

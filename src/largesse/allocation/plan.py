@@ -15,7 +15,7 @@ from largesse.allocation.price.search import Found, Short, price_search
 from largesse.allocation.rules.instance import arrange_rules
 from largesse.allocation.rules.rule import Limit
 from largesse.allocation.rules.solve import plan_under_rules
-from largesse.errors import Problem, refuse
+from largesse.errors import Problem, fail
 from largesse.records import Array, Frontier, Mix, Plan
 
 TIE = 1e-12  # relative; a price is a rounded slope, so the two ends of its step are worth the same only up to this
@@ -48,11 +48,11 @@ def allocate(
         Further rules: who may get what, caps and shares of levels, budgets of segments, a least return. `plan.shadow`
         says what one more unit of each would bring.
     exact
-        Prove the best whole plan, instead of one within `plan.gap` of it. Under constraints the proof is looked for among
-        20,000 choices at once; should they not be enough, or take too long, `plan.gap` says what is still open.
+        Prove the best whole plan, instead of one within `plan.gap` of it. Under constraints optimality is proven over at
+        most 20,000 customer–level choices; if that is not enough, or times out, `plan.gap` is the remaining gap.
     randomise
-        Let chance give one customer the higher of two levels, so that the expected cost is the budget itself and the
-        expected value the best that any mixed plan has: `plan.mix` says who, which levels, and the chance.
+        Draw one customer's level at random, so that the expected cost is the budget itself and the expected value the
+        best that any mixed plan has: `plan.mix` names the customer, the two levels and the probability.
     seed
         Of that draw.
 
@@ -67,7 +67,7 @@ def allocate(
     """
     if exact and randomise:
         hint = "exact proves the best whole plan, randomise mixes one customer: choose one"
-        refuse("allocate", [Problem("exact and randomise were both asked for", hint)])
+        fail("allocate", Problem("exact and randomise were both asked for", hint))
     curves, costs = check_task(curves, costs)
     n = len(curves)
     limit = total_limit(n, budget, total)
@@ -75,7 +75,7 @@ def allocate(
     if constraints is not None:
         if randomise:
             hint = "without constraints; under them, exact=True proves the best whole plan"
-            refuse("allocate", [Problem("randomise works with one budget only", hint)])
+            fail("allocate", Problem("randomise works with one budget only", hint))
         rules = constraints.rules(*curves.shape)
         limits = [Budget(limit), *(rule for rule in rules if isinstance(rule, Limit))]
         return plan_under_rules(curves, costs, arrange_rules(limits, rules, curves.shape), average, exact)
@@ -103,14 +103,14 @@ def _plan(plan: Draft, price: float, bound: float, average: float) -> Plan:
 
 def _mixed(plan: Draft, found: Found, average: float, seed: int) -> Plan:
     """Return the plan with the customer on whom the budget ran out between two levels."""
-    who, to, slope, cost = climb(plan.curves, plan.costs, found.rows, plan.levels, found.price)
-    dear = np.flatnonzero(cost > plan.room)
+    steps = climb(plan.curves, plan.costs, found.rows, plan.levels, found.price)
+    dear = np.flatnonzero(steps.cost > plan.room)
     if found.price <= 0 or plan.room <= 0 or not len(dear):
         return _plan(plan, found.price, float(plan.value), average)
-    step = dear[np.argmax(slope[dear])]
-    row, level, n = int(found.rows[who[step]]), int(to[step]), len(plan.levels)
-    mix = Mix(row, int(plan.levels[row]), level, plan.room / float(cost[step]))
-    value = (float(plan.value) + float(slope[step]) * plan.room) / n
+    step = dear[np.argmax(steps.slope[dear])]
+    row, level, n = int(found.rows[steps.place[step]]), int(steps.level[step]), len(plan.levels)
+    mix = Mix(row, int(plan.levels[row]), level, plan.room / float(steps.cost[step]))
+    value = (float(plan.value) + float(steps.slope[step]) * plan.room) / n
     if np.random.default_rng(seed).random() < mix.probability:
         plan.levels[row] = level
     return Plan(plan.levels, value, average, found.price, value, average, mix)
@@ -126,9 +126,9 @@ def frontier(curves: Any, costs: Any) -> Frontier:
     curves, costs = check_task(curves, costs)
     n = len(curves)
     start, sums = cheapest(curves, costs)
-    _, _, slope, cost = climb(curves, costs, np.arange(n), start, 0.0)
-    order = np.argsort(-slope)  # equal slopes are joined below, so that their order does not matter
-    slope, cost = slope[order], cost[order]
+    steps = climb(curves, costs, np.arange(n), start, 0.0)
+    order = np.argsort(-steps.slope)  # equal slopes are joined below, so that their order does not matter
+    slope, cost = steps.slope[order], steps.cost[order]
     spend = (sums[2] + np.concatenate([[0.0], np.cumsum(cost)])) / n
     value = (sums[0] + np.concatenate([[0.0], np.cumsum(slope * cost)])) / n
     return _merged(spend, value, np.concatenate([[math.inf], slope]))

@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from instances import paid_by
+from instances import full_path, paid_by
 
 from largesse.allocation.plan import allocate, frontier
 from largesse.allocation.price import search
-from largesse.allocation.price.hull import steps
 from largesse.allocation.price.kernels import select
 from largesse.errors import BudgetError
 from largesse.records import Array
@@ -40,7 +39,7 @@ NAMES = ["common", "own", "own, unsorted", "single", "single own", "heavy", "ten
 @pytest.mark.parametrize("name", NAMES)
 def test_price_and_bound_are_those_of_a_full_sort(name: str) -> None:
     curves, costs = task(name)
-    path = steps(curves, costs)
+    path = full_path(curves, costs)
     spent = path.base_cost + np.cumsum(path.cost)
     most = path.base_cost + path.cost.sum()
     for part in (0.0, 1e-4, 0.3, 0.7, 0.999, 1.5):
@@ -72,7 +71,7 @@ def test_the_order_of_many_customers_changes_nothing_of_value(name: str) -> None
     assert other.bound == pytest.approx(plan.bound, rel=1e-12)
 
 
-def test_an_unlucky_sample_is_found_out_and_drawn_wider(monkeypatch: Any) -> None:
+def test_a_bracket_that_misses_the_price_is_widened(monkeypatch: Any) -> None:
     curves, costs = task("common")
     expected = allocate(curves, costs, 1.0)
     monkeypatch.setattr(search, "WIDTH", 1e-6)

@@ -15,34 +15,13 @@ from largesse.records import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
-    """The cheapest plan, and every worthwhile step up from it, best first. Sums are over all customers."""
+class Steps:
+    """Steps up the hulls of some rows (m,), row by row, each row's lowest step first."""
 
-    start: Array  # (n,) level of the cheapest plan
-    base_cost: float
-    base_value: float
-    customer: Array  # (m,) whose step it is
-    level: Array  # (m,) level it leads to
-    cost: Array  # (m,) what it costs more
-    gain: Array  # (m,) what it brings more
-    slope: Array  # (m,) gain per unit of cost, falling
-
-    def levels(self, taken: int) -> Array:
-        """Return every customer's level (n,) after the first `taken` steps."""
-        levels = self.start.copy()
-        levels[self.customer[:taken]] = self.level[:taken]  # a customer's later step comes later, and wins
-        return levels
-
-
-def steps(curves: Array, costs: Array) -> Path:
-    """Return the path of curves (n, K) under costs (K,) or (n, K)."""
-    curves, costs = as_rows(curves, costs)
-    start, sums = cheapest(curves, costs)
-    who, to, slope, cost = climb(curves, costs, np.arange(len(curves)), start, 0.0)
-    # Stable, and steps were listed lowest first: a customer's equal slopes stay in their order.
-    order = np.argsort(-slope, kind="stable")
-    who, to, slope, cost = who[order], to[order], slope[order], cost[order]
-    return Path(start, float(sums[2] + sums[3]), float(sums[0] + sums[1]), who, to, cost, slope * cost, slope)
+    place: Array  # whose step it is: the place among the rows
+    level: Array  # the level it leads to
+    slope: Array  # gain per unit of cost, never rising along a row
+    cost: Array  # what it costs more
 
 
 def as_rows(curves: Array, costs: Array) -> tuple[Array, Array]:
@@ -67,16 +46,12 @@ def cheapest(curves: Array, costs: Array) -> tuple[Array, Array]:
     return levels, sums[:4]
 
 
-def climb(curves: Array, costs: Array, rows: Array, levels: Array, low: float) -> tuple[Array, Array, Array, Array]:
-    """Return the steps up the hulls of some rows from their levels (n,), as far as they bring `low` per unit of cost.
-
-    Four arrays (m,), row by row, each row's lowest step first: the place in `rows`, the level the step leads to, its
-    slope, its cost.
-    """
+def climb(curves: Array, costs: Array, rows: Array, levels: Array, low: float) -> Steps:
+    """Return the steps up the hulls of some rows from their levels (n,), as far as they bring `low` per unit of cost."""
     from largesse.allocation.price.kernels import walk
 
     most = len(rows) * (curves.shape[1] - 1)  # memory is touched only as far as it is filled
-    who, to = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    place, level = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
     slope, cost = np.empty(most), np.empty(most)
-    m = walk(curves, costs, rows, levels, low, who, to, slope, cost)
-    return who[:m], to[:m], slope[:m], cost[:m]
+    m = walk(curves, costs, rows, levels, low, place, level, slope, cost)
+    return Steps(place[:m], level[:m], slope[:m], cost[:m])

@@ -62,7 +62,7 @@ def price_search(curves: Array, costs: Array, limit: float) -> Found | Short:
         if sums[4] > rest and inside[0] == math.inf:
             return Short(float(sums[2] + sums[4]))
         if (sums[4] > rest and inside[0] < ends[0]) or (sums[5] <= rest and inside[1] > ends[1]):
-            width *= 4  # the sample was unlucky: the price lies outside
+            width *= 4  # the price lies outside the sample's bracket
             continue
         decided.append(sums[:4])
         rows, ends, room, known = unsure[:found], inside, rest, float(sums[4])
@@ -91,13 +91,14 @@ def _bracket(
     sample = chosen if rows is None else rows[chosen]
     f, c = curves[sample], costs[sample] if len(costs) > 1 else costs
     start = levels_at(f, c, ends[0])
-    who, _, slope, cost = climb(f, c, np.arange(size), start, ends[1])
+    steps = climb(f, c, np.arange(size), start, ends[1])
+    slope, cost = steps.slope, steps.cost
     # Once the cost at the high end is known, chance plays only in what comes on top.
     base = np.broadcast_to(c, f.shape)[np.arange(size), start] if known is None else np.full(size, known / m)
     order = np.argsort(-slope)
     spent, goal = base.mean() + np.cumsum(cost[order]) / size, room / m
     taken = order[: np.searchsorted(spent, goal, side="right")]
-    each = base + np.bincount(who[taken], cost[taken], minlength=size)
+    each = base + np.bincount(steps.place[taken], cost[taken], minlength=size)
     margin = width * (float(each.std()) + NUDGE * goal) / math.sqrt(size)
     above = int(np.searchsorted(spent, goal - margin, side="left"))
     below = int(np.searchsorted(spent, goal + margin, side="right"))
@@ -121,10 +122,10 @@ def _settled(
     """Select the price among the steps of the undecided rows, and take what it allows."""
     from largesse.allocation.price.kernels import select, settle, totals
 
-    _, _, slope, cost = climb(curves, costs, rows, levels, low)
+    steps = climb(curves, costs, rows, levels, low)
     before = totals(curves, costs, rows, levels)
     room = limit * (1 + ROUNDING) - math.fsum([*(s for sums in decided for s in sums[2:]), *before[2:]])
-    price = select(slope, cost, room)
+    price = select(steps.slope, steps.cost, room)
     settle(curves, costs, rows, levels, price, room)
     sums = [*decided, totals(curves, costs, rows, levels)]
     value, spend = ([float(s) for part in sums for s in part[at : at + 2]] for at in (0, 2))
