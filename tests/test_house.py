@@ -3,7 +3,6 @@
 import ast
 import importlib
 import inspect
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 import largesse
-from largesse.data import Encoder
+from largesse.data import Encoder, read_table
 from largesse.policy import Policy
 from largesse.response import Linear
 from largesse.runs import plan, read_campaign, run
@@ -202,7 +201,7 @@ def test_a_run_computes_everything_once(shop: Path, monkeypatch: pytest.MonkeyPa
     uniform = record_calls(monkeypatch, value, "_everyone", lambda _, level: level)
     loaded = record_calls(monkeypatch, Policy, "load", lambda path: path)
     run(read_campaign(shop), shop / "run")
-    points = json.loads((shop / "run" / "evaluation.json").read_text())["frontier"]["points"]
+    points = read_table(str(shop / "run" / "frontier.parquet"))
     # Every budget of the frontier in every one of five folds.
     assert len(set(planned)) == len(planned) == 5 * len(points)
     # The model: the whole log and five folds. Levels: the whole log, five folds and the sample that chooses how.

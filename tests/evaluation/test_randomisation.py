@@ -32,7 +32,7 @@ def test_dependence_without_shifted_means_is_seen() -> None:
 
 
 def test_levels_given_to_whole_clusters_are_permuted_by_cluster() -> None:
-    """Villages drew lots: their people are alike and got the same, which over rows would look like dependence."""
+    """Villages were randomised: their people are alike and got the same level, which over rows would look like dependence."""
     found = []
     for seed in range(60):
         rng = np.random.default_rng(seed)

@@ -66,16 +66,16 @@ def test_the_cost_curve_leaves_out_the_budget_that_was_added(study: Study) -> No
 
 @pytest.mark.parametrize("budget", [BUDGET, 9.0])
 def test_every_budget_is_allocated_once_per_fold(log: Log, monkeypatch: pytest.MonkeyPatch, budget: float) -> None:
-    asked = []
+    planned = []
     allocate = budgets.allocate
 
     def counted(curves: Any, costs: Any, budget: float) -> Any:
-        asked.append((len(curves), curves.sum(), budget))
+        planned.append((len(curves), curves.sum(), budget))
         return allocate(curves, costs, budget)
 
     monkeypatch.setattr(budgets, "allocate", counted)
     make_study(log, MODEL, budget)
-    assert len(set(asked)) == len(asked) == 5 * (budgets.POINTS + 1)
+    assert len(set(planned)) == len(planned) == 5 * (budgets.POINTS + 1)
 
 
 def test_a_budget_beyond_the_best_plan_is_judged_at_the_end_of_the_frontier(log: Log) -> None:

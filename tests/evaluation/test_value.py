@@ -79,11 +79,11 @@ def test_policy_value_is_the_mean_of_its_scores() -> None:
     assert spend.estimate == pytest.approx(np.average(levels, weights=scores.weight))
 
 
-def test_chances_may_be_common_to_all() -> None:
+def test_probabilities_may_be_common_to_all() -> None:
     scores = scores_of(np.random.default_rng(2).normal(size=(40, 3)), np.array([0.0, 1, 2]))
-    chances = np.array([0.2, 0.3, 0.5])
-    value, spend = score_policy(scores, chances)
-    np.testing.assert_allclose(value, scores.gamma @ chances)
+    shares = np.array([0.2, 0.3, 0.5])
+    value, spend = score_policy(scores, shares)
+    np.testing.assert_allclose(value, scores.gamma @ shares)
     np.testing.assert_allclose(spend, 1.3)
     assert [v.estimate for v, _ in estimate_uniform(scores)] == pytest.approx(scores.gamma.mean(axis=0).tolist())
 

@@ -44,7 +44,7 @@ def test_rows_below_the_floor_are_raised_and_counted() -> None:
     x = rng.normal(size=2000)
     level = (x > 0).astype(int)
     odd = rng.permutation(np.flatnonzero(np.abs(x) > 0.5))[:6]
-    level[odd] = 1 - level[odd]  # levels that had almost no chance
+    level[odd] = 1 - level[odd]  # levels of a tiny probability
     log = log_from_arrays(x[:, None], level, rng.integers(0, 2, 2000))
     estimate = estimate_propensities(log, assign_folds(log, 5))
     found, clipped = estimate.own, estimate.clipped
@@ -100,13 +100,13 @@ def test_trees_are_used_where_held_out_rows_prefer_them() -> None:
     assert np.abs(estimate.own - np.where(log.level == 1, high, 1 - high)).mean() < 0.06
 
 
-def test_held_out_log_odds_are_stretched_back() -> None:
+def test_held_out_logits_are_calibrated() -> None:
     """Shrunk propensities leave confounding in; after calibration the log-odds have the slope of the truth."""
     slopes = []
     for seed in range(4):
         sim = simulate("confounded", n=2000, seed=seed, mix=0.2)
-        chances, _ = estimate_probabilities(replace(sim.log, propensity=None), assign_folds(sim.log, 5))
-        own, true = np.log(chances[np.arange(2000), sim.level]), np.log(sim.propensity)
+        found, _ = estimate_probabilities(replace(sim.log, propensity=None), assign_folds(sim.log, 5))
+        own, true = np.log(found[np.arange(2000), sim.level]), np.log(sim.propensity)
         slopes.append(np.polyfit(own, true, 1)[0])
     assert 0.85 < np.mean(slopes) < 1.15
 
@@ -127,10 +127,10 @@ def test_several_logging_policies_are_mixed() -> None:
     x = rng.normal(size=6000)
     logger = rng.integers(0, 2, 6000)
     steep = 1 / (1 + np.exp(-4 * x))
-    high = np.where(logger == 0, 0.5, steep)  # one policy drew lots, the other aimed
+    high = np.where(logger == 0, 0.5, steep)  # one policy randomised, the other targeted
     log = log_from_arrays(x[:, None], (rng.random(6000) < high).astype(int), rng.integers(0, 2, 6000))
     mixture = 0.5 * 0.5 + 0.5 * steep
     true = np.where(log.level == 1, mixture, 1 - mixture)
     found = estimate_propensities(replace(log, logger=logger), assign_folds(log, 5)).own
     assert np.abs(found - true).mean() < 0.02
-    assert found.min() > 0.15  # the lots bound the weights: the policy that aimed has none of its own below 0
+    assert found.min() > 0.15  # the randomised rows bound the weights, which the targeted ones alone would not

@@ -46,10 +46,10 @@ class Propensities:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What a log says about every row and level, made without letting a row judge itself (cross-fitting).
+    """What a log says about every row and level, from models that did not see the row (cross-fitting).
 
     ``gamma[i, k]`` is the doubly robust score of giving level k to row i: averaged over rows it estimates the mean
-    response at that level. Whatever policy is to be judged, its value is a weighted mean of these.
+    response at that level. The value of any policy is a weighted mean of these.
     """
 
     curves: Array  # (n, K) out-of-fold predictions of the response
