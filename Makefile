@@ -4,7 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: setup demo test slow lint format clean
+SEED   ?= 0
+COUNT  ?= 10000
+
+.PHONY: setup demo test slow attack lint format clean
 
 setup: $(READY)
 
@@ -24,6 +27,10 @@ test: setup lint
 
 slow: setup
 	$(BIN)/python -m pytest -m slow
+
+# Inputs made to do harm, from seeds SEED, SEED + 1 …; ONLY="a name" tries one kind.
+attack: setup
+	$(BIN)/python tests/attacks/harness.py $(SEED) $(COUNT) $(if $(ONLY),"$(ONLY)")
 
 lint: setup
 	$(BIN)/ruff check .

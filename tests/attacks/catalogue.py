@@ -1,0 +1,8 @@
+"""Every attack, and how many of 10,000 inputs it gets."""
+
+from harness import Attack
+
+ATTACKS = (
+    Attack("estimators against plain NumPy", "estimators:attack", 1000),
+    Attack("default plan and frontier against every plan", "frontiers:attack", 1500),
+)

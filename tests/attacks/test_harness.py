@@ -1,0 +1,51 @@
+"""The harness notices every way in which an input can do harm."""
+
+import os
+import signal
+import time
+
+import pytest
+from harness import BAD, FINE, Attack, Outcome, Tally, run_apart, run_one, tabulate
+
+from largesse.errors import Problem, fail
+
+
+def misbehave(seed: int) -> Outcome:
+    """Each seed does something else."""
+    if seed == 1:
+        fail("log", Problem("it is empty"))
+    if seed == 2:
+        raise KeyError("a bug")
+    if seed == 3:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if seed == 4:
+        time.sleep(60)
+    if seed == 5:
+        bytearray(1 << 40)
+    if seed == 6:
+        fail("log", Problem("a column named \x1b[2J"))
+    return FINE
+
+
+@pytest.mark.slow
+def test_every_outcome_is_told_apart_and_a_lost_worker_is_replaced() -> None:
+    attack = Attack("misbehave", "test_harness:misbehave", 1, seconds=10)
+    kinds = [outcome.kind for _, outcome in run_apart(attack, range(8))]
+    assert kinds == ["fine", "refused", "traceback", "crash", "hang", "memory", "injected", "fine"]
+
+
+def test_an_error_names_its_place_in_the_product() -> None:
+    found = run_one(Attack("misbehave", "test_harness:misbehave", 1), 2)
+    assert found.kind == "traceback"
+    assert "KeyError" in found.detail
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_the_table_counts_failures_and_keeps_their_seeds(kind: str) -> None:
+    tally = Tally("tables")
+    for seed in range(5):
+        tally.add(seed, FINE)
+    tally.add(77, Outcome(kind, "what happened"))
+    shown = tabulate([tally])
+    assert f"1 {kind}" in shown
+    assert f"tables, seed 77: {kind}: what happened" in shown
