@@ -1,0 +1,10 @@
+"""Files that are never half there, and the one archive that models and policies are saved in."""
+
+from largesse.files.archive import ARRAYS as ARRAYS
+from largesse.files.archive import MANIFEST as MANIFEST
+from largesse.files.archive import archive_error as archive_error
+from largesse.files.archive import expected_content as expected_content
+from largesse.files.archive import read_archive as read_archive
+from largesse.files.archive import write_archive as write_archive
+from largesse.files.atomic import atomic_file as atomic_file
+from largesse.files.atomic import atomic_folder as atomic_folder
