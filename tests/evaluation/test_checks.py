@@ -96,20 +96,89 @@ def test_a_planted_leak_is_a_no(plain: Log) -> None:
     assert "'after' explains" in text(found, "leaks")
 
 
-def test_a_falling_curve_is_seen_and_noise_is_not() -> None:
-    rng = np.random.default_rng(3)
-    level = rng.integers(0, 3, 3000)
-    falling = rng.random(3000) < np.array([0.5, 0.3, 0.5])[level]
-    known = Propensities(np.full(3000, 1 / 3), "given")
-    found = check_log(log_from_arrays(rng.normal(size=(3000, 2)), level, falling), known)
-    assert answers(found)["rising curve"] == "careful"
+def check_rates(rates: list[float], n: int, seed: int = 3, **more: Any) -> Checkup:
+    """Check a randomised log whose levels have these rates of response."""
+    rng = np.random.default_rng(seed)
+    level = rng.integers(0, len(rates), n)
+    response = rng.random(n) < np.array(rates)[level]
+    known = Propensities(np.full(n, 1 / len(rates)), "given")
+    return check_log(log_from_arrays(rng.normal(size=(n, 2)), level, response, **more), known)
+
+
+def test_a_clear_fall_is_a_no_that_doubts_the_order() -> None:
+    found = check_rates([0.5, 0.3, 0.5], 3000)
+    assert found.findings[0].topic == "rising curve"
+    assert answers(found)["rising curve"] == "no"
     assert "from '0' to '1'" in text(found, "rising curve")
-    known = Propensities(np.full(300, 1 / 3), "given")
-    flat = [
-        check_log(log_from_arrays(rng.normal(size=(300, 1)), np.arange(300) % 3, rng.integers(0, 2, 300)), known)
-        for _ in range(8)
-    ]
-    assert sum(answers(one)["rising curve"] == "careful" for one in flat) <= 2
+    assert "the levels may be in the wrong order" in text(found, "rising curve")
+
+
+def test_a_fall_that_may_still_be_chance_asks_for_care() -> None:
+    found = check_rates([0.5, 0.43, 0.5], 3000)
+    assert answers(found)["rising curve"] == "careful"
+    assert "wrong order" not in text(found, "rising curve")
+
+
+def test_a_slow_fall_over_many_levels_is_seen() -> None:
+    assert answers(check_rates(list(np.linspace(0.6, 0.4, 9)), 6000))["rising curve"] == "no"
+
+
+def test_a_flat_curve_is_hardly_ever_called_falling() -> None:
+    flat = [answers(check_rates([0.4] * 5, 300, seed))["rising curve"] for seed in range(40)]
+    assert flat.count("fine") >= 37
+    assert "no" not in flat
+
+
+def test_a_fall_is_judged_after_weighting_by_propensities() -> None:
+    rng = np.random.default_rng(0)
+    risky = rng.integers(0, 2, 6000)
+    chance = np.where(risky == 1, 0.9, 0.1)
+    level = (rng.random(6000) < chance).astype(int)
+    response = rng.random(6000) < 0.6 - 0.4 * risky + 0.05 * level  # those who buy less get more
+    own = Propensities(np.where(level == 1, chance, 1 - chance), "given")
+    log = log_from_arrays(risky[:, None].astype(float), level, response)
+    assert log.response[log.level == 1].mean() < log.response[log.level == 0].mean() - 0.2
+    assert answers(check_log(log, own))["rising curve"] == "fine"
+
+
+def test_a_level_of_three_rows_says_nothing_about_falling_and_is_no_certain_zero() -> None:
+    level = np.repeat([0, 1, 2], [500, 497, 3])
+    response = np.where(level == 2, 0, np.arange(N) % 2)
+    found = checked(two_levels(level=level, response=response))
+    assert answers(found)["rising curve"] == "fine"
+    for mean in (found.raw[2], found.weighted[2]):
+        assert (mean.estimate, mean.low) == (0.0, 0.0)
+        assert mean.high == pytest.approx(0.7076, abs=1e-3)  # 1 − 0.025^(1/3)
+
+
+def test_rows_of_one_cluster_that_agree_count_once() -> None:
+    level = np.repeat([0, 1], [900, 100])
+    log = two_levels(level=level, response=level, cluster=np.repeat([1, 2, 3, 4], [300, 300, 300, 100]))
+    assert checked(log).raw[1].low == pytest.approx(0.025)
+    assert checked(log).raw[0].high == pytest.approx(0.7076, abs=1e-3)
+
+
+def test_an_amount_that_never_varies_has_no_interval() -> None:
+    level = np.repeat([0, 1], [900, 100])
+    found = checked(two_levels(level=level, response=np.where(level == 1, 2.5, np.arange(N) % 7)))
+    assert found.raw[1].estimate == 2.5
+    assert np.isnan([found.raw[1].low, found.raw[1].high, found.weighted[1].low]).all()
+    assert np.isfinite([found.raw[0].low, found.weighted[0].low]).all()
+
+
+def test_what_was_measured_on_a_sample_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = checked(two_levels())
+    assert "sample" not in " ".join(finding.text for finding in whole.findings)
+    for place, rows in (("checks.ROWS", 400), ("randomisation.ROWS", 300), ("checks.LEAK_ROWS", 200)):
+        monkeypatch.setattr(f"largesse.evaluation.{place}", rows)
+    monkeypatch.setattr("largesse.evaluation.leaks.ROWS", 200)
+    found = checked(two_levels())
+    assert "in a sample of 400 rows" in text(found, "balance")
+    assert "on a sample of 300 rows" in text(found, "randomisation")
+    assert "on a sample of 200 rows" in text(found, "leaks")
+    np.testing.assert_array_equal(found.overlap.rows, whole.overlap.rows)
+    np.testing.assert_array_equal(found.overlap.counts, whole.overlap.counts)
+    assert (found.raw, found.weighted) == (whole.raw, whole.weighted)
 
 
 def test_raw_means_and_intervals_are_those_of_the_rows(plain: Log) -> None:

@@ -6,13 +6,15 @@ function that returns a `Finding`: fine, note, careful or no.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import replace
+from math import comb
 
 import numpy as np
 
 from largesse.errors import count
+from largesse.evaluation.leaks import ROWS as LEAK_ROWS
 from largesse.evaluation.leaks import SURE, find_leaks
+from largesse.evaluation.mean_curve import MeanCurve, measure_curve
 from largesse.evaluation.overlap import measure_overlap
 from largesse.evaluation.randomisation import measure_dependence
 from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities
@@ -21,7 +23,6 @@ from largesse.records import (
     Array,
     Checkup,
     Dependence,
-    Estimate,
     Finding,
     HeavyRow,
     Leak,
@@ -29,7 +30,7 @@ from largesse.records import (
     Overlap,
     Propensities,
 )
-from largesse.stats import assign_folds, mean_estimate, t_quantile
+from largesse.stats import assign_folds, t_quantile
 
 ROWS = 100_000  # balance and independence need no more
 SERIOUS_FIRST = ("no", "careful", "note", "fine")
@@ -39,6 +40,8 @@ HEAVY = 0.1  # share of all weight on the heaviest hundredth of the rows above w
 ONE_ROW = 0.02  # share of all weight on a single row above which it is named
 MANY_CLIPPED = 0.01  # share of the rows
 UNBALANCED = 0.1  # standard deviations
+SURE_FALL = 4.0  # standard errors beyond which a falling mean response is hardly chance
+SHOWN_FALLS = 3
 
 
 def doctor(log: Log, *, folds: int = 5, seed: int = 0) -> Checkup:
@@ -68,7 +71,8 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
     overlap = measure_overlap(log, propensities.own, some)
     cluster = None if log.cluster is None else log.cluster[some.rows]
     dependence = measure_dependence(some.X, log.level[some.rows], cluster, seed=seed)
-    curve = _mean_curve(log, propensities.own)
+    dependence = replace(dependence, sampled=dependence.sampled or len(some.rows) < len(log))
+    curve = measure_curve(log, propensities.own)
     leaks, heavy = find_leaks(log, seed), _find_heavy(log, propensities.own)
     findings = [
         *_check_levels(overlap, log.levels.labels),
@@ -76,8 +80,8 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         _check_propensities(propensities),
         _check_balance(overlap),
         _check_weights(log, propensities, heavy),
-        _check_rising(curve.rises, log.levels.labels),
-        _check_leaks(leaks),
+        _check_rising(curve, log.levels.labels),
+        _check_leaks(leaks, len(log)),
         *_check_clusters(log.clusters),
         *(Finding("reading the log", "note", f"{note[:1].upper()}{note[1:]}.") for note in log.notes),
     ]
@@ -123,6 +127,8 @@ def _check_levels(overlap: Overlap, labels: tuple[str, ...]) -> list[Finding]:
 def _check_randomisation(dependence: Dependence, propensities: Propensities, overlap: Overlap) -> Finding:
     """Whether levels were assigned without regard to the features."""
     topic, p = "randomisation", f"p {'<' if dependence.p < 0.002 else '='} {max(dependence.p, 0.002):.2g}"
+    if dependence.sampled:
+        p += f", on a sample of {count(dependence.units, dependence.of)}"
     if dependence.p >= NOT_BY_CHANCE:
         return Finding(topic, "fine", f"Levels look randomised: they do not follow the features ({p}).")
     text = f"Levels are not randomised: they follow the features ({p})."
@@ -152,12 +158,13 @@ def _check_propensities(propensities: Propensities) -> Finding:
 def _check_balance(overlap: Overlap) -> Finding:
     """Whether customers of different levels are alike after weighting."""
     off = [name for name, after in zip(overlap.features, overlap.after, strict=True) if after > 2 * UNBALANCED]
-    most = float(overlap.after.max(initial=0.0))
+    most = f"{float(overlap.after.max(initial=0.0)):.2f} sd"
+    most += f" in a sample of {count(overlap.sampled, 'row')}" if overlap.sampled else ""
     if not off:
-        text = f"After weighting, customers of different levels are alike (largest difference {most:.2f} sd)."
+        text = f"After weighting, customers of different levels are alike (largest difference {most})."
         return Finding("balance", "fine", text)
     names = ", ".join(repr(name) for name in off[:3]) + (" and others" if len(off) > 3 else "")
-    text = f"After weighting, customers of different levels still differ in {names} (by up to {most:.2f} sd)."
+    text = f"After weighting, customers of different levels still differ in {names} (by up to {most})."
     return Finding("balance", "careful", f"{text} Comparisons between levels depend on the model there.")
 
 
@@ -208,58 +215,34 @@ def _check_weights(log: Log, propensities: Propensities, heavy: tuple[HeavyRow, 
 # -- responses --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _MeanCurve:
-    """The mean response at each level."""
-
-    raw: tuple[Estimate, ...]  # (K,) as logged
-    weighted: tuple[Estimate, ...]  # (K,) rows weighted by 1 / propensity
-    rises: tuple[Estimate, ...]  # (K − 1,) of the weighted means from each level to the next
-
-
-def _mean_curve(log: Log, propensity: Array) -> _MeanCurve:
-    plain = log.scaled_weights
-    raw, weighted, scores = [], [], []
-    for k in range(len(log.levels)):
-        own = log.level == k
-        raw.append(_level_mean(log, own, plain))
-        ratio = own / propensity
-        part = float(plain @ ratio) / float(plain.sum())
-        mean = float(plain @ (ratio * log.response)) / float(plain.sum()) / part if part > 0 else float("nan")
-        scores.append(mean + ratio * (log.response - mean) / part if part > 0 else np.full(len(log), np.nan))
-        weighted.append(mean_estimate(scores[-1], plain, log.cluster))
-    rises = tuple(mean_estimate(high - low, plain, log.cluster) for low, high in pairwise(scores))
-    return _MeanCurve(tuple(raw), tuple(weighted), rises)
-
-
-def _level_mean(log: Log, own: Array, weight: Array) -> Estimate:
-    if not own.any():
-        return Estimate(float("nan"), float("nan"), float("nan"), float("nan"))
-    return mean_estimate(log.response[own], weight[own], None if log.cluster is None else log.cluster[own])
-
-
-def _check_rising(rises: tuple[Estimate, ...], labels: tuple[str, ...]) -> Finding:
-    """Whether the response rises with the level, as the models assume; a fall must be clear among all steps together."""
-    # Bonferroni, one-sided: a curve that rises everywhere is called falling in at most one log of forty.
-    reach = t_quantile(1e9, 1 - 0.05 / max(len(rises), 1))
-    falls = [
-        f"from {a!r} to {b!r} by {-rise.estimate:.3g} ± {1.96 * rise.se:.2g}"
-        for (a, b), rise in zip(pairwise(labels), rises, strict=True)
-        if rise.estimate < -reach * rise.se
-    ]
-    if falls:
-        text = f"The mean response falls with the level: {', '.join(falls)}. The models assume that it rises."
+def _check_rising(curve: MeanCurve, labels: tuple[str, ...]) -> Finding:
+    """Whether the response rises with the level, as the models assume; a fall must be clear among all pairs together."""
+    # Bonferroni over all pairs: a curve that never falls is called falling in at most one log of forty.
+    reach = t_quantile(1e9, 1 - 0.05 / max(comb(len(labels), 2), 1))
+    clear = [fall for fall in curve.falls if fall.sure > reach]
+    if not clear:
+        dips = sum(fall.low == fall.high + 1 for fall in curve.falls)
+        more = f" ({dips} of {len(labels) - 1} steps dip within noise)" if dips else ""
+        return Finding("rising curve", "fine", f"The mean response does not clearly fall as the level rises{more}.")
+    named = ", ".join(
+        f"from {labels[fall.high]!r} to {labels[fall.low]!r} by {fall.by:.3g} ± {1.96 * fall.se:.2g}"
+        for fall in clear[:SHOWN_FALLS]
+    ) + (f" and {len(clear) - SHOWN_FALLS} more" if len(clear) > SHOWN_FALLS else "")
+    if clear[0].sure <= max(SURE_FALL, reach):
+        text = f"The mean response falls as the level rises: {named}. The models assume that it never falls."
         return Finding("rising curve", "careful", text)
-    dips = sum(rise.estimate < 0 for rise in rises)
-    more = f" ({dips} of {len(rises)} steps dip within noise)" if dips else ""
-    return Finding("rising curve", "fine", f"The mean response does not clearly fall as the level rises{more}.")
+    text = f"The mean response clearly falls as the level rises, so the levels may be in the wrong order: {named}."
+    more = "Put the cheapest level first; if the order is right, something outside the log decided who got more."
+    return Finding("rising curve", "no", f"{text} {more}")
 
 
-def _check_leaks(leaks: tuple[Leak, ...]) -> Finding:
+def _check_leaks(leaks: tuple[Leak, ...], rows: int) -> Finding:
     """Whether a feature gives away the response or the level."""
     if not leaks:
-        return Finding("leaks", "fine", "No feature alone predicts the response or the level.")
+        where = f" (checked on a sample of {count(LEAK_ROWS, 'row')})" if rows > LEAK_ROWS else ""
+        return Finding("leaks", "fine", f"No feature alone predicts the response or the level{where}.")
     named = ", ".join(f"{leak.feature!r} explains {leak.explained:.0%} of the {leak.of}" for leak in leaks[:3])
+    named += f" (in a sample of {count(LEAK_ROWS, 'row')})" if rows > LEAK_ROWS else ""
     if leaks[0].explained >= SURE:
         text = f"A feature nearly equals what it should predict: {named}. Leave it out unless it was known before the level."
         return Finding("leaks", "no", text)

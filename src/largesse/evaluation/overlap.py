@@ -36,6 +36,7 @@ def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Ove
         edges=edges,
         counts=np.array([np.histogram(propensity[g], edges)[0] for g in groups]),
         by_level=by_level,
+        sampled=len(features.rows) if len(features.rows) < len(log) else 0,
     )
 
 

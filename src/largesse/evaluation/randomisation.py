@@ -24,21 +24,23 @@ def measure_dependence(
     """Test the independence of features (n, p) and levels (n,), permuting clusters if levels were assigned to clusters."""
     rng = np.random.default_rng(seed)
     Z = standardise(X)
-    kernels = [Z, _fourier(Z, rng)]
+    kernels, of = [Z, _fourier(Z, rng)], "row"
     if cluster is not None and _given_whole(level, cluster):
+        of = "cluster"
         _, first, own = np.unique(cluster, return_index=True, return_inverse=True)
         kernels, level = [_means(kernel, own) for kernel in kernels], level[first]
-    if len(level) > ROWS:
+    sampled = len(level) > ROWS
+    if sampled:
         rows = sample_rows(len(level), ROWS, rng)
         kernels, level = [kernel[rows] for kernel in kernels], level[rows]
     if len(np.unique(level)) < 2 or Z.shape[1] == 0:
-        return Dependence(1.0, 0.0, len(level))
+        return Dependence(1.0, 0.0, len(level), of, sampled)
     with one_thread():
         found = np.stack(
             [_statistics(kernel, level, permutations, seed) for kernel in kernels]
         )  # (2, 1 + permutations)
     p = _smallest_p(found)
-    return Dependence(p, float(found[0, 0] / max(found[0, 1:].mean(), 1e-300)), len(level))
+    return Dependence(p, float(found[0, 0] / max(found[0, 1:].mean(), 1e-300)), len(level), of, sampled)
 
 
 def _statistics(Z: Array, level: Array, permutations: int, seed: int) -> Array:

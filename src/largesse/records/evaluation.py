@@ -215,6 +215,7 @@ class Overlap:
     edges: Array  # histogram of the propensities of logged levels
     counts: Array  # (K, bins)
     by_level: Array  # (before and after, features, K) signed differences
+    sampled: int = 0  # rows that differences were measured on; 0: on all. Everything else counts all rows
 
 
 @dataclass(frozen=True)
@@ -224,6 +225,8 @@ class Dependence:
     p: float
     times: float  # the linear statistic, relative to its mean over permutations
     units: int  # rows or clusters that were permuted
+    of: str = "row"  # "row" or "cluster": what was permuted
+    sampled: bool = False  # whether the units are a sample of all
 
 
 @dataclass(frozen=True)

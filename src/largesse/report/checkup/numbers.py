@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from largesse.records import Checkup, Log
 from largesse.report.plain import plain_estimate, plain_response
@@ -27,7 +28,7 @@ def describe_checkup(found: Checkup, log: Log, *, title: str, unit: str = "", no
         "headline": HEADLINES[found.answer],
         "answer": found.answer,
         "randomised": found.randomised,
-        "dependence": {"p": found.dependence.p, "times": found.dependence.times},
+        "dependence": asdict(found.dependence),
         "response": plain_response(log),
         "levels": [{"name": label} for label in found.labels],
         "log": {

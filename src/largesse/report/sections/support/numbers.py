@@ -31,6 +31,7 @@ def describe_checks(checkup: Checkup) -> Part:
         ],
         "propensities": {"edges": seen.edges.tolist(), "counts": seen.counts.tolist()},
         "balance": _describe_balance(seen),
+        "balance_sample": seen.sampled,  # rows that balance was measured on; 0: all
     }
 
 

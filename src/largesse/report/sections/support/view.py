@@ -26,6 +26,7 @@ def view_support(numbers: Numbers, _units: Units) -> Part:
         "balance": _view_balance(support["balance"]),
         "by_level": _view_balance_of_levels(support["balance"]),
         "labels": [row["name"] for row in support["overlap"]],
+        "sample": write_count(support["balance_sample"]) if finite(support.get("balance_sample")) else "",
     }
 
 
