@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from largesse import runs
-from largesse.errors import LargesseError, MissingPartError, Problem, fail
+from largesse.errors import LargesseError, MissingPartError, Problem, fail, make_visible, path_problems, refuse
 from largesse.evaluation import ESTIMATORS
 from largesse.files import atomic_file
 from largesse.report import print_answer, print_checkup, print_error, show_progress
@@ -41,6 +41,9 @@ def main() -> None:
         app()
     except LargesseError as error:
         print_error(str(error))
+        sys.exit(2)
+    except OSError as error:  # a name that is too long, a device that is gone
+        print_error(f"{error.filename or 'a file'}: {error.strerror or error}")
         sys.exit(2)
     except (KeyboardInterrupt, SystemExit) as stopped:
         if isinstance(stopped, SystemExit) and stopped.code != 130:  # typer turns an interrupt into this
@@ -75,6 +78,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace a campaign file that already exists.")] = False,
 ) -> None:
     """Look at a table and write a first campaign.toml, with its guesses commented."""
+    refuse("init", path_problems(out, "--out"))
     if out.exists() and not force:
         fail("init", Problem(f"{out} already exists", "give another --out, or --force to replace it"))
     with show_progress() as progress:
@@ -82,7 +86,7 @@ def init(
         text = runs.guess_campaign(log)
     with atomic_file(out) as part:
         part.write_text(text, encoding="utf-8")
-    typer.echo(f"wrote {out}. Look through the lines marked CHECK, then: largesse run {out}")
+    typer.echo(make_visible(f"wrote {out}. Look through the lines marked CHECK, then: largesse run {out}"))
 
 
 @app.command()
@@ -197,7 +201,7 @@ def doctor(
     with show_progress(as_json) as progress:
         shown = runs.examine(found, guessed=guessed, out=out, progress=progress)
     if as_json:
-        typer.echo(json.dumps(shown, ensure_ascii=False))
+        typer.echo(_to_json(shown))
     else:
         print_checkup(shown, out)
 
@@ -217,12 +221,18 @@ def experiment(context: typer.Context) -> None:
 
 
 def _echo(content: dict[str, Any], as_json: bool, text: str) -> None:
-    typer.echo(json.dumps(content, ensure_ascii=False) if as_json else text)
+    typer.echo(_to_json(content) if as_json else make_visible(text))
+
+
+def _to_json(content: dict[str, Any]) -> str:
+    """Write JSON in letters that a terminal shows; with escapes where a name holds others."""
+    text = json.dumps(content, ensure_ascii=False)
+    return text if make_visible(text) == text else json.dumps(content)
 
 
 def _show_answer(shown: dict[str, Any], folder: Path, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"run": str(folder), **shown}, ensure_ascii=False))
+        typer.echo(_to_json({"run": str(folder), **shown}))
     else:
         print_answer(shown, folder)
 

@@ -7,11 +7,17 @@ so that everything wrong with an input is named together, not one at a time.
 from __future__ import annotations
 
 import difflib
+import os
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NoReturn
 
+BIDI = frozenset(
+    "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)  # turn the order of letters around
+LONGEST_NAME, LONGEST_PATH = 255, 4096  # bytes, on the usual file systems
 BUDGET_RULE = "a budget is a number, zero or more; for no limit, give what the dearest level costs"
 
 
@@ -21,6 +27,11 @@ class Problem:
 
     what: str
     hint: str = ""
+
+    def __post_init__(self) -> None:
+        # Problems quote names and values as they were given: what they hold must not reach a terminal raw.
+        object.__setattr__(self, "what", make_visible(self.what))
+        object.__setattr__(self, "hint", make_visible(self.hint))
 
     def __str__(self) -> str:
         return f"{self.what}\n   → {self.hint}" if self.hint else self.what
@@ -35,9 +46,9 @@ class LargesseError(Exception):
     """
 
     def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
-        self.subject = subject
+        self.subject = make_visible(subject)
         self.problems = tuple(problems)
-        super().__init__(subject, self.problems)
+        super().__init__(self.subject, self.problems)
 
     def __str__(self) -> str:
         if len(self.problems) == 1:
@@ -70,6 +81,24 @@ class MissingPartError(LargesseError, ImportError):
     """An optional package is needed for this and is not installed."""
 
 
+def make_visible(text: str) -> str:
+    r"""Write control characters, half characters and marks that turn text around as escapes; lines may still end.
+
+    >>> make_visible("a\x1b[2Jb")
+    'a\\x1b[2Jb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter == "\n" or not _is_hidden(letter) else letter.encode("unicode_escape").decode("ascii")
+        for letter in text
+    )
+
+
+def _is_hidden(letter: str) -> bool:
+    return letter in BIDI or unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp")
+
+
 def refuse(subject: str, problems: Sequence[Problem]) -> None:
     """Raise one `InputError` that names every problem, if there is any."""
     if problems:
@@ -93,6 +122,24 @@ def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = 
     if number and budget >= 0 and (unlimited or budget < float("inf")):
         return []
     return [Problem(f"{name} is {repr(budget) if isinstance(budget, str) else budget}", BUDGET_RULE)]
+
+
+def path_problems(path: str | os.PathLike[str], name: str = "the path", *, written: bool = False) -> list[Problem]:
+    """Return what is wrong with a path as such, if anything; one that is `written` into a file must be text.
+
+    >>> path_problems("log.csv")
+    []
+    """
+    text = os.fspath(path)
+    shown = f"{name} {text if len(text) <= 80 else text[:77] + '…'!r}"
+    if "\0" in text:
+        return [Problem(f"{shown} holds a NUL character", "take it out")]
+    raw = os.fsencode(text)
+    if len(raw) >= LONGEST_PATH or max(map(len, raw.split(os.sep.encode()))) > LONGEST_NAME:
+        return [Problem(f"{shown} is too long", f"a name has at most {LONGEST_NAME} bytes")]
+    if written and any("\ud800" <= letter <= "\udfff" for letter in text):
+        return [Problem(f"{shown} is not UTF-8", "rename the file or the folder, with letters in UTF-8")]
+    return []
 
 
 def below_cheapest(subject: str, budget: float, cheapest: float, unit: str = " per customer") -> BudgetError:

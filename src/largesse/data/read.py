@@ -8,28 +8,19 @@ a million rows of a few thousand words then take four bytes each.
 from __future__ import annotations
 
 import glob
-import gzip
 import os
 import re
-import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from largesse.data.columns import is_text, is_unusable
-from largesse.errors import InputError, Problem, count, fail, refuse, some
+from largesse.data.formats import KNOWN, is_table, read_file
+from largesse.errors import InputError, Problem, count, fail, path_problems, refuse, some
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-KINDS = {
-    "parquet": (".parquet", ".pq"),
-    "csv": (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"),
-    "arrow": (".arrow", ".feather", ".ipc"),
-}
-KNOWN = "Parquet (.parquet), CSV (.csv, .csv.gz) and Arrow/Feather (.arrow, .feather)"
 
 
 def read_table(source: Any, *, what: str = "table", plain: Collection[str] = ()) -> pa.Table:
@@ -49,6 +40,7 @@ def read_table(source: Any, *, what: str = "table", plain: Collection[str] = ())
 def _find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
     """Return the files that a path, a folder or a glob stands for, in the order of their names."""
     text = os.fspath(source)
+    refuse(what, path_problems(text))
     path = expand_home(text)
     try:
         if path.is_dir():
@@ -72,28 +64,24 @@ def expand_home(text: str) -> Path:
 
 
 def _files_in(folder: Path, what: str) -> list[Path]:
-    found = sorted(p for p in folder.iterdir() if _is_table(p) and not p.name.startswith((".", "_")))
+    found = sorted(p for p in folder.iterdir() if is_table(p) and not p.name.startswith((".", "_")))
     if not found:
         fail(what, Problem(f"the folder {folder} holds no table", f"known kinds: {KNOWN}"))
     return found
-
-
-def _is_table(file: Path) -> bool:
-    return file.name.lower().endswith(tuple(ending for kind in KINDS.values() for ending in kind))
 
 
 def _neighbours(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"the folder {folder} does not exist either"
-    names = sorted(p.name for p in folder.iterdir() if _is_table(p))
+    names = sorted(p.name for p in folder.iterdir() if is_table(p))
     return f"tables in {folder}: {some(names)}" if names else f"{folder} holds no table; known kinds: {KNOWN}"
 
 
 def _read_files(files: list[Path], what: str, plain: Collection[str]) -> pa.Table:
     import pyarrow as pa
 
-    tables = [_read_file(file, what, plain) for file in files]
+    tables = [_encode_text(read_file(file, what, plain), plain) for file in files]
     if len(tables) == 1:
         return tables[0]
     refuse(what, _column_mismatches(files, tables))
@@ -120,141 +108,6 @@ def _column_mismatches(files: list[Path], tables: list[pa.Table]) -> list[Proble
                 )
             )
     return problems
-
-
-def _read_file(file: Path, what: str, plain: Collection[str]) -> pa.Table:
-    with _explain(file, what):
-        if file.stat().st_size == 0:
-            fail(what, Problem(f"{file} is empty (0 bytes)", "was the export interrupted?"))
-        kind = _kind(file, what)
-        if kind == "parquet":
-            return _encode_text(_read_parquet(file, plain), plain)
-        return _encode_text(_read_csv(file) if kind == "csv" else _read_arrow(file), plain)
-
-
-def _kind(file: Path, what: str) -> str:
-    name = file.name.lower()
-    for kind, endings in KINDS.items():
-        if name.endswith(endings):
-            return kind
-    with file.open("rb") as stream:
-        head = stream.read(6)
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith(b"ARROW1"):
-        return "arrow"
-    raise InputError(what, [Problem(f"{file} is of an unknown kind", f"known kinds: {KNOWN}")])
-
-
-@contextmanager
-def _explain(file: Path, what: str) -> Iterator[None]:
-    """Turn the errors of Arrow's readers into a sentence that names the file."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except PermissionError as error:
-        raise InputError(what, [Problem(f"{file} may not be read", "check its permissions")]) from error
-    except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(what, [_diagnosis(file, str(error))]) from error
-
-
-def _diagnosis(file: Path, message: str) -> Problem:
-    ragged = re.search(r"Expected (\d+) columns, got (\d+)", message)
-    if ragged:
-        where = re.search(r"Row #(\d+)", message)
-        row = f"line {where[1]}" if where else "a line"
-        return Problem(
-            f"{file}: {row} has {ragged[2]} fields where the header has {ragged[1]}",
-            "quote fields that contain the separator",
-        )
-    if "UTF8" in message or "utf-8" in message:
-        return Problem(f"{file} is not UTF-8 text", "save it as UTF-8 (iconv -f latin1 -t utf-8)")
-    if "Not a gzipped file" in message:
-        return Problem(f"{file} is not a gzip file, though its name says so", "rename it, or compress it with gzip")
-    if "Empty CSV" in message:
-        return Problem(f"{file} is empty", "was the export interrupted?")
-    first = message.strip().splitlines()[0] if message.strip() else "unreadable"
-    return Problem(f"{file} is damaged or cut off: {first}", "write the file again; was the export interrupted?")
-
-
-def _read_parquet(file: Path, plain: Collection[str]) -> pa.Table:
-    import pyarrow.parquet as pq
-
-    schema = pq.read_schema(file)
-    words = [field.name for field in schema if is_text(field.type) and field.name not in plain]
-    # Pages are decoded straight into dictionary codes: the plain strings never exist in memory. pq.read_table would fail on
-    # two columns of one name before an error could name them.
-    with pq.ParquetFile(file, read_dictionary=words) as opened:
-        return opened.read()
-
-
-def _read_arrow(file: Path) -> pa.Table:
-    import pyarrow as pa
-
-    with pa.memory_map(str(file)) as mapped:
-        try:
-            return pa.ipc.open_file(mapped).read_all()
-        except pa.ArrowInvalid:
-            mapped.seek(0)
-            return pa.ipc.open_stream(mapped).read_all()
-
-
-def _read_csv(file: Path) -> pa.Table:
-    import pyarrow as pa
-
-    head = _head(file)
-    try:
-        table = _parse_csv(file, head, careful=_quoted_newlines(head))
-    except pa.ArrowInvalid:
-        # Again, on one thread: line breaks inside quotes may come late in the file, and only one thread can name a bad line.
-        table = _parse_csv(file, head, careful=True)
-    for column in table.schema:
-        if pa.types.is_binary(column.type):  # what Arrow makes of text that is not UTF-8
-            raise pa.ArrowInvalid(f"invalid UTF8 in column {column.name}")
-    return table
-
-
-def _parse_csv(file: Path, head: str, *, careful: bool) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.csv as csv
-
-    delimiter, decimal = _dialect(head)
-    with pa.input_stream(str(file), compression="gzip" if _is_gzip(file) else None) as stream:
-        return csv.read_csv(
-            stream,
-            read_options=csv.ReadOptions(use_threads=not careful),
-            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=careful),
-            convert_options=csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal),
-        )
-
-
-def _is_gzip(file: Path) -> bool:
-    return file.name.lower().endswith(".gz")
-
-
-def _head(file: Path, size: int = 65536) -> str:
-    with (gzip.open if _is_gzip(file) else open)(file, "rb") as stream:
-        found = stream.read(size)
-    if found.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16, as Excel writes "Unicode text"
-        raise UnicodeDecodeError("utf-8", found[:2], 0, 2, "UTF-16 byte order mark")
-    return str(found.decode("utf-8", errors="replace"))
-
-
-def _dialect(head: str) -> tuple[str, str]:
-    """Guess the separator from the header, and the decimal comma that goes with semicolons."""
-    header, _, body = head.partition("\n")
-    delimiter = max(",;\t|", key=header.count)
-    if header.count(delimiter) == 0:
-        return ",", "."
-    commas = delimiter == ";" and re.search(r"(^|;)-?\d+,\d+(;|\r?$)", body, re.MULTILINE)
-    points = re.search(r"(^|;)-?\d+\.\d+(;|\r?$)", body, re.MULTILINE)
-    return delimiter, "," if commas and not points else "."
-
-
-def _quoted_newlines(head: str) -> bool:
-    """Whether an early quoted field spans lines; reading such a file takes a slower path."""
-    return any(line.count('"') % 2 for line in head.splitlines()[:200])
 
 
 def _from_memory(source: Any, what: str) -> pa.Table:

@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from largesse.errors import make_visible
 from largesse.records import Progress
 from largesse.report.formats import Units
 from largesse.report.words import write_gain, write_interval, write_value
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
 MARKS = {"no": "✗", "careful": "!", "fine": "✓", "note": "·"}
 COLOURS = {"no": "red", "careful": "yellow", "fine": "green", "note": ""}
@@ -42,37 +44,35 @@ def show_progress(quiet: bool = False) -> Iterator[Progress]:
 def print_error(text: str) -> None:
     """Print an error as it stands, to the standard error."""
     from rich.console import Console
-    from rich.text import Text
 
-    Console(stderr=True).print(Text(f"largesse: {text}"), soft_wrap=True)
+    Console(stderr=True).print(_text(f"largesse: {text}"), soft_wrap=True)
 
 
 def print_answer(shown: dict[str, Any], folder: Path) -> None:
     """Print the answer of a run, what it is compared with, the warnings, and where everything is."""
     from rich.console import Console
     from rich.padding import Padding
-    from rich.text import Text
 
     units = Units(shown["response"]["kind"], shown["unit"])
     answer = shown["answer"]
     console = Console()
-    console.print(Text(f"\n{shown['title']}\n", style="bold"))
+    console.print(_text(f"\n{shown['title']}\n", style="bold"))
     for text in (answer["headline"], answer["verdict"]):
-        console.print(Padding(Text(text), (0, 2, 1, 2)))
+        console.print(Padding(_text(text), (0, 2, 1, 2)))
     table = _table({"": "left", "value": "right", "95 % interval": "left", "spend": "right"})
     table.add_row("this plan", *_cells(units, shown), style="bold")
     for other in shown["versus"]:
-        table.add_row(other["name"], *_cells(units, other))
+        table.add_row(_text(other["name"]), *_cells(units, other))
     console.print(table)
     for other in shown["versus"]:
         against = f"against {other['name']}: {write_gain(units, other['difference'])}"
-        console.print(Padding(Text(against, style="dim"), (0, 2)))
+        console.print(Padding(_text(against, style="dim"), (0, 2)))
     console.print()
     for warning in shown["answer"]["warnings"]:
         answer = warning["answer"]
         style = "" if answer == "note" else "yellow"
-        console.print(Padding(Text(f"{MARKS[answer]} {warning['text']}", style=style), (0, 2)))
-    console.print(Text(f"\nEverything is in {folder}/  —  open {folder / 'report.html'}\n"), soft_wrap=True)
+        console.print(Padding(_text(f"{MARKS[answer]} {warning['text']}", style=style), (0, 2)))
+    console.print(_text(f"\nEverything is in {folder}/  —  open {folder / 'report.html'}\n"), soft_wrap=True)
 
 
 def print_checkup(shown: dict[str, Any], out: Path | None) -> None:
@@ -80,21 +80,20 @@ def print_checkup(shown: dict[str, Any], out: Path | None) -> None:
     from rich.console import Console
     from rich.padding import Padding
     from rich.table import Table
-    from rich.text import Text
 
     console = Console()
-    console.print(Text(f"\n{shown['title']}: {shown['headline']}\n", style="bold"))
+    console.print(_text(f"\n{shown['title']}: {shown['headline']}\n", style="bold"))
     checks = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), show_header=False)
     for check in shown["support"]["checks"]:
-        mark = Text(MARKS[check["answer"]], style=COLOURS[check["answer"]])
-        checks.add_row(mark, Text(check["topic"]), Text(check["text"]))
+        mark = _text(MARKS[check["answer"]], style=COLOURS[check["answer"]])
+        checks.add_row(mark, _text(check["topic"]), _text(check["text"]))
     console.print(checks)
     console.print()
     console.print(_level_table(shown))
     for note in shown["notes"]:
-        console.print(Padding(Text("· " + note), (1, 2, 0, 2)))
+        console.print(Padding(_text("· " + note), (1, 2, 0, 2)))
     last = "--out page.html writes this as a page." if out is None else f"Wrote {out}"
-    console.print(Text(f"\n{last}\n"), soft_wrap=True)
+    console.print(_text(f"\n{last}\n"), soft_wrap=True)
 
 
 def _level_table(shown: dict[str, Any]) -> Table:
@@ -104,8 +103,17 @@ def _level_table(shown: dict[str, Any]) -> Table:
     table = _table({name: sides.get(name, "right") for name in names})
     for row, seen in zip(shown["curve"]["levels"], shown["support"]["overlap"], strict=True):
         counts = (f"{row['rows']:,}", f"{seen['effective']:,.0f}", f"{seen['smallest']:.3g}")
-        table.add_row(row["name"], *counts, write_value(units, row["value"]), write_interval(units, row["value"]))
+        table.add_row(
+            _text(row["name"]), *counts, write_value(units, row["value"]), write_interval(units, row["value"])
+        )
     return table
+
+
+def _text(text: str, style: str = "") -> Text:
+    """Return text for the terminal; what it holds cannot move the cursor, set a title or colour what follows."""
+    from rich.text import Text
+
+    return Text(make_visible(text), style=style)
 
 
 def _table(columns: dict[str, Any]) -> Table:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from largesse.data import expand_home
-from largesse.errors import InputError, Problem, budget_problems, fail, nearest, refuse
+from largesse.errors import InputError, Problem, budget_problems, fail, nearest, path_problems, refuse
 from largesse.levels import Levels
 from largesse.records import ROLES, Roles
 from largesse.runs.planning import KEYS, Planning, planning_from
@@ -80,6 +80,7 @@ def _lines(given: Mapping[str, Any]) -> list[str]:
 
 def read_campaign(path: str | Path) -> Campaign:
     """Read a campaign file; paths inside it are relative to it."""
+    refuse("campaign", path_problems(path))
     file = Path(path)
     if file.is_dir():
         file = file / "campaign.toml"
@@ -116,22 +117,26 @@ def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
     ]
     if not given.get("log", ""):
         problems.append(Problem("no log is named", 'add a line: log = "log.parquet"'))
+    places = {
+        key: _placed(given[key], folder) for key in ("log", "customers", "out") if isinstance(given.get(key), str)
+    }
+    problems += [p for key, place in places.items() for p in path_problems(place, f"{key} =", written=key != "out")]
     seed = sections["model"].get("seed", 0)
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < SEEDS:
         problems.append(Problem(f"model.seed is {seed!r}", "a seed is a whole number from 0 to 2³² − 1"))
     refuse("campaign", problems)
     assert levels is not None  # refused above otherwise
     return Campaign(
-        log=_placed(given["log"], folder),
+        log=places["log"],
         levels=levels,
         roles=roles,
-        customers=_placed(given["customers"], folder) if given.get("customers") else None,
+        customers=places["customers"] if given.get("customers") else None,
         planning=planning,
         model=str(sections["model"].get("name", "auto")),
         seed=seed,
         title=given.get("title", "Campaign"),
         unit=given.get("unit", ""),
-        out=_placed(given["out"], folder) if "out" in given else None,
+        out=places.get("out"),
     )
 
 

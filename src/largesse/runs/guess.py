@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.data import as_floats, check_names, kind_of, read_table, why_skip
-from largesse.errors import some
+from largesse.errors import path_problems, refuse, some
 from largesse.records import ROLES, Array
 from largesse.response import list_models
 from largesse.runs.toml import to_toml
@@ -46,6 +46,7 @@ class Column:
 
 def guess_campaign(source: str | os.PathLike[str]) -> str:
     """Return the text of a first campaign file for a table, its guesses commented."""
+    refuse("log", path_problems(Path(source).absolute(), written=True))
     table = read_table(source, what="log")
     check_names(table, "log")
     columns = [_look(name, table.column(name)) for name in table.column_names]

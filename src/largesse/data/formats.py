@@ -1,0 +1,241 @@
+"""One file in, one Arrow table out: Parquet, CSV (also .gz, also ; or tab separated) and Arrow/Feather.
+
+A file may be damaged, cut off or made to harm. Nothing is mapped into memory, and every buffer is checked before it is
+used: Arrow itself trusts the offsets, lengths and codes that a file gives.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from largesse.data.columns import is_text
+from largesse.data.memory import memory_limit, write_size
+from largesse.errors import InputError, Problem, count, fail
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KINDS = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"),
+    "arrow": (".arrow", ".feather", ".ipc"),
+}
+KNOWN = "Parquet (.parquet), CSV (.csv, .csv.gz) and Arrow/Feather (.arrow, .feather)"
+USUAL_RATIO = 100  # tables rarely shrink more than this under gzip …
+HARMLESS = 1 << 30  # … and those that unpack to less than this may
+
+
+def read_file(file: Path, what: str, plain: Collection[str] = ()) -> pa.Table:
+    """Read one file; text of Parquet comes dictionary-encoded, except in the `plain` columns."""
+    with _explain(file, what):
+        if not file.is_file():
+            fail(what, Problem(f"{file} is not a regular file", "give a file or a folder of files"))
+        if file.stat().st_size == 0:
+            fail(what, Problem(f"{file} is empty (0 bytes)", "was the export interrupted?"))
+        readers: dict[str, Callable[[Path], pa.Table]] = {
+            "parquet": partial(_read_parquet, what=what, plain=plain),
+            "csv": _read_csv,
+            "arrow": _read_arrow,
+        }
+        table = readers[_kind(file, what)](file)
+        _check_content(table)
+        return table
+
+
+def _check_content(table: pa.Table) -> None:
+    """Check every name, and every offset, length and code of every column: Arrow would follow them anywhere."""
+    _ = [field.name for field in table.schema]  # a name that is not UTF-8 raises here
+    table.validate(full=True)
+    for column in table.columns:
+        for chunk in column.chunks:
+            _check_array(chunk)
+
+
+def _check_array(array: pa.Array) -> None:
+    import pyarrow as pa
+
+    array.validate(full=True)
+    if isinstance(array, pa.DictionaryArray):
+        _check_array(array.dictionary)
+
+
+def is_table(file: Path) -> bool:
+    """Whether the name of a file ends as that of a table."""
+    return file.name.lower().endswith(tuple(ending for kind in KINDS.values() for ending in kind))
+
+
+def _kind(file: Path, what: str) -> str:
+    name = file.name.lower()
+    for kind, endings in KINDS.items():
+        if name.endswith(endings):
+            return kind
+    with file.open("rb") as stream:
+        head = stream.read(6)
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(b"ARROW1"):
+        return "arrow"
+    raise InputError(what, [Problem(f"{file} is of an unknown kind", f"known kinds: {KNOWN}")])
+
+
+@contextmanager
+def _explain(file: Path, what: str) -> Iterator[None]:
+    """Turn the errors of Arrow's readers into a sentence that names the file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except PermissionError as error:
+        raise InputError(what, [Problem(f"{file} may not be read", "check its permissions")]) from error
+    except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InputError(what, [_diagnosis(file, str(error))]) from error
+
+
+def _diagnosis(file: Path, message: str) -> Problem:
+    ragged = re.search(r"Expected (\d+) columns, got (\d+)", message)
+    if ragged:
+        where = re.search(r"Row #(\d+)", message)
+        row = f"line {where[1]}" if where else "a line"
+        return Problem(
+            f"{file}: {row} has {ragged[2]} fields where the header has {ragged[1]}",
+            "quote fields that contain the separator",
+        )
+    if "UTF8" in message or "utf-8" in message:
+        return Problem(f"{file} is not UTF-8 text", "save it as UTF-8 (iconv -f latin1 -t utf-8)")
+    if "Not a gzipped file" in message:
+        return Problem(f"{file} is not a gzip file, though its name says so", "rename it, or compress it with gzip")
+    if "Empty CSV" in message:
+        return Problem(f"{file} is empty", "was the export interrupted?")
+    first = message.strip().splitlines()[0] if message.strip() else "unreadable"
+    return Problem(f"{file} is damaged or cut off: {first}", "write the file again; was the export interrupted?")
+
+
+def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with _open(file) as stream, pq.ParquetFile(stream) as opened:
+        schema, rows = opened.schema_arrow, opened.metadata.num_rows
+    # A few bytes can stand for a billion equal rows: the least they take in memory is known beforehand.
+    least = rows * sum(0.125 if pa.types.is_boolean(field.type) else 4 for field in schema)
+    if least > memory_limit():
+        got = f"{file} unpacks to {count(rows, 'row')}: at least {write_size(least)}"
+        fail(what, Problem(f"{got}, and this machine has {write_size(memory_limit())}", "read fewer rows at a time"))
+    words = [field.name for field in schema if is_text(field.type) and field.name not in plain]
+    # Pages are decoded straight into dictionary codes: the plain strings never exist in memory. pq.read_table would fail on
+    # two columns of one name before an error could name them.
+    with _open(file) as stream, pq.ParquetFile(stream, read_dictionary=words) as opened:
+        return opened.read()
+
+
+def _read_arrow(file: Path) -> pa.Table:
+    import pyarrow as pa
+
+    # Read, not mapped: a file that is cut while it is mapped ends the process.
+    content = pa.py_buffer(file.read_bytes())
+    try:
+        return pa.ipc.open_file(content).read_all()
+    except pa.ArrowInvalid:
+        return pa.ipc.open_stream(content).read_all()
+
+
+def _read_csv(file: Path) -> pa.Table:
+    import pyarrow as pa
+
+    head = _head(file)
+    try:
+        table = _parse_csv(file, head, careful=_quoted_newlines(head))
+    except pa.ArrowInvalid:
+        # Again, on one thread: line breaks inside quotes may come late in the file, and only one thread can name a bad line.
+        table = _parse_csv(file, head, careful=True)
+    for column in table.schema:
+        if pa.types.is_binary(column.type):  # what Arrow makes of text that is not UTF-8
+            raise pa.ArrowInvalid(f"invalid UTF8 in column {column.name}")
+    return table
+
+
+def _parse_csv(file: Path, head: str, *, careful: bool) -> pa.Table:
+    import pyarrow.csv as csv
+
+    delimiter, decimal = _dialect(head)
+    with _open(file) as stream:
+        return csv.read_csv(
+            stream,
+            read_options=csv.ReadOptions(use_threads=not careful),
+            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=careful),
+            convert_options=csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal),
+        )
+
+
+def _open(file: Path) -> Any:
+    """Open a file for Arrow, which itself knows only names that are UTF-8."""
+    import pyarrow as pa
+
+    if _is_gzip(file):
+        return pa.PythonFile(_Unpacked(file), mode="r")
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:
+        return pa.PythonFile(file.open("rb"), mode="r")
+    return pa.OSFile(str(file))
+
+
+class _Unpacked(io.RawIOBase):
+    """What a gzip file unpacks to, read up to a limit: a few megabytes can unpack to more than a machine holds."""
+
+    def __init__(self, file: Path) -> None:
+        self.file, self.inner = file, gzip.open(file, "rb")  # noqa: SIM115
+        self.most = min(memory_limit(), max(HARMLESS, USUAL_RATIO * file.stat().st_size))
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return the next bytes, at most `size`."""
+        found: bytes = self.inner.read(size)
+        if self.inner.tell() > self.most:
+            what = f"{self.file} unpacks to more than {write_size(self.most)}"
+            fail("table", Problem(what, "is it a table? If so, unpack it first, or write Parquet"))
+        return found
+
+    def readable(self) -> bool:
+        """Whether it can be read: always."""
+        return True
+
+    def close(self) -> None:
+        """Close the file."""
+        self.inner.close()
+        super().close()
+
+
+def _is_gzip(file: Path) -> bool:
+    return file.name.lower().endswith(".gz")
+
+
+def _head(file: Path, size: int = 65536) -> str:
+    with (gzip.open if _is_gzip(file) else open)(file, "rb") as stream:
+        found = stream.read(size)
+    if found.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16, as Excel writes "Unicode text"
+        raise UnicodeDecodeError("utf-8", found[:2], 0, 2, "UTF-16 byte order mark")
+    return str(found.decode("utf-8", errors="replace"))
+
+
+def _dialect(head: str) -> tuple[str, str]:
+    """Guess the separator from the header, and the decimal comma that goes with semicolons."""
+    header, _, body = head.partition("\n")
+    delimiter = max(",;\t|", key=header.count)
+    if header.count(delimiter) == 0:
+        return ",", "."
+    commas = delimiter == ";" and re.search(r"(^|;)-?\d+,\d+(;|\r?$)", body, re.MULTILINE)
+    points = re.search(r"(^|;)-?\d+\.\d+(;|\r?$)", body, re.MULTILINE)
+    return delimiter, "," if commas and not points else "."
+
+
+def _quoted_newlines(head: str) -> bool:
+    """Whether an early quoted field spans lines; reading such a file takes a slower path."""
+    return any(line.count('"') % 2 for line in head.splitlines()[:200])
