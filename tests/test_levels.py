@@ -1,3 +1,6 @@
+from typing import Any
+
+import numpy as np
 import pytest
 
 from largesse.errors import InputError
@@ -23,3 +26,30 @@ def test_costs_are_common_or_each_customers_own() -> None:
     assert common.cost_columns is None
     assert common.common_costs is not None
     assert common.common_costs.tolist() == [0, 5]
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"costs": np.array(3)}, "costs is array\\(3\\)"),
+        ({"costs": 3}, "costs is 3"),
+        ({"costs": b"01"}, "costs is b'01'"),
+        ({"costs": []}, "there are no costs"),
+        ({"costs": [0, 1], "names": []}, "2 costs but 0 names"),
+        ({"costs": [0, 1], "names": ["a", None]}, "a name is not text: None"),
+        ({"costs": [0, 1], "doses": []}, "2 costs but 0 doses"),
+        ({"costs": [0, 1], "doses": [0, 10**320]}, "a dose is too large: 0, 1000"),
+        ({"costs": [0, 10**320]}, "a cost is too large"),
+        ({"costs": [0, 10**5000]}, "a cost is too large"),
+        ({"costs": ["0", 5]}, "a cost is not a number: 0, 5"),
+        ({"costs": [0, [1]]}, "a cost is not a number"),
+        ({"costs": [0, True]}, "a cost is not a number"),
+        ({"costs": [0, 1], "contact_cost": 10**320}, "the contact cost is 1000"),
+        ({"costs": [0, 1], "contact_cost": "1"}, "the contact cost is '1'"),
+        ({"costs": [0, 1e308], "contact_cost": 1e308}, "too large to add"),
+        ({"costs": [0, 1], "on_redemption": "no"}, "on_redemption is 'no'"),
+    ],
+)
+def test_odd_levels_are_refused_in_words(given: dict[str, Any], what: str) -> None:
+    with pytest.raises(InputError, match=what):
+        Levels(**given)

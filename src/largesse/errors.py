@@ -11,7 +11,7 @@ import os
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NoReturn
 
 BIDI = frozenset(
@@ -118,10 +118,51 @@ def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = 
     >>> print(budget_problems(-1)[0].what)
     the budget is -1
     """
-    number = isinstance(budget, Real) and not isinstance(budget, bool)
-    if number and budget >= 0 and (unlimited or budget < float("inf")):
+    number = as_number(budget)
+    if number is not None and number >= 0 and (unlimited or number < float("inf")):
         return []
-    return [Problem(f"{name} is {repr(budget) if isinstance(budget, str) else budget}", BUDGET_RULE)]
+    return [Problem(f"{name} is {show(budget)}", BUDGET_RULE)]
+
+
+def as_number(value: Any) -> float | None:
+    """Return a real number as a float; None for anything else, and for a whole number that no float can hold.
+
+    >>> as_number(3), as_number("3"), as_number(True), as_number(10**400)
+    (3.0, None, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def whole_problems(value: Any, name: str, least: int = 0, most: int | None = None) -> list[Problem]:
+    """Return what is wrong with a whole number, if anything: it is an int, from `least` to `most`.
+
+    >>> print(whole_problems(2.5, "folds", least=2)[0])
+    folds is 2.5
+       → give a whole number, 2 or more
+    """
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if whole and least <= value and (most is None or value <= most):
+        return []
+    limit = f"{least} or more" if most is None else f"from {least} to {most}"
+    return [Problem(f"{name} is {show(value)}", f"give a whole number, {limit}")]
+
+
+def show(value: Any, most: int = 80) -> str:
+    """Write any value for a message: never too long, and never an error of its own.
+
+    >>> show("x"), show(10**400, most=5)
+    ("'x'", '10000…')
+    """
+    try:
+        text = str(value) if isinstance(value, Real) else repr(value)
+    except Exception:  # a number of too many digits, a list that holds itself, an object of someone else
+        return f"a {type(value).__name__}"
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def path_problems(path: str | os.PathLike[str], name: str = "the path", *, written: bool = False) -> list[Problem]:

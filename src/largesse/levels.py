@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, refuse, some
+from largesse.errors import Problem, as_number, refuse, show, some
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,12 @@ class Levels:
         problems: list[Problem] = []
         checked = _check_costs(costs, problems)
         object.__setattr__(self, "costs", checked)
-        listed = None if names is None else tuple(str(name) for name in _as_list(names, "names", problems))
-        object.__setattr__(self, "names", listed)
+        object.__setattr__(self, "names", None if names is None else _check_names(names, problems))
         object.__setattr__(self, "doses", None if doses is None else _check_doses(doses, problems))
-        object.__setattr__(self, "on_redemption", bool(on_redemption))
-        object.__setattr__(self, "contact_cost", _check_contact_cost(contact_cost, problems))
+        object.__setattr__(self, "on_redemption", _check_flag(on_redemption, problems))
+        object.__setattr__(self, "contact_cost", _check_contact_cost(contact_cost, self.costs, problems))
         for word, given in (("names", self.names), ("doses", self.doses)):
-            if given and len(given) != len(checked):
+            if given is not None and len(given) != len(checked):
                 problems.append(
                     Problem(f"{len(checked)} costs but {len(given)} {word}", f"give one of the {word} per level")
                 )
@@ -123,15 +122,39 @@ def _check_costs(
     return numbers
 
 
-def _check_contact_cost(cost: Any, problems: list[Problem]) -> float:
-    if isinstance(cost, bool) or not isinstance(cost, int | float | np.number) or not 0 <= cost < math.inf:
-        problems.append(Problem(f"the contact cost is {cost!r}", "a cost is a number, zero or more"))
+def _check_contact_cost(given: Any, costs: tuple[Any, ...], problems: list[Problem]) -> float:
+    cost = as_number(given)
+    if cost is None or not 0 <= cost < math.inf:
+        problems.append(Problem(f"the contact cost is {show(given)}", "a cost is a number, zero or more"))
         return 0.0
-    return float(cost)
+    if not isinstance(costs[-1], str) and math.isfinite(costs[-1]) and math.isinf(costs[-1] + cost):
+        problems.append(Problem(f"the dearest level and its contact cost {cost:g} are too large to add", "check both"))
+    return cost
 
 
-def _check_doses(doses: Sequence[float] | np.ndarray[Any, Any], problems: list[Problem]) -> tuple[float, ...]:
-    numbers = _as_numbers(_as_list(doses, "doses", problems), "dose", problems)
+def _check_flag(given: Any, problems: list[Problem]) -> bool:
+    if not isinstance(given, bool | np.bool_):
+        problems.append(Problem(f"on_redemption is {show(given)}", "give True or False"))
+    return bool(given) if isinstance(given, bool | np.bool_) else False
+
+
+def _check_names(names: Any, problems: list[Problem]) -> tuple[str, ...] | None:
+    given = _as_list(names, "names", problems)
+    if given is None:
+        return None
+    wrong = [
+        show(name) for name in given if isinstance(name, bool) or not isinstance(name, str | int | float | np.generic)
+    ]
+    if wrong:
+        problems.append(Problem(f"a name is not text: {some(wrong)}", "write the names as the log writes the levels"))
+    return tuple(str(name) for name in given) if not wrong else tuple(str(k) for k in range(len(given)))
+
+
+def _check_doses(doses: Sequence[float] | np.ndarray[Any, Any], problems: list[Problem]) -> tuple[float, ...] | None:
+    given = _as_list(doses, "doses", problems)
+    if given is None:
+        return None
+    numbers = _as_numbers(given, "dose", problems)
     if any(not math.isfinite(dose) for dose in numbers):
         problems.append(Problem(f"a dose is missing or infinite: {some(numbers)}", "doses are finite amounts"))
     elif any(b <= a for a, b in pairwise(numbers)):
@@ -139,17 +162,27 @@ def _check_doses(doses: Sequence[float] | np.ndarray[Any, Any], problems: list[P
     return numbers
 
 
-def _as_list(given: Any, word: str, problems: list[Problem]) -> list[Any]:
-    """Return a list of what was given; a text or a single number is refused."""
-    if isinstance(given, str | dict) or not hasattr(given, "__iter__"):
-        problems.append(Problem(f"{word} is {given!r}", f"give a list, one of the {word} per level, cheapest first"))
-        return []
-    return list(given)
+def _as_list(given: Any, word: str, problems: list[Problem]) -> list[Any] | None:
+    """Return a list of what was given; None, and a problem, for a text or a single number."""
+    try:
+        if isinstance(given, str | bytes | dict):
+            raise TypeError
+        return list(given)
+    except TypeError:
+        hint = f"give a list, one of the {word} per level, cheapest first"
+        problems.append(Problem(f"{word} is {show(given)}", hint))
+        return None
 
 
 def _as_numbers(given: list[Any], what: str, problems: list[Problem]) -> tuple[float, ...]:
     try:
+        if any(isinstance(value, str | bytes | bool) for value in given):
+            raise TypeError
         return tuple(float(value) for value in given)
     except (TypeError, ValueError):
-        problems.append(Problem(f"a {what} is not a number: {some(given)}", f"give one number per {what}"))
-        return tuple(float(k) for k in range(len(given)))
+        shown = some([value if isinstance(value, str) else show(value) for value in given])
+        problems.append(Problem(f"a {what} is not a number: {shown}", f"give one number per {what}"))
+    except OverflowError:
+        shown = some([show(value, most=20) for value in given])
+        problems.append(Problem(f"a {what} is too large: {shown}", f"give each {what} in a larger unit"))
+    return tuple(float(k) for k in range(len(given)))

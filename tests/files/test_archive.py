@@ -2,6 +2,8 @@
 
 import json
 import pickletools
+import tracemalloc
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save as save_arrays
 
-from largesse.errors import PolicyFileError
+from largesse.errors import OutputError, PolicyFileError
 from largesse.files import ARRAYS, MANIFEST, expected_content, read_archive, write_archive
+from largesse.files.archive import LARGE, MOST
 
 MADE = {"name": "Größe", "size": 2}
 NUMBERS = {"b": np.arange(6.0).reshape(2, 3), "a": np.arange(2, dtype=np.int32)}
@@ -115,3 +118,94 @@ def test_what_fails_on_the_content_of_an_archive_names_the_archive(tmp_path: Pat
     message = r"archive holds something that is not expected \('price'\)"
     with pytest.raises(PolicyFileError, match=message), expected_content(tmp_path / "archive"):
         raise KeyError("price")
+
+
+# ------------------------------------------------------------------------------------------------------------- bombs
+
+
+def zipped(path: Path, members: list[tuple[str, bytes]], how: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", how) as opened, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of two members with one name
+        for name, content in members:
+            opened.writestr(name, content)
+    return path
+
+
+def announced(path: Path, name: str, size: int) -> Path:
+    """Change the size that an archive announces for a member, in its directory and before the member."""
+    raw = bytearray(path.read_bytes())
+    for mark, at, name_at in ((b"PK\1\2", 24, 46), (b"PK\3\4", 22, 30)):
+        place = raw.find(mark)
+        while bytes(raw[place + name_at : place + name_at + len(name)]) != name.encode():
+            place = raw.find(mark, place + 1)
+        raw[place + at : place + at + 4] = size.to_bytes(4, "little")
+    path.write_bytes(raw)
+    return path
+
+
+def refuses_cheaply(path: Path, message: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(PolicyFileError, match=message):
+            read_archive(path, "made-up")
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", [MANIFEST, ARRAYS])
+def test_a_member_that_shrank_too_much_is_never_unpacked(name: str, tmp_path: Path) -> None:
+    path = zipped(tmp_path / "bomb", [(MANIFEST, b"{}"), (ARRAYS, b"")])
+    rezipped(path, **{name: None})
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as opened:
+        opened.writestr(name, b" " * (2 * LARGE))
+    refuses_cheaply(path, rf"would unpack {name} from .* to 33,554,432 bytes")
+
+
+@pytest.mark.parametrize("name", [MANIFEST, ARRAYS])
+def test_a_member_larger_than_any_model_is_never_unpacked(name: str, tmp_path: Path) -> None:
+    path = announced(archive(tmp_path), name, MOST[name] + 1)
+    refuses_cheaply(path, f"would unpack {name}")
+
+
+@pytest.mark.parametrize("size", [0, 10, 2**23])
+def test_a_member_of_another_size_than_announced_is_refused(size: int, tmp_path: Path) -> None:
+    path = zipped(tmp_path / "lies", [(MANIFEST, b" " * 2**22), (ARRAYS, b"")])
+    with pytest.raises(PolicyFileError, match="damaged"):
+        read_archive(announced(path, MANIFEST, size), "made-up")
+
+
+def test_unknown_members_and_other_packings_are_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(archive(tmp_path)) as opened:
+        whole = [(name, opened.read(name)) for name in opened.namelist()]
+    odd = {
+        "more": [*whole, ("more", b"")],
+        "twice": [whole[0], *whole],
+        "again": [whole[0], whole[0]],
+        "other": [("../manifest.json", whole[0][1]), whole[1]],
+        "many": [(f"{k}", b"") for k in range(2000)],
+    }
+    for name, members in odd.items():
+        refuses_cheaply(zipped(tmp_path / name, members), "not a policy file, or is damaged")
+    for how in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        refuses_cheaply(zipped(tmp_path / "packed", whole, how), "not a policy file, or is damaged")
+
+
+def test_an_archive_of_zeros_is_written_so_that_it_can_be_read(tmp_path: Path) -> None:
+    zeros = {"a": np.zeros(LARGE // 4)}
+    write_archive(tmp_path / "zeros", "made-up", {}, zeros)
+    assert np.array_equal(read_archive(tmp_path / "zeros", "made-up")[1]["a"], zeros["a"])
+
+
+def test_an_archive_too_large_to_be_read_back_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MOST, ARRAYS, 10)
+    with pytest.raises(OutputError, match="is the most that is read back"):
+        archive(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("manifest", [{"x": "\ud800"}, {"x": float("nan")}], ids=["lone surrogate", "not JSON"])
+def test_a_manifest_that_is_no_text_or_no_json_is_refused(manifest: dict[str, Any], tmp_path: Path) -> None:
+    content = json.dumps({"format": "made-up", "version": 2, **manifest}).encode()
+    with pytest.raises(PolicyFileError, match="damaged"):
+        read_archive(rezipped(archive(tmp_path), **{MANIFEST: content}), "made-up")

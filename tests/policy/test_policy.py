@@ -56,6 +56,29 @@ def kept(path: Path, raw: bytes) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({"price": price} for price in ("x", float("nan"), float("inf"), -1, True, [1], 10**400)),
+        *({word: value} for word in ("explore", "share") for value in ("x", None, float("nan"), -0.1, 1.1, 10**400)),
+        {"model": None},
+        {"model": Linear},
+        {"levels": [0, 1, 2]},
+    ],
+    ids=str,
+)
+def test_odd_values_make_no_policy(given: dict[str, Any]) -> None:
+    (word,) = given
+    with pytest.raises(InputError, match=f"^policy: (the )?{word} "):
+        Policy(**{"model": fitted("Linear"), "levels": LEVELS, **given})
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "x", None])
+def test_an_odd_seed_draws_nothing(seed: Any) -> None:
+    with pytest.raises(InputError, match="the seed is"):
+        Policy(fitted("Linear"), LEVELS, price=0.1).offer(data()[0], seed=seed)
+
+
 # ---------------------------------------------------------------------------------------------- deciding
 
 

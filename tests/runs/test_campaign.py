@@ -14,6 +14,7 @@ from largesse.levels import Levels
 from largesse.runs.campaign import Campaign, campaign_from, read_campaign
 from largesse.runs.planning import Planning
 
+HUGE = 10**320  # no float holds it
 SMALLEST = """
 log = "log.parquet"
 [columns]
@@ -212,7 +213,19 @@ def test_unknown_settings_are_named_with_where_they_belong(text: str, what: str,
         ("model", {"seed": 2**40}, f"model.seed is {2**40}"),
         ("model", {"seed": -1}, "model.seed is -1"),
         ("model", {"seed": 1.5}, "model.seed is 1.5"),
+        ("model", {"seed": 10**320}, "model.seed is 1000"),
+        ("model", {"name": 5}, "model.name is 5"),
+        ("levels", {"costs": [0, 1], "names": []}, "2 costs but 0 names"),
+        ("levels", {"costs": [0, 1], "doses": []}, "2 costs but 0 doses"),
+        ("levels", {"costs": [0, HUGE]}, "a cost is too large"),
+        ("levels", {"costs": [0, 1], "doses": [0, HUGE]}, "a dose is too large"),
+        ("levels", {"costs": [0, 1], "contact_cost": HUGE}, "the contact cost is 1000"),
+        ("plan", {"budget": HUGE}, "plan.budget is 1000"),
+        ("plan", {"total": HUGE}, "plan.total is 1000"),
+        ("plan", {"least_return": HUGE}, "plan.least_return is 1000"),
+        ("plan", {"caps": {"1": HUGE}}, "plan.caps.1 is 1000"),
     ],
+    ids=lambda given: str(given)[:40],
 )
 def test_a_setting_of_the_wrong_kind_is_named(section: str, content: dict[str, Any], what: str) -> None:
     given = tomllib.loads(SMALLEST)
@@ -250,3 +263,24 @@ seed = -1
         "model.seed is -1",
     ):
         assert part in message
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (f"x = {'[' * 2000}{']' * 2000}", "nests lists or tables too deeply"),
+        (f"x = {'9' * 5000}", "is not valid TOML"),
+        (f"title = 0x{'f' * 5000}", "title is not text: a int"),
+        ('log = "a\\u0000b.csv"', "holds a NUL character"),
+        ('log = "log.csv"\ncustomers = "a\\u0000b.csv"', "holds a NUL character"),
+        ('log = "log.csv"\nout = "\\u0000"', "holds a NUL character"),
+        (f"# {'x' * 2**24}", "is larger than 16,777,216 bytes"),
+    ],
+    ids=lambda given: given[:40],
+)
+def test_a_file_that_python_itself_cannot_take_is_refused_in_words(text: str, what: str, tmp_path: Path) -> None:
+    path = written(tmp_path, text + SMALLEST.replace('log = "log.parquet"', ""))
+    with pytest.raises(InputError) as caught:
+        read_campaign(path)
+    assert what in str(caught.value)
+    assert len(str(caught.value)) < 2000

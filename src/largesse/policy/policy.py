@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, final
@@ -10,7 +11,7 @@ import numpy as np
 
 from largesse.allocation import Mixture, calibrate_mixture, decide_at_price, expected_costs
 from largesse.data import read_customers
-from largesse.errors import NotFittedError, Problem, fail, nearest, refuse
+from largesse.errors import NotFittedError, Problem, as_number, fail, nearest, refuse, show, whole_problems
 from largesse.files import archive_error, expected_content, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.records import Array, Customers, Decisions, Log
@@ -53,13 +54,30 @@ class Policy:
     share: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
+        refuse("policy", self._problems())
         learnt = getattr(self.model, "levels_", len(self.levels))
         if learnt != len(self.levels):
             got = f"the model was fitted with {learnt} levels, but {len(self.levels)} are given"
             fail("policy", Problem(got, "give the levels of the log it was fitted on: log.levels"))
-        given = {"explore": self.explore, "share": self.share}
-        hint = "give a probability, from 0 to 1"
-        refuse("policy", [Problem(f"{word} is {p!r}", hint) for word, p in given.items() if not 0 <= p <= 1])
+
+    def _problems(self) -> list[Problem]:
+        """Return what is wrong with the values, each by itself."""
+        found = []
+        wanted: dict[str, tuple[type, str]] = {
+            "model": (ResponseModel, "give a response model that was fitted: Linear().fit(log)"),
+            "levels": (Levels, "give the levels of the log: log.levels"),
+        }
+        for word, (kind, hint) in wanted.items():
+            if not isinstance(getattr(self, word), kind):
+                found.append(Problem(f"{word} is {show(getattr(self, word))}", hint))
+        price = 0.0 if self.price is None else as_number(self.price)
+        if price is None or not 0 <= price < math.inf:
+            found.append(Problem(f"the price is {show(self.price)}", "a price is a number, zero or more: plan.price"))
+        for word, given in (("explore", self.explore), ("share", self.share)):
+            chance = as_number(given)
+            if chance is None or not 0 <= chance <= 1:
+                found.append(Problem(f"{word} is {show(given)}", "give a probability, from 0 to 1"))
+        return found
 
     def __repr__(self) -> str:
         mixed = f", explore={self.explore:g}" if self.explore else ""
@@ -80,6 +98,7 @@ class Policy:
 
     def offer(self, customers: Any, *, seed: int = 0) -> Decisions:
         """Draw a level for each customer, and give its probability: write both into the next log."""
+        refuse("policy", whole_problems(seed, "the seed"))
         probabilities = self.probabilities(customers)
         levels = draw_levels(probabilities, seed)
         return Decisions(levels, probabilities[np.arange(len(levels)), levels])

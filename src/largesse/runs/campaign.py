@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from largesse.data import expand_home
-from largesse.errors import InputError, Problem, budget_problems, fail, nearest, path_problems, refuse
+from largesse.errors import InputError, Problem, budget_problems, fail, nearest, path_problems, refuse, show
 from largesse.levels import Levels
 from largesse.records import ROLES, Roles
 from largesse.runs.planning import KEYS, Planning, planning_from
@@ -27,6 +27,7 @@ SECTIONS = {
     "model": ("name", "seed"),
 }
 SEEDS = 2**32  # scikit-learn takes no more
+MOST_BYTES = 2**24  # of a campaign file
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def read_campaign(path: str | Path) -> Campaign:
     if file.is_dir():
         file = file / "campaign.toml"
     try:
-        given = tomllib.loads(file.read_text(encoding="utf-8-sig"))  # Windows editors put a mark in front
+        given = tomllib.loads(_read_text(file))
     except FileNotFoundError as error:
         hint = "largesse init LOG writes a first one"
         raise InputError("campaign", [Problem(f"there is no file {file}", hint)]) from error
@@ -94,11 +95,23 @@ def read_campaign(path: str | Path) -> Campaign:
     except OSError as error:
         hint = "give the path of a campaign file"
         raise InputError("campaign", [Problem(f"{file} could not be read: {error.strerror}", hint)]) from error
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError as error:
+        hint = "a campaign file needs no list within a list"
+        raise InputError("campaign", [Problem(f"{file} nests lists or tables too deeply", hint)]) from error
+    except ValueError as error:  # TOML's own error, and a number of more digits than Python reads
         raise InputError(
             "campaign", [Problem(f"{file} is not valid TOML: {error}", "text needs quotes, lists need brackets")]
         ) from error
     return campaign_from(given, folder=file.parent)
+
+
+def _read_text(file: Path) -> str:
+    with file.open("rb") as opened:
+        content = opened.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        got = f"{file} is larger than {MOST_BYTES:,} bytes"
+        fail("campaign", Problem(got, "a campaign file is small: the log is named in it, not part of it"))
+    return content.decode("utf-8-sig")  # Windows editors put a mark in front
 
 
 def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
@@ -111,7 +124,7 @@ def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
     planning = planning_from(sections["plan"], levels, problems)
     texts = {key: given[key] for key in TOP if key in given}
     problems += [
-        Problem(f"{key} is not text: {value!r}", f'write {key} = "…"')
+        Problem(f"{key} is not text: {show(value)}", f'write {key} = "…"')
         for key, value in texts.items()
         if not isinstance(value, str)
     ]
@@ -121,9 +134,11 @@ def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
         key: _placed(given[key], folder) for key in ("log", "customers", "out") if isinstance(given.get(key), str)
     }
     problems += [p for key, place in places.items() for p in path_problems(place, f"{key} =", written=key != "out")]
-    seed = sections["model"].get("seed", 0)
+    name, seed = (sections["model"].get(word, default) for word, default in (("name", "auto"), ("seed", 0)))
+    if not isinstance(name, str):
+        problems.append(Problem(f"model.name is {show(name)}", 'give the name in quotes: name = "auto"'))
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < SEEDS:
-        problems.append(Problem(f"model.seed is {seed!r}", "a seed is a whole number from 0 to 2³² − 1"))
+        problems.append(Problem(f"model.seed is {show(seed)}", "a seed is a whole number from 0 to 2³² − 1"))
     refuse("campaign", problems)
     assert levels is not None  # refused above otherwise
     return Campaign(
@@ -132,7 +147,7 @@ def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
         roles=roles,
         customers=places["customers"] if given.get("customers") else None,
         planning=planning,
-        model=str(sections["model"].get("name", "auto")),
+        model=name,
         seed=seed,
         title=given.get("title", "Campaign"),
         unit=given.get("unit", ""),
@@ -165,14 +180,14 @@ def _roles(section: dict[str, Any], problems: list[Problem]) -> Roles:
         if role not in section
     ]
     problems += [
-        Problem(f"columns.{role} is {name!r}", "give the column's name in quotes")
+        Problem(f"columns.{role} is {show(name)}", "give the column's name in quotes")
         for role, name in section.items()
         if role in ROLES and role != "features" and not isinstance(name, str)
     ]
     features = section.get("features", [""])
     if not (isinstance(features, list) and features and all(isinstance(name, str) for name in features)):
         problems.append(
-            Problem(f"columns.features is {features!r}", 'give a list of names: features = ["age", "city"]')
+            Problem(f"columns.features is {show(features)}", 'give a list of names: features = ["age", "city"]')
         )
     roles: dict[str, Any] = {role: section[role] for role in ROLES if role in section}
     return cast(Roles, roles)
@@ -184,13 +199,15 @@ def _levels(section: dict[str, Any], problems: list[Problem]) -> Levels | None:
         return None
     on_redemption = section.get("on_redemption", False)
     if not isinstance(on_redemption, bool):
-        problems.append(Problem(f"levels.on_redemption is {on_redemption!r}", "write true or false, without quotes"))
+        problems.append(
+            Problem(f"levels.on_redemption is {show(on_redemption)}", "write true or false, without quotes")
+        )
     try:
         return Levels(
             costs=section["costs"],
             names=section.get("names"),
             doses=section.get("doses"),
-            on_redemption=bool(on_redemption),
+            on_redemption=on_redemption is True,
             contact_cost=section.get("contact_cost", 0.0),
         )
     except InputError as error:

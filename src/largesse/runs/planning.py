@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from largesse.allocation import CONSTRAINT_SETTINGS, Setting
-from largesse.errors import Problem, budget_problems, nearest
+from largesse.errors import Problem, as_number, budget_problems, nearest, show
 from largesse.levels import Levels
 from largesse.runs.toml import to_toml
 
@@ -63,14 +63,14 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
     budget, total = _budget(section, problems)
     exact = section.get("exact", False)
     if not isinstance(exact, bool):
-        problems.append(Problem(f"plan.exact is {exact!r}", "write true or false, without quotes"))
+        problems.append(Problem(f"plan.exact is {show(exact)}", "write true or false, without quotes"))
     explore = _number(section, "explore", 1.0, "a share of customers, from 0 to 1", problems)
     constraints: dict[str, Any] = {}
     for setting in NUMBERS:
         constraints[setting.word] = _number(section, setting.word, setting.most, setting.meaning, problems)
     segment = section.get("segment")
     if segment is not None and not isinstance(segment, str):
-        problems.append(Problem(f"plan.segment is {segment!r}", "give the column's name in quotes"))
+        problems.append(Problem(f"plan.segment is {show(segment)}", "give the column's name in quotes"))
     for setting in COLUMNS:
         constraints[setting.word] = _columns(section, setting.word, levels, problems)
     for setting in TABLES:
@@ -81,7 +81,7 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
         by_level = setting.per == "level"
         constraints[setting.word] = _by_number(table, setting.word, levels, problems) if by_level else table
     given = {word: value for word, value in constraints.items() if value}
-    planning = Planning(budget, total, bool(exact), explore, segment if isinstance(segment, str) else None, given)
+    planning = Planning(budget, total, exact is True, explore, segment if isinstance(segment, str) else None, given)
     if planning.explore and (planning.constrained or planning.exact):
         hint = "levels drawn at random break constraints: remove explore, or the constraints"
         problems.append(Problem("plan.explore works with a budget only", hint))
@@ -99,11 +99,12 @@ def _budget(section: dict[str, Any], problems: list[Problem]) -> tuple[float | N
 
 
 def _number(section: dict[str, Any], key: str, most: float, rule: str, problems: list[Problem]) -> float:
-    value = section.get(key, 0.0)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most or math.isinf(value):
-        problems.append(Problem(f"plan.{key} is {value!r}", rule))
+    given = section.get(key, 0.0)
+    value = as_number(given)
+    if value is None or not 0 <= value <= most or math.isinf(value):
+        problems.append(Problem(f"plan.{key} is {show(given)}", rule))
         return 0.0
-    return float(value)
+    return value
 
 
 def _columns(
@@ -119,7 +120,7 @@ def _columns(
         and (count is None or len(given) == count)
     ):
         return tuple(given)
-    problems.append(Problem(f"plan.{word} is {given!r}", "name one column per level, in their order"))
+    problems.append(Problem(f"plan.{word} is {show(given)}", "name one column per level, in their order"))
     return None
 
 
@@ -127,16 +128,13 @@ def _table(section: dict[str, Any], setting: Setting, problems: list[Problem]) -
     word, given = setting.word, section.get(setting.word, {})
     if not isinstance(given, dict):
         problems.append(
-            Problem(f"plan.{word} is {given!r}", f"write [plan.{word}] and one line for each: name = number")
+            Problem(f"plan.{word} is {show(given)}", f"write [plan.{word}] and one line for each: name = number")
         )
         return {}
-    wrong = [
-        name
-        for name, value in given.items()
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= setting.most
-    ]
+    numbers = {name: as_number(value) for name, value in given.items()}
+    wrong = [name for name, value in numbers.items() if value is None or not 0 <= value <= setting.most]
     problems += [
-        Problem(f"plan.{word}.{name} is {given[name]!r}", f"give {setting.meaning}, a number") for name in wrong
+        Problem(f"plan.{word}.{name} is {show(given[name])}", f"give {setting.meaning}, a number") for name in wrong
     ]
     return {name: value for name, value in given.items() if name not in wrong}
 
