@@ -1,5 +1,6 @@
 """Small logs that many tests share."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+# Tests compile many small networks once each: compiling quickly is worth more than fast code. Set before JAX is imported.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 SHOP_CAMPAIGN = """
 title = "Shop"

@@ -155,11 +155,13 @@ class BalancedNetwork(ResponseModel):
 
         They are the spread of the fold networks × a factor learnt from held-out rows; see `response.fold_ensemble`.
         """
-        return self.fit_.interval(self.encode(customers), coverage)
+        X = self.encode(customers)  # refuses a model that is not fitted
+        return self.fit_.interval(X, coverage)
 
     def mean_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array] | None:
         """Return the ends (K,), (K,) of intervals around the mean curve of customers; None for a single fold."""
-        return self.fit_.mean_interval(self.encode(customers), coverage)
+        X = self.encode(customers)
+        return self.fit_.mean_interval(X, coverage)
 
     def _check_learnt(self) -> None:
         self.fit_.check(len(self.encoder_.names), self.levels_)
