@@ -13,7 +13,6 @@ import typer
 from largesse import runs
 from largesse.errors import LargesseError, MissingPartError, Problem, fail, make_visible, path_problems, refuse
 from largesse.evaluation import ESTIMATORS
-from largesse.files import atomic_file
 from largesse.report import print_answer, print_checkup, print_error, show_progress
 from largesse.response import list_models
 from largesse.version import __version__
@@ -81,11 +80,11 @@ def init(
     refuse("init", path_problems(out, "--out"))
     if out.exists() and not force:
         fail("init", Problem(f"{out} already exists", "give another --out, or --force to replace it"))
+    runs.check_file(out, log)
     with show_progress() as progress:
         progress("looking at the table", 0.0)
         text = runs.guess_campaign(log)
-    with atomic_file(out) as part:
-        part.write_text(text, encoding="utf-8")
+    runs.write_text(out, text)
     typer.echo(make_visible(f"wrote {out}. Look through the lines marked CHECK, then: largesse run {out}"))
 
 

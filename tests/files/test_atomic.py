@@ -1,16 +1,14 @@
 """Nothing is ever half there: what a failure, an interrupt or a kill leaves is what was there before."""
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
 from folders import earlier_run, everything_in
 
 from largesse.errors import OutputError
-from largesse.files import (
-    atomic_file,
-    atomic_folder,
-)
+from largesse.files import atomic_file, atomic_folder, system
 
 RUN = {"marks": ("campaign.toml", "policy.largesse"), "files": ("campaign.toml", "policy.largesse", "report.html")}
 STOPS = [RuntimeError("boom"), KeyboardInterrupt(), SystemExit(143), OSError(errno.ENOSPC, "No space left on device")]
@@ -44,20 +42,25 @@ def test_a_folder_that_fails_leaves_the_old_one_and_nothing_else(stop: BaseExcep
     assert everything_in(tmp_path) == before
 
 
+@pytest.mark.parametrize("in_one_step", [True, False])
 @by_name
 def test_a_swap_that_fails_half_way_brings_the_old_folder_back(
-    stop: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stop: BaseException, in_one_step: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = earlier_run(tmp_path)
     before = everything_in(tmp_path)
-    replace = Path.replace
+    rename = os.rename
 
-    def failing(self: Path, target: Path) -> Path:
-        if self.name.endswith(".part"):
+    def failing(source: Path, target: Path) -> None:
+        if in_one_step or str(source).endswith(".part"):
             raise stop
-        return replace(self, target)
+        rename(source, target)
 
-    monkeypatch.setattr(Path, "replace", failing)
+    def exchanging(source: Path, target: Path) -> bool:
+        return bool(in_one_step and failing(source, target))
+
+    monkeypatch.setattr(os, "rename", failing)
+    monkeypatch.setattr(system, "exchange", exchanging)
     with pytest.raises(fails_with(stop)), atomic_folder(out, **RUN) as part:
         (part / "report.html").write_text("new")
     assert everything_in(tmp_path) == before

@@ -6,5 +6,13 @@ from largesse.files.archive import archive_error as archive_error
 from largesse.files.archive import expected_content as expected_content
 from largesse.files.archive import read_archive as read_archive
 from largesse.files.archive import write_archive as write_archive
+from largesse.files.atomic import Batch as Batch
 from largesse.files.atomic import atomic_file as atomic_file
 from largesse.files.atomic import atomic_folder as atomic_folder
+from largesse.files.atomic import can_recover as can_recover
+from largesse.files.atomic import hold_folder as hold_folder
+from largesse.files.atomic import refuse_foreign as refuse_foreign
+from largesse.files.atomic import write_together as write_together
+from largesse.files.places import Target as Target
+from largesse.files.places import resolve_file as resolve_file
+from largesse.files.places import resolve_folder as resolve_folder

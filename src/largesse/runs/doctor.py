@@ -11,7 +11,7 @@ from largesse.records import Progress
 from largesse.report import describe_checkup, render_checkup
 from largesse.runs.campaign import Campaign, campaign_from, read_campaign
 from largesse.runs.engine import Engine
-from largesse.runs.folder import CAMPAIGN, write_text
+from largesse.runs.folder import CAMPAIGN, check_file, write_text
 from largesse.runs.guess import guess_campaign
 from largesse.runs.line import LOCAL, silent
 
@@ -25,6 +25,7 @@ def examine(
     engine: Engine = LOCAL,
 ) -> dict[str, Any]:
     """Return the numbers of the checkup of a campaign's log; write its page to `out`, if given."""
+    check_file(out, campaign.log, campaign.customers)
     progress("reading", 0.0)
     log = engine.read_log(campaign)
     progress("examining the log", 0.0)

@@ -2,25 +2,36 @@
 
 `campaign.toml` has every default spelt out. `policy.largesse`, `plan.parquet` and `frontier.parquet` are for machines,
 `report.html` is for people, and `fit.json`, `plan.json` and `evaluation.json` are the numbers behind the report, one
-file per step. Every file is written to a temporary name and renamed; the same seed gives the same bytes.
+file per step. They belong together: a command that changes the folder makes a new one beside it, without what no longer
+belongs, and lets it take the old one's place in one step. The same seed gives the same bytes.
 """
 
 from __future__ import annotations
 
+import filecmp
 import json
 import math
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from largesse.errors import InputError, Problem, fail, refuse
-from largesse.files import atomic_file, atomic_folder
+from largesse.files import (
+    Batch,
+    atomic_file,
+    atomic_folder,
+    can_recover,
+    hold_folder,
+    refuse_foreign,
+    resolve_file,
+)
 from largesse.records import Estimate, FrontierPoint, Log, Study
 from largesse.report import FitStep, PlanStep, describe_fit, describe_plan, describe_study, render_report
 from largesse.runs.campaign import Campaign
 from largesse.runs.engine import Engine
-from largesse.runs.steps import Fitted, Planned
+from largesse.runs.steps import Fitted, Planned, have_same_budget
 
 
 @dataclass(frozen=True)
@@ -49,8 +60,43 @@ def replace_run_folder(out: str | Path) -> AbstractContextManager[Path]:
     return atomic_folder(out, marks=MARKS, files=FILES)
 
 
+@contextmanager
+def hold_run_folder(folder: str | Path) -> Iterator[Path]:
+    """Give the path of a run folder, or refuse what is not one; other commands wait while the block lasts."""
+    path = Path(folder)
+    if not can_recover(path):
+        open_run_folder(path)
+    with hold_folder(path, FILES):
+        yield open_run_folder(path)
+
+
+@contextmanager
+def look_into_run_folder(folder: str | Path) -> Iterator[Path]:
+    """Give the path of a run folder that is only read; refuse it if another command replaces it meanwhile."""
+    path = Path(folder)
+    if can_recover(path):
+        with hold_folder(path, FILES):
+            pass
+    before = _identify(open_run_folder(path))
+    yield path
+    if before != _identify(path):
+        fail("run folder", Problem(f"{path} was changed while it was read", "try again"))
+
+
+def _identify(path: Path) -> tuple[int, ...]:
+    """Return what tells a folder from one that took its place."""
+    found = path.stat() if path.exists() else None
+    return () if found is None else (found.st_dev, found.st_ino, found.st_mtime_ns)
+
+
+def renew_run_folder(batch: Batch, folder: Path) -> Path:
+    """Return a new folder, with all that the run folder holds, that will take its place; the caller holds it."""
+    return batch.add_folder(folder, FILES, renew=True)
+
+
 def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) -> None:
-    """Refuse to replace a folder that holds what the campaign reads; with `own_log` the run brings its own log."""
+    """Refuse to replace what is no run folder or holds what the campaign reads; with `own_log` it brings its own log."""
+    refuse_foreign(out, MARKS, FILES)
     target = Path(out).resolve()
     inputs = [campaign.customers, None if own_log else campaign.log]
     problems = [
@@ -61,10 +107,23 @@ def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) 
     refuse("output", problems)
 
 
-def check_table_ending(path: str | Path | None) -> None:
-    """Refuse to write a table to a name whose ending is not the name of a format."""
-    if path is not None and Path(path).suffix.lower() not in TABLE_ENDINGS:
-        fail("output", Problem(f"{path} has an ending that names no table format", f"use {', '.join(TABLE_ENDINGS)}"))
+def check_file(out: str | Path | None, *inputs: str | None, own: str = "") -> None:
+    """Refuse to write over something that is not a regular file, an input, or a run folder's file other than `own`."""
+    if out is None:
+        return
+    target = resolve_file(out)
+    if any(name is not None and target == Path(name).resolve() for name in inputs if target.exists()):
+        fail("output", Problem(f"{out} is what is read", "give another --out"))
+    inside = all((target.parent / mark).is_file() for mark in MARKS)
+    if inside and target.name in FILES - {own}:
+        fail("output", Problem(f"{out} is a part of a run folder", "give another --out"))
+
+
+def check_table(out: str | Path | None, *inputs: str | None) -> None:
+    """Refuse to write a table to a name whose ending is not the name of a format, or where it must not be written."""
+    if out is not None and Path(out).suffix.lower() not in TABLE_ENDINGS:
+        fail("output", Problem(f"{out} has an ending that names no table format", f"use {', '.join(TABLE_ENDINGS)}"))
+    check_file(out, *inputs, own=PLAN)
 
 
 def open_run_folder(folder: str | Path) -> Path:
@@ -91,8 +150,10 @@ def write_fit(folder: Path, fitted: Fitted, log: Log) -> dict[str, Any]:
 
 
 def write_plan(folder: Path, planned: Planned, engine: Engine, out: str | Path | None = None) -> dict[str, Any]:
-    """Write the plan (to `out`, if given) and its policy; return the numbers for the report as they are written."""
-    engine.write_table(Path(out) if out else folder / PLAN, planned.table)
+    """Write the plan (to `out`, too, if given) and its policy; return the numbers for the report as they are written."""
+    table = planned.table
+    for path in (folder / PLAN, *([Path(out)] if out else [])):
+        engine.write_table(path, table)
     planned.policy.save(folder / POLICY)
     features = planned.customers.features.select(list(planned.policy.model.encoder_.features))
     step = PlanStep(planned.plan, features, planned.curves, planned.costs, planned.policy.levels.labels)
@@ -108,6 +169,32 @@ def write_study(folder: Path, study: Study, log: Log, engine: Engine) -> dict[st
 def write_report(folder: Path, shown: dict[str, Any], out: str | Path | None = None) -> None:
     """Write the page (to `out`, if given)."""
     write_text(Path(out) if out else folder / REPORT, render_report(shown))
+
+
+def drop_outdated(new: Path, before: Path) -> None:
+    """Leave out an evaluation of another budget than the plan's, and a report of other numbers than those beside it."""
+    if not _are_together(new):
+        for name in (EVALUATION_PART.file, FRONTIER):
+            (new / name).unlink(missing_ok=True)
+    told = FILES - {LOG, REPORT}
+    if any(not _is_same(new / name, before / name) for name in told):
+        (new / REPORT).unlink(missing_ok=True)
+
+
+def _are_together(folder: Path) -> bool:
+    """Whether plan and evaluation are for one budget; an evaluation without a plan stands for itself."""
+    if not (folder / PLAN_PART.file).exists():
+        return True
+    try:
+        return have_same_budget(read_part(folder, PLAN_PART), read_part(folder, EVALUATION_PART))
+    except (InputError, KeyError, TypeError):  # one is missing or damaged
+        return False
+
+
+def _is_same(first: Path, second: Path) -> bool:
+    if not first.is_file() or not second.is_file():
+        return first.is_file() == second.is_file()
+    return filecmp.cmp(first, second, shallow=False)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from largesse.files import write_together
 from largesse.policy import Policy
 from largesse.records import Progress
 from largesse.response import check_model_name
@@ -73,22 +74,29 @@ def plan(
     progress: Progress = silent,
     engine: Engine = LOCAL,
 ) -> dict[str, Any]:
-    """Plan for a table of customers with the model of a run folder; return the numbers of the plan."""
-    folder = files.open_run_folder(folder)
-    files.check_table_ending(out)
-    campaign = read_campaign(folder).spending(budget=budget, total=total)
-    policy = Policy.load(folder / files.POLICY)
-    progress("reading", 0.0)
-    source = customers or campaign.customers
-    found = (
-        engine.read_customers(campaign, source, policy.model.encoder_.features)
-        if source
-        else steps.choose_customers(campaign, engine.read_log(campaign), engine)
-    )
-    planned = steps.plan(campaign, policy.model, policy.levels, found, engine, progress)
-    shown = files.write_plan(folder, planned, engine, out)
-    files.write_campaign(folder, campaign)
-    return shown
+    """Plan for a table of customers with the model of a run folder; return the numbers of the plan.
+
+    The folder holds the plan afterwards, and `out` too, if given; what else was there stays if it belongs to this plan.
+    """
+    files.check_table(out, customers)
+    with files.hold_run_folder(folder) as home:
+        campaign = read_campaign(home).spending(budget=budget, total=total)
+        source = customers or campaign.customers
+        files.check_table(out, source, campaign.log)
+        policy = Policy.load(home / files.POLICY)
+        progress("reading", 0.0)
+        found = (
+            engine.read_customers(campaign, source, policy.model.encoder_.features)
+            if source
+            else steps.choose_customers(campaign, engine.read_log(campaign), engine)
+        )
+        planned = steps.plan(campaign, policy.model, policy.levels, found, engine, progress)
+        with write_together() as batch:
+            new = files.renew_run_folder(batch, home)
+            shown = files.write_plan(new, planned, engine, batch.add_file(out) if out else None)
+            files.write_campaign(new, campaign)
+            files.drop_outdated(new, home)
+        return shown
 
 
 def judge(
@@ -100,23 +108,45 @@ def judge(
     progress: Progress = silent,
     engine: Engine = LOCAL,
 ) -> dict[str, Any]:
-    """Judge the model of a run folder at a budget on a log, by default the campaign's own; return the evaluation."""
-    folder = files.open_run_folder(folder)
+    """Judge the model of a run folder at the budget of its plan on a log, by default the campaign's own.
+
+    Return the evaluation. Without a plan any budget will do.
+    """
     steps.check_estimator(estimator)
-    campaign = read_campaign(folder)
-    if budget is None and campaign.planning.total is not None:
-        budget = files.read_part(folder, files.PLAN_PART)["budget"]["average"]
-    campaign = campaign.spending(budget=budget)
-    progress("reading", 0.0)
-    read = engine.read_log(campaign, log)
-    study = steps.judge(campaign, read, campaign.planning.average(len(read)), estimator, engine, progress)
-    return files.write_study(folder, study, read, engine)
+    with files.hold_run_folder(folder) as home:
+        campaign = read_campaign(home)
+        planned = files.read_part(home, files.PLAN_PART) if (home / files.PLAN_PART.file).exists() else None
+        if budget is None and campaign.planning.total is not None:
+            budget = (planned or files.read_part(home, files.PLAN_PART))["budget"]["average"]
+        campaign = campaign.spending(budget=budget)
+        if planned is not None:
+            steps.check_budget(planned, campaign, str(folder))
+        progress("reading", 0.0)
+        read = engine.read_log(campaign, log)
+        study = steps.judge(campaign, read, campaign.planning.average(len(read)), estimator, engine, progress)
+        with write_together() as batch:
+            new = files.renew_run_folder(batch, home)
+            shown = files.write_study(new, study, read, engine)
+            files.drop_outdated(new, home)
+        return shown
 
 
 def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:
     """Write the report of a run folder from what its steps left there; return its numbers."""
-    folder = files.open_run_folder(folder)
-    learnt, planning, evaluation = (files.read_part(folder, part) for part in files.PARTS)
-    shown = steps.report(read_campaign(folder), learnt, planning, evaluation, str(folder))
-    files.write_report(folder, shown, out)
-    return shown
+    files.check_file(out, own=files.REPORT)
+    if out is not None:
+        with files.look_into_run_folder(folder) as home:
+            shown = _gather(home, folder)
+        files.write_report(home, shown, out)
+        return shown
+    with files.hold_run_folder(folder) as home:
+        shown = _gather(home, folder)
+        with write_together() as batch:
+            files.write_report(files.renew_run_folder(batch, home), shown)
+        return shown
+
+
+def _gather(home: Path, folder: str | Path) -> dict[str, Any]:
+    """Return the numbers of the report of a run folder."""
+    learnt, planning, evaluation = (files.read_part(home, part) for part in files.PARTS)
+    return steps.report(read_campaign(home), learnt, planning, evaluation, str(folder))

@@ -157,12 +157,29 @@ def report(
     campaign: Campaign, fitted: dict[str, Any], planned: dict[str, Any], judged: dict[str, Any], folder: str
 ) -> dict[str, Any]:
     """Return the numbers of the report; `folder` is named in the hint if plan and evaluation do not fit together."""
-    average, budget = planned["budget"]["average"], judged["budget"]
-    if not (
-        average == budget
-        or (average is not None and budget is not None and math.isclose(average, budget, rel_tol=1e-6))
-    ):
-        # Enough digits that the two budgets are the same afterwards.
-        got = f"the plan is for a budget of {average:.10g}, the evaluation for {budget:.10g}"
-        fail("run folder", Problem(got, f"run: largesse evaluate {folder} --budget {average:.10g}"))
+    if not have_same_budget(planned, judged):
+        average, budget = planned["budget"]["average"], judged["budget"]
+        got = f"the plan is for a budget of {_write(average)}, the evaluation for {_write(budget)}"
+        fail("run folder", Problem(got, f"run: largesse evaluate {folder} --budget {_write(average)}"))
     return join_parts(Heading(campaign.title, campaign.unit, campaign.seed), fitted, planned, judged)
+
+
+def have_same_budget(planned: dict[str, Any], judged: dict[str, Any]) -> bool:
+    """Whether a plan and an evaluation are for one budget, but for rounding."""
+    average, budget = planned["budget"]["average"], judged["budget"]
+    if average is None or budget is None:
+        return average is budget
+    return math.isclose(average, budget, rel_tol=1e-6)
+
+
+def check_budget(planned: dict[str, Any], campaign: Campaign, folder: str) -> None:
+    """Refuse to judge another budget than that of the plan: the two would not belong together."""
+    asked = campaign.planning.budget
+    if not have_same_budget(planned, {"budget": asked}):
+        got = f"the plan in {folder} is for a budget of {_write(planned['budget']['average'])}, not {_write(asked)}"
+        fail("budget", Problem(got, f"plan first: largesse plan {folder} --budget {_write(asked)}"))
+
+
+def _write(budget: float | None) -> str:
+    """Write a budget with enough digits that it is the same when it is read back."""
+    return "…" if budget is None else f"{budget:.10g}"
