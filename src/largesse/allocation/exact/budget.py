@@ -6,6 +6,10 @@ can be in no better plan, and a customer with one level left is decided. The oth
 the spend at the smallest loss first; partial plans that cost more and bring less than another, or that could not
 catch up with the best plan known, are dropped (in the way of Pisinger 1995). Customers who lose so much that only a few
 of them can change at once have a list of their own, and the two lists are joined.
+
+The lists are of rounded numbers, so plans may seem to fit that are over the budget by a rounding. The best plan among
+those bounds all that do fit, and is the best of them if it fits itself. If it does not, or if few customers are open,
+`whole` decides without rounding; where that takes too long, the gap that is left says so.
 """
 
 from __future__ import annotations
@@ -13,9 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
+from largesse.allocation.exact.whole import prove_in_whole_numbers
 from largesse.allocation.price.rounding import Draft, make_draft
 from largesse.allocation.price.search import ROUNDING, Found
 from largesse.records import Array
@@ -24,6 +30,9 @@ DIGITS = 1e-12  # relative to the total value: what the sums of many numbers can
 MOST = 4_000_000  # partial plans kept at once; beyond it the search stops, and `plan.gap` is what remains
 LATE = 0.1  # of the gap; customers who lose more than this are kept in a list of their own
 FEW = 4096  # partial plans in each of two lists that are joined for a good plan to begin with
+TRIES = 16  # plans that only fit by rounding
+OPEN = 24  # customers whose plans are always compared without rounding
+EFFORT, MOST_EFFORT = 20_000, 400_000  # partial plans that may be compared so: where all is clear, and where it is not
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +88,20 @@ class Goal:
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes (row, level) of the best levels at the price, what they cost, and how much of the gap may remain."""
+    """Changes (row, level) of the best levels at the price, what they cost, and what they leave of the gap."""
 
     changes: list[tuple[int, int]]
     cost: float
+    left: float
+    least: float  # of the gap that any plan leaves
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How much of the gap may remain; and whether the best plan found fits, not only by rounding."""
+
     rest: float
+    certain: bool
 
 
 @dataclass(frozen=True)
@@ -108,57 +126,84 @@ class Outlook:
 def prove_within_budget(plan: Draft, price: float, bound: float) -> float:
     """Improve a plan to the best whole one; return the total value that no plan exceeds."""
     tolerance = DIGITS * abs(float(plan.value))
-    if price <= 0 or bound - float(plan.value) <= tolerance:
+    if math.isinf(plan.limit) or bound - float(plan.value) <= tolerance:
         return bound
     base = _draft_at_price(plan, price)
-    near = (bound - float(plan.value)) / 16  # few customers are that near, and they close most of the gap
-    _improve(plan, base, Goal(price, base.room, 0.0, bound - float(plan.value), tolerance), near, _join_halves)
-    rest = bound - float(plan.value)
-    if rest > tolerance:
-        rest = _improve(plan, base, Goal(price, base.room, 0.0, rest, tolerance), rest, _search)
+    most = base.value + Fraction(price) * (Fraction(plan.limit) - base.spend)
+    gap = float(most - plan.value)
+    near = gap / 16  # few customers are that near, and they close most of the gap
+    _improve(plan, base, Goal(price, base.room, 0.0, gap, tolerance), near, _join_halves)
+    gap = rest = float(most - plan.value)
+    certain = True
+    if gap > tolerance:
+        outcome = _improve(plan, base, Goal(price, base.room, 0.0, gap, tolerance), gap, _search)
+        rest, certain = outcome.rest, outcome.certain
+    rows = _near_rows(base, price, float(most - plan.value))
+    if len(rows) <= OPEN or not certain:
+        proven = prove_in_whole_numbers(plan, base, rows, price, EFFORT if certain else MOST_EFFORT)
+        rest = 0.0 if proven else min(rest, max(float(most - plan.value), 0.0))
     return float(plan.value) + rest
 
 
-def _improve(plan: Draft, base: Draft, goal: Goal, near: float, search: Callable[[Core, Goal], Changes]) -> float:
-    """Search for a better plan among levels that lose less than `near`; return how much of the gap may remain.
+def _improve(plan: Draft, base: Draft, goal: Goal, near: float, search: Callable[[Core, Goal], Changes]) -> Outcome:
+    """Search for a better plan among levels that lose less than `near`.
 
     `base` has everybody's best level at the price. It may be the best plan itself: then nothing changes.
     """
     core = _core_customers(base, goal.price, near)
-    goal = replace(goal, reach=base.room + ROUNDING * plan.limit)
-    while True:
-        found = search(core, goal)
-        old = [(row, int(base.levels[row])) for row, _ in found.changes]
-        for row, level in found.changes:
-            base.change(row, level)
-        fits = base.room >= 0
-        if fits and base.value > plan.value:
-            plan.levels[:], plan.value, plan.spend = base.levels, base.value, base.spend
-        for row, level in old:
-            base.change(row, level)
-        if fits or not found.changes:
-            return found.rest
+    goal = replace(goal, reach=base.room + ROUNDING * core.widest * len(core.row))
+    before = plan.value
+    found = first = search(core, goal)
+    for _ in range(TRIES):
+        if found.left >= goal.gap:  # none is better than the plan that is known
+            break
+        if _take(plan, base, found.changes):
+            break
         goal = replace(goal, reach=float(np.nextafter(found.cost, -math.inf)))  # it only fitted by rounding
+        found = search(core, goal)
+    if found is first:
+        return Outcome(max(first.left - first.least, 0.0), True)
+    return Outcome(max(goal.gap - float(plan.value - before) - first.least, 0.0), False)
+
+
+def _take(plan: Draft, base: Draft, changes: list[tuple[int, int]]) -> bool:
+    """Take the plan that changes make of the base, if it is better; return whether it is within the budget."""
+    old = [(row, int(base.levels[row])) for row, _ in changes]
+    for row, level in changes:
+        base.change(row, level)
+    fits = base.room >= 0
+    if fits and base.value > plan.value:
+        plan.levels[:], plan.value, plan.spend = base.levels, base.value, base.spend
+    for row, level in old:
+        base.change(row, level)
+    return fits
 
 
 def _draft_at_price(plan: Draft, price: float) -> Draft:
     """Return the plan that gives everybody the best level at the price."""
-    from largesse.allocation.price.kernels import classify
+    from largesse.allocation.exact.kernels import settle_ties
+    from largesse.allocation.price.kernels import classify, totals
 
     levels = np.empty_like(plan.levels)
-    _, sums = classify(plan.curves, plan.costs, levels, True, price, price, levels, levels)
-    found = Found(levels, price, sums[:2].tolist(), sums[2:4].tolist(), levels)
+    classify(plan.curves, plan.costs, levels, True, price, price, levels, levels)
+    settle_ties(plan.curves, plan.costs, levels, price)
+    sums = totals(plan.curves, plan.costs, np.arange(len(levels)), levels)
+    found = Found(levels, price, sums[:2].tolist(), sums[2:].tolist(), levels)
     return make_draft(found, plan.curves, plan.costs, plan.limit)
+
+
+def _near_rows(base: Draft, price: float, gap: float) -> Array:
+    """Return the customers with a level, other than the best at the price, whose loss is below the gap."""
+    from largesse.allocation.exact.kernels import near
+
+    row = np.empty(len(base.levels), dtype=np.int64)  # memory is touched only as far as it is filled
+    return row[: near(base.curves, base.costs, base.levels, price, gap, row)]
 
 
 def _core_customers(base: Draft, price: float, gap: float) -> Core:
     """Return the customers with a level, other than the best at the price, whose loss is below the gap."""
-    from largesse.allocation.exact.kernels import near
-
-    K = base.curves.shape[1]
-    row = np.empty(len(base.levels), dtype=np.int64)  # memory is touched only as far as it is filled
-    m = near(base.curves, base.costs, base.levels, price, gap, row)
-    row = row[:m]
+    row = _near_rows(base, price, gap)
+    m, K = len(row), base.curves.shape[1]
     f = base.curves[row].astype(np.float64)
     c = np.broadcast_to(base.costs[row] if len(base.costs) > 1 else base.costs, f.shape).astype(np.float64)
     here = (np.arange(m), base.levels[row])
@@ -203,8 +248,8 @@ def _join_halves(core: Core, goal: Goal) -> Changes:
     one, other = (_list_plans(core, range(half, len(core.row), 2), goal) for half in (0, 1))
     pair = _best_pair(one, other, goal)
     if pair.left >= goal.gap:
-        return Changes([], 0.0, goal.gap)
-    return Changes(_read_changes(core, [(one, pair.first), (other, pair.second)]), pair.cost, pair.left)
+        return Changes([], 0.0, goal.gap, 0.0)
+    return Changes(_read_changes(core, [(one, pair.first), (other, pair.second)]), pair.cost, pair.left, 0.0)
 
 
 def _list_plans(core: Core, customers: range, goal: Goal) -> Partial:
@@ -249,7 +294,7 @@ def _search(core: Core, goal: Goal) -> Changes:
     one = other = NOBODY
     best, cost = [(NOBODY, 0)], 0.0
     front, back = 0, len(core.row) - 1
-    while front <= back and len(one.extra):
+    while front <= back and len(one.extra) and goal.gap > goal.tolerance:
         if front >= core.early and len(other.extra) <= len(one.extra):
             other = _extend(other, core, back, replace(goal, room=0.0), Outlook())
             back -= 1
@@ -262,13 +307,15 @@ def _search(core: Core, goal: Goal) -> Changes:
             if left < goal.gap:
                 goal, cost, best = replace(goal, gap=left), float(one.extra[here]), [(one, here)]
         if max(len(one.extra), len(other.extra)) > MOST:
-            return Changes(_read_changes(core, best), cost, goal.gap)
+            return Changes(_read_changes(core, best), cost, goal.gap, 0.0)
+    if goal.gap <= goal.tolerance:  # closed; the lists need not be finished
+        return Changes(_read_changes(core, best), cost, goal.gap, 0.0)
     if len(one.extra):
         pair = _best_pair(one, other, goal)
         if pair.left < goal.gap:
             goal, cost = replace(goal, gap=pair.left), pair.cost
             best = [(one, pair.first), (other, pair.second)]
-    return Changes(_read_changes(core, best), cost, max(goal.gap - min(one.dropped, other.dropped), 0.0))
+    return Changes(_read_changes(core, best), cost, goal.gap, min(goal.gap, one.dropped, other.dropped))
 
 
 def _read_changes(core: Core, plans: list[tuple[Partial, int]]) -> list[tuple[int, int]]:

@@ -9,23 +9,42 @@ import numpy as np
 from largesse.allocation.price.kernels import compiled
 from largesse.records import Array
 
+SLIGHT = 1e-15  # relative; what a difference can be off by
+
 
 @compiled
 def near(curves: Array, costs: Array, levels: Array, price: float, gap: float, rows: Array) -> int:
-    """List the rows with a level of another cost that is worth less than `gap` less than their own, at a price."""
+    """List the rows with a level of another cost that is worth less than `gap` less than their own, at a price.
+
+    Differences are compared, as they are rounded least; what rounding leaves open is listed.
+    """
     own = len(costs) > 1
     m = 0
     for i in range(len(levels)):
         j = i if own else 0
-        cost = np.float64(costs[j, levels[i]])
-        enough = np.float64(curves[i, levels[i]]) - price * cost - gap
+        value, cost = np.float64(curves[i, levels[i]]), np.float64(costs[j, levels[i]])
         close = 0
         for k in range(curves.shape[1]):
-            c = np.float64(costs[j, k])
-            close += (np.float64(curves[i, k]) - price * c > enough) & (c != cost)
+            gain, extra = np.float64(curves[i, k]) - value, price * (np.float64(costs[j, k]) - cost)
+            close += (extra - gain < gap + SLIGHT * (abs(extra) + abs(gain) + gap)) & (np.float64(costs[j, k]) != cost)
         rows[m] = i
         m += close > 0
     return m
+
+
+@compiled
+def settle_ties(curves: Array, costs: Array, levels: Array, price: float) -> None:
+    """Move rows to a better level at a price, where the difference between levels shows what their worths hid."""
+    own = len(costs) > 1
+    for i in range(len(levels)):
+        j, here = i if own else 0, levels[i]
+        for k in range(curves.shape[1]):
+            gain = np.float64(curves[i, k]) - np.float64(curves[i, here])
+            extra = np.float64(costs[j, k]) - np.float64(costs[j, here])
+            more = gain - price * extra
+            if more > SLIGHT * (abs(gain) + price * abs(extra)) or (gain >= 0.0 and extra < 0.0):
+                here = k
+        levels[i] = here
 
 
 @compiled

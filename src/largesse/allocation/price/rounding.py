@@ -64,9 +64,23 @@ def keep_within(plan: Draft, rows: Array) -> None:
         if row < 0 and len(rows) < len(plan.levels):
             rows = np.arange(len(plan.levels))
         elif row < 0:
-            return  # the cheapest plan itself: the budget is what it costs, rounded
+            _save_a_little(plan)
+            return
         else:
             plan.change(row, level)
+
+
+def _save_a_little(plan: Draft) -> None:
+    """Give customers their cheapest levels, the largest saving first, until the plan is within the budget.
+
+    If it never is, it has become the cheapest plan itself: the budget is what that costs, rounded.
+    """
+    paid = np.broadcast_to(plan.costs, plan.curves.shape)
+    saved = paid[np.arange(len(paid)), plan.levels] - paid.min(axis=1)
+    for row in np.argsort(-saved, kind="stable"):
+        if plan.room >= 0 or saved[row] <= 0:
+            return
+        plan.change(int(row), int(paid[row].argmin()))
 
 
 def spend_rest(plan: Draft, rows: Array) -> None:
