@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from harness import FINE, Outcome
 
 import largesse as lg
 
@@ -307,6 +308,13 @@ def _judge_frontier(task: Task, whole: Whole) -> list[str]:
         ):
             return ["frontier: below a whole plan"]
     return []
+
+
+def attack(seed: int) -> Outcome:
+    """Judge the instance of a seed."""
+    task = make_task(seed)
+    faults = judge(task)
+    return Outcome("false proof", f"{', '.join(faults)} ({task.family})") if faults else FINE
 
 
 def run(seeds: Iterable[int]) -> dict[str, int]:

@@ -5,4 +5,5 @@ from harness import Attack
 ATTACKS = (
     Attack("estimators against plain NumPy", "estimators:attack", 1000),
     Attack("default plan and frontier against every plan", "frontiers:attack", 1500),
+    Attack("plans against a dynamic programme in whole numbers", "allocation_oracle:attack", 2000, quick=300),
 )

@@ -3,6 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from allocation_oracle import judge, make_task, run
 from instances import KINDS, instances, paid_by, whole_optima
 
 from largesse.allocation.plan import allocate
@@ -69,3 +70,22 @@ def test_the_best_levels_at_the_price_are_taken_where_they_are_the_best_plan(
     plan = allocate(np.array(curves), np.array(costs, dtype=float), total=17, exact=True)
     assert plan.value * 2 == pytest.approx(best, abs=1e-12)
     assert plan.bound * 2 == pytest.approx(best, abs=1e-12)
+
+
+# Instances of the oracle in which a plan that fits only by rounding hid the best one, or the budget was one rounding
+# below the dearest plan.
+@pytest.mark.parametrize(
+    "seed", [63, 154, 1525, 1804, 2480, 4366, 4500, 4720, 4733, 4786, 5727, 6299, 6490, 7630, 7853]
+)
+def test_budgets_within_a_rounding_of_a_plan_are_decided_exactly(seed: int) -> None:
+    assert judge(make_task(seed)) == []
+
+
+@pytest.mark.parametrize("seed", [2811, 3163, 5451, 18365, 19113])
+def test_no_plan_is_over_a_budget_where_costs_differ_by_orders_of_magnitude(seed: int) -> None:
+    assert judge(make_task(seed)) == []
+
+
+@pytest.mark.slow
+def test_exact_is_the_best_plan_of_twenty_thousand() -> None:
+    assert run(range(20_000)) == {"tried": 20_000}
