@@ -1,9 +1,9 @@
 """Numbers about numbers: knows rows, weights, clusters and folds, but no features and no costs.
 
 `link` turns scores into responses and gives the losses of rows; `newton` minimises what is smooth and convex; `choice`
-picks among candidates by held-out losses; `mean` gives a mean its standard error and interval; `folds` decides which rows
-are held out together; `sample` draws rows and levels; `axes` turns features onto principal axes; `threads` keeps small
-work on one thread.
+picks among candidates by held-out losses; `mean` gives a mean its standard error and interval; `tails` allows for few large
+terms; `folds` decides which rows are held out together; `sample` draws rows and levels; `axes` turns features onto
+principal axes; `threads` keeps small work on one thread.
 """
 
 from largesse.stats.axes import Axes as Axes
@@ -28,5 +28,8 @@ from largesse.stats.sample import draw_levels as draw_levels
 from largesse.stats.sample import sample_rows as sample_rows
 from largesse.stats.sample import shuffle_rows as shuffle_rows
 from largesse.stats.sample import standardise as standardise
+from largesse.stats.tails import count_few as count_few
+from largesse.stats.tails import estimate_mean as estimate_mean
+from largesse.stats.tails import is_rare as is_rare
 from largesse.stats.threads import cores as cores
 from largesse.stats.threads import one_thread as one_thread

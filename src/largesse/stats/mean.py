@@ -19,6 +19,11 @@ def mean_estimate(values: Array, weight: Array | None = None, cluster: Array | N
     >>> mean_estimate(np.array([1.0, 2.0, 3.0, 4.0])).estimate
     2.5
     """
+    return t_interval(*leave_out(values, weight, cluster))
+
+
+def leave_out(values: Array, weight: Array | None = None, cluster: Array | None = None) -> tuple[float, Array]:
+    """Return the weighted mean, and how far each row or cluster moves it (units,): how far it falls without that one."""
     whole = float(len(values)) if weight is None else float(weight.sum())
     mean = float(values.sum() if weight is None else weight @ values) / whole
     parts: Array = values - mean  # influence of every row on the mean, times its weight
@@ -29,15 +34,26 @@ def mean_estimate(values: Array, weight: Array | None = None, cluster: Array | N
     if cluster is not None:
         _, own = np.unique(cluster, return_inverse=True)  # part of a log need not have every cluster
         parts, mass = np.bincount(own, weights=parts), np.bincount(own, weights=weight)
-    units = len(parts)
+    if len(parts) > 1:
+        with np.errstate(divide="ignore", invalid="ignore"):  # without a row that has all the weight there is no mean
+            parts /= whole - mass
+    return mean, parts
+
+
+def t_interval(mean: float, moves: Array) -> Estimate:
+    """Return a mean with its standard error and t interval, by how far each row or cluster moves it (units,)."""
+    units = len(moves)
     if units < 2:
         return Estimate(mean, float("nan"), float("nan"), float("nan"))
-    with np.errstate(divide="ignore", invalid="ignore"):  # without a row that has all the weight there is no mean
-        parts /= whole - mass  # where the mean goes without this row or cluster
-    np.multiply(parts, parts, out=parts)
-    se = float(np.sqrt((units - 1) / units * parts.sum()))
-    reach = t_quantile(_freedom(parts)) * se
+    squares = moves * moves
+    se = float(np.sqrt((units - 1) / units * squares.sum()))
+    reach = t_reach(squares) * se
     return Estimate(mean, se, mean - reach, mean + reach)
+
+
+def t_reach(squares: Array) -> float:
+    """Return how many standard errors a t interval reaches, by the squares (units,) that made the standard error."""
+    return t_quantile(_freedom(squares))
 
 
 def _freedom(squares: Array) -> float:

@@ -1,0 +1,156 @@
+"""A mean with an interval that allows for long tails: a few large terms, such as what a few customers bought.
+
+A t interval holds when terms are many and alike. Where few terms are large, a log that missed the largest customers has a
+small mean *and* a small standard error, so the truth lies above the interval far more often than in one log of forty. How
+many standard errors an end must reach follows from the terms themselves: logs are drawn from the log (as in a studentised
+bootstrap), each large term times a random factor with mean one, so that larger terms than any seen can be drawn. The factor
+is as wide as the logarithms of the large terms are spread, and narrows as they become many. Ends only move outwards, and
+only as far as the large terms differ: those of yes/no responses stay where the t interval has them.
+
+Draws have a fixed seed, and only the largest terms are drawn: the others are a normal error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from largesse.records import Array, Estimate
+from largesse.stats.mean import COVERAGE, leave_out, t_interval, t_reach
+
+FEW = 10  # large terms: fewer cannot tell how long the tail is
+ASIDE = 0.05  # share of all large terms below which those of one sign are not needed
+ALIKE, APART = 0.4, 0.8  # spread of logarithms up to which large terms are alike, and from which they are a tail
+SMALL = 1e-3  # share of the squares: where the largest term has less, the t interval holds
+SMOOTH = 1.06  # the usual bandwidth of a normal kernel, in spreads
+DRAWS, KEPT = 1000, 400
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """The large terms of one sign."""
+
+    terms: Array  # (at most KEPT,) the largest
+    spread: float  # standard deviation of the logarithms of all of them
+    count: int
+
+    @property
+    def share(self) -> float:
+        """Return how much of a tail they are, from 0 to 1."""
+        return min(max((self.spread - ALIKE) / (APART - ALIKE), 0.0), 1.0)
+
+
+def estimate_mean(
+    values: Array, weight: Array | None = None, cluster: Array | None = None, tail: Array | None = None
+) -> Estimate:
+    """Return the weighted mean of `values` (n,) with an interval that allows for long tails.
+
+    `tail` (n,) is the part of the values that few rows have, such as weighted purchases, and zero in all other rows. With
+    fewer than `FEW` such rows there is no interval: its ends are NaN. Without `tail`, values far from the mean are large.
+
+    >>> estimate_mean(np.r_[np.zeros(900), np.full(100, 2.0)]).estimate
+    0.2
+    >>> estimate_mean(np.arange(1000.0), tail=np.r_[np.zeros(995), np.arange(5.0) + 1]).interval
+    (nan, nan)
+    """
+    mean, moves = leave_out(values, weight, cluster)
+    found = t_interval(mean, moves)
+    if tail is not None and count_few(tail) is not None:
+        return replace(found, low=float("nan"), high=float("nan"))
+    if not found.se > 0:
+        return found
+    if tail is not None:
+        moves = leave_out(tail, weight, cluster)[1]
+    below, above = _reach_further(moves, None if tail is None else _sum_units(tail, weight, cluster))
+    return replace(found, low=found.low - below, high=found.high + above)
+
+
+def count_few(tail: Array) -> int | None:
+    """Return how many rows carry an estimate, if they are too few for an interval; None where they are enough."""
+    above, below = int(np.count_nonzero(tail > 0)), int(np.count_nonzero(tail < 0))
+    needed = [side for side in (above, below) if side > ASIDE * (above + below)]
+    least = min(needed, default=0)
+    return least if least < FEW else None
+
+
+def is_rare(outcome: Array) -> bool:
+    """Return whether an outcome is an amount that many rows do not have: neither yes or no, nor something all have."""
+    some = outcome != 0
+    if np.count_nonzero(some) > 0.8 * len(outcome):
+        return False
+    amounts = outcome[some]
+    return len(amounts) > 0 and bool(amounts.min() < amounts.max())
+
+
+def _sum_units(tail: Array, weight: Array | None, cluster: Array | None) -> tuple[Array, Array]:
+    """Return the positive and the negative part of the tail, each (units,)."""
+    weighted = tail if weight is None else weight * tail
+    sides = (np.maximum(weighted, 0.0), np.maximum(-weighted, 0.0))
+    if cluster is None:
+        return sides
+    _, own = np.unique(cluster, return_inverse=True)
+    return np.bincount(own, weights=sides[0]), np.bincount(own, weights=sides[1])
+
+
+def _reach_further(moves: Array, tails: tuple[Array, Array] | None) -> tuple[float, float]:
+    """Return how much further than a t interval the lower and the upper end of a mean must reach."""
+    squares = moves * moves
+    whole = float(squares.sum())
+    if not float(squares.max()) > SMALL * whole:  # also where it is not finite
+        return 0.0, 0.0
+    up, down = _find_sides(moves) if tails is None else (_take_side(moves, tails[0]), _take_side(-moves, tails[1]))
+    if up.share == down.share == 0:
+        return 0.0, 0.0
+    drawn = _draw_ratios(up, down, whole, len(moves))
+    low, high = np.quantile(drawn, [0.5 - COVERAGE / 2, 0.5 + COVERAGE / 2])
+    usual, se = t_reach(squares), float(np.sqrt((len(moves) - 1) / len(moves) * whole))
+    return down.share * max(float(high) - usual, 0.0) * se, up.share * max(-float(low) - usual, 0.0) * se
+
+
+def _find_sides(moves: Array) -> tuple[_Side, _Side]:
+    """Return the moves above and below zero that are larger than the mean of all."""
+    least = float(np.abs(moves).mean())
+    sides = (moves[moves > least], -moves[moves < -least])
+    return _make_side(sides[0], sides[0]), _make_side(sides[1], sides[1])
+
+
+def _take_side(moves: Array, tail: Array) -> _Side:
+    """Return the moves of the units that have a part in the tail (units,)."""
+    own = tail > 0
+    moved = moves[own]
+    return _make_side(moved[moved > 0], tail[own])
+
+
+def _make_side(terms: Array, sizes: Array) -> _Side:
+    spread = float(np.log(sizes).std(ddof=1)) if len(sizes) > 1 else 0.0
+    if len(terms) > KEPT:
+        terms = np.partition(terms, len(terms) - KEPT)[-KEPT:]
+    return _Side(np.sort(terms)[::-1], spread, len(sizes))
+
+
+def _draw_ratios(up: _Side, down: _Side, whole: float, units: int) -> Array:
+    """Return the errors (DRAWS,) of logs drawn from the log, each divided by its own standard error."""
+    times, normal, rest = _draw_numbers()
+    total, squares, left = np.zeros(DRAWS), np.zeros(DRAWS), whole
+    for side, sign, first in ((up, 1.0, 0), (down, -1.0, KEPT)):
+        place = slice(first, first + len(side.terms))
+        width = SMOOTH * side.spread * max(side.count, 1) ** -0.2
+        drawn = side.terms * np.exp(width * normal[:, place] - width**2 / 2)
+        counted = times[:, place] * drawn
+        total += sign * (counted.sum(axis=1) - side.terms.sum())
+        squares += (counted * drawn).sum(axis=1)
+        left -= float(side.terms @ side.terms)
+    left = max(left, 0.0)
+    total += np.sqrt(left) * rest
+    squares += left
+    return total / np.sqrt(np.maximum(squares - total**2 / units, 1e-12 * whole))
+
+
+@lru_cache(maxsize=1)
+def _draw_numbers() -> tuple[Array, Array, Array]:
+    """Return how often each term is drawn and its random factor, (DRAWS, 2 KEPT) each, and the others' error (DRAWS,)."""
+    rng = np.random.default_rng(0)
+    shape = (DRAWS, 2 * KEPT)
+    return rng.poisson(1.0, shape).astype(np.float64), rng.standard_normal(shape), rng.standard_normal(DRAWS)
