@@ -15,11 +15,11 @@ from largesse.evaluation.estimators import (
     _shrunk,
     _switched,
     choose_constant,
-    estimate_all,
     judge_cost,
     judge_rows,
     measure_influence,
 )
+from largesse.evaluation.influence import estimate_all
 from largesse.evaluation.judge import compare, evaluate
 from largesse.evaluation.value import compare_uniform, estimate_difference, estimate_per_spend, estimate_value
 from largesse.levels import Levels

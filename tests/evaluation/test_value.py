@@ -83,8 +83,8 @@ def test_probabilities_may_be_common_to_all() -> None:
     scores = scores_of(np.random.default_rng(2).normal(size=(40, 3)), np.array([0.0, 1, 2]))
     shares = np.array([0.2, 0.3, 0.5])
     value, spend = score_policy(scores, shares)
-    np.testing.assert_allclose(value, scores.gamma @ shares)
-    np.testing.assert_allclose(spend, 1.3)
+    np.testing.assert_allclose(value.values, scores.gamma @ shares)
+    np.testing.assert_allclose(spend.values, 1.3)
     assert [v.estimate for v, _ in estimate_uniform(scores)] == pytest.approx(scores.gamma.mean(axis=0).tolist())
 
 

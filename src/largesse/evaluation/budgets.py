@@ -20,9 +20,11 @@ import numpy as np
 
 from largesse.allocation import allocate, frontier
 from largesse.errors import BudgetError
+from largesse.evaluation.estimators import weighted_mean
+from largesse.evaluation.influence import Influence
 from largesse.evaluation.value import find_best_mix, predict_value, score_policy
 from largesse.records import Array, FrontierPoint, HeldOutPlan, Qini, QiniPoint, Scores
-from largesse.stats import COVERAGE, mean_estimate, t_quantile
+from largesse.stats import COVERAGE, t_quantile
 
 POINTS = 21
 DRAWS = 20_000
@@ -89,9 +91,9 @@ def trace_frontier(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str 
     points = []
     for j, plan in enumerate(plans):
         value, spend = score_policy(scores, plan.levels, estimator)
-        estimate = mean_estimate(value, scores.weight, scores.cluster)
-        parts[:, j] = _by_unit(scores, value - estimate.estimate)
-        paid = mean_estimate(spend, scores.weight, scores.cluster)
+        estimate = value.estimate(scores.weight, scores.cluster)
+        parts[:, j] = _by_unit(scores, value.values - estimate.estimate)
+        paid = spend.estimate(scores.weight, scores.cluster)
         promise = predict_value(scores.curves, plan.levels, scores.weight)
         points.append(FrontierPoint(plan.budget, estimate, paid, promise, _mean_price(plan.prices)))
     reach = find_reach(parts)
@@ -153,18 +155,18 @@ def trace_cost_curve(scores: Scores, plans: Sequence[HeldOutPlan], estimator: st
     points, gaps = [], []
     for plan in plans:
         value, spend = score_policy(scores, plan.levels, estimator)
-        paid = float(weight @ spend / weight.sum())
+        paid = float(weight @ spend.values / weight.sum())
         mix = find_best_mix(scores, paid)
         other, cost = score_policy(scores, mix, estimator)
         # At the same spend: where spends are estimated too, subtract what the difference between them would buy.
-        gap = value - other - _slope(scores, mix) * (spend - cost)
-        gain = mean_estimate(value - start, weight, cluster)
-        mixed = mean_estimate(other - start, weight, cluster)
-        points.append(QiniPoint(plan.budget, paid, gain, mixed.estimate, mean_estimate(gap, weight, cluster)))
+        gap = value - other - (spend - cost) * _slope(scores, mix)
+        gain = (value - start).estimate(weight, cluster)
+        mixed = weighted_mean((other - start).values, weight)
+        points.append(QiniPoint(plan.budget, paid, gain, mixed, gap.estimate(weight, cluster)))
         gaps.append(gap)
     share = _trapezoid(np.array([point.spend for point in points]))
-    area = sum((s * gap for s, gap in zip(share, gaps, strict=True)), np.zeros(len(weight)))
-    return Qini(tuple(points), mean_estimate(area, weight, cluster))
+    area = sum((gap * float(s) for s, gap in zip(share, gaps, strict=True)), Influence(np.zeros(len(weight))))
+    return Qini(tuple(points), area.estimate(weight, cluster))
 
 
 def _slope(scores: Scores, mix: Array) -> float:

@@ -20,7 +20,7 @@ from largesse.errors import Problem, refuse
 from largesse.evaluation.overlap import FEW_EFFECTIVE, FEW_ROWS
 from largesse.records import Array, DoseEvaluation, Estimate, Finding
 from largesse.response import fresh
-from largesse.stats import mean_estimate, one_thread
+from largesse.stats import estimate_mean, is_rare, mean_estimate, one_thread
 
 BINS = 10  # of the estimated density
 KNOTS = 4  # few: random bends of the curve inside the kernel are an error that intervals do not show
@@ -97,8 +97,12 @@ def evaluate_doses(
     if isinstance(bandwidth, str):
         bandwidth = _choose_bandwidth(float(np.ptp(log.dose)), lambda width: estimate(score_doses(rows, width)))
     scores = score_doses(rows, bandwidth)
-    value, spend = estimate(scores), estimate(wanted * (scores if on_redemption else 1.0))
-    near = log.weight * _kernel(rows, bandwidth) / rows.density
+    near = _kernel(rows, bandwidth) / rows.density
+    tail = near * log.response if is_rare(log.response) else None
+    value = estimate_mean(scores, log.weight, log.cluster, tail)
+    paid = wanted * tail if on_redemption and tail is not None else None
+    spend = estimate_mean(wanted * (scores if on_redemption else 1.0), log.weight, log.cluster, paid)
+    near = log.weight * near
     effective = float(near.sum() ** 2 / (near @ near)) if near.any() else 0.0
     return DoseEvaluation(
         value=value.estimate,

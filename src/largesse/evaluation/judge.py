@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, fail, nearest, refuse
+from largesse.errors import Problem, count, fail, nearest, refuse
 from largesse.evaluation.budgets import plan_held_out
 from largesse.evaluation.checks import check_log, encode_unless_given
 from largesse.evaluation.crossfitting import crossfit
@@ -16,6 +16,7 @@ from largesse.evaluation.value import (
     INTERVALS,
     compare_references,
     compare_uniform,
+    count_carriers,
     estimate_difference,
     estimate_per_spend,
     estimate_value,
@@ -27,6 +28,7 @@ from largesse.records import (
     Checkup,
     Comparison,
     Customers,
+    Estimate,
     Evaluation,
     Finding,
     HeldOutPlan,
@@ -172,13 +174,24 @@ def judge_policy(
         budget=candidate.budget,
         promise=candidate.promise,
         references=compare_references(scores, policy, log.levels, estimator),
-        warnings=(*candidate.warnings, *checkup.warnings),
+        warnings=(*candidate.warnings, *_warn_of_few(scores, policy, value, spend), *checkup.warnings),
         uniform=compare_uniform(scores, policy, log.levels, estimator),
         per_spend=each,
         gain_per_spend=more,
         clipped_weight=checkup.propensity.clipped_weight,
         interval=interval,
     )
+
+
+def _warn_of_few(scores: Scores, policy: Array, value: Estimate, spend: Estimate) -> tuple[Finding, ...]:
+    """Say why there is no interval, where too few customers carry an estimate."""
+    without = [found for found in (value, spend) if np.isfinite(found.estimate) and not np.isfinite(found.high)]
+    few = count_carriers(scores, policy)
+    if not without or few is None:
+        return ()
+    text = f"Only {count(few, 'customer')} with a non-zero response {'carries' if few == 1 else 'carry'} this estimate"
+    hint = "Collect more rows, or plan with fewer levels."
+    return (Finding("interval", "careful", f"{text}: too few for an interval. {hint}"),)
 
 
 # -- policies in any form ---------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 
 from largesse.evaluation.overlap import FEW_ROWS
 from largesse.records import Array, Estimate, Log
-from largesse.stats import mean_estimate, t_quantile
+from largesse.stats import estimate_mean, is_rare, t_quantile
 
 NAN = float("nan")
 FEW_CASES = 5  # with fewer ones, or fewer zeros, a t interval of a share is too short
@@ -37,8 +37,8 @@ class MeanCurve:
 
 def measure_curve(log: Log, propensity: Array) -> MeanCurve:
     """Measure the mean response at each level, its interval, and every fall from a cheaper level to a dearer one."""
-    plain = log.scaled_weights
-    raw, weighted, scores, rows = [], [], [], []
+    plain, rare = log.scaled_weights, is_rare(log.response)
+    raw, weighted, scores, tails, rows = [], [], [], [], []
     for k in range(len(log.levels)):
         own = log.level == k
         raw.append(_level_mean(log, own, plain))
@@ -47,15 +47,19 @@ def measure_curve(log: Log, propensity: Array) -> MeanCurve:
         mean = float(plain @ (ratio * log.response)) / float(plain.sum()) / part if part > 0 else NAN
         scores.append(mean + ratio * (log.response - mean) / part if part > 0 else np.full(len(log), np.nan))
         rows.append(_count_effective((plain / propensity)[own]))
-        weighted.append(_widen(mean_estimate(scores[-1], plain, log.cluster), log, own, rows[-1]))
+        tails.append(ratio * log.response / part if part > 0 else np.zeros(len(log)))
+        weighted.append(
+            _widen(estimate_mean(scores[-1], plain, log.cluster, tails[-1] if rare else None), log, own, rows[-1])
+        )
     pairs = [
         (high, low)
         for high, low in combinations(range(len(scores)), 2)
         if min(rows[high], rows[low]) >= FEW_ROWS and weighted[low].estimate < weighted[high].estimate
     ]
     falls = [
-        _measure_fall(high, low, mean_estimate(scores[high] - scores[low], plain, log.cluster), floor)
+        _measure_fall(high, low, estimate_mean(scores[high] - scores[low], plain, log.cluster, tail), floor)
         for high, low in pairs
+        for tail in [tails[high] - tails[low] if rare else None]
         for floor in [_least_se(log, weighted[high], rows[high]) + _least_se(log, weighted[low], rows[low])]
     ]
     return MeanCurve(tuple(raw), tuple(weighted), tuple(sorted(falls, key=lambda fall: -fall.sure)))
@@ -79,7 +83,8 @@ def _least_se(log: Log, mean: Estimate, rows: float) -> float:
 def _level_mean(log: Log, own: Array, weight: Array) -> Estimate:
     if not own.any() or not weight[own].sum() > 0:
         return Estimate(NAN, NAN, NAN, NAN)
-    found = mean_estimate(log.response[own], weight[own], None if log.cluster is None else log.cluster[own])
+    response, cluster = log.response[own], None if log.cluster is None else log.cluster[own]
+    found = estimate_mean(response, weight[own], cluster, response if is_rare(log.response) else None)
     return _widen(found, log, own, _count_effective(weight[own]))
 
 

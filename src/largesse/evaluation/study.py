@@ -13,7 +13,8 @@ from largesse.evaluation.budgets import (
     trace_cost_curve,
     trace_frontier,
 )
-from largesse.evaluation.estimators import estimate_all, judge_response
+from largesse.evaluation.estimators import judge_response
+from largesse.evaluation.influence import estimate_all
 from largesse.evaluation.judge import as_policy, check_choices, examine, judge_policy
 from largesse.records import Finding, Log, Progress, Study
 

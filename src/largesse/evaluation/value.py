@@ -9,18 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.evaluation.bootstrap import bootstrap_interval
-from largesse.evaluation.estimators import (
-    ESTIMATORS,
-    Judged,
-    Terms,
-    judge_cost,
-    judge_response,
-    measure_influence,
-    weighted_mean,
-)
+from largesse.evaluation.estimators import ESTIMATORS, Judged, Terms, judge_cost, judge_response, weighted_mean
+from largesse.evaluation.influence import Influence, find_carriers, find_tail, join_intervals, measure_rows
 from largesse.levels import Levels
 from largesse.records import Array, Comparison, Estimate, Reference, Scores
-from largesse.stats import mean_estimate
+from largesse.stats import count_few
 
 INTERVALS = ("influence", "bootstrap")
 
@@ -28,26 +21,36 @@ INTERVALS = ("influence", "bootstrap")
 def estimate_value(
     scores: Scores, policy: Array, estimator: str = "dr", interval: str = "influence", seed: int = 0
 ) -> tuple[Estimate, Estimate]:
-    """Estimate value and spend of a policy, with intervals from the influence of rows or by resampling."""
-    found = []
-    for terms in make_terms(scores, policy, estimator):
-        if interval == "bootstrap":
-            found.append(bootstrap_interval(terms, scores.weight, scores.cluster, seed=seed))
-        else:
-            found.append(_mean(scores, measure_influence(terms, scores.weight)))
-    return found[0], found[1]
+    """Estimate value and spend of a policy, with intervals from the influence of rows or by resampling.
+
+    No log drawn from the log has a larger purchase than its largest, so resampling alone would promise too much: its
+    intervals include those of the influence.
+    """
+    value, spend = (_mean(scores, part) for part in score_policy(scores, policy, estimator))
+    if interval != "bootstrap":
+        return value, spend
+    drawn = [
+        bootstrap_interval(terms, scores.weight, scores.cluster, seed=seed)
+        for terms in make_terms(scores, policy, estimator)
+    ]
+    return join_intervals(drawn[0], value), join_intervals(drawn[1], spend)
 
 
 def make_terms(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Terms, Terms]:
     """Return the terms of the estimates of value and spend."""
-    if estimator == "dr":  # its scores are already there
-        if policy.ndim == 1 and np.issubdtype(policy.dtype, np.integer):
-            rows = np.arange(len(policy))
-            return Terms(scores.gamma[rows, policy]), Terms(scores.costs[rows, policy])
-        given = np.broadcast_to(policy, scores.gamma.shape)
-        return Terms((given * scores.gamma).sum(axis=1)), Terms((given * scores.costs).sum(axis=1))
+    if estimator == "dr":
+        return _corrected_terms(scores, policy)
     found = ESTIMATORS[estimator].terms
     return found(judge_response(scores, policy)), _spend_terms(judge_cost(scores, policy), estimator)
+
+
+def _corrected_terms(scores: Scores, policy: Array) -> tuple[Terms, Terms]:
+    """Return the terms of `dr`: its scores are already there."""
+    if policy.ndim == 1 and np.issubdtype(policy.dtype, np.integer):
+        rows = np.arange(len(policy))
+        return Terms(scores.gamma[rows, policy]), Terms(scores.costs[rows, policy])
+    given = np.broadcast_to(policy, scores.gamma.shape)
+    return Terms((given * scores.gamma).sum(axis=1)), Terms((given * scores.costs).sum(axis=1))
 
 
 def _spend_terms(rows: Judged, estimator: str) -> Terms:
@@ -55,10 +58,40 @@ def _spend_terms(rows: Judged, estimator: str) -> Terms:
     return ESTIMATORS[estimator].terms(rows) if rows.residual.any() else Terms(rows.direct)
 
 
-def score_policy(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Array, Array]:
-    """Return each row's scores of response and cost under a policy: two arrays (n,)."""
-    value, spend = make_terms(scores, policy, estimator)
-    return measure_influence(value, scores.weight), measure_influence(spend, scores.weight)
+def score_policy(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Influence, Influence]:
+    """Return the influence of each row on the estimates of value and spend."""
+    carriers = find_carriers(scores.response)
+    if estimator == "dr":
+        value, spend = _corrected_terms(scores, policy)
+        assert value.plain is not None
+        assert spend.plain is not None
+        if carriers is None:
+            return Influence(value.plain), Influence(spend.plain)
+        rows, paid = judge_response(scores, policy), judge_cost(scores, policy)
+        return (
+            Influence(value.plain, find_tail(rows, carriers)),
+            Influence(spend.plain, find_tail(paid, carriers) if paid.residual.any() else None),
+        )
+    rows, paid = judge_response(scores, policy), judge_cost(scores, policy)
+    spent = measure_rows(paid, estimator, carriers) if paid.residual.any() else Influence(paid.direct)
+    return measure_rows(rows, estimator, carriers), spent
+
+
+def score_log(scores: Scores) -> tuple[Influence, Influence]:
+    """Return the influence of each row on the value and spend of what was done."""
+    carriers = find_carriers(scores.response)
+    if carriers is None:
+        return Influence(scores.response), Influence(scores.paid)
+    redeemed = judge_cost(scores, scores.level).residual.any()
+    return Influence(scores.response, scores.response), Influence(
+        scores.paid, carriers * scores.paid if redeemed else None
+    )
+
+
+def count_carriers(scores: Scores, policy: Array) -> int | None:
+    """Return how many rows with a response carry the estimate of a policy, where they are too few; else None."""
+    tail = find_tail(judge_response(scores, policy), find_carriers(scores.response))
+    return None if tail is None else count_few(tail)
 
 
 def estimate_difference(
@@ -80,14 +113,14 @@ def estimate_per_spend(scores: Scores, policy: Array, estimator: str = "dr") -> 
     return estimate_ratio(scores, value, spend), estimate_ratio(scores, value - least, spend - cheapest)
 
 
-def estimate_ratio(scores: Scores, top: Array, bottom: Array) -> Estimate:
-    """Return the ratio of two means of scores (n,), its interval by the delta method; NaN if nothing is spent."""
+def estimate_ratio(scores: Scores, top: Influence, bottom: Influence) -> Estimate:
+    """Return the ratio of two estimates, its interval by the delta method; NaN if nothing is spent."""
     whole = scores.weight.sum()
-    under = float(scores.weight @ bottom / whole)
-    if abs(under) <= 1e-12 * max(float(np.abs(bottom).max()), 1.0):
+    under = float(scores.weight @ bottom.values / whole)
+    if abs(under) <= 1e-12 * max(float(np.abs(bottom.values).max()), 1.0):
         return Estimate(float("nan"), float("nan"), float("nan"), float("nan"))
-    share = float(scores.weight @ top / whole) / under
-    return _mean(scores, share + (top - share * bottom) / under)
+    share = float(scores.weight @ top.values / whole) / under
+    return _mean(scores, ((top + bottom * -share) * (1 / under)).shift(share))
 
 
 def estimate_uniform(scores: Scores, estimator: str = "dr") -> list[tuple[Estimate, Estimate]]:
@@ -109,8 +142,9 @@ def predict_value(curves: Array, policy: Array, weight: Array | None = None) -> 
 def compare_references(scores: Scores, policy: Array, levels: Levels, estimator: str = "dr") -> tuple[Reference, ...]:
     """Compare a policy with the best uniform mix at the same spend, and with what was done before."""
     value, spend = score_policy(scores, policy, estimator)
-    mix = find_best_mix(scores, float(scores.weight @ spend / scores.weight.sum()))
+    mix = find_best_mix(scores, float(scores.weight @ spend.values / scores.weight.sum()))
     uniform_value, uniform_spend = score_policy(scores, mix, estimator)
+    before, paid = score_log(scores)
     return (
         Reference(
             "everyone the same",
@@ -122,9 +156,9 @@ def compare_references(scores: Scores, policy: Array, levels: Levels, estimator:
         Reference(
             "what was done before",
             "the levels in the log",
-            _mean(scores, scores.response),
-            _mean(scores, scores.paid),
-            _mean(scores, value - scores.response),
+            _mean(scores, before),
+            _mean(scores, paid),
+            _mean(scores, value - before),
         ),
     )
 
@@ -167,5 +201,5 @@ def describe_mix(mix: Array, levels: Levels) -> str:
     return f"all get {levels.labels[int(np.argmax(mix))]!r}" if len(parts) == 1 else ", ".join(parts)
 
 
-def _mean(scores: Scores, values: Array) -> Estimate:
-    return mean_estimate(values, scores.weight, scores.cluster)
+def _mean(scores: Scores, influence: Influence) -> Estimate:
+    return influence.estimate(scores.weight, scores.cluster)

@@ -20,7 +20,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number estimated from data, with its standard error and 95 % interval."""
+    """A number estimated from data, with its standard error and 95 % interval; NaN ends: too few rows for an interval."""
 
     estimate: float
     se: float
@@ -125,11 +125,13 @@ class Evaluation:
     interval: str = "influence"  # how intervals of value and spend are made: "influence" or "bootstrap"
 
     def __repr__(self) -> str:
-        low, high = self.value_interval
-        return (
-            f"Evaluation(value={self.value:.4g} [{low:.4g}, {high:.4g}], "
-            f"spend={self.spend:.4g} [{self.spend_interval[0]:.4g}, {self.spend_interval[1]:.4g}], {self.rows:,} rows)"
-        )
+        value, spend = _write_ends(self.value_interval), _write_ends(self.spend_interval)
+        return f"Evaluation(value={self.value:.4g} {value}, spend={self.spend:.4g} {spend}, {self.rows:,} rows)"
+
+
+def _write_ends(interval: tuple[float, float]) -> str:
+    low, high = interval
+    return "(no interval)" if low != low or high != high else f"[{low:.4g}, {high:.4g}]"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 DASH = "–"
+NO_INTERVAL = "no interval: too few responses"
 THIN = "\u202f"  # narrow no-break space, between a number and its unit
 SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these stand before the number, everything else after it
 LARGE = ((1e12, "trillion", "tn"), (1e9, "billion", "bn"), (1e6, "million", "M"))
@@ -71,14 +72,14 @@ class Style:
         return f"{sign}{self.prefix}{digits}{self.suffix}"
 
     def interval(self, estimate: Mapping[str, Any], signed: bool = False) -> str:
-        """Write ``low to high`` of an estimate; a dash when either end is missing."""
+        """Write ``low to high`` of an estimate; words where it has no interval, a dash where there is no estimate."""
         low, high = finite(estimate.get("low")), finite(estimate.get("high"))
         if low is None or high is None:
-            return DASH
+            return DASH if finite(estimate.get("estimate")) is None else NO_INTERVAL
         return f"{self.bare(low, signed)} to {self.text(high, signed)}"
 
     def both(self, estimate: Mapping[str, Any], signed: bool = False) -> str:
-        """Write an estimate and, in brackets, its interval where it has one."""
+        """Write an estimate and, in brackets, its interval or that it has none."""
         between = self.interval(estimate, signed)
         return self.text(estimate.get("estimate"), signed) + ("" if between == DASH else f" ({between})")
 
@@ -98,6 +99,15 @@ def choose_style(values: Iterable[Any], spread: float | None = None, digits: int
     if spread:
         return Style(unit, places(spread / unit, digits), suffix=words)
     return Style(unit, places(min(sizes, default=1.0) / unit, 3), suffix=words)
+
+
+def label_interval(between: str) -> str:
+    r"""Return an interval with the words that go before it; none where there is no interval.
+
+    >>> label_interval("1 to 2"), label_interval(NO_INTERVAL)
+    ('95\xa0% interval 1 to 2', 'no interval: too few responses')
+    """
+    return between if between == NO_INTERVAL else f"95\u00a0% interval {between}"
 
 
 def half_width(estimate: Mapping[str, Any]) -> float | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from largesse.report.charts.scales import fit_axis
 from largesse.report.charts.strips import draw_gain_strip, draw_swatch, draw_tick_strip
-from largesse.report.formats import DASH, Units, finite, parts
+from largesse.report.formats import DASH, Units, finite, label_interval, parts
 from largesse.report.section import Numbers
 
 
@@ -42,7 +42,9 @@ def view_gains(references: Sequence[Mapping[str, Any]], units: Units) -> Rows:
         style = units.gain_style(row["difference"])
         big = style.text(row["difference"]["estimate"], signed=True)
         between = style.interval(row["difference"], signed=True)
-        figure = draw_gain_strip(across, row["difference"], f"Gain against {row['name']}: {big}, interval {between}")
+        figure = draw_gain_strip(
+            across, row["difference"], f"Gain against {row['name']}: {big}, {label_interval(between)}"
+        )
         words = {"detail": _describe_reference(row, units), "sub": between, "mark": _judge_sign(row["difference"])}
         rows.append(Row(row["name"], figure, big, **words))
     ticks = units.difference(across.ticks, across.step, digits=1, short=True)

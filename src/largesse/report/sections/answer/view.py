@@ -7,7 +7,17 @@ from typing import Any
 
 from largesse.report.charts.scales import fit_axis
 from largesse.report.charts.strips import draw_spend_strip
-from largesse.report.formats import DASH, Style, Units, choose_style, finite, half_width, parts, write_count
+from largesse.report.formats import (
+    DASH,
+    Style,
+    Units,
+    choose_style,
+    finite,
+    half_width,
+    label_interval,
+    parts,
+    write_count,
+)
 from largesse.report.rows import view_gains
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sections.answer.numbers import write_answer
@@ -32,7 +42,7 @@ def _view_value(numbers: Numbers, units: Units) -> dict[str, str]:
     total = {key: _multiply(value.get(key), numbers["customers"]) for key in ("estimate", "low", "high")}
     return {
         "big": style.text(value["estimate"]),
-        "interval": style.interval(value),
+        "interval": label_interval(style.interval(value)),
         "total": _choose_total_style(total).both(total),
     }
 
@@ -44,7 +54,7 @@ def _view_spend(numbers: Numbers, units: Units) -> dict[str, str]:
     label = f"Spend {style.text(spend['estimate'])} per customer, budget {style.text(budget['average'])}"
     return {
         "big": style.text(spend["estimate"]),
-        "interval": style.interval(spend),
+        "interval": label_interval(style.interval(spend)),
         "budget": style.text(budget["average"]),
         "total": units.cost(_multiply(spend["estimate"], people)),
         "budget_total": units.cost(budget["total"]),

@@ -1,0 +1,94 @@
+"""The influence of every row on an estimate: what intervals, paired differences, ratios and bands are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from largesse.evaluation.estimators import ESTIMATORS, Judged, measure_influence, weighted_mean
+from largesse.records import Array, Estimate
+from largesse.stats import estimate_mean, is_rare
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """Scores of rows whose weighted mean is an estimate, and what its interval must allow for.
+
+    Estimates that are sums, differences and multiples of others have the same sums of influences.
+    """
+
+    values: Array  # (n,)
+    tail: Array | None = None  # (n,) what weighted outcomes add to the values, where only some rows have an outcome
+    unbiased: Influence | None = None  # of the same quantity by `dr`, where the estimator itself may be biased
+
+    def __add__(self, other: Influence) -> Influence:
+        return Influence(
+            self.values + other.values, _add(self.tail, other.tail), _add_unbiased(self, other, self.unbiased)
+        )
+
+    def __sub__(self, other: Influence) -> Influence:
+        if np.array_equal(self.values, other.values):  # a policy against itself: the difference is known
+            return Influence(np.zeros(len(self.values)))
+        return self + other * -1.0
+
+    def __mul__(self, factor: float) -> Influence:
+        tail = None if self.tail is None else self.tail * factor
+        return Influence(self.values * factor, tail, None if self.unbiased is None else self.unbiased * factor)
+
+    def shift(self, constant: float) -> Influence:
+        """Return the influence on the estimate plus a constant."""
+        return replace(self, values=self.values + constant)
+
+    def estimate(self, weight: Array | None = None, cluster: Array | None = None) -> Estimate:
+        """Return the estimate with its interval: that of an estimator that may be biased includes that of `dr`."""
+        found = estimate_mean(self.values, weight, cluster, self.tail)
+        return found if self.unbiased is None else join_intervals(found, self.unbiased.estimate(weight, cluster))
+
+
+def measure_rows(rows: Judged, name: str, carriers: Array | None = None) -> Influence:
+    """Return the influence of rows on one estimator's estimate; see `find_carriers`."""
+    estimator = ESTIMATORS[name]
+    terms = estimator.terms(rows)
+    values = measure_influence(terms, rows.weight)
+    if estimator.biased:
+        return Influence(values, None, measure_rows(rows, "dr", carriers))
+    return Influence(values, find_tail(rows, carriers, terms.bottom))
+
+
+def find_carriers(response: Array) -> Array | None:
+    """Return which rows (n,) have a response at all, where few large responses may carry an estimate; else None."""
+    return response != 0 if is_rare(response) else None
+
+
+def find_tail(rows: Judged, carriers: Array | None, bottom: Array | None = None) -> Array | None:
+    """Return the weighted outcomes (n,) of the carriers, in the unit of the estimate."""
+    under = 1.0 if bottom is None else weighted_mean(bottom, rows.weight)
+    return None if carriers is None or under == 0 else carriers * rows.ratio * rows.outcome / under
+
+
+def estimate_all(rows: Judged, cluster: Array | None = None) -> dict[str, Estimate]:
+    """Return the estimate of every estimator with its interval, by name."""
+    carriers = find_carriers(rows.outcome)
+    return {name: measure_rows(rows, name, carriers).estimate(rows.weight, cluster) for name in ESTIMATORS}
+
+
+def join_intervals(found: Estimate, other: Estimate) -> Estimate:
+    """Return an estimate whose interval includes another's; it has none if the other has none."""
+    if not (np.isfinite(other.low) and np.isfinite(other.high)):
+        return replace(found, low=float("nan"), high=float("nan"))
+    return replace(found, low=min(found.low, other.low), high=max(found.high, other.high))
+
+
+def _add(one: Array | None, other: Array | None) -> Array | None:
+    if one is None or other is None:
+        return one if other is None else other
+    total: Array = one + other
+    total[np.abs(total) <= 1e-12 * np.abs(one)] = 0.0  # what both have in common cancels
+    return total
+
+
+def _add_unbiased(one: Influence, other: Influence, own: Influence | None) -> Influence | None:
+    if own is None and other.unbiased is None:
+        return None
+    return (own or one) + (other.unbiased or other)

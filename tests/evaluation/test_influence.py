@@ -1,0 +1,113 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from largesse.evaluation.estimators import ESTIMATORS, judge_rows
+from largesse.evaluation.influence import Influence, estimate_all, find_carriers, join_intervals, measure_rows
+from largesse.evaluation.judge import evaluate
+from largesse.evaluation.value import compare_references, estimate_difference, estimate_per_spend, estimate_value
+from largesse.levels import Levels
+from largesse.records import Array, Estimate, Log, Scores
+
+
+def draw_scores(seed: int, n: int = 1000, *, buyers: float = 0.05) -> tuple[Scores, Array]:
+    """A log of three levels by lot in which few customers buy, for amounts of any size."""
+    rng = np.random.default_rng(seed)
+    level = rng.integers(0, 3, n)
+    response = (rng.random(n) < buyers) * np.exp(1.5 * rng.standard_normal(n))
+    curves = np.full((n, 3), buyers * math.exp(1.125))
+    gamma = curves.copy()
+    gamma[np.arange(n), level] += 3 * (response - curves[np.arange(n), level])
+    costs = np.tile([0.0, 1.0, 2.0], (n, 1))
+    fields: dict[str, Any] = {"curves": curves, "gamma": gamma, "costs": costs, "expected_costs": costs}
+    fields |= {"propensity": np.full(n, 1 / 3), "fold": np.arange(n) % 2, "level": level, "response": response}
+    fields |= {"paid": costs[np.arange(n), level], "weight": np.ones(n), "cluster": None}
+    return Scores(**fields), np.where(np.arange(n) % 2, 2, 1)
+
+
+@pytest.mark.parametrize("estimator", ["ips", "snips", "dr", "sndr", "switch", "dros"])
+def test_values_of_rare_purchases_are_covered(estimator: str) -> None:
+    truth, inside, given = 0.05 * math.exp(1.125), 0, 0
+    for seed in range(120):
+        value, spend = estimate_value(*draw_scores(seed), estimator)
+        given += not math.isnan(value.high)
+        inside += value.low <= truth <= value.high
+        assert math.isfinite(spend.high)  # what levels cost is known
+    assert given > 100
+    assert inside >= 0.92 * given
+
+
+@pytest.mark.parametrize("name", [name for name, estimator in ESTIMATORS.items() if estimator.biased])
+@pytest.mark.parametrize("rare", [False, True])
+def test_intervals_of_biased_estimators_include_the_unbiased_one(name: str, rare: bool) -> None:
+    scores, policy = draw_scores(1)
+    outcome = scores.response if rare else scores.response + 1
+    rows = judge_rows(scores.curves, scores.level, outcome, scores.propensity, policy)
+    found = estimate_all(rows)
+    assert found[name].low <= found["dr"].low < found["dr"].high <= found[name].high
+
+
+def test_sums_and_multiples_keep_the_tail_and_the_unbiased_estimate() -> None:
+    scores, policy = draw_scores(5)
+    rows = judge_rows(scores.curves, scores.level, scores.response, scores.propensity, policy)
+    carriers = find_carriers(scores.response)
+    one, two = measure_rows(rows, "dr", carriers), measure_rows(rows, "switch", carriers)
+    twice, none = (one + one).estimate(), one - one
+    assert twice.interval == pytest.approx((one * 2.0).estimate().interval)
+    assert none.estimate().interval == (0, 0)
+    assert two.unbiased is not None
+    mixed = (two + one).unbiased
+    assert mixed is not None
+    np.testing.assert_allclose(mixed.values, 2 * one.values)
+    assert mixed.tail is not None
+    assert one.tail is not None
+    np.testing.assert_allclose(mixed.tail, 2 * one.tail)
+    assert one.shift(5.0).estimate().high == pytest.approx(one.estimate().high + 5)
+
+
+def test_what_two_policies_have_in_common_carries_nothing() -> None:
+    one = Influence(np.arange(4.0), np.array([0.0, 0.3, 0.1, 0.0]))
+    other = Influence(np.ones(4), np.array([0.0, 0.3, 0.0, 0.0]))
+    assert (one - other).tail is not None
+    np.testing.assert_allclose((one - other).tail, [0, 0, 0.1, 0])  # type: ignore[arg-type]
+
+
+def test_an_interval_without_ends_stays_without() -> None:
+    nan = float("nan")
+    assert math.isnan(join_intervals(Estimate(1, 1, 0, 2), Estimate(1, 1, nan, nan)).low)
+    assert join_intervals(Estimate(1, 1, 0, 2), Estimate(1, 1, -1, 1)).interval == (-1, 2)
+
+
+def test_with_too_few_buyers_nothing_that_rests_on_them_has_an_interval() -> None:
+    scores, policy = draw_scores(3, n=200)
+    for estimator in ESTIMATORS:
+        value, _ = estimate_value(scores, policy, estimator)
+        assert math.isfinite(value.estimate)
+        assert math.isnan(value.low)
+        assert math.isnan(value.high)
+    for found in (
+        estimate_value(scores, policy, interval="bootstrap")[0],
+        estimate_difference(scores, policy, np.zeros(200, dtype=int)).value,
+        estimate_per_spend(scores, policy)[0],
+        compare_references(scores, policy, Levels(costs=[0, 1, 2]))[1].difference,
+    ):
+        assert math.isnan(found.low)
+
+
+def test_an_evaluation_says_why_it_has_no_interval() -> None:
+    import pyarrow as pa
+
+    scores, policy = draw_scores(3, n=200)
+    features = pa.table({"x": np.arange(200.0)})
+    levels = Levels(costs=[0, 1, 2])
+    log = Log(features, scores.level, scores.response, levels, propensity=scores.propensity)
+    found = evaluate(log, policy)
+    said = [str(warning) for warning in found.warnings if warning.topic == "interval"]
+    buyers = int(((policy == scores.level) & (scores.response > 0)).sum())
+    assert len(said) == 1
+    assert said[0].startswith(
+        f"Only {buyers} customers with a non-zero response carry this estimate: too few for an interval."
+    )
+    assert "no interval" in repr(found)
