@@ -625,7 +625,7 @@ FROM_THE_COMMAND_LINE: dict[str, tuple[Make, tuple[str, ...]]] = {
         ("'budget' is not a setting", "it belongs under [plan]"),
     ),
     "a campaign without log": (campaign('log = "log.parquet"'), ("no log is named", "log = ")),
-    "a campaign with an empty log": (campaign('"log.parquet"', '""'), ("no log is named",)),
+    "a campaign with an empty log": (campaign('"log.parquet"', '""'), ("log is left blank", "fill in")),
     "a campaign without level": (campaign('level = "coupon"'), ("[columns] does not name the level column",)),
     "a campaign without costs": (campaign("costs = [0, 5, 10]"), ("[levels] does not give the costs",)),
     "a campaign without budget": (campaign("budget = 2.5"), ("no budget is set", "--budget")),
@@ -667,14 +667,14 @@ FROM_THE_COMMAND_LINE: dict[str, tuple[Make, tuple[str, ...]]] = {
     "an evaluation with a negative budget": (asked("evaluate", "run", "--budget", "-2"), ("the budget is -2",)),
     # fit
     "a cost in words": (asked(*FIT, "--costs", "0,5,1O"), ("levels: a cost is not a number: 0.0, 5.0, 1O",)),
-    "no cost at all": (asked(*FIT, "--costs", ""), ("[levels] does not give the costs",)),
+    "no cost at all": (asked(*FIT, "--costs", ""), ("levels.costs is left blank",)),
     "cost columns that are not there": (asked(*FIT, "--costs", "a0,a1,a2"), ("the cost column 'a0' is not in the",)),
     "names of another length": (asked(*FIT, "--costs", "0,5,10", "--names", "a,b"), ("3 costs but 2 names",)),
     "doses that fall": (asked(*FIT, "--costs", "0,5,10", "--doses", "2,1,0"), ("doses do not rise",)),
     "a negative seed": (asked(*FIT, "--costs", "0,5,10", "--seed", "-1"), ("model.seed is -1",)),
     "an unknown model for fit": (
         asked(*FIT[:-4], "--costs", "0,5,10", "--model", "tree", "--out", "out"),
-        ("model 'tree' is not known", "known: auto, linear, additive"),
+        ("model 'tree' is not known", "known: ire, sire", "auto, linear, additive"),
     ),
     "no --out": (asked(*FIT[:-2], "--costs", "0,5,10"), ("--out",)),
     # run folders and their steps

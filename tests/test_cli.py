@@ -82,8 +82,22 @@ def test_init_writes_a_campaign_and_run_prints_the_answer_and_where_the_report_i
     text = Path("campaign.toml").read_text()
     assert 'level = "coupon"' in text
     assert 'response = "bought"' in text
-    Path("campaign.toml").write_text(text.replace('name = "auto"', 'name = "linear"'))
     capsys.readouterr()
+    for asked in (("run", "campaign.toml"), ("doctor", "campaign.toml")):
+        assert call(monkeypatch, *asked) == 2
+        message = capsys.readouterr().err
+        assert "levels.costs is left blank" in message
+        assert "costs = [0, 5, 10]" in message
+        assert "plan.budget is left blank" in message
+    assert not Path("campaign-run").exists()
+    filled = text.replace("costs = []", "costs = [0, 5, 10]").replace('name = "auto"', 'name = "linear"')
+    Path("campaign.toml").write_text(filled)
+    assert call(monkeypatch, "run", "campaign.toml") == 2
+    assert "plan.budget is left blank" in capsys.readouterr().err
+    assert call(monkeypatch, "doctor", "campaign.toml") == 0  # which needs no budget
+    assert call(monkeypatch, "run", "campaign.toml", "--budget", "2") == 0
+    capsys.readouterr()
+    Path("campaign.toml").write_text(filled.replace('budget = ""', "budget = 2"))
     assert call(monkeypatch, "run", "campaign.toml") == 0
     shown = capsys.readouterr().out
     assert "against what was done before" in shown
@@ -163,8 +177,21 @@ def test_doctor_examines_a_campaign_a_named_table_and_a_bare_one(
     assert "Columns were guessed" in guessed["notes"][0]
 
 
-def test_doctor_asks_for_the_levels_it_needs(
-    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_doctor_says_what_it_needs_of_a_bare_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(monkeypatch, "doctor", "log.parquet", "--level", "a", "--response", "b") == 2
-    assert "--costs" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i % 60},{i % 3},{('mail', 'call', 'visit')[i % 3]},{i % 2}" for i in range(120)]
+    Path("log.csv").write_text("\n".join(["age,x,channel,z", *rows]))
+    assert call(monkeypatch, "doctor", "log.csv") == 2
+    message = capsys.readouterr().err
+    assert "no column looks like the level" in message
+    assert "--response COLUMN, one of 'z'" in message
+    assert call(monkeypatch, "doctor", "log.csv", "--level", "channel", "--response", "z") == 2
+    message = capsys.readouterr().err
+    assert "do not state their order" in message
+    assert "add --names" in message
+    assert call(monkeypatch, "doctor", "log.csv", "--level", "chanel", "--response", "z") == 2
+    assert "did you mean 'channel'?" in capsys.readouterr().err
+    ordered = ("--names", "mail,call,visit")
+    assert call(monkeypatch, "doctor", "log.csv", "--level", "channel", "--response", "z", *ordered) == 0

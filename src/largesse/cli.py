@@ -83,9 +83,10 @@ def init(
     runs.check_file(out, log)
     with show_progress() as progress:
         progress("looking at the table", 0.0)
-        text = runs.guess_campaign(log)
+        text = runs.guess_campaign(log, out)
     runs.write_text(out, text)
-    typer.echo(make_visible(f"wrote {out}. Look through the lines marked CHECK, then: largesse run {out}"))
+    hint = "Fill in its blank lines and look through those marked CHECK"
+    typer.echo(make_visible(f"wrote {out}. {hint}, then: largesse run {out}"))
 
 
 @app.command()
@@ -97,7 +98,8 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Go the whole way: read, learn, plan, judge, report."""
-    found = runs.read_campaign(campaign).spending(budget=budget, total=total)
+    given = budget is not None or total is not None
+    found = runs.read_campaign(campaign, blank_budget=given).spending(budget=budget, total=total)
     folder = out or Path(found.out or campaign.with_suffix("").name + "-run")
     with show_progress(as_json) as progress:
         shown = runs.run(found, folder, progress)
@@ -182,7 +184,9 @@ def report(
 def doctor(
     log: Annotated[str, typer.Argument(help="The log: a table, a campaign file or a run folder.")],
     columns: Columns,
-    costs: Annotated[str | None, typer.Option(help="Cost of each level, cheapest first; default: 0,1,2 …")] = None,
+    costs: Annotated[
+        str | None, typer.Option(help="Cost of each level, cheapest first; a checkup does not need it.")
+    ] = None,
     names: Annotated[str | None, typer.Option(help="How the log writes the levels, in order: none,small,big.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the checkup as an HTML page here.")] = None,
     as_json: AsJson = False,
@@ -192,11 +196,7 @@ def doctor(
     Each check says fine, careful or no. The columns of a bare table are guessed unless options name them.
     """
     levels = {word: given for word, given in (("costs", costs), ("names", names)) if given is not None}
-    guessed = False
-    if columns or levels:
-        found = runs.campaign_from_options(log, columns, levels)
-    else:
-        found, guessed = runs.find_campaign(log)
+    found, guessed = runs.find_campaign(log, columns, levels)
     with show_progress(as_json) as progress:
         shown = runs.examine(found, guessed=guessed, out=out, progress=progress)
     if as_json:

@@ -18,6 +18,7 @@ BIDI = frozenset(
     "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )  # turn the order of letters around
 LONGEST_NAME, LONGEST_PATH = 255, 4096  # bytes, on the usual file systems
+SHOWN = 8  # values that a message lists
 BUDGET_RULE = "a budget is a number, zero or more; for no limit, give what the dearest level costs"
 
 
@@ -203,10 +204,20 @@ def nearest(name: str, known: Iterable[str]) -> str:
     match = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     if match:
         return f"did you mean {folded[match[0]]!r}?"
-    return f"known: {some(list(folded.values()))}" if folded else "there are none"
+    likeness = {other: _likeness(name.lower(), other) for other in folded}
+    # A list that is cut short begins with the names that are somewhat alike; the others keep their order.
+    cut = 0.5 if len(folded) > SHOWN else float("inf")
+    order = sorted(folded, key=lambda other: -likeness[other] if likeness[other] >= cut else 0)
+    return f"known: {some([folded[other] for other in order])}" if folded else "there are none"
 
 
-def some(values: Sequence[object], limit: int = 8) -> str:
+def _likeness(name: str, other: str) -> float:
+    """Return how alike two names are; where one holds the other whole, more than any others."""
+    inside = min(len(name), len(other)) >= 2 and (name in other or other in name)
+    return difflib.SequenceMatcher(None, other, name).ratio() + inside
+
+
+def some(values: Sequence[object], limit: int = SHOWN) -> str:
     """List the first few values, and how many more there are.
 
     >>> some([1, 2, 3], limit=2)

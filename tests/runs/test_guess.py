@@ -1,6 +1,5 @@
 """A first campaign file for a table that nobody has described yet."""
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from largesse.errors import InputError
 from largesse.levels import Levels
-from largesse.runs.campaign import campaign_from, read_campaign
+from largesse.runs.campaign import read_campaign
 from largesse.runs.guess import guess_campaign
 from largesse.runs.local import Local
 
@@ -42,13 +41,29 @@ def plausible(folder: Path, n: int = 160) -> Path:
     return folder / "spring_2024.parquet"
 
 
-def test_a_first_file_finds_the_roles_and_its_log_can_be_read(tmp_path: Path) -> None:
-    text = guess_campaign(plausible(tmp_path))
-    campaign = read_campaign(written(tmp_path, text))
+def write_csv(folder: Path, columns: dict[str, Any], name: str = "log.csv") -> Path:
+    pd.DataFrame(columns).to_csv(folder / name, index=False)
+    return folder / name
+
+
+def guessed(folder: Path, log: Path) -> tuple[str, Path]:
+    """The text of a first campaign file beside its log, and where it stands."""
+    return (text := guess_campaign(log, folder / "campaign.toml")), written(folder, text)
+
+
+def line_of(text: str, key: str) -> str:
+    return next(line for line in text.splitlines() if line.startswith(f"{key} ="))
+
+
+def test_a_first_file_finds_the_roles_and_its_log_can_be_read_once_it_is_filled_in(tmp_path: Path) -> None:
+    text, _ = guessed(tmp_path, plausible(tmp_path))
+    filled = text.replace("costs = []", "costs = [0, 5, 10]").replace('budget = ""', "budget = 3.5")
+    campaign = read_campaign(written(tmp_path, filled))
     assert campaign.columns == {"level": "coupon", "response": "bought", "customer": "customer_id"}
     assert campaign.roles["features"] == ["age", "city", 'odd "name"\n# 1']
     assert campaign.levels == Levels([0, 5, 10], doses=[0, 5, 10])
     assert campaign.title == "spring 2024"
+    assert 'log = "spring_2024.parquet"' in text
     assert len(Local().read_log(campaign)) == 160
 
 
@@ -56,26 +71,105 @@ def test_a_first_file_finds_the_roles_and_its_log_can_be_read(tmp_path: Path) ->
     "levels",
     [
         ["none", "mail", "call"],
+        ["5 EUR", "0 EUR", "10 EUR"],
         [True, False, True],
         [-5, 0, 5],
         [1234567, 1234568, 1234569],
         [0.1, 0.25, 1 / 3],
     ],
-    ids=["names", "booleans", "negative", "large", "fractions"],
+    ids=["names", "amounts", "booleans", "negative", "large", "fractions"],
 )
-def test_a_first_file_is_accepted_whatever_the_levels(levels: list[Any], tmp_path: Path) -> None:
-    frame = pd.DataFrame({"treatment": levels * 20, "outcome": [0, 1] * 30, "age": range(60)})
-    frame.to_csv(tmp_path / "log.csv", index=False)
-    campaign = read_campaign(written(tmp_path, guess_campaign(tmp_path / "log.csv")))
-    assert len(campaign.levels) == len(set(levels))
+def test_a_first_file_never_runs_before_costs_and_budget_are_filled_in(levels: list[Any], tmp_path: Path) -> None:
+    log = write_csv(tmp_path, {"treatment": levels * 20, "outcome": [0, 1] * 30, "age": range(60)})
+    text, file = guessed(tmp_path, log)
+    with pytest.raises(InputError) as refused:
+        read_campaign(file)
+    blank = [problem.what for problem in refused.value.problems]
+    assert blank[-2:] == ["levels.costs is left blank", "plan.budget is left blank"]
+    assert all(problem.hint.startswith("fill in: ") for problem in refused.value.problems)
+    count = len(set(levels))
+    filled = text.replace("costs = []", f"costs = {list(range(count))}").replace('budget = ""', "budget = 1")
+    filled = filled.replace("names = []", f"names = {levels}")
+    campaign = read_campaign(written(tmp_path, filled))
+    assert len(campaign.levels) == count
     assert campaign.columns == {"level": "treatment", "response": "outcome"}
-    assert campaign.planning.budget is not None
-    assert campaign.planning.budget >= min(campaign.levels.costs)  # the cheapest plan is within reach
+    assert len(Local().read_log(campaign)) == 60
 
 
-def test_a_first_file_says_so_where_it_finds_nothing(tmp_path: Path) -> None:
-    pd.DataFrame({"a\nb": [1.5, 2.5], "c": ["x", "y"]}).to_csv(tmp_path / "t.csv", index=False)
-    text = guess_campaign(tmp_path / "t.csv")
-    assert 'level = "?"    # CHECK: no column looked like the level; columns: "a\\nb", "c"' in text
-    with pytest.raises(InputError, match=r"\[levels\] does not give the costs"):
-        campaign_from(tomllib.loads(text))
+def test_amounts_in_names_give_the_order_and_suggest_costs_and_the_budget_spent_before(tmp_path: Path) -> None:
+    levels = ["0 EUR", "10 EUR", "20 EUR", "5 EUR"] * 30
+    text, file = guessed(tmp_path, write_csv(tmp_path, {"gutschein": levels, "kauf": [0, 1] * 60, "alter": range(120)}))
+    assert 'names = ["0 EUR", "5 EUR", "10 EUR", "20 EUR"]' in text
+    assert line_of(text, "costs").startswith("costs = []    # fill in: ")
+    assert line_of(text, "costs").endswith("costs = [0, 5, 10, 20]")
+    assert "the log's rows cost 8.75 each: budget = 8.75" in line_of(text, "budget")
+    with pytest.raises(InputError, match=r"costs = \[0, 5, 10, 20\]"):
+        read_campaign(file)
+
+
+def test_names_without_amounts_are_left_blank_and_ordered_by_mean_response_in_a_comment_only(tmp_path: Path) -> None:
+    rows = [("Control", 0)] * 30 + [("Zeppelin", 0)] * 20 + [("Zeppelin", 1)] * 10 + [("Airship", 1)] * 30
+    log = write_csv(tmp_path, {"arm": [a for a, _ in rows], "voted": [b for _, b in rows], "yob": range(90)})
+    text, file = guessed(tmp_path, log)
+    assert line_of(text, "names").startswith("names = []    # fill in: ")
+    assert line_of(text, "names").endswith('names = ["Control", "Zeppelin", "Airship"]')
+    assert 'response = "voted"' in text
+    with pytest.raises(InputError, match="3 things are wrong"):
+        read_campaign(file)
+
+
+def test_ranges_in_names_suggest_no_costs_and_no_budget(tmp_path: Path) -> None:
+    levels = ["$0.50–1", "$1–2", "none", "over $2", "up to $0.50"] * 20
+    text, _ = guessed(tmp_path, write_csv(tmp_path, {"incentive": levels, "got": [0, 1] * 50, "age": range(100)}))
+    assert 'names = ["none", "up to $0.50", "$0.50–1", "$1–2", "over $2"]' in text
+    assert "costs = [0" not in text
+    assert "was spent" not in text
+    assert "each: budget" not in text
+
+
+def test_identifiers_other_outcomes_and_other_treatments_are_not_offered_as_features(tmp_path: Path) -> None:
+    log = write_csv(
+        tmp_path,
+        {
+            "Kunden-Nr.": range(100),
+            "hh_id": [i // 2 for i in range(100)],
+            "order id": [7 * i for i in range(100)],
+            "rabatt": [0, 5] * 50,
+            "treat_extra": [0, 1, 1, 0] * 25,
+            "umsatz": [1.5, 0.0, 2.5, 0.0] * 25,
+            "kauf": [1, 0, 1, 0] * 25,
+            "umsatz_vorjahr": range(100),
+            "gewicht": [1.0, 2.0] * 50,
+            "alter": range(100),
+        },
+    )
+    text, _ = guessed(tmp_path, log)
+    wanted = {"level": "rabatt", "response": "kauf", "cluster": "hh_id", "weight": "gewicht", "customer": "Kunden-Nr."}
+    for role, column in wanted.items():
+        assert line_of(text, role).startswith(f'{role} = "{column}"')
+    assert line_of(text, "features") == 'features = ["umsatz_vorjahr", "alter"]'
+    assert '# CHECK: left out (an identifier): "order id"' in text
+    assert '# CHECK: left out (may have happened afterwards): "umsatz"' in text
+    assert '# CHECK: left out (may say what was given): "treat_extra"' in text
+
+
+def test_the_first_file_names_itself_and_its_log_from_where_it_stands(tmp_path: Path) -> None:
+    log = write_csv(tmp_path, {"coupon": [0, 5] * 30, "bought": [0, 1] * 30, "age": range(60)})
+    (tmp_path / "sub").mkdir()
+    text = guess_campaign(log, tmp_path / "sub" / "my plan.toml")
+    assert f"largesse run '{tmp_path}/sub/my plan.toml'" in text
+    assert line_of(text, "log") == 'log = "../log.csv"'
+    (tmp_path / "sub" / "my plan.toml").write_text(
+        text.replace("costs = []", "costs = [0, 5]").replace('budget = ""', "budget = 1"), encoding="utf-8"
+    )
+    assert len(Local().read_log(read_campaign(tmp_path / "sub" / "my plan.toml"))) == 60
+
+
+def test_a_first_file_asks_where_it_finds_nothing_and_lists_the_columns(tmp_path: Path) -> None:
+    text, file = guessed(tmp_path, write_csv(tmp_path, {"a\nb": [1.5, 2.5], "c": ["x", "y"], "d": [0, 1]}))
+    assert 'level = ""    # fill in: the column that says what each customer got, one of "a\\nb", "c", "d"' in text
+    assert 'response = ""    # fill in: the column that says what happened, one of "d", "a\\nb", "c"' in text
+    with pytest.raises(InputError) as refused:
+        read_campaign(file)
+    blank = [problem.what.split()[0] for problem in refused.value.problems]
+    assert blank == ["columns.level", "columns.response", "levels.costs", "plan.budget"]

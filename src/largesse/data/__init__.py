@@ -8,6 +8,7 @@ values never seen. `group_column` puts the values of a column into a few groups.
 
 from largesse.data.columns import Groups as Groups
 from largesse.data.columns import as_floats as as_floats
+from largesse.data.columns import as_plain as as_plain
 from largesse.data.columns import group_column as group_column
 from largesse.data.columns import kind_of as kind_of
 from largesse.data.columns import why_skip as why_skip

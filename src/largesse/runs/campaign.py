@@ -7,7 +7,7 @@ default spelt out, so that a run folder says exactly what was run.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +16,7 @@ from largesse.data import expand_home
 from largesse.errors import InputError, Problem, budget_problems, fail, nearest, path_problems, refuse, show
 from largesse.levels import Levels
 from largesse.records import ROLES, Roles
+from largesse.runs.blanks import BUDGETS, drop_blanks, find_blanks
 from largesse.runs.planning import KEYS, Planning, planning_from
 from largesse.runs.toml import to_toml
 
@@ -79,14 +80,15 @@ def _lines(given: Mapping[str, Any]) -> list[str]:
     return [f"{word} = {to_toml(value)}" for word, value in given.items() if value is not None]
 
 
-def read_campaign(path: str | Path) -> Campaign:
-    """Read a campaign file; paths inside it are relative to it."""
+def read_campaign(path: str | Path, *, blank_budget: bool = False) -> Campaign:
+    """Read a campaign file; paths inside it are relative to it. With `blank_budget`, a blank budget is none."""
     refuse("campaign", path_problems(path))
     file = Path(path)
     if file.is_dir():
         file = file / "campaign.toml"
     try:
-        given = tomllib.loads(_read_text(file))
+        text = _read_text(file)
+        given = tomllib.loads(text)
     except FileNotFoundError as error:
         hint = "largesse init LOG writes a first one"
         raise InputError("campaign", [Problem(f"there is no file {file}", hint)]) from error
@@ -102,7 +104,7 @@ def read_campaign(path: str | Path) -> Campaign:
         raise InputError(
             "campaign", [Problem(f"{file} is not valid TOML: {error}", "text needs quotes, lists need brackets")]
         ) from error
-    return campaign_from(given, folder=file.parent)
+    return campaign_from(given, folder=file.parent, text=text, blank_budget=blank_budget)
 
 
 def _read_text(file: Path) -> str:
@@ -114,13 +116,22 @@ def _read_text(file: Path) -> str:
     return content.decode("utf-8-sig")  # Windows editors put a mark in front
 
 
-def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
-    """Check what a campaign file holds and return the campaign; `folder` is where its paths start."""
-    problems: list[Problem] = []
+def campaign_from(
+    given: dict[str, Any], *, folder: Path = Path(), text: str = "", blank_budget: bool = False
+) -> Campaign:
+    """Check what a campaign file holds and return the campaign; `folder` is where its paths start.
+
+    Comments in the file's `text` say what belongs into settings that are blank.
+    """
+    blanks = find_blanks(given, text)
+    given = drop_blanks(given, blanks)
+    if blank_budget and set(BUDGETS).issuperset(blanks):
+        blanks = {}
+    problems: list[Problem] = list(blanks.values())
     _check_names(given, problems)
     sections = {name: given[name] if isinstance(given.get(name), dict) else {} for name in SECTIONS}
-    roles = _roles(sections["columns"], problems)
-    levels = _levels(sections["levels"], problems)
+    roles = _roles(sections["columns"], blanks, problems)
+    levels = _levels(sections["levels"], blanks, problems)
     planning = planning_from(sections["plan"], levels, problems)
     texts = {key: given[key] for key in TOP if key in given}
     problems += [
@@ -128,7 +139,7 @@ def campaign_from(given: dict[str, Any], *, folder: Path = Path()) -> Campaign:
         for key, value in texts.items()
         if not isinstance(value, str)
     ]
-    if not given.get("log", ""):
+    if not given.get("log", "") and "log" not in blanks:
         problems.append(Problem("no log is named", 'add a line: log = "log.parquet"'))
     places = {
         key: _placed(given[key], folder) for key in ("log", "customers", "out") if isinstance(given.get(key), str)
@@ -173,11 +184,11 @@ def _check_names(given: dict[str, Any], problems: list[Problem]) -> None:
             ]
 
 
-def _roles(section: dict[str, Any], problems: list[Problem]) -> Roles:
+def _roles(section: dict[str, Any], blanks: Collection[str], problems: list[Problem]) -> Roles:
     problems += [
         Problem(f"[columns] does not name the {role} column", f'add a line under [columns]: {role} = "…"')
         for role in ("level", "response")
-        if role not in section
+        if role not in section and f"columns.{role}" not in blanks
     ]
     problems += [
         Problem(f"columns.{role} is {show(name)}", "give the column's name in quotes")
@@ -193,7 +204,9 @@ def _roles(section: dict[str, Any], problems: list[Problem]) -> Roles:
     return cast(Roles, roles)
 
 
-def _levels(section: dict[str, Any], problems: list[Problem]) -> Levels | None:
+def _levels(section: dict[str, Any], blanks: Collection[str], problems: list[Problem]) -> Levels | None:
+    if any(name.startswith("levels.") for name in blanks):
+        return None
     if not isinstance(section.get("costs"), list) or not section["costs"]:
         problems.append(Problem("[levels] does not give the costs", "add a line under [levels]: costs = [0, 5, 10]"))
         return None

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from largesse.errors import Problem, refuse, some
 from largesse.evaluation import doctor
 from largesse.records import Progress
 from largesse.report import describe_checkup, render_checkup
-from largesse.runs.campaign import Campaign, campaign_from, read_campaign
+from largesse.runs.campaign import Campaign, read_campaign
 from largesse.runs.engine import Engine
 from largesse.runs.folder import CAMPAIGN, check_file, write_text
-from largesse.runs.guess import guess_campaign
+from largesse.runs.guess import SHOWN, FirstLook, look_at, suggest_order
 from largesse.runs.line import LOCAL, silent
+from largesse.runs.options import campaign_from_options
+from largesse.runs.roles import MOST_LEVELS
 
 
 def examine(
@@ -32,7 +35,9 @@ def examine(
     notes = []
     if guessed:
         roles = ", ".join(f"{role} is {column!r}" for role, column in campaign.columns.items())
-        notes.append(f"columns were guessed: {roles}. Name them (--level, --response, --costs) if that is wrong.")
+        order = ", ".join(repr(label) for label in campaign.levels.labels)
+        notes.append(f"columns were guessed: {roles}; levels from the cheapest: {order}.")
+        notes.append("name columns (--level, --response …) or the order of levels (--names) if that is wrong.")
     shown = describe_checkup(
         doctor(log, seed=campaign.seed), log, title=campaign.title, unit=campaign.unit, notes=notes
     )
@@ -41,9 +46,45 @@ def examine(
     return shown
 
 
-def find_campaign(source: str) -> tuple[Campaign, bool]:
-    """Return the campaign of a campaign file, a run folder or a bare table, and whether its columns were guessed."""
-    path = Path(source)
-    if path.suffix.lower() == ".toml" or (path / CAMPAIGN).is_file():
-        return read_campaign(path), False
-    return campaign_from(tomllib.loads(guess_campaign(source))), True
+def find_campaign(
+    source: str, columns: Mapping[str, Any] | None = None, levels: Mapping[str, Any] | None = None
+) -> tuple[Campaign, bool]:
+    """Return the campaign of a campaign file, a run folder or a bare table, and whether something was guessed.
+
+    Of a bare table, options may name `columns` and `levels`; the rest is guessed. Costs do not matter to a checkup.
+    """
+    path, named, levels = Path(source), dict(columns or {}), levels or {}
+    if not named and not levels and (path.suffix.lower() == ".toml" or (path / CAMPAIGN).is_file()):
+        return read_campaign(path, blank_budget=True), False
+    if levels and {"level", "response"} <= set(named):
+        return campaign_from_options(source, named, levels), False
+    look = look_at(source, {role: column for role, column in named.items() if role != "features"})
+    refuse("doctor", _missing(look, ordered=bool(levels)))
+    features = {"features": look.features} if look.features else {}
+    roles = {**look.guess.roles, **features, **named}
+    if levels:
+        return campaign_from_options(source, roles, levels), True
+    stated = look.doses if look.doses is not None else look.order.names if look.order is not None else ()
+    section = {"doses" if look.doses is not None else "names": list(stated), "costs": list(range(len(stated)))}
+    return campaign_from_options(source, roles, section), True
+
+
+def _missing(look: FirstLook, *, ordered: bool) -> list[Problem]:
+    """Return what a checkup needs and the table does not say, each with the option that says it."""
+    found = []
+    for role, meaning in (("level", "what each customer got"), ("response", "what happened")):
+        if role not in look.guess.roles:
+            likely = look.guess.others.get(role, ())
+            names = [repr(name) for name in (*likely, *(name for name in look.columns if name not in likely))]
+            hint = f"add --{role} COLUMN, one of {some(names, SHOWN)}"
+            found.append(Problem(f"no column looks like the {role} ({meaning})", hint))
+    if ordered or look.level is None:
+        return found
+    if look.level.distinct > MOST_LEVELS:
+        text = f"the level column {look.level.name!r} has {look.level.distinct:,} distinct values"
+        found.append(Problem(text, "name another with --level, or give the levels with --names, the cheapest first"))
+    elif look.doses is None and look.order is None:
+        text = f"the names of the levels in {look.level.name!r} do not state their order"
+        hint = f"add --names with them, the cheapest first{suggest_order(look)}"
+        found.append(Problem(text, hint))
+    return found

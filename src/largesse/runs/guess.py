@@ -1,57 +1,86 @@
-"""A first campaign file for a table nobody has described yet: guesses, each with its reason beside it."""
+"""A first campaign file for a table nobody has described yet: guesses, each with its reason beside it.
+
+Columns are guessed. Costs, budget and an order that the levels' names do not state cannot be: they are left blank, with a
+suggestion in a comment where there is one, and nothing runs before they are filled in.
+"""
 
 from __future__ import annotations
 
 import os
-import re
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data import as_floats, check_names, kind_of, read_table, why_skip
-from largesse.errors import path_problems, refuse, some
-from largesse.records import ROLES, Array
+from largesse.data import as_floats, as_plain, check_names, kind_of, read_table, why_skip
+from largesse.errors import Problem, count, nearest, path_problems, refuse, some
+from largesse.records import ROLES
 from largesse.response import list_models
+from largesse.runs.order import Order, is_nothing, order_levels
+from largesse.runs.roles import MOST_LEVELS, Column, Guess, guess_roles
 from largesse.runs.toml import to_toml
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_LEVELS = 20
-# Words people use in column names, the most telling first.
-WORDS = {
-    "propensity": r"propensit|^p_?score$|^prob(ability)?$|^ps$",
-    "weight": r"^(sample_?|row_?)?weights?$",
-    "cluster": r"cluster|household|village|^store(_id)?$|^group(_id)?$",
-    "logger": r"logger|^policy(_name)?$|^logging",
-    "customer": r"^(customer|user|client|member|person|account)(_?id|_?no|_?number)?$|^id$|_id$|^uuid$",
-    "level": r"^level$|coupon|incentive|treat|discount|offer|voucher|bonus|subsid|^arm$|^action$|^dose$|promo|match",
-    "response": r"^response$|bought|convert|conversion|purchase|redeem|respon|outcome|^reward$|click|revenue|^spend$"
-    r"|applied|tookup|gave|^got$|^y$|^r$",
-}
+SHOWN = 40  # columns that a comment lists
 
 
-@dataclass(frozen=True)
-class Column:
-    """What a look at one column shows."""
+@dataclass(frozen=True, eq=False)
+class FirstLook:
+    """What a look at an undescribed table found."""
 
-    name: str
-    kind: str  # number, text, date, nothing or other
-    distinct: int
-    values: Array | None  # finite numbers only
-    learnable: bool = True  # whether it can be a feature
+    table: pa.Table
+    columns: Mapping[str, Column]
+    guess: Guess
+
+    @property
+    def level(self) -> Column | None:
+        """The column of the levels, where one was found."""
+        return self.columns.get(self.guess.roles.get("level", ""))
+
+    @property
+    def features(self) -> list[str]:
+        """The columns that can be learnt from and have no other role."""
+        out = {*self.guess.roles.values(), *self.guess.left_out}
+        return [name for name, column in self.columns.items() if name not in out and column.learnable]
+
+    @property
+    def doses(self) -> list[float] | None:
+        """The levels where they are numbers, the smallest first."""
+        if self.level is None or self.level.values is None:
+            return None
+        return [int(d) if d.is_integer() else d for d in map(float, np.unique(self.level.values))]
+
+    @property
+    def order(self) -> Order | None:
+        """The order of the levels where they are names that state one."""
+        return order_levels(self.level.words) if self.level is not None and self.level.words else None
 
 
-def guess_campaign(source: str | os.PathLike[str]) -> str:
-    """Return the text of a first campaign file for a table, its guesses commented."""
+def look_at(source: str | os.PathLike[str], known: Mapping[str, str] | None = None) -> FirstLook:
+    """Look at a table and guess the roles of its columns, except those that are known."""
     refuse("log", path_problems(Path(source).absolute(), written=True))
     table = read_table(source, what="log")
     check_names(table, "log")
+    missing = [(role, name) for role, name in (known or {}).items() if name not in table.column_names]
+    refuse(
+        "log",
+        [
+            Problem(f"the {role} column {name!r} is not in the table", nearest(name, table.column_names))
+            for role, name in missing
+        ],
+    )
     columns = [_look(name, table.column(name)) for name in table.column_names]
-    roles = guess_roles(columns, table.num_rows)
-    return _text(Path(source), table, {c.name: c for c in columns}, roles)
+    return FirstLook(table, {c.name: c for c in columns}, guess_roles(columns, table.num_rows, known))
+
+
+def guess_campaign(source: str | os.PathLike[str], out: str | os.PathLike[str] = "campaign.toml") -> str:
+    """Return the text of a first campaign file for a table, to be written to `out`; paths in it are relative to that."""
+    return _text(Path(source), Path(out), look_at(source))
 
 
 def _look(name: str, column: pa.ChunkedArray) -> Column:
@@ -61,61 +90,44 @@ def _look(name: str, column: pa.ChunkedArray) -> Column:
     if kind in ("nothing", "other"):
         return Column(name, kind, 0, None, learnable=False)
     learnable = not why_skip(name, column)
-    distinct = len(pc.unique(column).drop_null())
+    unique = pc.unique(as_plain(column)).drop_null()
     if kind != "number":
-        return Column(name, kind, distinct, None, learnable)
+        words = tuple(str(value) for value in unique.to_pylist()) if len(unique) <= MOST_LEVELS else ()
+        return Column(name, kind, len(unique), None, learnable, words)
     values = as_floats(column)
     known = values[np.isfinite(values)]
-    if len(known) < len(values):  # NaN and infinities are no values; but ids beyond 2⁵³ differ only as integers
-        distinct = len(np.unique(known))
+    # NaN and infinities are no values; but ids beyond 2⁵³ differ only as integers.
+    distinct = len(np.unique(known)) if len(known) < len(values) else len(unique)
     return Column(name, kind, distinct, known if len(known) else None, learnable and len(known) > 0)
 
 
-def guess_roles(columns: list[Column], rows: int) -> dict[str, str]:
-    """Return the column that each role's name and values point to; level and response may be missing from it."""
-    fits = {
-        "propensity": lambda c: c.values is not None and bool(c.values.min() > 0 and c.values.max() <= 1),
-        "weight": lambda c: c.values is not None and bool(c.values.min() >= 0),
-        "cluster": lambda c: 1 < c.distinct < rows,
-        "logger": lambda c: 0 < c.distinct <= 100,
-        "customer": lambda c: c.distinct == rows,
-        "level": lambda c: 2 <= c.distinct <= MOST_LEVELS,
-        "response": lambda c: c.values is not None and c.distinct >= 2,
-    }
-    roles: dict[str, str] = {}
-    for role, words in WORDS.items():
-        free = [c for c in columns if c.name not in roles.values() and c.kind != "nothing" and fits[role](c)]
-        named = [c for c in free if re.search(words, c.name.lower())]
-        if role == "response":  # a 0/1 column is the likelier outcome
-            named.sort(key=lambda c: c.distinct != 2)
-        if named:
-            roles[role] = named[0].name
-    return roles
+# -- the file ---------------------------------------------------------------------------------------------------------
 
 
-def _text(source: Path, table: pa.Table, columns: dict[str, Column], roles: dict[str, str]) -> str:
-    taken = set(roles.values())
-    features = [name for name in table.column_names if name not in taken and columns[name].learnable]
+def _text(source: Path, out: Path, look: FirstLook) -> str:
+    name = str(out).encode("utf-8", "replace").decode()
+    command = shlex.quote(name) if name.isprintable() else to_toml(name)
     lines = [
-        f"# A first campaign file for {to_toml(source.name)}: {table.num_rows:,} rows, {table.num_columns} columns.",
-        "# Every line is a guess from names and values. Check the ones marked CHECK, then: largesse run campaign.toml",
+        f"# A first campaign file for {to_toml(source.name)}: {look.table.num_rows:,} rows, {look.table.num_columns} columns.",
+        "# Columns are guessed from names and values: look through the lines marked CHECK. What only you can know is left",
+        f"# blank: fill in the lines marked so. Then: largesse run {command}",
         "",
         f"title = {to_toml(source.name.split('.')[0].replace('_', ' '))}",
         'unit = ""                  # currency, for the report: "€", "USD"',
-        f"log = {to_toml(str(source.absolute()))}",
+        f"log = {to_toml(_relative(source, out))}",
         '# customers = "customers.parquet"   # who to plan for; without it, the customers of the log',
         "",
         "[columns]",
-        *_role_lines(columns, roles),
-        f"features = {to_toml(features)}" if features else "# CHECK: no column is left to learn from; a log needs one",
-        "# CHECK: a feature must be known before the level is chosen; take out what only happened afterwards.",
+        *_role_lines(look),
+        *_feature_lines(look),
         "",
         "[levels]",
-        *_level_lines(table, columns, roles),
+        *_level_lines(look),
         "on_redemption = false      # true: a cost is a face value, paid only as far as the customer responds",
         "",
         "[plan]",
-        *_budget_lines(columns, roles),
+        _budget_line(look),
+        "# total = 50000    # or for all customers together",
         "",
         "[model]",
         f'name = "auto"              # one of {", ".join(list_models())}',
@@ -124,50 +136,119 @@ def _text(source: Path, table: pa.Table, columns: dict[str, Column], roles: dict
     return "\n".join(lines) + "\n"
 
 
-def _role_lines(columns: dict[str, Column], roles: dict[str, str]) -> list[str]:
-    lines = []
-    for role in ("level", "response"):
+def _relative(source: Path, out: Path) -> str:
+    """Return the path of the log from the folder of the campaign file; from the root where they share no folder."""
+    log, folder = source.absolute().parent.resolve() / source.name, out.absolute().parent.resolve()
+    if len(os.path.commonpath([log, folder])) <= len(log.anchor):
+        return str(log)
+    path = os.path.relpath(log, folder)
+    return f"./{path}" if path.startswith("~") else path
+
+
+def _role_lines(look: FirstLook) -> list[str]:
+    roles, lines = look.guess.roles, []
+    asked = {"level": "what each customer got", "response": "what happened"}
+    for role, meaning in asked.items():
+        others = look.guess.others.get(role, ())
         if role in roles:
-            column = columns[roles[role]]
-            lines.append(f"{role} = {to_toml(column.name)}    # CHECK: {column.distinct} distinct values")
-        else:
+            more = f"; or is it {some([to_toml(name) for name in others])}?" if others else ""
             lines.append(
-                f'{role} = "?"    # CHECK: no column looked like the {role}; columns: {some([to_toml(name) for name in columns], 12)}'
+                f"{role} = {to_toml(roles[role])}    # CHECK: {look.columns[roles[role]].distinct} distinct values{more}"
             )
-    for role in (role for role in ROLES if role not in ("level", "response", "features")):
-        if role in roles:
-            lines.append(f"{role} = {to_toml(roles[role])}")
         else:
-            lines.append(f'# {role} = "…"')
+            names = [*others, *(name for name in look.columns if name not in others)]
+            listed = some([to_toml(name) for name in names], SHOWN)
+            lines.append(f'{role} = ""    # fill in: the column that says {meaning}, one of {listed}')
+    optional = (role for role in ROLES if role not in (*asked, "features"))
+    return lines + [
+        f"{role} = {to_toml(roles[role])}    # CHECK" if role in roles else f'# {role} = "…"' for role in optional
+    ]
+
+
+def _feature_lines(look: FirstLook) -> list[str]:
+    features = look.features
+    line = (
+        f"features = {to_toml(features)}" if features else "# CHECK: no column is left to learn from; a log needs one"
+    )
+    lines = [
+        line,
+        "# CHECK: a feature must be known before the level is chosen; take out what only happened afterwards.",
+    ]
+    reasons: dict[str, list[str]] = {}
+    for name, why in look.guess.left_out.items():
+        reasons.setdefault(why, []).append(to_toml(name))
+    lines += [f"# CHECK: left out ({why}): {some(names, SHOWN)}" for why, names in reasons.items()]
     return lines
 
 
-def _level_lines(table: pa.Table, columns: dict[str, Column], roles: dict[str, str]) -> list[str]:
-    if "level" not in roles:
-        return ["costs = []    # CHECK: one cost per level, cheapest first"]
-    column = columns[roles["level"]]
-    if column.values is not None:
-        doses = [float(v) for v in np.unique(column.values)]
-        shown = [int(d) if d.is_integer() else d for d in doses]
-        costs = [d - min(doses) if min(doses) < 0 else d for d in shown]
+def _level_lines(look: FirstLook) -> list[str]:
+    ask = "fill in: what each level costs you"
+    if look.level is None:
+        return [f"costs = []    # {ask}, the cheapest first, like costs = [0, 5, 10]"]
+    costs = suggest_costs(look)
+    hint = f"; suggestion, if it is the amount itself: costs = {to_toml(costs)}" if costs else ""
+    if look.doses is not None:
         return [
-            f"doses = {to_toml(shown)}    # as the log writes them",
-            f"costs = {to_toml(costs)}    # CHECK: what each costs you",
+            f"doses = {to_toml(look.doses)}    # as the log writes them; CHECK: a larger one costs you no less",
+            f"costs = []    # {ask}, {count(len(look.doses), 'number')} in the order of doses{hint}",
         ]
-    names = sorted(str(v) for v in table.column(column.name).unique().to_pylist() if v is not None)
+    line = f"costs = []    # {ask}, {count(len(look.level.words), 'number')} in the order of names{hint}"
+    if look.order is not None:
+        return [f"names = {to_toml(look.order.names)}    # CHECK: ordered by what the names say, cheapest first", line]
     return [
-        f"names = {to_toml(names)}    # CHECK: put them in order, cheapest first",
-        f"costs = {to_toml(list(range(len(names))))}    # CHECK: what each costs you",
+        f"names = []    # fill in: the levels as the log writes them, the cheapest first{suggest_order(look)}",
+        line,
     ]
 
 
-def _budget_lines(columns: dict[str, Column], roles: dict[str, str]) -> list[str]:
-    mean: Any = 1.0
-    if "level" in roles and (values := columns[roles["level"]].values) is not None:
-        lowest = float(values.min())
-        spent = float(values.mean()) - min(lowest, 0.0)
-        mean = max(float(f"{spent:.3g}"), lowest)
-    return [
-        f"budget = {mean}    # CHECK: average per customer (here: about what was spent before)",
-        "# total = 50000    # or for all customers together",
-    ]
+def suggest_order(look: FirstLook) -> str:
+    """Return a line that lists the levels by their mean response, for a person to judge; all of them where there is none."""
+    assert look.level is not None
+    means = _mean_responses(look)
+    if not means:
+        return f"; these are, in no order: {to_toml(look.level.words)}"
+    order = sorted(look.level.words, key=lambda word: (not is_nothing(word), means[word]))
+    shown = ", ".join(f"{to_toml(word)} {means[word]:.3g}" for word in order)
+    return f"; suggestion, by mean response only ({shown}): names = {to_toml(order)}"
+
+
+def _mean_responses(look: FirstLook) -> dict[str, float]:
+    """Return level → mean response of its rows; nothing where the response is not known or a level has none."""
+    response = look.columns.get(look.guess.roles.get("response", ""))
+    if look.level is None or response is None or response.values is None:
+        return {}
+    values = as_floats(look.table.column(response.name))
+    words = np.array([str(v) for v in as_plain(look.table.column(look.level.name)).to_pylist()])
+    known = np.isfinite(values)
+    found = {word: values[known & (words == word)] for word in look.level.words}
+    return {word: float(own.mean()) for word, own in found.items()} if all(map(len, found.values())) else {}
+
+
+def suggest_costs(look: FirstLook) -> list[float] | None:
+    """Return the amounts that doses or names state, where they can be costs; never more than a suggestion."""
+    stated: Sequence[float] | None = look.doses or (look.order.amounts if look.order is not None else None)
+    if not stated or min(stated) < 0:
+        return None
+    return [int(amount) if float(amount).is_integer() else amount for amount in stated]
+
+
+def _budget_line(look: FirstLook) -> str:
+    ask = 'budget = ""    # fill in: what may be spent per customer on average, a number'
+    costs = suggest_costs(look)
+    if costs is None or look.level is None:
+        return ask
+    spent = max(float(f"{_mean_cost(look, costs):.3g}"), min(costs))
+    return (
+        f"{ask}; if costs are {to_toml(costs)} and always paid, the log's rows cost {spent:g} each: budget = {spent:g}"
+    )
+
+
+def _mean_cost(look: FirstLook, costs: Sequence[float]) -> float:
+    """Return what the rows of the log cost on average at these costs."""
+    assert look.level is not None
+    if look.level.values is not None:
+        return float(look.level.values.mean())
+    assert look.order is not None
+    cost: dict[Any, float] = dict(zip(look.order.names, costs, strict=True))
+    words = as_plain(look.table.column(look.level.name)).drop_null().to_pylist()
+    return float(np.mean([cost[str(word)] for word in words]))

@@ -75,12 +75,12 @@ def level_options() -> dict[str, inspect.Parameter]:
 def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str, Any], **more: Any) -> Campaign:
     """Return the campaign that options describe; without costs, the levels cost 0, 1, 2 and so on."""
     read: dict[str, Callable[[str], Any]] = {"costs": _numbers_or_words, "doses": _numbers_or_words, "names": _split}
-    section = {word: read[word](given) if word in read else given for word, given in levels.items()}
+    section = {word: read[word](given) if isinstance(given, str) else given for word, given in levels.items()}
     if "costs" not in section:
         if "names" not in section:
             fail("levels", Problem("the levels are not given", "add --costs 0,5,10 or --names none,small,big"))
         section["costs"] = [float(k) for k in range(len(section["names"]))]
-    named = columns | ({"features": _split(columns["features"])} if "features" in columns else {})
+    named = columns | ({"features": _split(columns["features"])} if isinstance(columns.get("features"), str) else {})
     return campaign_from({"log": log, "title": Path(log).name, "columns": named, "levels": section, **more})
 
 
