@@ -6,4 +6,5 @@ ATTACKS = (
     Attack("estimators against plain NumPy", "estimators:attack", 1000),
     Attack("default plan and frontier against every plan", "frontiers:attack", 1500),
     Attack("plans against a dynamic programme in whole numbers", "allocation_oracle:attack", 2000, quick=300),
+    Attack("policy files sealed again", "policies:attack", 2500, seconds=300),
 )

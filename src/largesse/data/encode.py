@@ -8,15 +8,14 @@ become elapsed days, and sine and cosine of year, week and day. What was learnt 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from largesse.data.columns import Kind, as_floats, as_seconds, count_words, kind_of, word_codes
+from largesse.data.columns import as_floats, as_seconds, count_words, kind_of, word_codes
+from largesse.data.encodings import CYCLES, DAY, Column, Date, Means, Number, Scale, Words, read_columns
 from largesse.errors import Problem, nearest, refuse
 from largesse.records import Array
 
@@ -27,9 +26,6 @@ FEW = 40  # text with at most this many frequent values is one-hot
 RARE = 10  # values seen less often than this are pooled
 POOLED = 0.2  # share of rows whose words may be pooled as rare
 TARGET_FOLDS = 5
-DAY = 86_400.0
-CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # days
-FARTHEST = 1e6  # standard deviations; float32 cannot hold much more, and a value farther out says no more
 PLURAL = {"number": "numbers", "date": "dates", "other": "lists or bytes"}
 
 
@@ -49,7 +45,7 @@ class Encoder:
     def __init__(self, few: int = FEW, rare: int = RARE) -> None:
         self.few = few
         self.rare = rare
-        self.columns: list[_Column] = []
+        self.columns: list[Column] = []
         self.width = 0  # columns of the table it was learnt on, including those that say nothing
 
     # -- learning -----------------------------------------------------------------------------------------------
@@ -72,20 +68,20 @@ class Encoder:
                 blocks.append(block)
         return _join(blocks, table.num_rows)
 
-    def _learn(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[_Column, Array]:
+    def _learn(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[Column, Array]:
         """Return what is learnt about a column, and the rows' block (n, q) of the matrix."""
         kind = kind_of(column.type)
         if kind == "text":
             return self._learn_text(name, column, target)
         if kind == "date":
             seconds = as_seconds(column)
-            date = _Date(name, _learn_scale(seconds / DAY), _used_cycles(seconds))
+            date = Date(name, _learn_scale(seconds / DAY), _used_cycles(seconds))
             return date, date.encode_seconds(seconds)
         values = as_floats(column)
-        number = _Number(name, _learn_scale(values))
+        number = Number(name, _learn_scale(values))
         return number, number.scale.apply(values)
 
-    def _learn_text(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[_Column, Array]:
+    def _learn_text(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[Column, Array]:
         tally = count_words(column)  # the most frequent first
         known = len(column) - column.null_count
         rare = min(self.rare, max(1, len(column) // 50))  # in a small log ten rows are not few
@@ -94,7 +90,7 @@ class Encoder:
         # Few words, or few rows beyond the frequent ones: one-hot. Else (a thousand postcodes) the words need means.
         # A word that hardly ever comes back has no mean to learn.
         if len(frequent) <= self.few and (len(tally) <= self.few or others <= POOLED * known or known < 2 * len(tally)):
-            words = _Words(name, frequent, others > 0, column.null_count > 0)
+            words = Words(name, frequent, others > 0, column.null_count > 0)
             return words, words.encode(column)
         return _learn_means(name, word_codes(column, list(tally)), list(tally), target)
 
@@ -143,167 +139,11 @@ class Encoder:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Encoder:
-        """Return the encoder that `state` describes."""
+        """Return the encoder that `state` describes; ValueError if it describes none."""
+        columns = read_columns(state)
         encoder = cls(state["few"], state["rare"])
-        encoder.columns, encoder.width = [_column_from(column) for column in state["columns"]], state["width"]
+        encoder.columns, encoder.width = columns, state["width"]
         return encoder
-
-
-# ------------------------------------------------------------------------------------------ what is learnt of a column
-
-
-@dataclass(frozen=True)
-class _Column(ABC):
-    """What was learnt about one feature."""
-
-    encoding: ClassVar[str]
-    kind: ClassVar[Kind]  # which columns can be encoded this way
-    name: str
-
-    @property
-    @abstractmethod
-    def names(self) -> list[str]:
-        """What each of the q columns that the feature becomes is."""
-
-    @abstractmethod
-    def encode(self, column: pa.ChunkedArray) -> Array:
-        """Return the block of float32 columns (n, q) that the feature becomes."""
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """Numbers as standard deviations from their mean, with an indicator where some were missing in the log."""
-
-    centre: float
-    spread: float  # zero when all known values are the same
-    missing: bool
-
-    def apply(self, values: Array) -> Array:
-        """Return values (n,) as float32 columns (n, 0), (n, 1) or (n, 2); missing ones are at the mean."""
-        known = np.isfinite(values)
-        columns = []
-        if self.spread > 0:
-            with np.errstate(over="ignore", invalid="ignore"):
-                apart = (values - self.centre) / self.spread
-            columns.append(np.where(known, np.clip(apart, -FARTHEST, FARTHEST), 0.0))
-        if self.missing:
-            columns.append(~known)
-        return _columns(columns, len(values))
-
-    def names(self, name: str) -> list[str]:
-        """What each column is."""
-        return ([name] if self.spread > 0 else []) + [f"{name} missing"] * self.missing
-
-
-@final
-@dataclass(frozen=True)
-class _Number(_Column):
-    encoding = "number"
-    kind = "number"
-    scale: _Scale
-
-    @property
-    def names(self) -> list[str]:
-        return self.scale.names(self.name)
-
-    def encode(self, column: pa.ChunkedArray) -> Array:
-        return self.scale.apply(as_floats(column))
-
-
-@final
-@dataclass(frozen=True)
-class _Date(_Column):
-    encoding = "date"
-    kind = "date"
-    scale: _Scale  # of days since 1970
-    cycles: Sequence[str]
-
-    @property
-    def names(self) -> list[str]:
-        waves = [f"{self.name} {wave} of {cycle}" for cycle in self.cycles for wave in ("sine", "cosine")]
-        return self.scale.names(self.name) + waves
-
-    def encode(self, column: pa.ChunkedArray) -> Array:
-        return self.encode_seconds(as_seconds(column))
-
-    def encode_seconds(self, seconds: Array) -> Array:
-        """Return the block of seconds since 1970 (n,)."""
-        blocks = [self.scale.apply(seconds / DAY)]
-        for cycle in self.cycles:
-            angle = np.where(np.isfinite(seconds), seconds, 0.0) * (2 * math.pi / (CYCLES[cycle] * DAY))
-            blocks.append(np.column_stack([np.sin(angle), np.cos(angle)]).astype(np.float32))
-        return np.concatenate(blocks, axis=1)
-
-
-@final
-@dataclass(frozen=True)
-class _Words(_Column):
-    """One indicator per frequent word, one for the other words and one for missing text, where the log had any."""
-
-    encoding = "words"
-    kind = "text"
-    words: Sequence[str]
-    other: bool
-    missing: bool
-
-    @property
-    def _shown(self) -> Sequence[str]:
-        # Without other or missing text, the last word is where all the others are zero.
-        return self.words if self.other or self.missing else self.words[:-1]
-
-    @property
-    def _constant(self) -> bool:
-        return not self.words and self.other != self.missing
-
-    @property
-    def names(self) -> list[str]:
-        if self._constant:
-            return []
-        extra = [f"{self.name} other"] * self.other + [f"{self.name} missing"] * self.missing
-        return [f"{self.name} = {word}" for word in self._shown] + extra
-
-    def encode(self, column: pa.ChunkedArray) -> Array:
-        if self._constant:
-            return _columns([], len(column))
-        codes, missing = word_codes(column, self.words), np.asarray(column.is_null())
-        columns = [codes == k for k in range(len(self._shown))]
-        if self.other:
-            columns.append((codes == len(self.words)) & ~missing)
-        if self.missing:
-            columns.append(missing)
-        return _columns(columns, len(column))
-
-
-@final
-@dataclass(frozen=True)
-class _Means(_Column):
-    """A mean of the target for every word, for missing text where the log had any, and for words never seen."""
-
-    encoding = "means"
-    kind = "text"
-    words: Sequence[str]
-    table: Sequence[Sequence[float]]  # (words + 1 or 2, t) standardised; words, missing, never seen
-
-    @property
-    def names(self) -> list[str]:
-        width = len(self.table[0])
-        return [f"{self.name} (mean)"] if width == 1 else [f"{self.name} (mean {j})" for j in range(width)]
-
-    def encode(self, column: pa.ChunkedArray) -> Array:
-        codes = word_codes(column, self.words)
-        codes[(codes == len(self.words)) & ~np.asarray(column.is_null())] = len(self.table) - 1
-        return np.asarray(self.table, dtype=np.float32)[codes]
-
-
-ENCODINGS = {"number": _Number, "date": _Date, "words": _Words, "means": _Means}
-
-
-def _column_from(state: dict[str, Any]) -> _Column:
-    fields = {name: value for name, value in state.items() if name != "encoding"}
-    if "scale" in fields:
-        fields["scale"] = _Scale(**fields["scale"])
-    learnt: _Column = ENCODINGS[state["encoding"]](**fields)
-    return learnt
 
 
 # ---------------------------------------------------------------------------------------------------------- learning it
@@ -318,7 +158,7 @@ class _Target:
     seed: int
 
 
-def _learn_scale(values: Array) -> _Scale:
+def _learn_scale(values: Array) -> Scale:
     known = values[np.isfinite(values)]
     if not len(known) or known.min() == known.max():
         centre, spread = (float(known[0]) if len(known) else 0.0), 0.0
@@ -328,7 +168,7 @@ def _learn_scale(values: Array) -> _Scale:
     if not (math.isfinite(centre) and math.isfinite(spread)):  # sums or squares beyond float64
         unit = float(np.abs(known).max())
         centre, spread = unit * float((known / unit).mean()), unit * float((known / unit).std())
-    return _Scale(centre, spread, len(known) < len(values))
+    return Scale(centre, spread, len(known) < len(values))
 
 
 def _used_cycles(seconds: Array) -> list[str]:
@@ -339,7 +179,7 @@ def _used_cycles(seconds: Array) -> list[str]:
     return [name for name, days in CYCLES.items() if span >= days and (name != "day" or clock)]
 
 
-def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> tuple[_Means, Array]:
+def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> tuple[Means, Array]:
     """Return the standardised mean of every word, and the cross-fitted means (n, t) of the log's own rows."""
     from sklearn.model_selection import KFold
     from sklearn.preprocessing import TargetEncoder
@@ -352,16 +192,11 @@ def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> 
     table = encoder.transform(every[:, None])
     centre, spread = means.mean(axis=0), means.std(axis=0)
     spread[spread == 0] = 1.0
-    learnt = _Means(name, words, ((table - centre) / spread).tolist())
+    learnt = Means(name, words, ((table - centre) / spread).tolist())
     return learnt, ((means - centre) / spread).astype(np.float32)
 
 
 # -------------------------------------------------------------------------------------------------------------- columns
-
-
-def _columns(columns: list[Array], rows: int) -> Array:
-    """Return columns (n,) side by side as float32 (n, q)."""
-    return np.column_stack(columns).astype(np.float32) if columns else np.zeros((rows, 0), dtype=np.float32)
 
 
 def _join(blocks: list[Array], rows: int) -> Array:

@@ -125,9 +125,18 @@ class Policy:
             self.levels.cost_columns or isinstance(customers, str | os.PathLike)
         ):
             customers = read_customers(customers, levels=self.levels)
-        curves = self.model.predict(customers)
+        curves = self._curves(customers)
         costs = customers.costs if isinstance(customers, Customers) else None
         return curves, expected_costs(self.levels, curves, costs)
+
+    def _curves(self, customers: Any) -> Array:
+        with np.errstate(all="ignore"):
+            curves = self.model.predict(customers)
+            finite = np.isfinite(curves.sum()) or np.isfinite(curves).all()
+        if not finite:
+            hint = "look for features far outside the log that it learnt from"
+            fail("policy", Problem("the model predicts numbers that are missing or infinite", hint))
+        return curves
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file; the same policy gives the same bytes."""
@@ -149,5 +158,6 @@ class Policy:
             if kind not in known:
                 raise archive_error(path, f"holds a model of kind {kind!r}", nearest(str(kind), known))
             model = known[kind].from_state(manifest["model"], arrays, known)
+            model.check_curves()
             facts = {name: manifest[name] for name in ("price", "explore", "share")}
             return cls(model, Levels(**manifest["levels"]), **facts)

@@ -50,6 +50,8 @@ class Shaped:
             axes = ", ".join("…" if axis is ... else str(axis) for axis in self.axes)
             wanted = f"{self.dtype} ({axes}) with {known}"
             raise ValueError(f"{place}: an array of {array.dtype} {array.shape}; expected {wanted}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"{place}: an array with missing or infinite numbers")
 
 
 def _fits(axis: Any, length: int, lengths: dict[str, int]) -> bool:

@@ -168,6 +168,13 @@ class ResponseModel(Learner):
         """Return the expected response (n, K) of customers: `Customers`, a `Log`, a table or an array (n, p)."""
         return self._curves(self.encode(customers))
 
+    def check_curves(self) -> None:
+        """Raise ValueError unless the curve of a customer who is average in every feature can be computed and is finite."""
+        with np.errstate(all="ignore"):
+            curves = self._curves(np.zeros((1, len(self.encoder_.names)), dtype=np.float32))
+        if curves.shape != (1, self.levels_) or not np.isfinite(curves).all():
+            raise ValueError("the model has no finite curves")
+
     def mean_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array] | None:  # noqa: ARG002
         """Return the ends (K,), (K,) of intervals around the mean curve of customers; None if the model has no spread."""
         return None

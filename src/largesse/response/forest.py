@@ -17,6 +17,7 @@ import numpy as np
 from largesse.records import Array
 from largesse.response.archive import Shaped
 
+MOST_LEVELS = 2**31
 ROWS_AT_ONCE = 2048  # the features of this many rows stay close to the processor while all trees pass over them
 
 
@@ -46,6 +47,8 @@ class Trees:
             ((self.roots >= 0) & (self.roots < nodes)).all()
             and ((self.feature >= 0) & (self.feature <= features))[inner].all()
             and all(((to > here) & (to < nodes))[inner].all() for to in (self.left, self.right))
+            # A split on the level is rounded to a whole number.
+            and (np.abs(self.threshold[inner & (self.feature == features)]) < MOST_LEVELS).all()
         ):
             raise ValueError("its trees are not trees")
 
@@ -85,7 +88,7 @@ class Draws:
     def check(self, features: int) -> None:
         """Refuse what is not S draws of equally many trees."""
         self.trees.check(features)
-        if self.count < 1 or len(self.trees.roots) % self.count:
+        if self.count < 1 or self.count > max(len(self.trees.roots), 1) or len(self.trees.roots) % self.count:
             raise ValueError(f"{len(self.trees.roots)} trees in {self.count} draws")
 
 

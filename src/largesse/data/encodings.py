@@ -1,0 +1,253 @@
+"""What an encoder learns of one feature, and how it turns the feature into columns of finite numbers."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, final
+
+import numpy as np
+
+from largesse.data.columns import Kind, as_floats, as_seconds, word_codes
+from largesse.files import check_shape
+from largesse.records import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DAY = 86_400.0
+CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # days
+FARTHEST_MEAN = 1e30  # float32 holds it
+FARTHEST = 1e6  # standard deviations; float32 cannot hold much more, and a value farther out says no more
+
+
+@dataclass(frozen=True)
+class Column(ABC):
+    """What was learnt about one feature."""
+
+    encoding: ClassVar[str]
+    kind: ClassVar[Kind]  # which columns can be encoded this way
+    name: str
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """What each of the q columns that the feature becomes is."""
+
+    @abstractmethod
+    def is_sound(self) -> bool:
+        """Whether its parts, each of the right type, fit together."""
+
+    @abstractmethod
+    def encode(self, column: pa.ChunkedArray) -> Array:
+        """Return the block of float32 columns (n, q) that the feature becomes."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Numbers as standard deviations from their mean, with an indicator where some were missing in the log."""
+
+    centre: float
+    spread: float  # zero when all known values are the same
+    missing: bool
+
+    def apply(self, values: Array) -> Array:
+        """Return values (n,) as float32 columns (n, 0), (n, 1) or (n, 2); missing ones are at the mean."""
+        known = np.isfinite(values)
+        columns = []
+        if self.spread > 0:
+            with np.errstate(over="ignore", invalid="ignore"):
+                apart = (values - self.centre) / self.spread
+            columns.append(np.where(known, np.clip(apart, -FARTHEST, FARTHEST), 0.0))
+        if self.missing:
+            columns.append(~known)
+        return stack_columns(columns, len(values))
+
+    def names(self, name: str) -> list[str]:
+        """What each column is."""
+        return ([name] if self.spread > 0 else []) + [f"{name} missing"] * self.missing
+
+
+@final
+@dataclass(frozen=True)
+class Number(Column):
+    """A number: its distance from the mean, and whether it is missing."""
+
+    encoding = "number"
+    kind = "number"
+    scale: Scale
+
+    @property
+    def names(self) -> list[str]:
+        """What each of the q columns is."""
+        return self.scale.names(self.name)
+
+    def is_sound(self) -> bool:
+        """Whether its parts fit together."""
+        return self.scale.spread >= 0
+
+    def encode(self, column: pa.ChunkedArray) -> Array:
+        """Return the block of columns (n, q)."""
+        return self.scale.apply(as_floats(column))
+
+
+@final
+@dataclass(frozen=True)
+class Date(Column):
+    """A date: the days since 1970 as a number, and the cycles that the log went through."""
+
+    encoding = "date"
+    kind = "date"
+    scale: Scale  # of days since 1970
+    cycles: Sequence[str]
+
+    @property
+    def names(self) -> list[str]:
+        """What each of the q columns is."""
+        waves = [f"{self.name} {wave} of {cycle}" for cycle in self.cycles for wave in ("sine", "cosine")]
+        return self.scale.names(self.name) + waves
+
+    def is_sound(self) -> bool:
+        """Whether its parts fit together."""
+        return self.scale.spread >= 0 and set(self.cycles) <= set(CYCLES) and _differ(self.cycles)
+
+    def encode(self, column: pa.ChunkedArray) -> Array:
+        """Return the block of columns (n, q)."""
+        return self.encode_seconds(as_seconds(column))
+
+    def encode_seconds(self, seconds: Array) -> Array:
+        """Return the block of seconds since 1970 (n,)."""
+        blocks = [self.scale.apply(seconds / DAY)]
+        for cycle in self.cycles:
+            angle = np.where(np.isfinite(seconds), seconds, 0.0) * (2 * math.pi / (CYCLES[cycle] * DAY))
+            blocks.append(np.column_stack([np.sin(angle), np.cos(angle)]).astype(np.float32))
+        return np.concatenate(blocks, axis=1)
+
+
+@final
+@dataclass(frozen=True)
+class Words(Column):
+    """One indicator per frequent word, one for the other words and one for missing text, where the log had any."""
+
+    encoding = "words"
+    kind = "text"
+    words: Sequence[str]
+    other: bool
+    missing: bool
+
+    @property
+    def _shown(self) -> Sequence[str]:
+        # Without other or missing text, the last word is where all the others are zero.
+        return self.words if self.other or self.missing else self.words[:-1]
+
+    @property
+    def _constant(self) -> bool:
+        return not self.words and self.other != self.missing
+
+    @property
+    def names(self) -> list[str]:
+        """What each of the q columns is."""
+        if self._constant:
+            return []
+        extra = [f"{self.name} other"] * self.other + [f"{self.name} missing"] * self.missing
+        return [f"{self.name} = {word}" for word in self._shown] + extra
+
+    def is_sound(self) -> bool:
+        """Whether its parts fit together."""
+        return _differ(self.words)
+
+    def encode(self, column: pa.ChunkedArray) -> Array:
+        """Return the block of columns (n, q)."""
+        if self._constant:
+            return stack_columns([], len(column))
+        codes, missing = word_codes(column, self.words), np.asarray(column.is_null())
+        columns = [codes == k for k in range(len(self._shown))]
+        if self.other:
+            columns.append((codes == len(self.words)) & ~missing)
+        if self.missing:
+            columns.append(missing)
+        return stack_columns(columns, len(column))
+
+
+@final
+@dataclass(frozen=True)
+class Means(Column):
+    """A mean of the target for every word, for missing text where the log had any, and for words never seen."""
+
+    encoding = "means"
+    kind = "text"
+    words: Sequence[str]
+    table: Sequence[Sequence[float]]  # (words + 1 or 2, t) standardised; words, missing, never seen
+
+    @property
+    def names(self) -> list[str]:
+        """What each of the q columns is."""
+        width = len(self.table[0])
+        return [f"{self.name} (mean)"] if width == 1 else [f"{self.name} (mean {j})" for j in range(width)]
+
+    def is_sound(self) -> bool:
+        """Whether its parts fit together."""
+        widths = {len(row) for row in self.table}
+        apart = max((abs(mean) for row in self.table for mean in row), default=0.0)
+        rows = len(self.table) - len(self.words)
+        return rows in (1, 2) and len(widths) == 1 and widths != {0} and apart <= FARTHEST_MEAN and _differ(self.words)
+
+    def encode(self, column: pa.ChunkedArray) -> Array:
+        """Return the block of columns (n, q)."""
+        codes = word_codes(column, self.words)
+        codes[(codes == len(self.words)) & ~np.asarray(column.is_null())] = len(self.table) - 1
+        return np.asarray(self.table, dtype=np.float32)[codes]
+
+
+ENCODINGS: dict[str, type[Column]] = {"number": Number, "date": Date, "words": Words, "means": Means}
+
+
+# ------------------------------------------------------------------------------------------------------------ reading
+
+
+class EncoderState(TypedDict):
+    """What an encoder learnt, as JSON."""
+
+    few: int
+    rare: int
+    width: int
+    columns: list[dict[str, Any]]  # each the fields of a `Column`, and its encoding
+
+
+def read_columns(state: Any) -> list[Column]:
+    """Return the columns of an encoder's state; ValueError where it is not the state of any encoder."""
+    check_shape(state, EncoderState, "encoder")
+    columns = [_read_column(column, f"encoder/columns/{k}") for k, column in enumerate(state["columns"])]
+    if min(state["few"], state["rare"], state["width"] - len(columns)) < 0:
+        raise ValueError("encoder: a number of columns or rows is not possible")
+    if not _differ([column.name for column in columns]):
+        raise ValueError("encoder: two columns have the same name")
+    return columns
+
+
+def _read_column(state: dict[str, Any], place: str) -> Column:
+    fields = {name: value for name, value in state.items() if name != "encoding"}
+    kind = ENCODINGS.get(state["encoding"]) if isinstance(state.get("encoding"), str) else None
+    if kind is None:
+        raise ValueError(f"{place}: its encoding is not known")
+    check_shape(fields, kind, place)
+    if "scale" in fields:
+        fields["scale"] = Scale(**fields["scale"])
+    column = kind(**fields)
+    if not column.is_sound():
+        raise ValueError(f"{place}: its parts do not fit together")
+    return column
+
+
+def _differ(words: Sequence[str]) -> bool:
+    return len(set(words)) == len(words)
+
+
+# ------------------------------------------------------------------------------------------------------------ columns
+
+
+def stack_columns(columns: list[Array], rows: int) -> Array:
+    """Return columns (n,) side by side as float32 (n, q)."""
+    return np.column_stack(columns).astype(np.float32) if columns else np.zeros((rows, 0), dtype=np.float32)
