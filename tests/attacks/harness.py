@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import resource
 import select
 import subprocess
@@ -221,10 +222,17 @@ def tabulate(tallies: Sequence[Tally]) -> str:
         f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:>{widths[3]}}  {row[4]}"
         for row in rows
     ]
-    for tally in tallies:
-        for seed, outcome in tally.failures[:20]:
-            lines.append(f"{tally.name}, seed {seed}: {outcome.kind}: {outcome.detail}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(line for tally in tallies for line in list_failures(tally))])
+
+
+def list_failures(tally: Tally) -> Iterator[str]:
+    """Say each failure once, with the seeds that gave it: those whose words differ only in numbers are the same."""
+    alike: dict[str, list[tuple[int, Outcome]]] = {}
+    for seed, outcome in tally.failures:
+        alike.setdefault(re.sub(r"[0-9]+", "0", outcome.detail)[:80], []).append((seed, outcome))
+    for found in alike.values():
+        seeds = ", ".join(str(seed) for seed, _ in found[:5]) + (f" and {len(found) - 5} more" if found[5:] else "")
+        yield f"{tally.name}, seed {seeds}: {found[0][1].kind}: {found[0][1].detail}"
 
 
 def main(words: Sequence[str]) -> int:
