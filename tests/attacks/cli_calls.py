@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from commands import call, judge, list_files, own_folder, try_command
-from harness import FINE, Outcome
+from harness import Outcome
 from shops import copy_run, write_shop
 
 Rng = np.random.Generator
@@ -185,19 +185,27 @@ def call_with_odd_options(folder: Path, rng: Rng) -> Outcome:
 
 
 def call_with_a_read_only_folder(folder: Path, rng: Rng) -> Outcome:
-    """Root may write anywhere, so only others learn something here."""
-    if os.geteuid() == 0:
-        return FINE
-    (folder / "run").chmod(0o500)
-    before = list_files(folder)
-    words = (["plan", "run", "--budget", "1", "--out", "x.csv"], ["evaluate", "run"], ["report", "run"])[
-        rng.integers(3)
-    ]
+    """What cannot be written leaves nothing behind; root may write anywhere, so root becomes nobody for a while."""
+    commands = (
+        ["plan", "run", "--budget", "1"],
+        ["plan", "run", "--budget", "1", "--out", "run/x.csv"],
+        ["report", "run"],
+    )
+    words = [*commands, ["evaluate", "run"]][rng.integers(4)]
+    call("evaluate", "run")  # everything that is needed is loaded
+    before, user = list_files(folder), os.geteuid()
+    folder.chmod(0o755)
+    (folder / "run").chmod(0o555)
+    if user == 0:
+        os.seteuid(65534)
     try:
         found = judge(call(*words), *words)
     finally:
-        (folder / "run").chmod(0o700)
-    return found if list_files(folder) == before else Outcome("half-written", f"{words} wrote and failed")
+        os.seteuid(user)
+        (folder / "run").chmod(0o755)
+    if left := list_files(folder) - before:
+        return Outcome("half-written", f"{words}: {left}")
+    return found if found.kind != "fine" else Outcome("wrong", f"{words} said that it wrote where it could not")
 
 
 CALLS: tuple[Callable[[Path, Rng], Outcome], ...] = (

@@ -30,11 +30,14 @@ def call(*words: Any) -> Answer:
     from largesse import cli
 
     before, handler = sys.argv, signal.getsignal(signal.SIGTERM)
-    shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    shown = io.BytesIO()  # both streams, as Python opens them where the locale is UTF-8
+    out, err = (
+        io.TextIOWrapper(shown, "utf-8", errors, write_through=True) for errors in ("strict", "backslashreplace")
+    )
     sys.argv = ["largesse", *(str(word) for word in words)]
     code, error = 0, None
     try:
-        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             cli.main()
     except SystemExit as stopped:
         code = stopped.code if isinstance(stopped.code, int) else int(stopped.code is not None)
@@ -43,7 +46,7 @@ def call(*words: Any) -> Answer:
     finally:
         sys.argv = before
         signal.signal(signal.SIGTERM, handler)
-    return Answer(code, shown.buffer.getvalue().decode("utf-8", "replace"), error)  # type: ignore[attr-defined]
+    return Answer(code, shown.getvalue().decode("utf-8", "replace"), error)
 
 
 def judge(answer: Answer, *words: Any) -> Outcome:
@@ -54,7 +57,7 @@ def judge(answer: Answer, *words: Any) -> Outcome:
     if "Traceback" in answer.shown or answer.code not in (0, 2):
         return Outcome("traceback", f"{name}: exit code {answer.code}: {answer.shown[-300:]}")
     said = judge_message(answer.shown)
-    if said.kind == "refused" and answer.code == 0:
+    if answer.code == 0 and (said.kind == "refused" or not answer.shown.strip()):
         return FINE
     return said if said.kind == "refused" else Outcome(said.kind, f"{name}: {said.detail}")
 
