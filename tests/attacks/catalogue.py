@@ -3,8 +3,12 @@
 from harness import Attack
 
 ATTACKS = (
-    Attack("odd commands", "cli_calls:attack", 800, quick=12),
-    Attack("odd tables from Python, from reading to judging", "odd_tables:attack", 2000),
+    Attack("damaged files of tables", "tables:attack", 2000, quick=0),  # a crash would end the tests: see test_tables
+    Attack("odd tables from Python, from reading to judging", "odd_tables:attack", 1600),
+    Attack("odd tables as files, four commands", "odd_files:attack", 200, quick=1),
+    Attack("odd commands", "cli_calls:attack", 700, quick=6, seconds=20),
+    Attack("hostile texts in pages", "injection:attack", 60, quick=1, seconds=120),
+    Attack("same seed, same bytes", "determinism:attack", 6, quick=0, seconds=120),
     Attack("estimators against plain NumPy", "estimators:attack", 1000),
     Attack("default plan and frontier against every plan", "frontiers:attack", 1500),
     Attack("plans against a dynamic programme in whole numbers", "allocation_oracle:attack", 2000, quick=300),

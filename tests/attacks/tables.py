@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
+from harness import Outcome
 
 ROWS = 90
 LIMIT = 20  # seconds that one file may take
@@ -233,6 +234,15 @@ def run(seeds: Iterable[int], forms: tuple[str, ...] = tuple(FORMATS), noisy: bo
             if noisy and ended not in ("read", "refused"):
                 sys.stdout.write(f"seed {seed}: {form}: {ended}\n")
     return dict(counts)
+
+
+def attack(seed: int) -> Outcome:
+    """Damage one file and read it in this process, which a bad file may end."""
+    form, content = damage(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"damaged{FORMATS[form][0]}"
+        path.write_bytes(content)
+        return Outcome("fine" if _read(path) == "read" else "refused", form)
 
 
 if __name__ == "__main__":
