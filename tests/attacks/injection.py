@@ -37,7 +37,15 @@ PAYLOADS = (
     f"${{{MARK}}}`{MARK}`",
 )
 HANDLERS = re.compile(r"^on[a-z]+$")
-SHOWN = {"aria-label", "title", "data-tip", "content", "alt", "data-readout"}  # attributes that hold words
+SHOWN = {
+    "aria-label",
+    "title",
+    "data-tip",
+    "content",
+    "alt",
+    "data-readout",
+    "data-label",
+}  # attributes that hold words
 
 
 class Elements(HTMLParser):
