@@ -155,7 +155,7 @@ def test_every_column_role_is_an_option_with_its_one_description(
         assert call(monkeypatch, command, "--help") == 0
         shown = " ".join(capsys.readouterr().out.split())
         for role, content in ROLES.items():
-            assert f"--{role} <str>" in shown
+            assert f"--{role.replace('_', '-')} <str>" in shown
             assert content in shown
 
 

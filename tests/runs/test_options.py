@@ -22,7 +22,18 @@ def test_required_options_follow_the_argument_and_the_others_take_the_parameters
 
     names = list(inspect.signature(command).parameters)
     optional = [role for role in ROLES if role not in NAMED]
-    assert names == ["log", "level", "response", "costs", "names", "doses", "on_redemption", *optional, "seed"]
+    assert names == [
+        "log",
+        "level",
+        "response",
+        "costs",
+        "names",
+        "doses",
+        "propensities",
+        "on_redemption",
+        *optional,
+        "seed",
+    ]
     given = dict.fromkeys(names) | {"log": "l.csv", "costs": "0,5", "on_redemption": False, "seed": 3} | NAMED
     command(**given)
     assert got == {"log": "l.csv", "levels": {"costs": "0,5", "on_redemption": False}, "columns": NAMED, "seed": 3}

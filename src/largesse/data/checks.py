@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.columns import as_floats, as_plain, is_number, is_text, is_unusable, nan_as_null, why_skip
+from largesse.data.columns import (
+    as_comparable,
+    as_floats,
+    as_plain,
+    as_words,
+    is_number,
+    is_text,
+    is_unusable,
+    nan_as_null,
+    why_skip,
+)
+from largesse.data.propensities import LEAVE_OUT, Choices, impossible_propensities
 from largesse.errors import Problem, count, nearest, some
 from largesse.levels import Levels
 from largesse.records import Array
@@ -16,6 +28,10 @@ from largesse.records import Array
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MOST_RESPONSE = 1e30  # models work in float32, and with squares in float64
+LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100  # squares of others are zero or infinite
+FEW_EFFECTIVE = 10.0  # rows that weights must be worth
+NO_WEIGHT = 1e-9  # share of all weight below which a level cannot be estimated
 MOST_MISSING = 0.2  # above this share of missing responses, missing probably means something
 
 
@@ -69,7 +85,7 @@ class Check:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        column = nan_as_null(as_plain(self.table.column(name)))
+        column = nan_as_null(as_comparable(self.table.column(name)))
         if column.null_count:
             self.add_problem(
                 f"the level column {name!r} is missing in {count(column.null_count, 'row')}",
@@ -96,7 +112,7 @@ class Check:
 
         odd = column.filter(pa.array(codes < 0)).drop_null()
         if len(odd):
-            found = sorted(str(value) for value in pc.unique(odd).to_pylist())
+            found = sorted(as_words(pc.unique(odd)))
             known = some([f"{v:g}" if isinstance(v, float) else v for v in values], 12)
             self.add_problem(
                 f"{name!r} holds a level that is not in the list in {count(len(odd), 'row')}: {some(found)}",
@@ -124,6 +140,12 @@ class Check:
                 f"the response {name!r} is missing in {share} of the rows",
                 "write 0 if missing means that nothing happened; else leave those rows out",
             )
+        elif np.nanmax(np.abs(values), where=np.isfinite(values), initial=0.0) > MOST_RESPONSE:
+            largest = values[np.nanargmax(np.abs(values))]
+            self.add_problem(
+                f"the response {name!r} is as large as {largest:g}",
+                f"numbers beyond {MOST_RESPONSE:g} cannot be computed with: is it a code for missing? Else use a larger unit",
+            )
         elif missing.any():
             self.notes.append(f"{count(int(missing.sum()), 'row')} without a response left out")
         if not missing.all() and np.nanmin(values) == np.nanmax(values):
@@ -141,14 +163,22 @@ class Check:
         bad = ~((values > 0) & (values <= 1))
         if bad.any():
             examples = some([f"{v:g}" for v in np.unique(values[bad])], 3)
-            hint = "it is the probability with which the row's own level was chosen; leave the column out to have it estimated"
+            percent = np.nanmin(values, initial=1) >= 0 and 1 < np.nanmax(values, initial=0) <= 100
+            hint = f'if these are percentages: parse = {{{name} = "percent"}}; ' if percent else ""
             self.add_problem(
-                f"the propensity {name!r} is not in (0, 1] in {count(int(bad.sum()), 'row')}: {examples}", hint
+                f"the propensity {name!r} is not in (0, 1] in {count(int(bad.sum()), 'row')}: {examples}",
+                hint + LEAVE_OUT,
             )
+            return None
         return values
 
+    def check_propensity(self, given: Choices | None, name: str) -> None:
+        """Check that propensities can be right, once all they are compared with is sound."""
+        if given is not None and not self.problems:
+            self.problems += impossible_propensities(given, name)
+
     def read_weight(self, name: str) -> Array | None:
-        """Return weights (n,), zero or more and not all zero."""
+        """Return weights (n,), zero or more, on more than a few rows."""
         values = self._read_numbers(name, "weight")
         if values is None:
             return None
@@ -158,15 +188,35 @@ class Check:
                 f"the weight {name!r} is missing, infinite or negative in {count(int(bad.sum()), 'row')}",
                 "weights are zero or more",
             )
-        elif values.sum() == 0:
+            return None
+        most = float(values.max())
+        if most == 0:
             self.add_problem(f"every weight in {name!r} is zero", "at least one row must count")
+        elif not LEAST_WEIGHT <= most <= MOST_WEIGHT:
+            self.add_problem(
+                f"the largest weight in {name!r} is {most:g}", "divide all weights by it: only ratios matter"
+            )
+        else:
+            self._check_few(name, values / most)
         return values
+
+    def _check_few(self, name: str, weight: Array) -> None:
+        """Refuse weights that leave only a few rows to learn from."""
+        effective = float(weight.sum()) ** 2 / float(weight @ weight)
+        if effective < min(FEW_EFFECTIVE, len(weight) / 2):
+            top = np.argsort(-weight, kind="stable")[:3]
+            share = float(weight[top].sum() / weight.sum())
+            self.add_problem(
+                f"the weights {name!r} leave only about {effective:.1f} of {count(len(weight), 'row')} to learn from: "
+                f"{share:.1%} of the weight is on rows {some([str(row) for row in top])}",
+                "check how the weights were made; leave the column out to count every row alike",
+            )
 
     def read_groups(self, name: str, role: str) -> Array:
         """Return group numbers (n,) in order of appearance."""
         import pyarrow.compute as pc
 
-        column = nan_as_null(as_plain(self.table.column(name)))
+        column = nan_as_null(as_comparable(self.table.column(name)))
         if self._refuse_type(name, role, column.type):
             return np.zeros(len(column), dtype=np.int64)
         if column.null_count:
@@ -180,7 +230,7 @@ class Check:
         """Return customer ids (n,); each must be there, and be there once unless they may repeat."""
         import pyarrow.compute as pc
 
-        column = nan_as_null(as_plain(self.table.column(name))).combine_chunks()
+        column = nan_as_null(as_comparable(self.table.column(name))).combine_chunks()
         if self._refuse_type(name, "customer", column.type):
             return column
         if column.null_count:
@@ -190,7 +240,7 @@ class Check:
         tally = pc.value_counts(column.drop_null())
         twice = tally.filter(pc.greater(tally.field("counts"), 1))
         if len(twice) and not repeats:
-            examples = some([str(value) for value in twice.field("values").to_pylist()], 3)
+            examples = some(as_words(twice.field("values")), 3)
             hint = f"keep one row per customer, or, in a log, name {name!r} as the cluster too"
             self.add_problem(f"the customer id {name!r} repeats {count(len(twice), 'customer')}: {examples}", hint)
         return column
@@ -244,15 +294,22 @@ class Check:
             self.add_problem("there is no column left to learn from", "the log needs at least one feature")
         return self.table.select(kept)
 
-    def check_support(self, codes: Array, outcome: Array, levels: Levels) -> None:
-        """Check that every level has at least one row."""
+    def check_support(self, codes: Array, outcome: Array, levels: Levels, weight: Array | None) -> None:
+        """Check that every level has at least one row, and rows of some weight."""
         if self.problems:
             return
-        rows = np.bincount(codes[np.isfinite(outcome) & (codes >= 0)], minlength=len(levels))
+        seen = np.isfinite(outcome) & (codes >= 0)
+        rows = np.bincount(codes[seen], minlength=len(levels))
         empty = [levels.labels[k] for k in np.flatnonzero(rows == 0)]
+        hint = "a level nobody got cannot be judged: leave it out of the levels, or try it on some customers first"
         if empty:
-            hint = "a level nobody got cannot be judged: leave it out of the levels, or try it on some customers first"
             self.add_problem(f"no row of the log has level {some(empty)}", hint)
+        if weight is None:
+            return
+        mass = np.bincount(codes[seen], weights=weight[seen] / weight[seen].max(initial=0.0), minlength=len(levels))
+        light = [levels.labels[k] for k in np.flatnonzero((rows > 0) & (mass <= NO_WEIGHT * mass.sum()))]
+        if light:
+            self.add_problem(f"all rows with level {some(light)} have weight zero, or next to nothing", hint)
 
     def _read_numbers(self, name: str, role: str) -> Array | None:
         """Return a column as float64, missing as NaN; None when it does not hold numbers."""
@@ -263,7 +320,7 @@ class Check:
         if pa.types.is_null(kind):
             return np.full(len(column), np.nan)
         if not is_number(kind):
-            examples = some([str(value) for value in column.slice(0, 3).to_pylist()])
+            examples = some(as_words(column.slice(0, 3)))
             self.add_problem(
                 f"the {role} column {name!r} does not hold numbers but {kind}: {examples}",
                 "give numbers, or true and false",
@@ -309,8 +366,5 @@ def _written_numbers(levels: Levels) -> list[float]:
 
 
 def _reads_as_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    """Whether a text is a number as people write it: Python's own reading also takes 1_0, ５ and infinity."""
+    return re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", text) is not None

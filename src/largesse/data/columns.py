@@ -136,6 +136,25 @@ def as_plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(column.type.value_type)
 
 
+def as_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the column without dictionary encoding, and half-precision numbers, which Arrow cannot compare, as floats."""
+    import pyarrow as pa
+
+    column = as_plain(column)
+    return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
+
+
+def as_words(column: pa.Array | pa.ChunkedArray) -> list[str]:
+    """Return the values as text, as messages quote them; Python itself knows no year beyond 9999."""
+    import pyarrow as pa
+
+    try:
+        return [str(value) for value in column.to_pylist()]
+    except (OverflowError, ValueError):
+        whole = pa.int32() if column.type.bit_width == 32 else pa.int64()
+        return [f"{column.type} {value}" for value in column.cast(whole).to_pylist()]
+
+
 def nan_as_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the column with NaN as missing: pandas and files differ in which of the two they write."""
     import pyarrow as pa

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from largesse.data.checks import Check
+from largesse.data.propensities import Choices, propensities_by_level, propensities_by_stratum, share_problems
 from largesse.data.read import check_names, read_table
 from largesse.errors import InputError, Problem, count, fail, nearest, refuse, some
 from largesse.levels import Levels
@@ -17,7 +18,14 @@ from largesse.records import ROLES, Array, Customers, Log, Roles
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CODED = ("level", "logger", "cluster", "customer")  # roles whose text is needed as it is, not dictionary-encoded
+COLUMNS = tuple(role for role in ROLES if role != "features")
+CODED = (
+    "level",
+    "logger",
+    "cluster",
+    "customer",
+    "propensity_strata",
+)  # roles whose text is needed as it is, not dictionary-encoded
 
 
 def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
@@ -34,6 +42,10 @@ def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
     propensity, logger, cluster, weight, customer
         Optional columns: the probability with which the row's own level was chosen, in (0, 1]; the policy that chose it;
         the household, village or other group whose rows are not independent; the row's weight; the customer's id.
+        `propensity` may also be a list with one probability for each level, where all customers had the same.
+    propensity_strata
+        Optional column, instead of `propensity`: levels were drawn within its strata, and a level's share there is its
+        propensity.
     features
         The columns to learn from; by default every column that has no other role.
 
@@ -47,31 +59,67 @@ def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
     given: dict[str, Any] = {**roles}
     refuse("log", _argument_problems(levels, given))
     # Column names are text, also those that were numbers in a dataframe.
-    named = {role: str(given[role]) for role in ROLES if role != "features" and given.get(role) is not None}
+    named = {role: str(given[role]) for role in ROLES if role in COLUMNS and _is_name(given.get(role))}
     features = None if given.get("features") is None else [str(name) for name in given["features"]]
     table = read_table(source, what="log", plain={named[role] for role in CODED if role in named} - {*(features or ())})
     check_names(table, "log")
     check = Check(table)
     check.check_roles(named, levels, features)
-    refuse("log", check.problems)  # values are looked at only once the columns are known to be there
-
-    codes, levels = check.read_level(named["level"], levels)
-    outcome = check.read_response(named["response"])
-    shares = check.read_propensity(named["propensity"]) if "propensity" in named else None
-    policy = check.read_groups(named["logger"], "logger") if "logger" in named else None
-    groups = check.read_groups(named["cluster"], "cluster") if "cluster" in named else None
-    weights = check.read_weight(named["weight"]) if "weight" in named else None
-    ids = check.read_ids(named["customer"], repeats="cluster" in named) if "customer" in named else None
-    costs = check.read_costs(levels)
-    used = check.select_features(features, {*named.values(), *(levels.cost_columns or ())})
-    check.check_support(codes, outcome, levels)
+    shares = None if _is_name(given.get("propensity")) else given.get("propensity")
+    log = _read_roles(check, named, levels, features, shares)
     refuse("log", check.problems)
-
-    log = Log(
-        used, codes, outcome, levels, shares, policy, groups, weights, ids, costs, tuple(check.notes), named["response"]
-    )
-    known = np.isfinite(outcome)
+    known = np.isfinite(log.response)
     return log if known.all() else log.take(known)
+
+
+def _is_name(given: Any) -> bool:
+    """Whether a role is given as a column; propensities may also be a list, one for each level."""
+    return given is not None and not isinstance(given, list | tuple | np.ndarray)
+
+
+def _read_roles(
+    check: Check, named: dict[str, str], levels: Levels, features: list[str] | None, shares: Sequence[float] | None
+) -> Log:
+    """Read every column that is there, so that all that is wrong is named together."""
+    known = set(check.table.column_names)
+    there = {role: column for role, column in named.items() if column in known}
+    rows = len(check.table)
+    codes, outcome = np.zeros(rows, dtype=np.int64), np.zeros(rows)
+    if "level" in there:
+        codes, levels = check.read_level(there["level"], levels)
+    if "response" in there:
+        outcome = check.read_response(there["response"])
+    policy = check.read_groups(there["logger"], "logger") if "logger" in there else None
+    groups = check.read_groups(there["cluster"], "cluster") if "cluster" in there else None
+    weights = check.read_weight(there["weight"]) if "weight" in there else None
+    ids = check.read_ids(there["customer"], repeats="cluster" in named) if "customer" in there else None
+    costs = check.read_costs(levels) if known.issuperset(levels.cost_columns or ()) else None
+    listed = None if features is None else [name for name in features if name in known]
+    taken = {column for role, column in named.items() if role != "propensity_strata"}
+    used = check.select_features(listed, taken | {*(levels.cost_columns or ())})
+    check.check_support(codes, outcome, levels, weights)
+    propensity = _read_propensity(check, there, shares, codes, levels)
+    if propensity is not None:
+        name = f"the propensity {there['propensity']!r}" if "propensity" in there else "the propensity of the levels"
+        check.check_propensity(Choices(codes, propensity, levels.labels, weights, groups), name)
+    name = named["response"]
+    return Log(used, codes, outcome, levels, propensity, policy, groups, weights, ids, costs, tuple(check.notes), name)
+
+
+def _read_propensity(
+    check: Check, there: dict[str, str], shares: Sequence[float] | None, codes: Array, levels: Levels
+) -> Array | None:
+    """Return the propensity (n,) of every row, however it is given; None if it is not."""
+    if sum((shares is not None, "propensity" in there, "propensity_strata" in there)) > 1:
+        check.add_problem("propensities are given in two ways", "name a column, or strata, or one for each level")
+        return None
+    if shares is not None:
+        check.problems += (wrong := share_problems(shares, len(levels)))
+        return None if wrong else propensities_by_level(shares, codes)
+    if "propensity_strata" in there:
+        strata = check.read_groups(there["propensity_strata"], "propensity_strata")
+        return None if strata.min() < 0 else propensities_by_stratum(strata, codes, len(levels))
+    return check.read_propensity(there["propensity"]) if "propensity" in there else None
 
 
 def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
@@ -204,7 +252,7 @@ def _convertible(what: str) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         hint = "give values of one type, and rows of one length"
         raise InputError("arrays", [Problem(f"{what} cannot be made an array: {error}", hint)]) from error
 

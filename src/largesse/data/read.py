@@ -130,7 +130,7 @@ def _from_memory(source: Any, what: str) -> pa.Table:
             return pa.table(source)
     except InputError:
         raise
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise InputError(what, [_conversion_problem(error)]) from error
     got = "None" if source is None else type(source).__name__
     raise InputError(what, [Problem(f"not a table: got {got}", "give a path, or a pandas, polars or pyarrow table")])

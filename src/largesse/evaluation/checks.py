@@ -11,7 +11,8 @@ from math import comb
 
 import numpy as np
 
-from largesse.errors import count
+from largesse.data import Choices, doubt_propensities
+from largesse.errors import count, some
 from largesse.evaluation.leaks import ROWS as LEAK_ROWS
 from largesse.evaluation.leaks import SURE, find_leaks
 from largesse.evaluation.mean_curve import MeanCurve, measure_curve
@@ -78,6 +79,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         *_check_levels(overlap, log.levels.labels),
         _check_randomisation(dependence, propensities, overlap),
         _check_propensities(propensities),
+        *_check_sums(log),
         _check_balance(overlap),
         _check_weights(log, propensities, heavy),
         _check_rising(curve, log.levels.labels),
@@ -153,6 +155,21 @@ def _check_propensities(propensities: Propensities) -> Finding:
         "If levels also followed something else, the estimates are biased."
     )
     return Finding("propensities", "note", text)
+
+
+def _check_sums(log: Log) -> list[Finding]:
+    """Whether given propensities agree with how often each level was chosen; nothing where they do."""
+    if log.propensity is None:
+        return []
+    off = doubt_propensities(Choices(log.level, log.propensity, log.levels.labels, log.weight, log.cluster))
+    if not off:
+        return []
+    text = (
+        "The given propensities do not agree with how often levels were chosen: the sum of 1/propensity over a level's rows "
+        f"should be about the number of all rows. {some([str(one) for one in off], 3)}. Check that they are those of the "
+        "row's own level, for all customers; leave them out to have them estimated."
+    )
+    return [Finding("propensities", "no", text)]
 
 
 def _check_balance(overlap: Overlap) -> Finding:

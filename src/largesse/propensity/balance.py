@@ -15,7 +15,7 @@ from largesse.records import Array
 from largesse.stats import logit, minimise, shuffle_rows, sigmoid, standardise
 
 RIDGE = 0.2  # times columns per row of the level
-FEW = 30  # rows; a level with fewer is left as it is
+FEW = 30  # rows, after weighting; a level with fewer is left as it is
 INSIDE = 0.005  # propensities are held this far from 0 and 1, so that their logits stay finite
 NEWTON_STEPS = 30
 TOLERANCE = 1e-9
@@ -29,7 +29,7 @@ def balance_propensities(own: Array, X: Array, level: Array, weight: Array, seed
     out = own.copy()
     for k in np.unique(level):
         taught, rows = some[level[some] == k], level == k
-        if len(taught) < FEW or len(taught) == len(some):
+        if _effective(weight[taught]) < FEW or len(taught) == len(some):
             continue
         logits = logit(own[rows], INSIDE)
         share = weight[some] / weight[some].sum()
@@ -37,6 +37,12 @@ def balance_propensities(own: Array, X: Array, level: Array, weight: Array, seed
         tilt = _tilt(Z[taught], logit(own[taught], INSIDE), weight[taught] / weight[some].sum(), others)
         out[rows] = sigmoid(logits + Z[rows] @ tilt)
     return out
+
+
+def _effective(weight: Array) -> float:
+    """Return how many equally weighted rows carry as much information (Kish)."""
+    squares = float(weight @ weight)
+    return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
 def _tilt(Z: Array, logits: Array, share: Array, others: Array) -> Array:

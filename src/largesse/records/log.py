@@ -21,6 +21,7 @@ ROLES = {
     "level": "the level each customer got",
     "response": "what happened",
     "propensity": "the probability with which the row's own level was chosen, in (0, 1]",
+    "propensity_strata": "the stratum within which levels were drawn: a level's share there is its propensity",
     "logger": "the policy that chose the level",
     "cluster": "the household, village or other group whose rows are not independent",
     "weight": "the weight of the row",
@@ -34,7 +35,8 @@ class Roles(TypedDict, total=False):
 
     level: Required[str]
     response: Required[str]
-    propensity: str | None
+    propensity: str | Sequence[float] | None
+    propensity_strata: str | None
     logger: str | None
     cluster: str | None
     weight: str | None

@@ -23,7 +23,7 @@ from largesse.runs.toml import to_toml
 TOP = ("title", "unit", "log", "customers", "out")
 SECTIONS = {
     "columns": tuple(ROLES),
-    "levels": ("costs", "names", "doses", "on_redemption", "contact_cost"),
+    "levels": ("costs", "names", "doses", "on_redemption", "contact_cost", "propensities"),
     "plan": KEYS,
     "model": ("name", "seed"),
 }
@@ -38,6 +38,7 @@ class Campaign:
     log: str
     levels: Levels
     roles: Roles  # which column of the log has which role
+    propensities: tuple[float, ...] | None = None  # of the levels, where all customers had the same
     customers: str | None = None  # the table to plan for; None: the customers of the log
     planning: Planning = field(default_factory=Planning)
     model: str = "auto"
@@ -49,7 +50,8 @@ class Campaign:
     @property
     def text(self) -> str:
         """The campaign as TOML, every default spelt out; where it is written to is not part of it."""
-        kept = {word: getattr(self.levels, word) for word in SECTIONS["levels"]}
+        kept = {word: getattr(self.levels, word) for word in SECTIONS["levels"] if word != "propensities"}
+        kept["propensities"] = self.propensities
         top = {"title": self.title, "unit": self.unit, "log": self.log, "customers": self.customers}
         lines = [*_lines(top), "", "[columns]", *_lines(self.roles), "", "[levels]", *_lines(kept)]
         lines += ["", "[plan]", *self.planning.lines(self.levels)]
@@ -132,6 +134,7 @@ def campaign_from(
     sections = {name: given[name] if isinstance(given.get(name), dict) else {} for name in SECTIONS}
     roles = _roles(sections["columns"], blanks, problems)
     levels = _levels(sections["levels"], blanks, problems)
+    shares = _shares(sections["levels"], roles, problems)
     planning = planning_from(sections["plan"], levels, problems)
     texts = {key: given[key] for key in TOP if key in given}
     problems += [
@@ -156,6 +159,7 @@ def campaign_from(
         log=places["log"],
         levels=levels,
         roles=roles,
+        propensities=shares,
         customers=places["customers"] if given.get("customers") else None,
         planning=planning,
         model=name,
@@ -226,6 +230,21 @@ def _levels(section: dict[str, Any], blanks: Collection[str], problems: list[Pro
     except InputError as error:
         problems += [Problem(f"levels: {problem.what}", problem.hint) for problem in error.problems]
         return None
+
+
+def _shares(section: dict[str, Any], roles: Roles, problems: list[Problem]) -> tuple[float, ...] | None:
+    """Return the propensities of the levels, if they are given: one number for each level."""
+    given = section.get("propensities")
+    if given is None:
+        return None
+    numbers = isinstance(given, list) and all(isinstance(p, int | float) and not isinstance(p, bool) for p in given)
+    if not numbers:
+        hint = "give one probability for each level: propensities = [0.2, 0.2, 0.6]"
+        problems.append(Problem(f"levels.propensities is {given!r}", hint))
+        return None
+    if both := [word for word in ("propensity", "propensity_strata") if word in roles]:
+        problems.append(Problem(f"levels.propensities is given beside columns.{both[0]}", "keep one of the two"))
+    return tuple(map(float, given))
 
 
 def _placed(path: str, folder: Path) -> str:

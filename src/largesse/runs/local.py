@@ -24,7 +24,10 @@ class Local:
 
     def read_log(self, campaign: Campaign, source: Any = None) -> Log:
         """Read and check the campaign's log, or another source with the same columns."""
-        return read_log(campaign.log if source is None else source, levels=campaign.levels, **campaign.roles)
+        roles = campaign.roles
+        if campaign.propensities is not None:
+            roles = {**roles, "propensity": campaign.propensities}
+        return read_log(campaign.log if source is None else source, levels=campaign.levels, **roles)
 
     def read_customers(self, campaign: Campaign, source: str, features: Sequence[str]) -> Customers:
         """Read and check a table of customers; a table without the id column is numbered by its rows."""

@@ -68,6 +68,7 @@ def level_options() -> dict[str, inspect.Parameter]:
         "costs": _option("costs", "Cost of each level, cheapest first: 0,5,10; or K column names.", required=True),
         "names": _option("names", "How the log writes the levels, in order: none,small,big."),
         "doses": _option("doses", "The amounts behind the levels, in order: 0,5,10."),
+        "propensities": _option("propensities", "The levels' probabilities, the same for all customers: 0.2,0.2,0.6."),
         "on_redemption": on_redemption,
     }
 
@@ -75,6 +76,7 @@ def level_options() -> dict[str, inspect.Parameter]:
 def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str, Any], **more: Any) -> Campaign:
     """Return the campaign that options describe; without costs, the levels cost 0, 1, 2 and so on."""
     read: dict[str, Callable[[str], Any]] = {"costs": _numbers_or_words, "doses": _numbers_or_words, "names": _split}
+    read["propensities"] = _numbers_or_words
     section = {word: read[word](given) if isinstance(given, str) else given for word, given in levels.items()}
     if "costs" not in section:
         if "names" not in section:
