@@ -57,6 +57,18 @@ def test_the_steps_run_as_the_readme_shows_them(shop: Path, monkeypatch: pytest.
     assert Path("spring/report.html").exists()
 
 
+def test_evaluate_prints_what_the_doctor_warns_of(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "evaluate", str(run_copy)) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    found = json.loads((run_copy / "evaluation.json").read_text())
+    urgent = [warning for warning in found["warnings"] if warning["answer"] in ("no", "careful")]
+    assert urgent
+    for warning in urgent:
+        assert f"{warning['answer']}: {warning['text'].split('. ')[0]}" in shown
+
+
 def test_the_estimator_can_be_named(
     run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ import typer
 from largesse import runs
 from largesse.errors import LargesseError, MissingPartError, Problem, fail, make_visible, path_problems, refuse
 from largesse.evaluation import ESTIMATORS
-from largesse.report import print_answer, print_checkup, print_error, show_progress
+from largesse.report import print_answer, print_checkup, print_error, print_warnings, show_progress
 from largesse.response import list_models
 from largesse.version import __version__
 
@@ -164,6 +164,8 @@ def evaluate(
         for name in ("value", "spend")
     )
     _echo(found, as_json, f"{value}, {spend}; wrote {run_folder / 'evaluation.json'}")
+    if not as_json:
+        print_warnings(found["warnings"])
 
 
 @app.command()

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from largesse.report import print_answer, print_checkup, print_error, show_progress
+from largesse.report.words import select_notes
 from largesse.runs import examine, read_campaign, report
 
 
@@ -23,9 +24,25 @@ def test_the_answer_is_printed_with_what_it_is_compared_with_and_every_warning(
     assert "this plan" in text
     for other in shown["versus"]:
         assert f"against {other['name']}: " in text
-    for warning in shown["answer"]["warnings"]:
+    for warning in select_notes(shown["answer"]["warnings"]):
         assert joined(warning["text"]) in text
     assert f"open {run_copy / 'report.html'}" in text
+
+
+def test_every_no_and_careful_stands_above_the_numbers_one_sentence_each(
+    run_copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = report(run_copy)
+    shown["answer"]["warnings"] = [
+        {"answer": "note", "text": "Only a note. And more."},
+        {"answer": "careful", "text": "Few rows of 'Approx. A'. Expect wide intervals."},
+        {"answer": "no", "text": "The levels may be in the wrong order. Put the cheapest first."},
+    ]
+    print_answer(shown, run_copy)
+    text = joined(capsys.readouterr().out)
+    serious = text.index("✗ no: The levels may be in the wrong order. ! careful: Few rows of 'Approx. A'. ")
+    assert serious < text.index("this plan") < text.index("· Only a note. And more.")
+    assert "Expect wide" not in text
 
 
 @pytest.mark.parametrize("page", [None, Path("checkup.html")])

@@ -17,6 +17,7 @@ from largesse.report.checkup import describe_checkup as describe_checkup
 from largesse.report.console import print_answer as print_answer
 from largesse.report.console import print_checkup as print_checkup
 from largesse.report.console import print_error as print_error
+from largesse.report.console import print_warnings as print_warnings
 from largesse.report.console import show_progress as show_progress
 from largesse.report.formats import DASH as DASH
 from largesse.report.formats import finite as finite

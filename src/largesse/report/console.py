@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from largesse.errors import make_visible
 from largesse.records import Progress
 from largesse.report.formats import Units
-from largesse.report.words import write_gain, write_interval, write_value
+from largesse.report.words import brief_urgent, select_notes, write_gain, write_interval, write_value
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -59,6 +60,7 @@ def print_answer(shown: dict[str, Any], folder: Path) -> None:
     console.print(_text(f"\n{shown['title']}\n", style="bold"))
     for text in (answer["headline"], answer["verdict"]):
         console.print(Padding(_text(text), (0, 2, 1, 2)))
+    print_warnings(answer["warnings"], console)
     table = _table({"": "left", "value": "right", "95 % interval": "left", "spend": "right"})
     table.add_row("this plan", *_cells(units, shown), style="bold")
     for other in shown["versus"]:
@@ -68,11 +70,23 @@ def print_answer(shown: dict[str, Any], folder: Path) -> None:
         against = f"against {other['name']}: {write_gain(units, other['difference'])}"
         console.print(Padding(_text(against, style="dim"), (0, 2)))
     console.print()
-    for warning in shown["answer"]["warnings"]:
-        answer = warning["answer"]
-        style = "" if answer == "note" else "yellow"
-        console.print(Padding(_text(f"{MARKS[answer]} {warning['text']}", style=style), (0, 2)))
+    for note in select_notes(answer["warnings"]):
+        console.print(Padding(_text(f"{MARKS[note['answer']]} {note['text']}"), (0, 2)))
     console.print(_text(f"\nEverything is in {folder}/  —  open {folder / 'report.html'}\n"), soft_wrap=True)
+
+
+def print_warnings(warnings: Sequence[Mapping[str, Any]], console: Console | None = None) -> None:
+    """Print every "no" and then every "careful", one sentence each; nothing where there are none."""
+    from rich.console import Console
+    from rich.padding import Padding
+
+    urgent = brief_urgent(warnings)
+    console = console or Console()
+    for warning in urgent:
+        text = f"{MARKS[warning['answer']]} {warning['answer']}: {warning['text']}"
+        console.print(Padding(_text(text, style=COLOURS[warning["answer"]]), (0, 2)))
+    if urgent:
+        console.print()
 
 
 def print_checkup(shown: dict[str, Any], out: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -83,6 +84,26 @@ def warn_of_spending(units: Units, numbers: Part) -> list[dict[str, str]]:
 def select_urgent(warnings: Sequence[Part]) -> list[Part]:
     """Return the warnings that belong at the top, the most serious first."""
     return sorted((w for w in warnings if w["answer"] in URGENT), key=lambda w: URGENT.index(w["answer"]))
+
+
+def write_briefly(text: str) -> str:
+    """Return the first sentence of a text; a point within a quoted name does not end it.
+
+    >>> write_briefly("Too few rows: 'No. A' (3 rows). Try them first.")
+    "Too few rows: 'No. A' (3 rows)."
+    """
+    plain = re.sub(r"(?<!\w)(['\"]).*?\1(?!\w)", lambda quoted: "x" * len(quoted[0]), text)
+    end = re.search(r"[.?!](?=\s+[A-Z])", plain)
+    return text if end is None else text[: end.end()]
+
+
+def brief_urgent(warnings: Sequence[Part]) -> list[dict[str, str]]:
+    """Return the warnings that belong at the top, one sentence each, the most serious first; the rest of each apart."""
+    found = []
+    for warning in select_urgent(warnings):
+        first = write_briefly(warning["text"])
+        found.append({"answer": warning["answer"], "text": first, "rest": warning["text"][len(first) :].strip()})
+    return found
 
 
 def select_notes(warnings: Sequence[Part]) -> list[Part]:

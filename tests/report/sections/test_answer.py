@@ -35,6 +35,21 @@ def test_urgent_warnings_come_first_and_say_so_in_words(ugly: Numbers) -> None:
     assert rest.count("Note:") == 2
 
 
+def test_warnings_stand_above_the_cards_one_sentence_each_and_lose_nothing(binary: Numbers) -> None:
+    binary["answer"]["warnings"] = [
+        {"answer": "careful", "text": "Levels are not randomised (p < 0.002). Nothing else is corrected for."},
+        {"answer": "no", "text": "The levels may be in the wrong order. Put the cheapest first."},
+    ]
+    page = render_report(binary)
+    top = page.index('class="warnings"')
+    assert page.index("<h1>") < top < page.index('class="cards"')
+    assert page.index("wrong order.", top) < page.index("not randomised", top) < page.index('class="cards"')
+    shown = visible(page)
+    for rest in ("Put the cheapest first.", "Nothing else is corrected for."):
+        assert shown.count(rest) == 1
+        assert f"<summary>more</summary>{rest}" in page
+
+
 def test_the_price_says_what_one_more_response_costs(binary: Numbers) -> None:
     units = Units("binary", "€")
     for price, rate, spent in ((0.05, "€20", ""), (0.0, "–", "yes"), (None, "–", "")):

@@ -21,7 +21,7 @@ from largesse.report.formats import (
 from largesse.report.rows import view_gains
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sections.answer.numbers import write_answer
-from largesse.report.words import select_urgent
+from largesse.report.words import brief_urgent
 
 
 def view_answer(numbers: Numbers, units: Units) -> Part:
@@ -32,7 +32,7 @@ def view_answer(numbers: Numbers, units: Units) -> Part:
         "costs": _view_spend(numbers, units),
         "price": _view_price(numbers, units),
         "gains": view_gains(numbers["versus"], units),
-        "urgent": select_urgent(numbers["answer"]["warnings"]),
+        "urgent": brief_urgent(numbers["answer"]["warnings"]),
     }
 
 
