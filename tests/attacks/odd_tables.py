@@ -51,9 +51,11 @@ def draw_log(rng: Rng) -> Draw:
         if rng.random() < 0.15:
             roles[role] = draw_name(rng)
             columns[roles[role]] = draw_role(rng, role, rows, K)
-    if rng.random() < 0.2 and columns:
-        roles["features"] = [str(name) for name in rng.choice(np.array(list(columns), dtype=object), 1)]
-    costs = np.sort(rng.integers(0, 20, K)).astype(float)
+    if rng.random() < 0.1:
+        roles["features"] = [str(rng.choice(np.array(list(columns), dtype=object)))]
+    if rng.random() < 0.9:
+        columns["plain"] = rng.normal(size=rows)
+    costs = np.sort(rng.integers(0, 20, K)).astype(float) * (np.arange(K) > 0)
     levels = Levels(costs=costs, on_redemption=bool(rng.random() < 0.3), contact_cost=float(rng.choice([0, 0.5])))
     return Draw(write_as(rng, columns), roles, levels)
 
