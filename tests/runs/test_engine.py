@@ -1,6 +1,7 @@
 """What every engine must do, whichever machine holds the rows."""
 
 import inspect
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -66,3 +67,11 @@ def test_a_written_table_reads_back_the_same(engine: Engine, ending: str, tmp_pa
     table = pa.table({"customer": [1, 2], "expected_cost": [0.5, 1.5]})
     engine.write_table(tmp_path / f"plan.{ending}", table)
     assert read_table(tmp_path / f"plan.{ending}").to_pydict() == table.to_pydict()
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".feather"])
+def test_a_table_is_written_under_a_name_that_is_not_utf8(engine: Engine, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9" + ending.encode())
+    engine.write_table(path, pa.table({"age": [31, 44]}))
+    engine.write_table(tmp_path / f"plain{ending}", pa.table({"age": [31, 44]}))
+    assert path.read_bytes() == (tmp_path / f"plain{ending}").read_bytes()

@@ -71,8 +71,9 @@ class Local:
         import pyarrow.parquet as pq
 
         writers = {".csv": csv.write_csv, ".feather": feather.write_feather, ".arrow": feather.write_feather}
-        with atomic_file(path) as part:
-            writers.get(path.suffix.lower(), pq.write_table)(table, str(part))
+        # Arrow takes only names that are UTF-8; an open file has none.
+        with atomic_file(path) as part, part.open("wb") as sink:
+            writers.get(path.suffix.lower(), pq.write_table)(table, sink)
 
 
 def _misspelt(name: str | None, others: list[str]) -> bool:
