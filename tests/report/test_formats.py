@@ -1,6 +1,6 @@
 import math
 
-from largesse.report.formats import Units, choose_style, write_count, write_percent
+from largesse.report.formats import Style, Units, choose_style, label_interval, write_count, write_percent
 
 
 def test_numbers_are_written_for_people() -> None:
@@ -24,3 +24,13 @@ def test_an_estimate_has_the_digits_its_interval_deserves() -> None:
     assert units.gain_style(wide).both(wide, signed=True) == "+12.3\u202fpp (+7.3 to +17.3\u202fpp)"
     missing = {"estimate": None, "low": None, "high": None}
     assert units.value_style(missing).both(missing) == "–"
+
+
+def test_an_estimate_without_an_interval_says_so_in_words() -> None:
+    alone = {"estimate": 3.2, "low": float("nan"), "high": float("nan")}
+    style = Style(decimals=1)
+    assert style.interval(alone) == "no interval: too few responses"
+    assert style.both(alone) == "3.2 (no interval: too few responses)"
+    assert style.interval({"estimate": float("nan"), "low": float("nan"), "high": float("nan")}) == "–"
+    assert label_interval(style.interval(alone)) == "no interval: too few responses"
+    assert label_interval("1 to 2") == "95\u00a0% interval 1 to 2"

@@ -21,5 +21,7 @@ from largesse.evaluation.estimators import ESTIMATORS as ESTIMATORS
 from largesse.evaluation.judge import compare as compare
 from largesse.evaluation.judge import evaluate as evaluate
 from largesse.evaluation.study import make_study as make_study
+from largesse.evaluation.value import estimate_difference as estimate_difference
+from largesse.evaluation.value import estimate_per_spend as estimate_per_spend
 from largesse.evaluation.value import estimate_uniform as estimate_uniform
 from largesse.evaluation.value import estimate_value as estimate_value

@@ -190,8 +190,7 @@ def _warn_of_few(scores: Scores, policy: Array, value: Estimate, spend: Estimate
     if not without or few is None:
         return ()
     text = f"Only {count(few, 'customer')} with a non-zero response {'carries' if few == 1 else 'carry'} this estimate"
-    hint = "Collect more rows, or plan with fewer levels."
-    return (Finding("interval", "careful", f"{text}: too few for an interval. {hint}"),)
+    return (Finding("interval", "careful", f"{text}: too few for an interval."),)
 
 
 # -- policies in any form ---------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from largesse_lab.experiments import (
     coverage,
     false_alarms,
+    hard_logs,
     hsic_kernels,
     kappa,
     rates,
@@ -26,6 +27,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         rates.SIZES_EXPERIMENT,
         simulation.EXPERIMENT,
         coverage.EXPERIMENT,
+        hard_logs.EXPERIMENT,
         false_alarms.EXPERIMENT,
         real_logs.EXPERIMENT,
     )
