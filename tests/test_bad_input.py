@@ -746,7 +746,7 @@ FROM_THE_COMMAND_LINE: dict[str, tuple[Make, tuple[str, ...]]] = {
         spoilt("policy.largesse", lambda old: old[:90] + bytes([old[90] ^ 0xFF]) + old[91:], *PLAN),
         ("policy.largesse",),
     ),
-    "no policy": (spoilt("policy.largesse", lambda _: None, *PLAN), ("policy.largesse does not exist",)),
+    "no policy": (spoilt("policy.largesse", lambda _: None, *PLAN), ("it holds no policy.largesse",)),
     # where to write
     "an output that is a file": (out_that_is_a_file, ("taken is a file, not a folder", "--out")),
     "an output below a file": (out_below_a_file, ("a part of the path is a file",)),

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from largesse.errors import OutputError, Problem, some
 from largesse.files import system
-from largesse.files.places import Target, explain, resolve_file, resolve_folder
+from largesse.files.places import Target, explain, resolve_file, resolve_folder, resolve_replaceable
 
 JUNK = ("Thumbs.db", "ehthumbs.db", "desktop.ini")  # like all hidden files: other programs leave them
 UNLINKED = (errno.EPERM, errno.EACCES, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -95,7 +95,7 @@ class Batch:
 
         The caller holds the folder. Whatever is in it and not one of `files` is taken over at the end.
         """
-        path = resolve_folder(target)
+        path = resolve_replaceable(target)
         with explain(target):
             folder = _Folder(path, system.name_beside(path, "part"), frozenset(files))
             self._stack.callback(folder.discard)
@@ -219,7 +219,7 @@ class _Swapped:
 @contextmanager
 def hold_folder(target: Target, files: Collection[str] = ()) -> Iterator[None]:
     """Keep other commands away from a folder, which need not exist yet, and put right what a killed one left."""
-    path = resolve_folder(target)
+    path = resolve_replaceable(target)
     with ExitStack() as stack:
         with explain(target):
             stack.enter_context(_make_parents(path))
@@ -278,7 +278,7 @@ def _make_parents(path: Path) -> Iterator[None]:
 
 def refuse_foreign(target: Target, marks: Collection[str], files: Collection[str]) -> None:
     """Refuse to replace a folder that holds anything but hidden files, unless it has all marks and only `files`."""
-    path = resolve_folder(target)
+    path = resolve_replaceable(target)
     with explain(target):
         found = {entry.name for entry in os.scandir(path) if not _is_stray(entry)} if path.is_dir() else set()
     # A folder with all marks and nothing unknown was made by us; a user's own file among the known names proves nothing.

@@ -48,9 +48,16 @@ def resolve_folder(target: Target) -> Path:
         if kind == "a file":
             raise _refusal(f"{target} is a file, not a folder", "give another --out")
         _refuse_others(target, path, kind, "a folder", NEW_FOLDER)
-        if kind is not None and Path.cwd().resolve().is_relative_to(path):
-            raise _refusal(f"you are inside {path}, which is replaced as a whole", "leave it (cd ..) and try again")
         return path
+
+
+def resolve_replaceable(target: Target) -> Path:
+    """Return the folder that a path names, as `resolve_folder` does; refuse the one where the command was called."""
+    path = resolve_folder(target)
+    with explain(target):
+        if path.exists() and Path.cwd().resolve().is_relative_to(path):
+            raise _refusal(f"you are inside {path}, which is replaced as a whole", "leave it (cd ..) and try again")
+    return path
 
 
 def _refuse_others(target: Target, path: Path, kind: str | None, wanted: str, hint: str) -> None:

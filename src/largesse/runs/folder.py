@@ -26,6 +26,7 @@ from largesse.files import (
     hold_folder,
     refuse_foreign,
     resolve_file,
+    resolve_folder,
 )
 from largesse.records import Estimate, FrontierPoint, Log, Study
 from largesse.report import FitStep, PlanStep, describe_fit, describe_plan, describe_study, render_report
@@ -96,8 +97,7 @@ def renew_run_folder(batch: Batch, folder: Path) -> Path:
 
 def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) -> None:
     """Refuse to replace what is no run folder or holds what the campaign reads; with `own_log` it brings its own log."""
-    refuse_foreign(out, MARKS, FILES)
-    target = Path(out).resolve()
+    target = resolve_folder(out)
     inputs = [campaign.customers, None if own_log else campaign.log]
     problems = [
         Problem(f"{path} lies in {target}, which would be replaced", "give another --out, or move the file")
@@ -105,6 +105,7 @@ def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) 
         if path is not None and target in (Path(path).resolve(), *Path(path).resolve().parents) and target.is_dir()
     ]
     refuse("output", problems)
+    refuse_foreign(out, MARKS, FILES)
 
 
 def check_file(out: str | Path | None, *inputs: str | None, own: str = "") -> None:
@@ -129,9 +130,10 @@ def check_table(out: str | Path | None, *inputs: str | None) -> None:
 def open_run_folder(folder: str | Path) -> Path:
     """Return the path of a run folder, or refuse what is not one."""
     path = Path(folder)
-    if not (path / CAMPAIGN).is_file():
+    missing = [mark for mark in MARKS if not (path / mark).is_file()]
+    if missing:
         hint = "largesse fit or largesse run makes one"
-        fail("run folder", Problem(f"{path} is not a run folder (it holds no {CAMPAIGN})", hint))
+        fail("run folder", Problem(f"{path} is not a run folder (it holds no {missing[0]})", hint))
     return path
 
 

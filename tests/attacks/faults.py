@@ -1,0 +1,350 @@
+"""Commands that are killed, interrupted or fail at each single step they take on the disk.
+
+Every call that changes the disk is counted, and the command dies, is interrupted or fails at the i-th of them. Whatever
+it writes must then be wholly old or wholly new, an exit code of 2 must mean that nothing changed, and the same command,
+called again, must succeed and leave no temporary name. Each command runs in a fork of its own.
+
+    python tests/attacks/faults.py [COMMAND …] [--faults kill full …] [--every N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import builtins
+import errno
+import io
+import itertools
+import os
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from commands import call
+from harness import FINE, Outcome
+
+COLUMNS = "--level coupon --response bought --customer id --costs 0,5,10 --model linear"
+COMMANDS = {
+    "init": "init log.parquet --out first.toml --force",
+    "doctor": "doctor campaign.toml --out checkup.html",
+    "fit": f"fit log.parquet {COLUMNS} --out R",
+    "run": "run campaign.toml --budget 1 --out R",
+    "run into a new folder": "run campaign.toml --out new/deep/R",
+    "plan": "plan R --budget 1",
+    "plan --out": "plan R --budget 1 --out x.csv",
+    "plan --out new": "plan R --budget 1 --out new/y.parquet",
+    "evaluate": "evaluate R --estimator snips",
+    "report": "report R",
+    "report --out": "report R --out page.html",
+}
+ERRORS = {"full": errno.ENOSPC, "read-only": errno.EROFS, "forbidden": errno.EACCES, "broken": errno.EIO}
+SIGNALS = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
+KILLS = ("kill", "kill where nothing can be exchanged")
+FAULTS = (*KILLS, *ERRORS, *SIGNALS)
+KILLED, SECONDS = 137, 30.0
+OLD, NEW, MOVED = "old", "new", "moved"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code, its words and how many steps it took."""
+
+    code: int
+    steps: int
+    words: str
+
+
+# -- the command, in a fork ---------------------------------------------------------------------------------------------
+
+
+class Steps:
+    """Counts the calls that change the disk, and lets the one numbered `at` go wrong."""
+
+    def __init__(self, fault: str, at: int, report: int) -> None:
+        self.fault, self.at, self.report = fault, at, report
+        self.count = 0
+
+    def take(self) -> None:
+        if os.getpid() == self.report:
+            self.count += 1
+            if self.count == self.at:
+                self.go_wrong()
+
+    def go_wrong(self) -> None:
+        if self.fault in KILLS:
+            os._exit(KILLED)
+        if self.fault in SIGNALS:
+            os.kill(os.getpid(), SIGNALS[self.fault])
+            return
+        number = ERRORS[self.fault]
+        raise OSError(number, os.strerror(number))
+
+    def watch(self, owner: Any, name: str, counts: Callable[..., bool] = lambda *_, **__: True) -> None:
+        work = getattr(owner, name)
+
+        def counted(*given: Any, **named: Any) -> Any:
+            if counts(*given, **named):
+                self.take()
+            return work(*given, **named)
+
+        setattr(owner, name, counted)
+
+
+def writes(_path: Any, mode: Any = "r", *_: Any, **__: Any) -> bool:
+    return isinstance(mode, str) and any(letter in mode for letter in "wax+")
+
+
+def creates(_path: Any, flags: int = 0, *_: Any, **__: Any) -> bool:
+    return bool(flags & (os.O_CREAT | os.O_WRONLY | os.O_RDWR))
+
+
+def watch_everything(steps: Steps) -> None:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    from largesse.files import system
+
+    for name in ("rename", "replace", "link", "fsync", "mkdir", "unlink", "rmdir", "chmod", "chown"):
+        steps.watch(os, name)
+    steps.watch(os, "open", creates)
+    steps.watch(io, "open", writes)
+    steps.watch(builtins, "open", writes)
+    steps.watch(shutil, "rmtree")
+    steps.watch(pyarrow.csv, "write_csv")
+    steps.watch(pyarrow.parquet, "write_table")
+    if steps.fault.endswith("exchanged"):
+        system.exchange = lambda *_: False
+    else:
+        steps.watch(system, "exchange")
+
+
+def run_command(work: Path, command: str, fault: str = "", at: int = 0) -> Ended:
+    """Run a command in a fork, where its step `at` goes wrong."""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the child of a process with threads
+        child = os.fork()
+    if not child:
+        os._exit(_act(work, command, Steps(fault, at, os.getpid()), writer))
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8", errors="replace") as stream:
+        said = stream.read()
+    code = os.waitstatus_to_exitcode(_wait(child))
+    steps = said.rpartition("\n#")[2].strip()
+    return Ended(code, int(steps) if steps.isdigit() else 0, said)
+
+
+def _wait(child: int) -> int:
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.001)
+    os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+
+def _act(work: Path, command: str, steps: Steps, writer: int) -> int:
+    """Be the command; return its exit code."""
+    from largesse import cli
+
+    os.dup2(writer, 1)
+    os.dup2(writer, 2)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+    sys.argv = ["largesse", *command.split()]
+    os.chdir(work)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = 0
+    try:
+        watch_everything(steps)
+        cli.main()
+    except SystemExit as stopped:
+        code = stopped.code if isinstance(stopped.code, int) else 1
+    except BaseException as error:
+        code = 1
+        sys.stderr.write(f"Traceback: {type(error).__name__}: {error}")
+    steps.at = 0
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.write(writer, f"\n#{steps.count}\n".encode())
+    return code
+
+
+# -- the place where it works -------------------------------------------------------------------------------------------
+
+
+class Place:
+    """A folder with a log, customers and a run folder, that can be made anew as often as wanted."""
+
+    def __init__(self, home: Path) -> None:
+        self.work = home / "work"
+        self._kept = home / "kept"
+
+    def prepare(self, make: Callable[[Path], object]) -> None:
+        """Fill the folder by `make`, then run the campaign."""
+        self.work.mkdir()
+        make(self.work)
+        here = Path.cwd()
+        os.chdir(self.work)
+        try:
+            for command in ("run campaign.toml --out R", "init log.parquet --out first.toml"):
+                assert call(*command.split()).code == 0  # in this process: its forks find everything loaded
+        finally:
+            os.chdir(here)
+        (self.work / "first.toml").unlink()
+        (self.work / "R" / ".DS_Store").write_text("hidden")
+        (self.work / "R").chmod(0o750)
+        (self.work / "R" / "plan.parquet").chmod(0o640)
+        (self.work / "x.csv").write_text("old")
+        (self.work / "x.csv").chmod(0o600)
+        self.work.rename(self._kept)
+
+    def renew(self, command: str) -> None:
+        """Bring the folder back to what it was before the command."""
+        shutil.rmtree(self.work, ignore_errors=True)
+        shutil.copytree(self._kept, self.work)
+        if command == "report":
+            (self.work / "R" / "report.html").unlink()
+
+    def look(self) -> dict[str, dict[str, Any]]:
+        """Return what lies in the folder, thing by thing: each file's content and mode; hidden names apart."""
+        found: dict[str, dict[str, Any]] = {}
+        for path in sorted(self.work.rglob("*")):
+            name, state = path.relative_to(self.work).as_posix(), path.lstat()
+            hidden = path.name.startswith(".") or any(part.startswith(".") for part in name.split("/"))
+            thing = "hidden" if hidden and path.name != ".DS_Store" else name.split("/")[0]
+            content = path.read_bytes() if path.is_file() else b""
+            if path.is_file() or thing == "hidden" or path.name == "R":
+                found.setdefault(thing, {})[name] = (stat.S_IMODE(state.st_mode), content)
+        return found
+
+    @cache  # noqa: B019  one place lasts as long as the process
+    def plain(self, command: str) -> tuple[int, dict[str, Any], dict[str, Any]]:
+        """Return how many steps a command takes, and what lies here before and after it."""
+        self.renew(command)
+        before = self.look()
+        done = run_command(self.work, COMMANDS[command], fault="none")
+        assert done.code == 0, done.words
+        assert "hidden" not in self.look(), self.look()["hidden"].keys()
+        return done.steps, before, self.look()
+
+
+def judge(place: Place, command: str, fault: str, at: int) -> Outcome:
+    """Let a command go wrong at one step, and say what came of it."""
+    _, before, after = place.plain(command)
+    place.renew(command)
+    ended = run_command(place.work, COMMANDS[command], fault, at)
+    name = f"{command}, {fault} at step {at}"
+    if ended.code not in (0, 2, 130, 143, KILLED) or "Traceback" in ended.words:
+        return Outcome("traceback", f"{name}: exit code {ended.code}: {ended.words[-300:]}")
+    states = _compare(place.look(), before, after)
+    allowed = {OLD, NEW} | ({MOVED} if fault == KILLS[1] else set())
+    if not set(states.values()) <= allowed:
+        return Outcome("mixed", f"{name}: exit code {ended.code}: {states}")
+    if ended.code == 2 and set(states.values()) != {OLD}:
+        return Outcome("half-written", f"{name}: exit code 2 and {states}")
+    if ended.code == 0 and set(states.values()) != {NEW}:
+        return Outcome("wrong", f"{name}: exit code 0 and {states}")
+    again = run_command(place.work, COMMANDS[command])
+    if again.code != 0 or place.look() != after:
+        left = sorted(place.look().get("hidden", {}))
+        return Outcome("half-written", f"{name}: then {again.code}, {left}: {again.words[-300:]}")
+    return FINE
+
+
+def _compare(found: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> dict[str, str]:
+    """Say of each thing that the command changes whether it is the old or the new one."""
+    states = {}
+    for thing in before.keys() | after.keys():
+        if before.get(thing) != after.get(thing):
+            is_old, is_new = found.get(thing) == before.get(thing), found.get(thing) == after.get(thing)
+            states[thing] = OLD if is_old else NEW if is_new else "mixed" if thing in found else MOVED
+        elif found.get(thing) != before.get(thing):
+            states[thing] = "touched"
+    return states
+
+
+# -- all of them --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def own_place() -> Place:
+    """Return the place of this process."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def make(folder: Path) -> None:
+        rng = np.random.default_rng(5)
+        level, age = rng.integers(0, 3, 120), rng.uniform(20, 70, 120)
+        bought = (rng.random(120) < 0.2 + 0.2 * level).astype(np.int64)
+        ids = [f"c{i}" for i in range(120)]
+        pq.write_table(pa.table({"id": ids, "age": age, "coupon": level * 5, "bought": bought}), folder / "log.parquet")
+        (folder / "campaign.toml").write_text(CAMPAIGN)
+
+    place = Place(Path(tempfile.mkdtemp(prefix="largesse-faults-")))
+    place.prepare(make)
+    return place
+
+
+CAMPAIGN = """
+log = "log.parquet"
+columns = {level = "coupon", response = "bought", customer = "id"}
+levels = {costs = [0, 5, 10]}
+plan = {budget = 2.5}
+model = {name = "linear"}
+"""
+
+
+def attack(seed: int) -> Outcome:
+    """Let one command go wrong in one way at one step; consecutive seeds go through all of them."""
+    pairs = list(itertools.product(COMMANDS, FAULTS))
+    command, fault = pairs[seed % len(pairs)]
+    place = own_place()
+    return judge(place, command, fault, 1 + (seed // len(pairs)) % place.plain(command)[0])
+
+
+def run(commands: Iterable[str] = COMMANDS, faults: Iterable[str] = FAULTS, every: int = 1) -> Counter[str]:
+    """Let commands go wrong in every way at every step, or every few; return how often which outcome came."""
+    counts: Counter[str] = Counter()
+    for command, fault in itertools.product(commands, faults):
+        for at in range(own_place().plain(command)[0], 0, -every):
+            outcome = judge(own_place(), command, fault, at)
+            counts[outcome.kind] += 1
+            if not outcome.good:
+                sys.stdout.write(f"{outcome.kind}: {outcome.detail}\n")
+                sys.stdout.flush()
+    return counts
+
+
+def main(words: Sequence[str]) -> int:
+    """Run the commands named, one after the other, and print what was tried and found."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("commands", nargs="*", default=list(COMMANDS))
+    parser.add_argument("--faults", nargs="*", default=FAULTS)
+    parser.add_argument("--every", type=int, default=1)
+    given = parser.parse_args(words)
+    bad = 0
+    for command in given.commands:
+        counts = run([command], given.faults, given.every)
+        bad += counts.total() - counts["fine"]
+        sys.stdout.write(f"{command}: {own_place().plain(command)[0]} steps, {dict(counts)}\n")
+        sys.stdout.flush()
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    finally:
+        shutil.rmtree(own_place().work.parent, ignore_errors=True)
