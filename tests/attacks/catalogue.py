@@ -13,4 +13,5 @@ ATTACKS = (
     Attack("default plan and frontier against every plan", "frontiers:attack", 1500),
     Attack("plans against a dynamic programme in whole numbers", "allocation_oracle:attack", 2000, quick=300),
     Attack("policy files sealed again", "policies:attack", 2500, seconds=300),
+    Attack("run folders with edited JSON", "folders_json:attack", 500, quick=1, seconds=120),
 )

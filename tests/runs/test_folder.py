@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from folders import earlier_run, everything_in
@@ -74,7 +75,7 @@ def test_the_page_about_the_run_folder_lists_its_files() -> None:
 
 
 def test_missing_numbers_are_null_in_the_file_and_none_in_what_is_passed_on(tmp_path: Path) -> None:
-    part = Part("numbers.json", "fit", "model")
+    part = Part("numbers.json", "fit", dict[str, Any])
     plain = write_part(tmp_path, part, {"model": (1.5, math.nan), "name": "größer", "spread": [-math.inf]})
     assert plain == {"model": [1.5, None], "name": "größer", "spread": [None]}
     assert read_part(tmp_path, part) == plain

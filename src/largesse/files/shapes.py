@@ -1,7 +1,7 @@
 """Plain values, as JSON gives them, checked against type annotations: one declaration says what a file holds.
 
 A shape is `bool`, `int`, `float` (any finite number), `str`, `None`, `Any`, `Literal[…]`, `list[T]` or `Sequence[T]`,
-`dict[str, T]`, a `TypedDict`, a dataclass (written as a dict of its fields), or a union of these.
+`dict[str, T]`, a `TypedDict` (which may have more keys), a dataclass (a dict of exactly its fields), or a union of these.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import (
     Literal,
     NoReturn,
     NotRequired,
-    Required,
     Union,
     get_args,
     get_origin,
@@ -32,10 +31,11 @@ WORDS = {bool: "true or false", int: "a whole number", float: "a finite number",
 
 @dataclasses.dataclass(frozen=True)
 class Fields:
-    """The fields of a record: what each holds, and which must be there."""
+    """The fields of a record: what each holds, which must be there, and whether there may be no others."""
 
     hints: dict[str, Any]
     required: frozenset[str]
+    closed: bool
 
 
 def check_shape(value: Any, shape: Any, place: str = "") -> None:
@@ -87,13 +87,13 @@ def _check_union(value: Any, options: Sequence[Any], place: str) -> None:
 
 def _check_fields(value: dict[str, Any], fields: Fields, place: str) -> None:
     missing = sorted(fields.required - set(value))
-    unknown = sorted(set(value) - set(fields.hints))
+    unknown = sorted(set(value) - set(fields.hints)) if fields.closed else []
     if missing:
         raise ValueError(f"{_at(place, missing[0])} is missing")
     if unknown:
         raise ValueError(f"{_at(place, unknown[0])} is not known")
-    for name, one in value.items():
-        check_shape(one, fields.hints[name], _at(place, name))
+    for name in fields.hints.keys() & value.keys():
+        check_shape(value[name], fields.hints[name], _at(place, name))
 
 
 @cache
@@ -101,11 +101,10 @@ def _list_fields(kind: Any) -> Fields:
     hints = get_type_hints(kind, include_extras=True)
     if dataclasses.is_dataclass(kind):
         hints = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
-        return Fields(hints, frozenset(hints))
-    plain = {
-        name: get_args(hint)[0] if get_origin(hint) in (NotRequired, Required) else hint for name, hint in hints.items()
-    }
-    return Fields(plain, kind.__required_keys__)
+        return Fields(hints, frozenset(hints), closed=True)
+    optional = {name for name, hint in hints.items() if get_origin(hint) is NotRequired}
+    plain = {name: get_args(hint)[0] if name in optional else hint for name, hint in hints.items()}
+    return Fields(plain, frozenset(hints) - optional, closed=False)
 
 
 def _mapping(value: Any, place: str) -> dict[str, Any]:

@@ -30,3 +30,6 @@ from largesse.report.parts import describe_study as describe_study
 from largesse.report.parts import join_parts as join_parts
 from largesse.report.section import FitStep as FitStep
 from largesse.report.section import PlanStep as PlanStep
+from largesse.report.shapes import FitNumbers as FitNumbers
+from largesse.report.shapes import PlanNumbers as PlanNumbers
+from largesse.report.shapes import StudyNumbers as StudyNumbers

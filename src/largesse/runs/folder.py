@@ -15,21 +15,32 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from largesse.errors import InputError, Problem, fail, refuse
+from largesse.errors import InputError, LargesseError, Problem, fail, refuse
 from largesse.files import (
     Batch,
     atomic_file,
     atomic_folder,
     can_recover,
+    check_shape,
     hold_folder,
     refuse_foreign,
     resolve_file,
     resolve_folder,
 )
 from largesse.records import Estimate, FrontierPoint, Log, Study
-from largesse.report import FitStep, PlanStep, describe_fit, describe_plan, describe_study, render_report
+from largesse.report import (
+    FitNumbers,
+    FitStep,
+    PlanNumbers,
+    PlanStep,
+    StudyNumbers,
+    describe_fit,
+    describe_plan,
+    describe_study,
+    render_report,
+)
 from largesse.runs.campaign import Campaign
 from largesse.runs.engine import Engine
 from largesse.runs.steps import Fitted, Planned, have_same_budget
@@ -41,14 +52,16 @@ class Part:
 
     file: str
     step: str  # the command that writes it
-    key: str  # a whole file has it
+    shape: Any  # of what it holds
 
 
 CAMPAIGN, LOG, POLICY, REPORT = "campaign.toml", "log.parquet", "policy.largesse", "report.html"
 PLAN, FRONTIER = "plan.parquet", "frontier.parquet"
-FIT_PART = Part("fit.json", "fit", "method")
-PLAN_PART = Part("plan.json", "plan", "planned")
-EVALUATION_PART = Part("evaluation.json", "evaluate", "support")
+FIT_PART = Part("fit.json", "fit", FitNumbers)
+PLAN_PART = Part("plan.json", "plan", PlanNumbers)
+EVALUATION_PART = Part("evaluation.json", "evaluate", StudyNumbers)
+FORMAT = 1  # of these parts
+MOST_BYTES = 2**26  # of a part
 PARTS = (FIT_PART, PLAN_PART, EVALUATION_PART)
 # A folder with the first two and nothing that is not listed is a run folder: it may be replaced.
 MARKS = (CAMPAIGN, POLICY)
@@ -208,7 +221,8 @@ def write_text(path: Path, text: str) -> None:
 def write_part(folder: Path, part: Part, content: dict[str, Any]) -> dict[str, Any]:
     """Write JSON, and return what reading it back would give."""
     plain: dict[str, Any] = _jsonable(content)
-    write_text(folder / part.file, json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    kept = {"format": FORMAT, **plain}
+    write_text(folder / part.file, json.dumps(kept, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return plain
 
 
@@ -251,14 +265,38 @@ def _interval_columns(name: str, found: Estimate) -> dict[str, float]:
 
 def read_part(folder: Path, part: Part) -> dict[str, Any]:
     """Read the numbers that a step left, or say which step is missing."""
-    damaged = Problem(f"{folder / part.file} is damaged", f"run largesse {part.step} again")
+    path, hint = folder / part.file, f"run largesse {part.step} again"
     try:
-        found = json.loads((folder / part.file).read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            found = json.loads(file.read(MOST_BYTES), parse_constant=_refuse_constant)
     except FileNotFoundError as error:
         missing = Problem(f"{folder} has no {part.file} yet", f"run: largesse {part.step} {folder} …")
         raise InputError("run folder", [missing]) from error
-    except (OSError, ValueError) as error:
-        raise InputError("run folder", [damaged]) from error
-    if not isinstance(found, dict) or part.key not in found:
-        fail("run folder", damaged)
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError("run folder", [Problem(f"{path} is damaged", hint)]) from error
+    if not isinstance(found, dict):
+        fail("run folder", Problem(f"{path} is damaged", hint))
+    if found.pop("format", None) != FORMAT:
+        fail("run folder", Problem(f"{path} was written by another version of largesse", hint))
+    try:
+        check_shape(found, part.shape)
+    except ValueError as error:
+        raise InputError("run folder", [Problem(f"{path} is damaged: {error}", hint)]) from error
     return found
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+@contextmanager
+def expect_numbers(folder: Path) -> Iterator[None]:
+    """Refuse a run folder whose numbers make the block fail: each of the right kind, they may still not fit together."""
+    try:
+        yield
+    except LargesseError:
+        raise
+    except Exception as error:
+        names = ", ".join(part.file for part in PARTS)
+        got = f"the numbers in {names} of {folder} do not fit together"
+        raise InputError("run folder", [Problem(got, "run largesse run again")]) from error

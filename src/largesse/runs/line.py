@@ -135,11 +135,12 @@ def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:
     """Write the report of a run folder from what its steps left there; return its numbers."""
     files.check_file(out, own=files.REPORT)
     if out is not None:
-        with files.look_into_run_folder(folder) as home:
+        with files.look_into_run_folder(folder) as home, files.expect_numbers(home):
             shown = _gather(home, folder)
-        files.write_report(home, shown, out)
+        with files.expect_numbers(home):
+            files.write_report(home, shown, out)
         return shown
-    with files.hold_run_folder(folder) as home:
+    with files.hold_run_folder(folder) as home, files.expect_numbers(home):
         shown = _gather(home, folder)
         with write_together() as batch:
             files.write_report(files.renew_run_folder(batch, home), shown)

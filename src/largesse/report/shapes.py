@@ -1,0 +1,295 @@
+"""What the files of numbers hold that the steps of a run leave: declared here once, checked whenever one is read.
+
+A number may be missing (None): JSON has no word for one that is not finite. Other keys than these may be there, too.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypeAlias, TypedDict
+
+Number: TypeAlias = float | None
+Answer: TypeAlias = Literal["fine", "note", "careful", "no"]
+
+
+class Estimate(TypedDict):
+    """An estimate with its 95 % interval and standard error."""
+
+    estimate: Number
+    low: Number
+    high: Number
+    se: Number
+
+
+class NamedEstimate(Estimate):
+    """An estimate by one estimator."""
+
+    name: str
+
+
+class Reference(TypedDict):
+    """A comparison."""
+
+    name: str
+    detail: str
+    value: Estimate
+    spend: Estimate
+    difference: Estimate
+
+
+class Finding(TypedDict):
+    """A warning, or the answer of a check."""
+
+    topic: str
+    answer: Answer
+    text: str
+
+
+class Name(TypedDict):
+    """Something with a name."""
+
+    name: str
+
+
+class Level(TypedDict):
+    """A level and its cost, where that is the same for everybody."""
+
+    name: str
+    cost: Number
+
+
+class Response(TypedDict):
+    """The response, and what it is."""
+
+    name: str
+    kind: Literal["binary", "amount"]
+
+
+class Tried(TypedDict):
+    """A candidate of a choice."""
+
+    name: str
+    loss: Number
+    difference: Number
+    se: Number
+    chosen: bool
+    of: str
+
+
+class Choices(TypedDict):
+    """What the model tried."""
+
+    tried: list[Tried]
+
+
+class Ends(TypedDict):
+    """The ends of an interval at every level."""
+
+    low: list[Number]
+    high: list[Number]
+
+
+class FitNumbers(TypedDict):
+    """What `fit` leaves."""
+
+    model: Name
+    response: Response
+    levels: list[Level]
+    on_redemption: bool
+    fingerprint: str
+    curve: Ends
+    method: Choices
+
+
+class Budget(TypedDict):
+    """A budget per customer and in all; no number where there is no limit."""
+
+    average: Number
+    total: Number
+
+
+class Planned(TypedDict):
+    """What the model expects of the plan."""
+
+    value: Number
+    spend: Number
+    price: Number
+    gap: Number
+
+
+class LevelMoney(TypedDict):
+    """Where the money goes: one level."""
+
+    name: str
+    customers: int
+    share: Number
+    spend: Number
+    spend_share: Number
+    extra: Number
+    cost_per_extra: Number
+
+
+class Money(TypedDict):
+    """Where the money goes."""
+
+    levels: list[LevelMoney]
+
+
+class Group(TypedDict):
+    """Customers who share a value of a feature."""
+
+    label: str
+    customers: int
+    shares: list[Number]
+    average_cost: Number
+
+
+class Feature(TypedDict):
+    """A feature that goes with the levels."""
+
+    feature: str
+    explains: Number
+    groups: list[Group]
+
+
+class Who(TypedDict):
+    """The features that go with the levels most."""
+
+    features: list[Feature]
+
+
+class PlanNumbers(TypedDict):
+    """What `plan` leaves."""
+
+    customers: int
+    budget: Budget
+    planned: Planned
+    shadow: NotRequired[dict[str, Number]]
+    money: Money
+    who: Who
+
+
+class LogFacts(TypedDict):
+    """The log that the plan was judged by."""
+
+    rows: int
+    clusters: int | None
+    propensity: str
+    clipped: Number
+    clipped_weight: Number
+
+
+class CurveLevel(TypedDict):
+    """The mean response at one level."""
+
+    name: str
+    model: Number
+    raw: Estimate
+
+
+class Curve(TypedDict):
+    """The mean response at each level."""
+
+    levels: list[CurveLevel]
+
+
+class Band(TypedDict):
+    """The ends of a band."""
+
+    low: Number
+    high: Number
+
+
+class Point(TypedDict):
+    """The best plan at one budget."""
+
+    budget: Number
+    value: Estimate
+    spend: Estimate
+    band: Band
+    promise: Number
+    price: Number
+
+
+class Points(TypedDict):
+    """The frontier."""
+
+    points: list[Point]
+
+
+class Estimates(TypedDict):
+    """The plan's value by every estimator."""
+
+    estimates: list[NamedEstimate]
+
+
+class Overlap(TypedDict):
+    """How well the log covers a level."""
+
+    name: str
+    rows: int
+    effective: Number
+    smallest: Number
+    answer: Answer
+
+
+class Histogram(TypedDict):
+    """The propensities of each level."""
+
+    edges: list[Number]
+    counts: list[list[Number]]
+
+
+class Balance(TypedDict):
+    """How alike the customers of the levels are in a feature."""
+
+    feature: str
+    before: Number
+    after: Number
+    levels_before: list[Number]
+    levels_after: list[Number]
+
+
+class Support(TypedDict):
+    """Whether the log can answer the question."""
+
+    checks: list[Finding]
+    overlap: list[Overlap]
+    propensities: Histogram
+    balance: list[Balance]
+
+
+class TargetingPoint(TypedDict):
+    """What choosing gains at one spend."""
+
+    spend: Number
+    gain: Estimate
+    uniform: Number
+    difference: Estimate
+
+
+class Targeting(TypedDict):
+    """What choosing gains."""
+
+    area: Estimate
+    points: list[TargetingPoint]
+
+
+class StudyNumbers(TypedDict):
+    """What `evaluate` leaves."""
+
+    budget: Number
+    log: LogFacts
+    estimator: str
+    value: Estimate
+    spend: Estimate
+    promise: Number
+    per_spend: Estimate
+    gain_per_spend: Estimate
+    versus: list[Reference]
+    uniform: list[Reference]
+    warnings: list[Finding]
+    curve: Curve
+    frontier: Points
+    method: Estimates
+    support: Support
+    targeting: Targeting
