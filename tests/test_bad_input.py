@@ -179,8 +179,8 @@ FROM_PYTHON: dict[str, tuple[Make, tuple[str, ...]]] = {
     "a dose that is missing": (lambda _: lg.Levels([0, 1], doses=[0, float("nan")]), ("a dose is missing",)),
     # response
     "a response in words": (
-        lambda _: log_with(bought=["yes", "no"] * (N // 2)),
-        ("the response column 'bought' does not hold numbers but string: yes, no, yes",),
+        lambda _: log_with(bought=["bought", "left"] * (N // 2)),
+        ("the response column 'bought' does not hold numbers but string: bought, left, bought",),
     ),
     "a response that is missing everywhere": (
         lambda _: log_with(bought=pa.nulls(N)),
@@ -642,7 +642,7 @@ FROM_THE_COMMAND_LINE: dict[str, tuple[Make, tuple[str, ...]]] = {
     "a misspelt feature": (campaign('"age"', '"agee"'), ("'agee' is not in the table", "did you mean 'age'?")),
     "costs in the wrong order": (campaign("[0, 5, 10]", "[10, 5, 0]"), ("levels: the cost falls from 10 to 5",)),
     "a level that nobody got": (campaign("[0, 5, 10]", "[0, 5, 10, 20]"), ("no row of the log has level 3",)),
-    "a response in words": (logged("bought", ["no", "yes"] * 60), ("does not hold numbers but string",)),
+    "a response in words": (logged("bought", ["left", "came"] * 60), ("does not hold numbers but string",)),
     "a constant response": (logged("bought", [0] * 120), ("is 0 in every row",)),
     "customers that repeat": (logged("id", [1] * 120), ("the customer id 'id' repeats 1 customer: 1",)),
     "customers that repeat, as clusters": (

@@ -18,6 +18,8 @@ from largesse.data.log import feature_table as feature_table
 from largesse.data.log import log_from_arrays as log_from_arrays
 from largesse.data.log import read_customers as read_customers
 from largesse.data.log import read_log as read_log
+from largesse.data.notation import parse_problems as parse_problems
+from largesse.data.notation import read_notation as read_notation
 from largesse.data.propensities import Choices as Choices
 from largesse.data.propensities import doubt_propensities as doubt_propensities
 from largesse.data.read import check_names as check_names

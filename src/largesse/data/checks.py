@@ -14,12 +14,14 @@ from largesse.data.columns import (
     as_floats,
     as_plain,
     as_words,
+    count_words,
     is_number,
     is_text,
     is_unusable,
     nan_as_null,
     why_skip,
 )
+from largesse.data.notation import map_words, reads_as_number, words_as_numbers
 from largesse.data.propensities import LEAVE_OUT, Choices, impossible_propensities
 from largesse.errors import Problem, count, nearest, some
 from largesse.levels import Levels
@@ -290,9 +292,22 @@ class Check:
                 self.notes.append(f"column {name!r} left out: {reason}")
             else:
                 kept.append(name)
+                self._describe_feature(name, column)
         if not kept and not self.problems:
             self.add_problem("there is no column left to learn from", "the log needs at least one feature")
         return self.table.select(kept)
+
+    def _describe_feature(self, name: str, column: pa.ChunkedArray) -> None:
+        """Mention a feature that says nothing."""
+        import pyarrow.compute as pc
+
+        if column.null_count == len(column):
+            self.notes.append(f"column {name!r} is empty: it says nothing")
+        elif reason := why_skip(name, column):
+            self.notes.append(f"column {name!r} is listed as a feature: {reason}")
+        elif len(column) > 1 and all(len(pc.unique(part)) == 1 for part in (column.slice(0, 1000), column)):
+            value = some(as_words(as_plain(column).slice(0, 1)))
+            self.notes.append(f"column {name!r} is {value} in every row: it says nothing")
 
     def check_support(self, codes: Array, outcome: Array, levels: Levels, weight: Array | None) -> None:
         """Check that every level has at least one row, and rows of some weight."""
@@ -319,14 +334,26 @@ class Check:
         kind = column.type
         if pa.types.is_null(kind):
             return np.full(len(column), np.nan)
+        if is_text(kind) and (numbers := self._text_as_numbers(name, role, column)) is not None:
+            return numbers
         if not is_number(kind):
             examples = some(as_words(column.slice(0, 3)))
             self.add_problem(
                 f"the {role} column {name!r} does not hold numbers but {kind}: {examples}",
-                "give numbers, or true and false",
+                f'give numbers, or say how it is written: parse = {{{name} = "decimal comma"}} or {{{name} = {{yes = 1, no = 0}}}}',
             )
             return None
         return as_floats(column)
+
+    def _text_as_numbers(self, name: str, role: str, column: pa.ChunkedArray) -> Array | None:
+        """Return numbers, yes and no written as text, with a note, if there is one way to read them."""
+        words = list(count_words(column))
+        values = words_as_numbers(words)
+        if not values:
+            return None
+        shown = some([f"{word!r} is {value:g}" for word, value in zip(words, values, strict=True)], 2)
+        self.notes.append(f"the {role} {name!r} is text, read as numbers: {shown}")
+        return as_floats(map_words(column, words, values))
 
 
 def _text_as_numbers(column: pa.ChunkedArray, levels: Levels) -> pa.ChunkedArray:
@@ -337,9 +364,13 @@ def _text_as_numbers(column: pa.ChunkedArray, levels: Levels) -> pa.ChunkedArray
     if levels.names is not None or not is_text(column.type):
         return column
     words = pc.unique(column).drop_null()
-    if not all(_reads_as_number(word) for word in words.to_pylist()):
+    texts = words.to_pylist()
+    if not all(re.search("[0-9]", text) for text in texts):  # "yes" and "no" are names of levels
         return column
-    numbers = pa.array([float(word) for word in words.to_pylist()], type=pa.float64())
+    values = [float(t) for t in texts] if all(map(reads_as_number, texts)) else words_as_numbers(texts)
+    if values is None:
+        return column
+    numbers = pa.array(values, type=pa.float64())
     return numbers.take(pc.index_in(column, value_set=words).combine_chunks())
 
 
@@ -348,7 +379,7 @@ def _costs_as_doses(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
     common = levels.common_costs
     if words or levels.doses is not None or common is None or len(set(common.tolist())) < len(common):
         return levels
-    if levels.names is not None and all(_reads_as_number(name) for name in levels.names):
+    if levels.names is not None and all(reads_as_number(name) for name in levels.names):
         return levels
     found = {float(value) for value in distinct.to_pylist()}
     if found <= set(range(len(levels))) or not found <= set(common.tolist()):
@@ -360,11 +391,6 @@ def _written_numbers(levels: Levels) -> list[float]:
     """Return the number the log writes for each level: its dose, its name if that is a number, else 0..K−1."""
     if levels.doses is not None:
         return list(levels.doses)
-    if levels.names is not None and all(_reads_as_number(name) for name in levels.names):
+    if levels.names is not None and all(reads_as_number(name) for name in levels.names):
         return [float(name) for name in levels.names]
     return [float(k) for k in range(len(levels))]
-
-
-def _reads_as_number(text: str) -> bool:
-    """Whether a text is a number as people write it: Python's own reading also takes 1_0, ５ and infinity."""
-    return re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", text) is not None

@@ -16,6 +16,7 @@ import numpy as np
 
 from largesse.data.columns import as_floats, as_seconds, count_words, kind_of, word_codes
 from largesse.data.encodings import CYCLES, DAY, Column, Date, Means, Number, Scale, Words, read_columns
+from largesse.data.notation import match_kinds
 from largesse.errors import Problem, nearest, refuse
 from largesse.records import Array
 
@@ -98,12 +99,14 @@ class Encoder:
 
     def transform(self, table: pa.Table) -> Array:
         """Return the matrix (n, p) of new rows; refuses a table that lacks a column or holds another kind."""
+        table = match_kinds(table, {learnt.name: learnt.kind for learnt in self.columns})
         self.check(table)
         return _join([learnt.encode(table.column(learnt.name)) for learnt in self.columns], table.num_rows)
 
     def check(self, table: pa.Table) -> None:
         """Refuse a table in which a feature is missing, there twice, or of another kind than in the log."""
         problems = []
+        table = match_kinds(table, {learnt.name: learnt.kind for learnt in self.columns})
         times = Counter(table.column_names)
         for name, expected in ((learnt.name, learnt.kind) for learnt in self.columns):
             if times[name] > 1:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import re
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from csv import Error as CsvError
+from csv import reader as csv_reader
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,8 +36,11 @@ USUAL_RATIO = 100  # tables rarely shrink more than this under gzip …
 HARMLESS = 1 << 30  # … and those that unpack to less than this may
 
 
-def read_file(file: Path, what: str, plain: Collection[str] = ()) -> pa.Table:
-    """Read one file; text of Parquet comes dictionary-encoded, except in the `plain` columns."""
+def read_file(file: Path, what: str, plain: Collection[str] = (), texts: Collection[str] = ()) -> pa.Table:
+    """Read one file; text of Parquet comes dictionary-encoded, except in the `plain` columns.
+
+    The columns `texts` of a CSV are text, even where they hold digits.
+    """
     with _explain(file, what):
         if not file.is_file():
             fail(what, Problem(f"{file} is not a regular file", "give a file or a folder of files"))
@@ -42,7 +48,7 @@ def read_file(file: Path, what: str, plain: Collection[str] = ()) -> pa.Table:
             fail(what, Problem(f"{file} is empty (0 bytes)", "was the export interrupted?"))
         readers: dict[str, Callable[[Path], pa.Table]] = {
             "parquet": partial(_read_parquet, what=what, plain=plain),
-            "csv": _read_csv,
+            "csv": partial(_read_csv, texts=texts),
             "arrow": _read_arrow,
         }
         table = readers[_kind(file, what)](file)
@@ -147,31 +153,33 @@ def _read_arrow(file: Path) -> pa.Table:
         return pa.ipc.open_stream(content).read_all()
 
 
-def _read_csv(file: Path) -> pa.Table:
+def _read_csv(file: Path, texts: Collection[str]) -> pa.Table:
     import pyarrow as pa
 
     head = _head(file)
     try:
-        table = _parse_csv(file, head, careful=_quoted_newlines(head))
+        table = _parse_csv(file, head, texts, careful=_quoted_newlines(head))
     except pa.ArrowInvalid:
         # Again, on one thread: line breaks inside quotes may come late in the file, and only one thread can name a bad line.
-        table = _parse_csv(file, head, careful=True)
+        table = _parse_csv(file, head, texts, careful=True)
     for column in table.schema:
         if pa.types.is_binary(column.type):  # what Arrow makes of text that is not UTF-8
             raise pa.ArrowInvalid(f"invalid UTF8 in column {column.name}")
     return table
 
 
-def _parse_csv(file: Path, head: str, *, careful: bool) -> pa.Table:
+def _parse_csv(file: Path, head: str, texts: Collection[str], *, careful: bool) -> pa.Table:
+    import pyarrow as pa
     import pyarrow.csv as csv
 
     delimiter, decimal = _dialect(head)
+    kinds = dict.fromkeys([*texts, *_find_codes(head, delimiter)], pa.string())
     with _open(file) as stream:
         return csv.read_csv(
             stream,
             read_options=csv.ReadOptions(use_threads=not careful),
             parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=careful),
-            convert_options=csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal),
+            convert_options=csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal, column_types=kinds),
         )
 
 
@@ -234,6 +242,23 @@ def _dialect(head: str) -> tuple[str, str]:
     commas = delimiter == ";" and re.search(r"(^|;)-?\d+,\d+(;|\r?$)", body, re.MULTILINE)
     points = re.search(r"(^|;)-?\d+\.\d+(;|\r?$)", body, re.MULTILINE)
     return delimiter, "," if commas and not points else "."
+
+
+def _find_codes(head: str, delimiter: str) -> list[str]:
+    """Return the columns of codes, like postcodes: as numbers they would lose their leading zeros."""
+    try:
+        rows = list(itertools.islice(csv_reader(head.splitlines()[:-1], delimiter=delimiter), 500))
+    except CsvError:  # a line that is no CSV; reading the file will say so
+        return []
+    columns = zip(*(row for row in rows[1:] if len(row) == len(rows[0])), strict=True)
+    return [name for name, values in zip(rows[0] if rows else [], columns, strict=False) if _are_codes(values)]
+
+
+def _are_codes(values: Sequence[str]) -> bool:
+    """Whether values are digits of one length, four or more, some with a zero in front."""
+    known = [value for value in values if value]
+    digits = all(re.fullmatch("[0-9]{4,}", value) for value in known)
+    return digits and len(set(map(len, known))) == 1 and any(value.startswith("0") for value in known)
 
 
 def _quoted_newlines(head: str) -> bool:

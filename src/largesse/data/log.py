@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from largesse.data.checks import Check
+from largesse.data.notation import parse_problems, read_notation
 from largesse.data.propensities import Choices, propensities_by_level, propensities_by_stratum, share_problems
 from largesse.data.read import check_names, read_table
 from largesse.errors import InputError, Problem, count, fail, nearest, refuse, some
@@ -49,6 +50,10 @@ def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
     features
         The columns to learn from; by default every column that has no other role.
 
+    parse
+        How columns are written, where it is not plain: "decimal comma", "decimal point", "percent", "text", "day first",
+        "month first", "excel date", or the number for each word: ``parse={"bought": {"yes": 1, "no": 0}}``.
+
     >>> log = read_log({"age": [20, 30, 40, 50], "coupon": [0, 5, 0, 5], "bought": [0, 1, 1, 0]},
     ...                level="coupon", response="bought", levels=Levels(costs=[0, 5]))
     >>> log
@@ -61,9 +66,13 @@ def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
     # Column names are text, also those that were numbers in a dataframe.
     named = {role: str(given[role]) for role in ROLES if role in COLUMNS and _is_name(given.get(role))}
     features = None if given.get("features") is None else [str(name) for name in given["features"]]
-    table = read_table(source, what="log", plain={named[role] for role in CODED if role in named} - {*(features or ())})
+    parse = given.get("parse") or {}
+    coded = {named[role] for role in CODED if role in named} - {*(features or ())}
+    texts = {name: way for name, way in parse.items() if way == "text"}
+    table = read_table(source, what="log", plain=coded, parse=texts)
     check_names(table, "log")
-    check = Check(table)
+    reading = read_notation(table, parse, skip=coded)
+    check = Check(reading.table, [*parse_problems(parse, table.column_names), *reading.problems], [*reading.notes])
     check.check_roles(named, levels, features)
     shares = None if _is_name(given.get("propensity")) else given.get("propensity")
     log = _read_roles(check, named, levels, features, shares)
@@ -126,9 +135,9 @@ def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
     """Name the arguments that are unknown, missing or of the wrong type."""
     features = roles.get("features")
     problems = [
-        Problem(f"there is no argument {role!r}", nearest(role, ("levels", *ROLES)))
+        Problem(f"there is no argument {role!r}", nearest(role, ("levels", "parse", *ROLES)))
         for role in roles
-        if role not in ROLES
+        if role not in (*ROLES, "parse")
     ]
     problems += [
         Problem(f"the {role} column is not named", f"give {role}= the name of the column with {ROLES[role]}")
@@ -137,6 +146,8 @@ def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
     ]
     if not isinstance(levels, Levels):
         problems.append(Problem(f"levels is not Levels but {levels!r}", "give levels=Levels(costs=[0, 5, 10])"))
+    if roles.get("parse") is not None:
+        problems += parse_problems(roles["parse"])
     if isinstance(features, str):
         problems.append(Problem(f"features is the text {features!r}", f"give a list: features=[{features!r}]"))
     return problems
@@ -148,6 +159,7 @@ def read_customers(
     levels: Levels | None = None,
     customer: str | None = None,
     features: Sequence[str] | None = None,
+    parse: Mapping[str, Any] | None = None,
 ) -> Customers:
     """Read and check a table of customers to plan for.
 
@@ -161,8 +173,10 @@ def read_customers(
         Column with the customer's id, each once.
     features
         Columns the model needs; by default every column but the id and the costs.
+    parse
+        How columns are written, as for `read_log`.
     """
-    table = read_table(source, what="customers", plain=[str(customer)])
+    table = read_table(source, what="customers", plain=[str(customer)], parse=parse)
     return check_customers(table, levels=levels, customer=customer, features=features)
 
 

@@ -11,30 +11,42 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from largesse.data.columns import is_text, is_unusable
 from largesse.data.formats import KNOWN, is_table, read_file
+from largesse.data.notation import parse_problems, read_notation
 from largesse.errors import InputError, Problem, count, fail, path_problems, refuse, some
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_table(source: Any, *, what: str = "table", plain: Collection[str] = ()) -> pa.Table:
+def read_table(
+    source: Any, *, what: str = "table", plain: Collection[str] = (), parse: Mapping[str, Any] | None = None
+) -> pa.Table:
     """Read a path, a glob, a folder or a table in memory into one Arrow table.
 
     Text is dictionary-encoded, except in the `plain` columns: ids, of which every row has its own. `what` names the table
-    in errors.
+    in errors; `parse` says how columns are written (see `read_log`).
 
     >>> read_table({"age": [31, 44], "city": ["Oslo", "Rome"]}).column_names
     ['age', 'city']
     """
+    parse = parse or {}
+    refuse(what, parse_problems(parse))
     if isinstance(source, str | os.PathLike):
-        return _read_files(_find_files(source, what), what, plain)
-    return _encode_text(_from_memory(source, what), plain)
+        texts = [name for name, way in parse.items() if way == "text"]
+        table = _read_files(_find_files(source, what), what, plain, texts)
+    else:
+        table = _encode_text(_from_memory(source, what), plain)
+    if not parse:
+        return table
+    reading = read_notation(table, parse, None)
+    refuse(what, reading.problems)
+    return reading.table
 
 
 def _find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
@@ -78,10 +90,10 @@ def _neighbours(path: Path) -> str:
     return f"tables in {folder}: {some(names)}" if names else f"{folder} holds no table; known kinds: {KNOWN}"
 
 
-def _read_files(files: list[Path], what: str, plain: Collection[str]) -> pa.Table:
+def _read_files(files: list[Path], what: str, plain: Collection[str], texts: Collection[str]) -> pa.Table:
     import pyarrow as pa
 
-    tables = [_encode_text(read_file(file, what, plain), plain) for file in files]
+    tables = [_encode_text(read_file(file, what, plain, texts), plain) for file in files]
     if len(tables) == 1:
         return tables[0]
     refuse(what, _column_mismatches(files, tables))

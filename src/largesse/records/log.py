@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Required, TypedDict
+from typing import TYPE_CHECKING, Any, Required, TypedDict
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class Roles(TypedDict, total=False):
     weight: str | None
     customer: str | None
     features: Sequence[str] | None
+    parse: Mapping[str, Any] | None  # how columns are written, where it is not plain
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from largesse.data import expand_home
+from largesse.data import expand_home, parse_problems
 from largesse.errors import InputError, Problem, budget_problems, fail, nearest, path_problems, refuse, show
 from largesse.levels import Levels
 from largesse.records import ROLES, Roles
@@ -22,7 +22,7 @@ from largesse.runs.toml import to_toml
 
 TOP = ("title", "unit", "log", "customers", "out")
 SECTIONS = {
-    "columns": tuple(ROLES),
+    "columns": (*ROLES, "parse"),
     "levels": ("costs", "names", "doses", "on_redemption", "contact_cost", "propensities"),
     "plan": KEYS,
     "model": ("name", "seed"),
@@ -61,7 +61,7 @@ class Campaign:
     @property
     def columns(self) -> dict[str, str]:
         """Role → column, for the roles that one column has."""
-        return {role: str(column) for role, column in self.roles.items() if role != "features"}
+        return {role: str(column) for role, column in self.roles.items() if role in ROLES and role != "features"}
 
     def spending(self, *, budget: float | None = None, total: float | None = None) -> Campaign:
         """Return the campaign with this budget or total, or with its own if neither is given; it must have one."""
@@ -204,7 +204,8 @@ def _roles(section: dict[str, Any], blanks: Collection[str], problems: list[Prob
         problems.append(
             Problem(f"columns.features is {show(features)}", 'give a list of names: features = ["age", "city"]')
         )
-    roles: dict[str, Any] = {role: section[role] for role in ROLES if role in section}
+    problems += [Problem(f"columns.{p.what}", p.hint) for p in parse_problems(section.get("parse", {}))]
+    roles: dict[str, Any] = {role: section[role] for role in (*ROLES, "parse") if role in section}
     return cast(Roles, roles)
 
 

@@ -32,7 +32,7 @@ class Local:
     def read_customers(self, campaign: Campaign, source: str, features: Sequence[str]) -> Customers:
         """Read and check a table of customers; a table without the id column is numbered by its rows."""
         named = campaign.columns.get("customer")
-        table = read_table(source, what="customers", plain=[str(named)])
+        table = read_table(source, what="customers", plain=[str(named)], parse=campaign.roles.get("parse"))
         others = [name for name in table.column_names if name not in features]
         there = named in table.column_names or _misspelt(named, others)
         customers = check_customers(table, levels=campaign.levels, customer=named if there else None)

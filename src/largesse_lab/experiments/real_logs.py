@@ -96,7 +96,7 @@ def _read_karlan_zinman(outcome: str) -> Callable[[Path], tuple[Log, Array]]:
     def make(folder: Path) -> tuple[Log, Array]:
         table = read_table(str(folder / "karlan_zinman_2008.csv.gz"), what="log")
         levels = Levels(costs=[0, 1, 2, 3, 4])
-        roles = {"level": "level", "response": outcome, "propensity": "propensity"}
+        roles: dict[str, Any] = {"level": "level", "response": outcome, "propensity": "propensity"}
         return read_log(table, levels=levels, features=ZINMAN_FEATURES, **roles), np.asarray(table["stratum"])
 
     return make
@@ -104,7 +104,7 @@ def _read_karlan_zinman(outcome: str) -> Callable[[Path], tuple[Log, Array]]:
 
 def _read_thornton(_folder: Path) -> tuple[Log, Array]:
     table = read_thornton()
-    roles = {"level": "incentive", "response": "got", "cluster": "village"}
+    roles: dict[str, Any] = {"level": "incentive", "response": "got", "cluster": "village"}
     log = read_log(table, levels=thornton_levels(), features=["block", "age", "distance"], **roles)
     return log, np.asarray(table["block"])
 

@@ -1,0 +1,313 @@
+"""How numbers and dates are written in text, and what is made of it. Nothing is misread in silence.
+
+What can be read in one way only (15,09 or 1.234,56 or 5 EUR or 31.12.2024) is read, and a note says how. What can be read
+in two ways (1,234) stays text, and a note asks: `parse` settles it. Only the digits 0 to 9 make numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from largesse.data.columns import as_floats, as_plain, as_words, count_words, is_number, is_text, kind_of
+from largesse.errors import Problem, some
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WAYS = {
+    "number": "numbers",
+    "decimal comma": "numbers with a decimal comma",
+    "decimal point": "numbers with a decimal point",
+    "percent": "percentages",
+    "text": "text",
+    "day first": "dates, the day first",
+    "month first": "dates, the month first",
+    "excel date": "Excel's day numbers",
+}
+YES = {"yes": 1, "y": 1, "ja": 1, "j": 1, "true": 1, "t": 1, "oui": 1, "si": 1, "sí": 1, "wahr": 1}
+NO = {"no": 0, "n": 0, "nein": 0, "false": 0, "f": 0, "non": 0, "falsch": 0}
+MISSING = {"", "-", "–", "—", ".", "?", "na", "n/a", "n.a.", "null", "none", "nan", "#n/a"}
+UNIT = r"€|\$|£|¥|EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|AUD|CAD|%"
+GAP = " \u00a0\u2009\u202f'’"
+SHAPE = re.compile(
+    rf"\s*([+\-−]?)\s*({UNIT})?\s*([+\-−]?(?:[0-9][0-9.,{GAP}]*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?)\s*({UNIT})?\s*"
+)
+GROUPED = {"decimal point": ",", "decimal comma": "."}
+NUMBERS = {
+    way: re.compile(
+        rf"[+-]?(?:[0-9]*|[1-9][0-9]{{0,2}}(?:[{group}{GAP}][0-9]{{3}})+)(?:\{mark}[0-9]*)?(?:[eE][+-]?[0-9]+)?"
+    )
+    for way, group, mark in (("decimal point", ",", "."), ("decimal comma", ".", ","))
+}
+DATE = re.compile(r"\s*([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})\s*")
+EXCEL = (20_000, 60_000)  # 1954 to 2064
+DATE_NAME = re.compile(r"date|datum|(^|_)(day|tag|since|seit|fecha)($|_)|_at$", re.IGNORECASE)
+MOSTLY = 0.5  # share of the values that look like numbers above which a text column is mentioned
+SAMPLE = 1000
+
+
+@dataclass(frozen=True)
+class Style:
+    """How the numbers of a column are written: its way, and what does not fit."""
+
+    way: str  # decimal point, decimal comma, plain, ambiguous or none
+    unit: str = ""
+    odd: tuple[str, ...] = ()  # what is not a number
+    share: float = 1.0  # of the words that are numbers
+
+    @property
+    def certain(self) -> bool:
+        """Whether there is one way to read all of it, and it is more than digits."""
+        return not self.odd and (self.way in GROUPED or (self.way == "plain" and bool(self.unit)))
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A table whose text was read as numbers or dates where it can be, and what there is to say about it."""
+
+    table: pa.Table
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def parse_problems(parse: Any, columns: Sequence[str] | None = None) -> list[Problem]:
+    """Return what is wrong with the settings of `parse`, if anything."""
+    hint = f"give one of {', '.join(WAYS)}; or the number for each word: {{yes = 1, no = 0}}"
+    if not isinstance(parse, Mapping):
+        return [Problem(f"parse is {parse!r}", 'give columns and ways: parse={"price": "decimal comma"}')]
+    found = []
+    for name, way in parse.items():
+        numbers = isinstance(way, Mapping) and all(isinstance(value, int | float) for value in way.values())
+        if not numbers and not (isinstance(way, str) and way in WAYS):
+            found.append(Problem(f"parse of {name!r} is {way!r}", hint))
+        elif columns is not None and name not in columns:
+            found.append(Problem(f"parse names {name!r}, which is not in the table", f"known: {some(list(columns))}"))
+    return found
+
+
+def read_notation(table: pa.Table, parse: Mapping[str, Any], skip: Collection[str] | None) -> Reading:
+    """Read text as numbers or dates, by `parse` or where there is one way only.
+
+    Columns to `skip` stay as they are unless `parse` names them; None: all of them.
+    """
+    import pyarrow as pa
+
+    notes: list[str] = []
+    problems: list[Problem] = []
+    columns = []
+    skip = table.column_names if skip is None else skip
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if name in parse:
+            column = _parse_as(name, column, parse[name], problems)
+        elif name not in skip and kind_of(column.type) == "text":
+            column, note = _recognise(name, column)
+            notes += note
+        elif name not in skip and _looks_like_excel(name, column):
+            notes.append(f'column {name!r} is read as numbers; if they are Excel\'s days: parse it as "excel date"')
+        columns.append(column)
+    return Reading(pa.Table.from_arrays(columns, names=table.column_names), tuple(notes), tuple(problems))
+
+
+def match_kinds(table: pa.Table, expected: Mapping[str, str]) -> pa.Table:
+    """Return a table with text as numbers or dates where those are expected and there is one way to read it."""
+    for name, kind in expected.items():
+        place = table.schema.get_field_index(name)  # −1 for a name that is not there, or there twice
+        if kind in ("number", "date") and place >= 0 and kind_of(table.column(place).type) == "text":
+            column, _ = _recognise(name, table.column(place))
+            table = table.set_column(place, name, column)
+    return table
+
+
+def find_style(words: Sequence[str]) -> Style:
+    """Return how words write numbers.
+
+    >>> find_style(["15,09", "7"]).way, find_style(["1,234"]).way, find_style(["5 EUR", "10 EUR"]).unit
+    ('decimal comma', 'ambiguous', 'EUR')
+    """
+    shapes = {word: SHAPE.fullmatch(word) for word in words}
+    odd = [word for word, shape in shapes.items() if shape is None]
+    bodies = {word: (shape[1] + shape[3]).strip() for word, shape in shapes.items() if shape is not None}
+    units = {(shape[2] or "") + (shape[4] or "") for shape in shapes.values() if shape is not None}
+    fits = {way: [w for w, body in bodies.items() if not _fits(body, way)] for way in GROUPED}
+    best = min(fits, key=lambda way: len(fits[way]))
+    odd += fits[best]
+    share = 1 - len(odd) / max(len(words), 1)
+    unit = units.pop() if len(units) == 1 else ""
+    if len(units) or not bodies:
+        return Style("none", "", tuple(words), share)
+    if not any(re.search(r"[^0-9+\-−]", body) for body in bodies.values()):
+        return Style("plain", unit, tuple(odd), share)
+    twofold = len(fits["decimal point"]) == len(fits["decimal comma"])
+    if twofold and any(re.search(r"[.,]", body) for body in bodies.values()):
+        return Style("ambiguous", unit, tuple(odd), share)
+    return Style(best, unit, tuple(odd), share)
+
+
+def _fits(body: str, way: str) -> bool:
+    return NUMBERS[way].fullmatch(body.replace("−", "-")) is not None
+
+
+def to_number(word: str, way: str) -> float:
+    """Return the number that a word writes; NaN where it stands for missing or is no number."""
+    shape = SHAPE.fullmatch(word)
+    if shape is None:
+        return float("nan")
+    text = re.sub(f"[{GAP}]", "", (shape[1] + shape[3]).replace("−", "-"))
+    if not _fits((shape[1] + shape[3]).strip(), way):
+        return float("nan")
+    text = text.replace(GROUPED[way], "").replace(",", ".")
+    return float(text) / (100 if "%" in (shape[2], shape[4]) else 1)
+
+
+def reads_as_number(text: str) -> bool:
+    """Whether a text is a number as people write it: Python's own reading also takes 1_0, ５ and infinity."""
+    return re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", text) is not None
+
+
+def words_as_numbers(words: Sequence[str]) -> list[float] | None:
+    """Return the numbers that words write, yes and no among them, if they can be read in one way only."""
+    folded = [word.strip().casefold() for word in words]
+    if len(folded) > 0 and set(folded) <= {*YES, *NO}:
+        return [float((YES | NO)[word]) for word in folded]
+    style = find_style(words)
+    if style.odd or style.way in ("ambiguous", "none"):
+        return None
+    return [to_number(word, style.way if style.way in GROUPED else "decimal point") for word in words]
+
+
+def map_words(column: pa.ChunkedArray, words: Sequence[str], values: Any) -> pa.ChunkedArray:
+    """Return the column with each of its words replaced by its value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    index = pc.index_in(as_plain(column).cast(pa.string()), value_set=pa.array(words, pa.string()))
+    return pa.chunked_array([pa.array(values, from_pandas=True).take(index.combine_chunks())])
+
+
+# -------------------------------------------------------------------------------------------------------- by themselves
+
+
+def _recognise(name: str, column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[str]]:
+    """Return a text column as numbers or dates where there is one way to read it, and what to say about it."""
+    step = max(len(column) // SAMPLE, 1)
+    some_words = list(count_words(column.take(np.arange(0, len(column), step))))
+    if not any(SHAPE.fullmatch(word) or DATE.fullmatch(word) for word in some_words):
+        return column, []
+    words = list(count_words(column))
+    if any(DATE.fullmatch(word) for word in some_words):
+        return _recognise_dates(name, column, words)
+    style = find_style(words)
+    example = words[0]
+    if style.certain:
+        way = style.way if style.way in GROUPED else "decimal point"
+        values = [to_number(word, way) for word in words]
+        how = WAYS[way] if style.way in GROUPED else "numbers"
+        unit = f" in {style.unit}" if style.unit else ""
+        return map_words(column, words, values), [
+            f"column {name!r} is read as {how}{unit}: {example!r} is {values[0]:g}"
+        ]
+    if style.way == "ambiguous" and not style.odd:
+        return column, [
+            f"column {name!r} is read as text: {example!r} may have a decimal comma or a decimal point; "
+            f'say which: parse it as "decimal comma" or "decimal point"'
+        ]
+    if style.share > MOSTLY:
+        but = f", but not {some([repr(word) for word in style.odd], 5)}" if style.odd else ""
+        return column, [f"column {name!r} is read as text, though {style.share:.0%} of its values are numbers{but}"]
+    return column, []
+
+
+def _recognise_dates(name: str, column: pa.ChunkedArray, words: list[str]) -> tuple[pa.ChunkedArray, list[str]]:
+    parts = [DATE.fullmatch(word) for word in words]
+    odd = [word for word, part in zip(words, parts, strict=True) if part is None]
+    if odd:
+        return column, [f"column {name!r} is read as text: not all its dates are alike: {some([words[0], *odd], 4)}"]
+    first, second = max(int(p[1]) for p in parts if p), max(int(p[3]) for p in parts if p)
+    dotted = all(p[2] == "." for p in parts if p)
+    if first > 12 >= second or (dotted and second <= 12):
+        way = "day first"
+    elif second > 12 >= first:
+        way = "month first"
+    else:
+        return column, [
+            f'column {name!r} is read as text: {words[0]!r} may start with day or month; parse it as "day first" or "month first"'
+        ]
+    values = [_to_date(word, way) for word in words]
+    if None in values:
+        return column, [f"column {name!r} is read as text: some of its dates do not exist"]
+    return map_words(column, words, values), [f"column {name!r} is read as {WAYS[way]}: {words[0]!r} is {values[0]}"]
+
+
+def _to_date(word: str, way: str) -> Any:
+    import datetime as dt
+
+    part = DATE.fullmatch(word)
+    if part is None:
+        return None
+    day, month = (part[1], part[3]) if way == "day first" else (part[3], part[1])
+    try:
+        return dt.date(int(part[4]), int(month), int(day))
+    except ValueError:
+        return None
+
+
+def _looks_like_excel(name: str, column: pa.ChunkedArray) -> bool:
+    if not is_number(column.type) or not DATE_NAME.search(name):
+        return False
+    values = as_floats(column)
+    known = values[np.isfinite(values)]
+    return bool(len(known) and known.min() >= EXCEL[0] and known.max() <= EXCEL[1])
+
+
+# ------------------------------------------------------------------------------------------------------------ as asked
+
+
+def _parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Problem]) -> pa.ChunkedArray:
+    """Return a column read as `parse` says; what does not fit is a problem."""
+    import pyarrow as pa
+
+    if way == "text":
+        texts = as_plain(column)
+        return (texts if is_text(texts.type) else texts.cast(pa.string())).dictionary_encode()
+    if way == "excel date":
+        days = as_floats(column) if is_number(column.type) else np.full(len(column), np.nan)
+        dates = np.datetime64("1899-12-30", "D") + np.where(np.isfinite(days), np.floor(days), 0).astype("m8[D]")
+        return pa.chunked_array([pa.array(dates, mask=~np.isfinite(days))])
+    if way == "percent" and is_number(column.type):
+        return pa.chunked_array([pa.array(as_floats(column) / 100, from_pandas=True)])
+    if not isinstance(way, Mapping) and is_number(column.type):
+        return column
+    words = as_words(as_plain(column).cast(pa.string()).unique().drop_null())
+    if isinstance(way, Mapping):
+        known = {str(word).strip().casefold(): float(value) for word, value in way.items()}
+        values: list[Any] = [known.get(word.strip().casefold()) for word in words]
+    elif way in ("day first", "month first"):
+        values = [_to_date(word, way) for word in words]
+    else:
+        values = _numbers_as(words, way)
+    odd = [w for w, v in zip(words, values, strict=True) if v is None and w.strip().casefold() not in MISSING]
+    if odd:
+        problems.append(
+            Problem(f"{name!r} is not {_told(way)} throughout: {some([repr(w) for w in odd])}", "map them all")
+        )
+        return column
+    return map_words(column, words, values)
+
+
+def _told(way: Any) -> str:
+    return WAYS[way] if isinstance(way, str) else f"one of {some(list(way))}"
+
+
+def _numbers_as(words: list[str], way: str) -> list[float | None]:
+    mark = way if way in GROUPED else "decimal point"
+    numbers = [to_number(word, mark) for word in words]
+    share = 100 if way == "percent" else 1
+    return [
+        None if np.isnan(number) else (number if "%" in word else number / share)
+        for word, number in zip(words, numbers, strict=True)
+    ]

@@ -1,0 +1,179 @@
+"""Nothing is misread in silence: what can be read in one way is read and said, what can be read in two is asked."""
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from largesse.data import Encoder, read_log
+from largesse.data.notation import find_style, words_as_numbers
+from largesse.data.read import read_table
+from largesse.errors import InputError
+from largesse.levels import Levels
+from largesse.records import Log
+from largesse.runs.campaign import campaign_from
+
+N = 60
+USUAL = {"age": np.arange(N), "coupon": np.arange(N) % 2, "bought": np.arange(N) // 2 % 2}
+
+
+def read(parse: Any = None, levels: Levels | None = None, **columns: Any) -> Log:
+    return read_log(
+        USUAL | columns, level="coupon", response="bought", levels=levels or Levels(costs=[0, 5]), parse=parse
+    )
+
+
+def cycle(*values: Any) -> list[Any]:
+    return [values[k % len(values)] for k in range(N)]
+
+
+CERTAIN: dict[str, tuple[tuple[str, ...], tuple[float, ...], str]] = {
+    "decimal commas": (("15,09", "7,5", "3"), (15.09, 7.5, 3), "decimal comma"),
+    "decimal commas and points between thousands": (("1.234,56", "12", "3,5"), (1234.56, 12, 3.5), "decimal comma"),
+    "points decide what commas are": (("1,234", "5.5"), (1234, 5.5), "decimal point"),
+    "thousands with points and commas": (("1,234.56", "7"), (1234.56, 7), "decimal point"),
+    "thousands with spaces": (("1 234", "12 345 678"), (1234, 12345678), "numbers"),
+    "thousands with apostrophes": (("1'234.50", "5"), (1234.5, 5), "decimal point"),
+    "amounts with a currency": (("5 EUR", "10 EUR"), (5, 10), "in EUR"),
+    "a currency in front": (("€5", "€7"), (5, 7), "in €"),
+    "amounts with cents and a currency": (("12.50 EUR", "3.00 EUR"), (12.5, 3), "in EUR"),
+    "per cent": (("12 %", "7%"), (0.12, 0.07), "in %"),
+}
+
+
+@pytest.mark.parametrize("name", CERTAIN)
+def test_what_can_be_read_in_one_way_is_read_and_said(name: str) -> None:
+    words, numbers, said = CERTAIN[name]
+    log = read(price=cycle(*words))
+    assert log.features.column("price").to_pylist() == cycle(*numbers)
+    assert any("'price'" in note and said in note for note in log.notes)
+
+
+@pytest.mark.parametrize("words", [("1,234", "5,678"), ("1.234", "7.000")])
+def test_what_can_be_read_in_two_ways_is_asked(words: tuple[str, ...]) -> None:
+    log = read(price=cycle(*words))
+    assert log.features.column("price").to_pylist() == cycle(*words)
+    assert any("decimal comma or a decimal point" in note for note in log.notes)
+    with pytest.raises(InputError, match="decimal comma"):
+        read(bought=cycle(*words))
+    comma = read({"price": "decimal comma"}, price=cycle(*words)).features.column("price").to_pylist()
+    assert comma == [float(word.replace(".", "").replace(",", ".")) for word in cycle(*words)]
+
+
+def test_text_that_is_mostly_numbers_is_mentioned_with_what_is_not() -> None:
+    notes = read(price=cycle("12", "13", "14", "about 5")).notes
+    assert any("75% of its values are numbers, but not 'about 5'" in note for note in notes)
+
+
+@pytest.mark.parametrize(("yes", "no"), [("Yes", "No"), ("ja", "nein"), ("true", "False"), ("Y", "N"), ("1", "0")])
+def test_yes_and_no_are_a_response(yes: str, no: str) -> None:
+    log = read(bought=[yes if bought else no for bought in USUAL["bought"]])
+    assert np.array_equal(log.response, USUAL["bought"])
+    assert any("read as numbers" in note and repr(yes) in note for note in log.notes)
+
+
+def test_other_words_are_mapped_by_a_setting() -> None:
+    words = ["came" if bought else "left" for bought in USUAL["bought"]]
+    with pytest.raises(InputError, match="parse = "):
+        read(bought=words)
+    assert np.array_equal(read({"bought": {"came": 1, "left": 0}}, bought=words).response, USUAL["bought"])
+    with pytest.raises(InputError, match="'left'"):
+        read({"bought": {"came": 1}}, bought=words)
+
+
+def test_levels_with_a_currency_are_amounts() -> None:
+    words = [f"{5 * level} EUR" for level in USUAL["coupon"]]
+    assert np.array_equal(read(coupon=words).level, USUAL["coupon"])
+
+
+@pytest.mark.parametrize(
+    ("words", "dates"),
+    [
+        (("31.12.2024", "01.02.2024"), (dt.date(2024, 12, 31), dt.date(2024, 2, 1))),
+        (("12/31/2024", "1/2/2024"), (dt.date(2024, 12, 31), dt.date(2024, 1, 2))),
+        (("31/12/2024", "1/2/2024"), (dt.date(2024, 12, 31), dt.date(2024, 2, 1))),
+    ],
+)
+def test_dates_that_can_be_read_in_one_way_are_dates(words: tuple[str, ...], dates: tuple[dt.date, ...]) -> None:
+    log = read(since=cycle(*words))
+    assert log.features.column("since").to_pylist() == cycle(*dates)
+    assert any("'since' is read as dates" in note for note in log.notes)
+
+
+def test_dates_that_can_be_read_in_two_ways_are_asked() -> None:
+    assert any("day or month" in note for note in read(since=cycle("1/2/2024", "3/4/2024")).notes)
+    log = read({"since": "month first"}, since=cycle("1/2/2024", "3/4/2024"))
+    assert log.features.column("since")[0].as_py() == dt.date(2024, 1, 2)
+
+
+def test_dates_in_several_formats_are_mentioned() -> None:
+    assert any("not all its dates are alike" in note for note in read(since=cycle("31.12.2024", "2024-12-31")).notes)
+
+
+def test_days_of_excel_are_mentioned_and_can_be_dates() -> None:
+    assert any("Excel" in note for note in read(signup_date=cycle(45000, 45001)).notes)
+    log = read({"signup_date": "excel date"}, signup_date=cycle(45000, 45001))
+    assert log.features.column("signup_date")[0].as_py() == dt.date(2023, 3, 15)
+
+
+def test_columns_that_say_nothing_are_mentioned() -> None:
+    notes = read(same=[3] * N, empty=[None] * N, code=[f"c{k}" for k in range(N)]).notes
+    for said in ("'same' is 3 in every row", "'empty' is empty", "'code' left out"):
+        assert any(said in note for note in notes)
+
+
+def test_a_plain_table_has_nothing_to_say() -> None:
+    assert read(city=cycle("Oslo", "Rome")).notes == ()
+
+
+@pytest.mark.parametrize("word", ["1_0", "５", "٣", "1e5_0", "0x10", "inf", "5 EUR USD", "1,2,3", "12.34.56"])
+def test_what_only_computers_call_a_number_is_none(word: str) -> None:
+    assert words_as_numbers([word]) is None
+    assert not find_style([word]).certain
+
+
+def test_postcodes_keep_their_zeros(tmp_path: Path) -> None:
+    rows = "\n".join(f"{k % 10:05d},{k}" for k in range(50))
+    (tmp_path / "t.csv").write_text(f"zip,age\n{rows}\n")
+    assert read_table(tmp_path / "t.csv").column("zip")[3].as_py() == "00003"
+
+
+def test_semicolons_with_both_decimal_marks(tmp_path: Path) -> None:
+    rows = "\n".join(f"{k % 2};{k // 2 % 2};{k},5;{k}.25" for k in range(N))
+    (tmp_path / "t.csv").write_text(f"coupon;bought;price;size\n{rows}\n")
+    log = read_log(tmp_path / "t.csv", level="coupon", response="bought", levels=Levels(costs=[0, 5]))
+    assert log.features.column("price")[3].as_py() == 3.5
+    assert log.features.column("size")[3].as_py() == 3.25
+    assert any("decimal comma" in note for note in log.notes)
+
+
+def test_customers_are_read_as_the_log_was() -> None:
+    log = read(price=cycle("15,09", "7,5"), code=cycle("1,5", "A", "B"))
+    encoder = Encoder()
+    encoder.fit_transform(log.features, log.response)
+    table = {"age": [1, 2], "price": ["1,5", "2,25"], "code": ["1,5", "1,5"]}
+    assert np.isfinite(encoder.transform(read_table(table))).all()
+
+
+def test_settings_that_are_none_are_refused() -> None:
+    with pytest.raises(InputError, match="decimal komma"):
+        read({"age": "decimal komma"})
+    with pytest.raises(InputError, match="'prise', which is not in the table"):
+        read({"prise": "decimal comma"})
+
+
+def test_a_campaign_file_keeps_the_settings() -> None:
+    given = {
+        "log": "log.csv",
+        "columns": {"level": "c", "response": "b", "parse": {"b": {"yes": 1, "no": 0}, "price, net": "decimal comma"}},
+        "levels": {"costs": [0, 1], "propensities": [0.5, 0.5]},
+    }
+    import tomllib
+
+    found = campaign_from(given)
+    again = campaign_from(tomllib.loads(found.text))
+    assert again == found
+    assert again.roles["parse"] == given["columns"]["parse"]  # type: ignore[index]
+    assert again.propensities == (0.5, 0.5)
