@@ -202,7 +202,7 @@ def test_doctor_says_what_it_needs_of_a_bare_table(
     assert call(monkeypatch, "doctor", "log.csv", "--level", "channel", "--response", "z") == 2
     message = capsys.readouterr().err
     assert "do not state their order" in message
-    assert "add --names" in message
+    assert "by mean response only, they are --names mail,call,visit" in message
     assert call(monkeypatch, "doctor", "log.csv", "--level", "chanel", "--response", "z") == 2
     assert "did you mean 'channel'?" in capsys.readouterr().err
     ordered = ("--names", "mail,call,visit")

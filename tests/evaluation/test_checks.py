@@ -110,7 +110,7 @@ def test_a_clear_fall_is_a_no_that_doubts_the_order() -> None:
     assert found.findings[0].topic == "rising curve"
     assert answers(found)["rising curve"] == "no"
     assert "from '0' to '1'" in text(found, "rising curve")
-    assert "the levels may be in the wrong order" in text(found, "rising curve")
+    assert "The levels may be in the wrong order" in text(found, "rising curve")
 
 
 def test_a_fall_that_may_still_be_chance_asks_for_care() -> None:

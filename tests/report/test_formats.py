@@ -1,6 +1,6 @@
 import math
 
-from largesse.report.formats import Style, Units, choose_style, label_interval, write_count, write_percent
+from largesse.report.formats import Style, Units, choose_style, half_width, label_interval, write_count, write_percent
 
 
 def test_numbers_are_written_for_people() -> None:
@@ -34,3 +34,9 @@ def test_an_estimate_without_an_interval_says_so_in_words() -> None:
     assert style.interval({"estimate": float("nan"), "low": float("nan"), "high": float("nan")}) == "–"
     assert label_interval(style.interval(alone)) == "no interval: too few responses"
     assert label_interval("1 to 2") == "95\u00a0% interval 1 to 2"
+
+
+def test_a_width_that_only_rounding_left_is_none() -> None:
+    units = Units("binary", "USD")
+    assert units.spend_style({"estimate": 0.4, "low": 0.4, "high": 0.4 + 1e-16}).text(0.4) == "0.40\u202fUSD"
+    assert half_width({"low": 1.0, "high": 1.5}) == 0.25

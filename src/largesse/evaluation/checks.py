@@ -241,14 +241,15 @@ def _check_rising(curve: MeanCurve, labels: tuple[str, ...]) -> Finding:
         dips = sum(fall.low == fall.high + 1 for fall in curve.falls)
         more = f" ({dips} of {len(labels) - 1} steps dip within noise)" if dips else ""
         return Finding("rising curve", "fine", f"The mean response does not clearly fall as the level rises{more}.")
-    named = ", ".join(
-        f"from {labels[fall.high]!r} to {labels[fall.low]!r} by {fall.by:.3g} ± {1.96 * fall.se:.2g}"
-        for fall in clear[:SHOWN_FALLS]
-    ) + (f" and {len(clear) - SHOWN_FALLS} more" if len(clear) > SHOWN_FALLS else "")
+    first, *others = (
+        f"from {labels[fall.high]!r} to {labels[fall.low]!r} by {fall.by:.3g} ± {1.96 * fall.se:.2g}" for fall in clear
+    )
+    also = f" Also {', '.join(others[:SHOWN_FALLS])}" if others else ""
+    also += f" and {len(others) - SHOWN_FALLS} more." if len(others) > SHOWN_FALLS else "." if others else ""
     if clear[0].sure <= max(SURE_FALL, reach):
-        text = f"The mean response falls as the level rises: {named}. The models assume that it never falls."
+        text = f"The mean response falls as the level rises, {first}.{also} The models assume that it never falls."
         return Finding("rising curve", "careful", text)
-    text = f"The mean response clearly falls as the level rises, so the levels may be in the wrong order: {named}."
+    text = f"The levels may be in the wrong order: the mean response clearly falls as the level rises, {first}.{also}"
     more = "Put the cheapest level first; if the order is right, something outside the log decided who got more."
     return Finding("rising curve", "no", f"{text} {more}")
 

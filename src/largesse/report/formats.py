@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 DASH = "–"
+DUST = 1e-9  # an interval that is narrower than this, relative to its ends, is a rounding error
 NO_INTERVAL = "no interval: too few responses"
 THIN = "\u202f"  # narrow no-break space, between a number and its unit
 SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these stand before the number, everything else after it
@@ -111,9 +112,11 @@ def label_interval(between: str) -> str:
 
 
 def half_width(estimate: Mapping[str, Any]) -> float | None:
-    """Return half the width of an interval, or None when it has none."""
+    """Return half the width of an interval, or None when it has none; what only rounding left is none."""
     low, high = finite(estimate.get("low")), finite(estimate.get("high"))
-    return None if low is None or high is None or high <= low else (high - low) / 2
+    if low is None or high is None or high - low <= DUST * max(abs(low), abs(high)):
+        return None
+    return (high - low) / 2
 
 
 def parts(estimate: Mapping[str, Any]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from largesse.report import describe_checkup, render_checkup
 from largesse.runs.campaign import Campaign, read_campaign
 from largesse.runs.engine import Engine
 from largesse.runs.folder import CAMPAIGN, check_file, write_text
-from largesse.runs.guess import SHOWN, FirstLook, look_at, suggest_order
+from largesse.runs.guess import SHOWN, FirstLook, look_at, order_by_response
 from largesse.runs.line import LOCAL, silent
 from largesse.runs.options import campaign_from_options
 from largesse.runs.roles import MOST_LEVELS
@@ -85,6 +86,9 @@ def _missing(look: FirstLook, *, ordered: bool) -> list[Problem]:
         found.append(Problem(text, "name another with --level, or give the levels with --names, the cheapest first"))
     elif look.doses is None and look.order is None:
         text = f"the names of the levels in {look.level.name!r} do not state their order"
-        hint = f"add --names with them, the cheapest first{suggest_order(look)}"
+        order = order_by_response(look)
+        way = "by mean response only" if order else "in no order"
+        listed = shlex.quote(",".join(order or look.level.words))
+        hint = f"add --names with the cheapest first; {way}, they are --names {listed}"
         found.append(Problem(text, hint))
     return found

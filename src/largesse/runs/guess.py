@@ -196,20 +196,24 @@ def _level_lines(look: FirstLook) -> list[str]:
     if look.order is not None:
         return [f"names = {to_toml(look.order.names)}    # CHECK: ordered by what the names say, cheapest first", line]
     return [
-        f"names = []    # fill in: the levels as the log writes them, the cheapest first{suggest_order(look)}",
+        f"names = []    # fill in: the levels as the log writes them, the cheapest first{_suggest_names(look)}",
         line,
     ]
 
 
-def suggest_order(look: FirstLook) -> str:
-    """Return a line that lists the levels by their mean response, for a person to judge; all of them where there is none."""
-    assert look.level is not None
+def _suggest_names(look: FirstLook) -> str:
+    order = order_by_response(look)
+    if order is None:
+        return f"; in no order, they are {to_toml(look.level.words if look.level is not None else ())}"
+    means = ", ".join(f"{to_toml(word)} {mean:.3g}" for word, mean in order.items())
+    return f"; suggestion, by mean response only ({means}): names = {to_toml(list(order))}"
+
+
+def order_by_response(look: FirstLook) -> dict[str, float] | None:
+    """Return level → mean response, nothing first, then the lowest: a suggestion for a person to judge, never an order."""
     means = _mean_responses(look)
-    if not means:
-        return f"; these are, in no order: {to_toml(look.level.words)}"
-    order = sorted(look.level.words, key=lambda word: (not is_nothing(word), means[word]))
-    shown = ", ".join(f"{to_toml(word)} {means[word]:.3g}" for word in order)
-    return f"; suggestion, by mean response only ({shown}): names = {to_toml(order)}"
+    order = sorted(means, key=lambda word: (not is_nothing(word), means[word]))
+    return {word: means[word] for word in order} or None
 
 
 def _mean_responses(look: FirstLook) -> dict[str, float]:
