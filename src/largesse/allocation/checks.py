@@ -12,36 +12,81 @@ from largesse.errors import BudgetError, Problem, below_cheapest, budget_problem
 from largesse.levels import Levels
 from largesse.records import Array
 
+MOST = 1e150  # that a response or cost may be: sums and products of larger ones have no floats
+TINY = 1e-130  # costs between zero and this cannot be divided by
+KINDS = {"b": "true and false", "c": "complex numbers", "M": "dates", "m": "times", "U": "text", "S": "text"}
+
 
 def check_task(curves: Any, costs: Any) -> tuple[Array, Array]:
     """Return curves (n, K) and cost rows (1, K) or (n, K) as the compiled loops read them, or refuse them."""
-    curves = np.asarray(curves)
-    costs = expected_costs(costs, curves) if isinstance(costs, Levels) else np.asarray(costs)
-    problems = []
-    if curves.ndim != 2 or 0 in curves.shape:
-        problems.append(
-            Problem(f"curves have shape {curves.shape}", "give one row per customer and one column per level")
-        )
-    elif not _finite(curves):
-        problems.append(
-            Problem("curves hold missing or infinite numbers", "every customer needs a response at every level")
-        )
-    if curves.ndim == 2 and costs.shape not in ((curves.shape[1],), curves.shape):
-        problems.append(Problem(f"costs have shape {costs.shape}, curves {curves.shape}", "give costs (K,) or (n, K)"))
-    elif not _finite(costs) or costs.min(initial=0) < 0:
-        problems.append(Problem("costs hold negative, missing or infinite numbers", "costs are zero or more"))
+    problems: list[Problem] = []
+    table = read_numbers(curves, "curves", problems)
+    if table is not None and (table.ndim != 2 or 0 in table.shape):
+        hint = "give one row per customer and one column per level"
+        problems.append(Problem(f"curves have shape {table.shape}", hint))
+        table = None
+    paid = _read_costs(costs, table, problems)
     refuse("allocate", problems)
-    if costs.ndim == 1:
-        costs = costs.astype(np.float64)
-    return as_rows(curves, costs)
+    assert table is not None
+    assert paid is not None
+    return as_rows(table, paid.astype(np.float64) if paid.ndim == 1 else paid)
 
 
-def _finite(values: Array) -> bool:
-    """Whether all are finite numbers: a finite sum says so without a mask as large as they are."""
-    if not (np.issubdtype(values.dtype, np.number) and np.isrealobj(values)):
-        return False
+def _read_costs(costs: Any, curves: Array | None, problems: list[Problem]) -> Array | None:
+    """Return costs (K,) or (n, K), and add to the problems what is wrong with them; curves are None if they are."""
+    if isinstance(costs, Levels):
+        if curves is None:
+            return None
+        if len(costs) != curves.shape[1]:
+            got = f"there are {len(costs)} levels, but curves have shape {curves.shape}"
+            problems.append(Problem(got, "give one column per level"))
+            return None
+        with np.errstate(over="ignore"):
+            costs = expected_costs(costs, curves)
+    paid = read_numbers(costs, "costs", problems)
+    if paid is None:
+        return None
+    if curves is not None and paid.shape not in ((curves.shape[1],), curves.shape):
+        problems.append(Problem(f"costs have shape {paid.shape}, curves {curves.shape}", "give costs (K,) or (n, K)"))
+    elif paid.min(initial=0) < 0:
+        problems.append(Problem("costs hold negative numbers", "costs are zero or more"))
+    elif paid.dtype == np.float64 and ((paid < TINY) & (paid > 0)).any():
+        problems.append(Problem(f"costs hold numbers below {TINY:g}", "give zero, or costs in a smaller unit"))
+    return paid
+
+
+def read_numbers(values: Any, name: str, problems: list[Problem]) -> Array | None:
+    """Return an array of finite floats, or None and what is wrong with it among the problems."""
+    missing = Problem(f"{name} hold missing or infinite numbers", "every customer needs a number at every level")
+    try:
+        table = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):  # rows of different lengths, say
+        problems.append(Problem(f"{name} are not a table", "give rows of numbers, all of one length"))
+        return None
+    if table.dtype.kind not in "iuf":
+        words = KINDS.get(table.dtype.kind, "objects")
+        problems.append(Problem(f"{name} hold {words}, not numbers (dtype {table.dtype})", "give numbers"))
+        return None
+    if np.ma.is_masked(values):
+        problems.append(missing)
+        return None
+    if table.dtype not in (np.float32, np.float64):
+        with np.errstate(over="ignore"):
+            table = table.astype(np.float64)
+    if not _moderate(table):
+        large = Problem(f"{name} hold numbers beyond {MOST:g}", "give them in a larger unit")
+        problems.append(large if np.isfinite(table).all() else missing)
+        return None
+    return table
+
+
+def _moderate(values: Array) -> bool:
+    """Whether all are finite numbers, and none too large to add up: one sum says so without a mask of their size."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
+        if values.dtype == np.float32:
+            return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
+        line = values.ravel(order="K")
+        return bool(np.isfinite(np.dot(line, line)) or (np.abs(line) <= MOST).all())
 
 
 def total_limit(n: int, budget: float | None, total: float | None) -> float:

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from largesse.allocation.rules.rule import Limit, Rule, Segments, Setting, round_to_digits
-from largesse.errors import Problem, nearest, refuse
+from largesse.errors import Problem, as_number, nearest, refuse, show
 from largesse.records import Array
 
+MOST_RETURN = 1e100  # response per unit of cost; no campaign asks for more, and products with costs stay finite
 MOST_SETS = 4096  # of capped levels that are looked at together
 
 
@@ -52,6 +53,7 @@ class Constraints:
 
     def rules(self, n: int, levels: int) -> tuple[Rule, ...]:
         """Return all rules for n customers and a number of levels, or refuse them and name everything that is wrong."""
+        refuse("constraints", self._wrong_kinds())
         found = tuple(rule for kind in KINDS for rule in kind.given(self)) + tuple(self.further)
         problems = [problem for rule in found for problem in rule.check(n, levels)]
         if self.segment is None and self.segment_budgets:
@@ -62,6 +64,37 @@ class Constraints:
             )
         refuse("constraints", list(dict.fromkeys(problems)))
         return found
+
+    def _wrong_kinds(self) -> list[Problem]:
+        """Return what is not of its kind at all, so that no rule can be made of it."""
+        tables = {name: getattr(self, name) for name in ("caps", "shares", "segment_budgets")}
+        problems = [
+            Problem(f"{name} is {show(given)}", "give a table, such as {2: 100}")
+            for name, given in tables.items()
+            if not isinstance(given, Mapping)
+        ]
+        problems += [*_no_array("segment", self.segment), *_no_array("eligible", self.eligible)]
+        if not isinstance(self.further, Sequence) or not all(isinstance(rule, Rule) for rule in self.further):
+            got = f"further is {show(self.further)}"
+            problems.append(Problem(got, "list objects of classes that derive from largesse.allocation.Limit or Rule"))
+        return problems
+
+
+def _no_array(name: str, values: Any) -> list[Problem]:
+    """Return what is wrong with entries of customers that no array can be made of, or that are missing for some."""
+    if values is None:
+        return []
+    try:
+        array = np.asarray(values)
+        if array.dtype == object:
+            missing = sum(1 for entry in set(array.ravel().tolist()) if entry is None or entry != entry)
+        else:
+            missing = int((array != array).sum()) if array.dtype.kind in "fcmM" else 0  # NaN and NaT are not themselves
+    except (TypeError, ValueError, OverflowError):
+        return [Problem(f"{name} is not a table of plain values", "give one entry per customer, all of one length")]
+    if np.ma.is_masked(values) or missing:
+        return [Problem(f"{name} holds missing entries", "give every customer one; a name of their own will do")]
+    return []
 
 
 @dataclass(frozen=True)
@@ -138,8 +171,11 @@ class SegmentBudget(Limit):
         if self.segment not in self.segments.places:
             hint = nearest(str(self.segment), [str(known) for known in self.segments.names])
             return [Problem(f"segment_budgets names {self.segment!r}, which no customer is in", hint)]
-        if not self.total >= 0:
-            return [Problem(f"the budget of segment {self.segment!r} is {self.total}", "a budget is zero or more")]
+        total = as_number(self.total)
+        if total is None or not total >= 0:
+            return [
+                Problem(f"the budget of segment {self.segment!r} is {show(self.total)}", "a budget is zero or more")
+            ]
         return []
 
     def limit(self, _n: int, /) -> float:
@@ -183,8 +219,9 @@ class LevelCap(Limit):
         """Find a level that does not exist, and a cap that is no number of customers."""
         if wrong := _unknown_level(self.setting.word, self.level, levels):
             return wrong
-        if not 0 <= self.most < math.inf:
-            return [Problem(f"caps[{self.level}] is {self.most}", "a cap is a number of customers")]
+        most = as_number(self.most)
+        if most is None or not 0 <= most < math.inf:
+            return [Problem(f"caps[{self.level}] is {show(self.most)}", "a cap is a number of customers")]
         return []
 
     def covers(self, levels: int, /) -> Array:
@@ -252,8 +289,9 @@ class LevelShare(Limit):
         """Find a level that does not exist, and a share outside 0 to 1."""
         if wrong := _unknown_level(self.setting.word, self.level, levels):
             return wrong
-        if not 0 <= self.share <= 1:
-            return [Problem(f"shares[{self.level}] is {self.share}", "a share lies between 0 and 1")]
+        share = as_number(self.share)
+        if share is None or not 0 <= share <= 1:
+            return [Problem(f"shares[{self.level}] is {show(self.share)}", "a share lies between 0 and 1")]
         return []
 
     def covers(self, levels: int, /) -> Array:
@@ -298,18 +336,20 @@ class Eligibility(Rule):
     @classmethod
     def given(cls, constraints: Constraints) -> list[Eligibility]:
         """Return the rule that constraints hold, if any."""
-        return [] if constraints.eligible is None else [cls(np.asarray(constraints.eligible).astype(bool))]
+        return [] if constraints.eligible is None else [cls(np.asarray(constraints.eligible))]
 
     def check(self, n: int, levels: int, /) -> list[Problem]:
-        """Find a table of another shape."""
+        """Find a table of another shape, and entries that say neither yes nor no."""
         if self.table.shape != (n, levels):
             hint = f"give one row per customer: ({n}, {levels})"
             return [Problem(f"eligible has shape {self.table.shape}", hint)]
+        if self.table.dtype.kind != "b" and not np.isin(self.table, (0, 1)).all():
+            return [Problem("eligible holds entries that are neither true nor false", "give True or False, or 1 and 0")]
         return []
 
     def allowed(self, _n: int, _levels: int, /) -> Array:
-        """Return the table."""
-        return self.table
+        """Return the table, true or false."""
+        return self.table.astype(bool)
 
 
 @dataclass(frozen=True)
@@ -322,12 +362,13 @@ class LeastReturn(Rule):
     @classmethod
     def given(cls, constraints: Constraints) -> list[LeastReturn]:
         """Return the rule that constraints hold, if any."""
-        return [cls(constraints.least_return)] if constraints.least_return != 0 else []
+        return [] if as_number(constraints.least_return) == 0 else [cls(constraints.least_return)]
 
     def check(self, _n: int, _levels: int, /) -> list[Problem]:
         """Find a return below zero."""
-        if not 0 <= self.least < math.inf:
-            return [Problem(f"least_return is {self.least}", "give response per unit of cost, zero or more")]
+        least = as_number(self.least)
+        if least is None or not 0 <= least <= MOST_RETURN:
+            return [Problem(f"least_return is {show(self.least)}", "give response per unit of cost, zero or more")]
         return []
 
     @property
@@ -337,9 +378,9 @@ class LeastReturn(Rule):
 
 
 def _unknown_level(word: str, level: Any, levels: int) -> list[Problem]:
-    if isinstance(level, int | np.integer) and 0 <= level < levels:
+    if isinstance(level, int | np.integer) and not isinstance(level, bool) and 0 <= level < levels:
         return []
-    return [Problem(f"{word} names level {level!r}", f"levels are numbered 0 to {levels - 1}")]
+    return [Problem(f"{word} names level {show(level)}", f"levels are numbered 0 to {levels - 1}")]
 
 
 KINDS: tuple[Any, ...] = (Eligibility, SegmentBudget, LevelCap, LevelShare, LeastReturn)  # all but the budget itself

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation.checks import check_task, too_small, total_limit
+from largesse.allocation.checks import check_task, read_numbers, too_small, total_limit
 from largesse.allocation.price.hull import climb
 from largesse.allocation.price.search import ROUNDING, Short, price_search
-from largesse.errors import Problem, refuse
+from largesse.errors import Problem, as_number, refuse, show
 from largesse.records import Array
+
+FINEST = 1e-12  # of the way between two knots; a finer step is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +65,15 @@ def best_doses(
     >>> best_doses([[0.0, 0.6, 0.8], [0.0, 0.5, 1.0]], knots=[0, 5, 10], budget=6).doses
     array([5., 7.])
     """
-    knots = np.asarray(knots, dtype=np.float64)
-    if knots.ndim != 1 or not np.isfinite(knots).all() or (np.diff(knots) <= 0).any():
-        refuse("best_doses", [Problem("knots do not rise, or are not numbers", "list them from the least dose up")])
-    if not 0 <= step < math.inf:
-        refuse("best_doses", [Problem(f"step is {step}", "a step is zero or more")])
+    problems: list[Problem] = []
+    doses_at = read_numbers(knots, "knots", problems)
+    if doses_at is not None and (doses_at.ndim != 1 or (np.diff(doses_at) <= 0).any()):
+        problems.append(Problem("knots do not rise", "list them from the least dose up"))
+    width = as_number(step)
+    if width is None or not 0 <= width < math.inf:
+        problems.append(Problem(f"step is {show(step)}", "a step is zero or more"))
+    refuse("best_doses", problems)
+    knots = np.asarray(doses_at, dtype=np.float64)
     curves, costs = check_task(curves, knots if costs is None else costs)
     n = len(curves)
     limit = total_limit(n, budget, total)
@@ -116,7 +122,7 @@ def _between(curve: _Curve, low: int, high: int, room: float, step: float) -> _S
     for k in range(min(low, high), max(low, high)):
         rise = paid[k + 1] - paid[k]
         share = min(max((paid[low] + room - paid[k]) / rise, 0.0), 1.0) if rise > 0 else 1.0
-        if step > 0 and share < 1:
+        if step > FINEST * (knots[k + 1] - knots[k]) and share < 1:
             share = min(math.floor(share * (knots[k + 1] - knots[k]) / step) * step / (knots[k + 1] - knots[k]), 1.0)
         for part in (0.0, share):
             gain = curve.response[k] + part * (curve.response[k + 1] - curve.response[k]) - curve.response[low]

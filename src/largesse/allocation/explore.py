@@ -19,7 +19,7 @@ import numpy as np
 
 from largesse.allocation.checks import check_task, total_limit
 from largesse.allocation.plan import allocate, decide_at_price
-from largesse.errors import BudgetError, Problem
+from largesse.errors import BudgetError, Problem, as_number, refuse, show, whole_problems
 from largesse.records import Array, Decisions, Plan
 from largesse.stats import draw_levels
 
@@ -105,6 +105,11 @@ def explore_plan(
     >>> plan.spend, np.unique(made.propensity).round(2)
     (0.5, array([0.05, 0.95]))
     """
+    problems = whole_problems(seed, "seed")
+    share = as_number(explore)
+    if share is None or not 0 <= share <= 1:
+        problems.append(Problem(f"explore is {show(explore)}", "give a share of customers from 0 to 1"))
+    refuse("explore", problems)
     curves, costs = check_task(curves, costs)
     n, K = curves.shape
     average = total_limit(n, budget, total) / n

@@ -15,7 +15,7 @@ from largesse.allocation.price.search import Found, Short, price_search
 from largesse.allocation.rules.instance import arrange_rules
 from largesse.allocation.rules.rule import Limit
 from largesse.allocation.rules.solve import plan_under_rules
-from largesse.errors import Problem, fail
+from largesse.errors import Problem, fail, refuse, show, whole_problems
 from largesse.records import Array, Frontier, Mix, Plan
 
 TIE = 1e-12  # relative; a price is a rounded slope, so the two ends of its step are worth the same only up to this
@@ -40,42 +40,30 @@ def allocate(
         (n, K) expected response of each customer at each level; single or double precision, read where they are.
     costs
         (K,) or (n, K) cost of each level, zero or more; or the `Levels`, which know how costs are paid.
-    budget
-        Average cost per customer that may not be exceeded.
-    total
-        Or the cost of all customers together.
+    budget, total
+        Average cost per customer that may not be exceeded; or the cost of all customers together.
     constraints
         Further rules: who may get what, caps and shares of levels, budgets of segments, a least return. `plan.shadow`
         says what one more unit of each would bring.
     exact
         Prove the best whole plan, instead of one within `plan.gap` of it. Under constraints optimality is proven over at
         most 20,000 customer–level choices; if that is not enough, or times out, `plan.gap` is the remaining gap.
-    randomise
+    randomise, seed
         Draw one customer's level at random, so that the expected cost is the budget itself and the expected value the
         best that any mixed plan has: `plan.mix` names the customer, the two levels and the probability.
-    seed
-        Of that draw.
 
-    Returns
-    -------
-    Plan
-        Whole levels, never over budget; its value is proven to be within `plan.gap` of the best there is.
+    Returns the plan: whole levels, never over budget, its value proven to be within `plan.gap` of the best there is.
 
     >>> plan = allocate([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]], costs=[0, 1, 2], budget=1.5)
     >>> plan.levels, round(plan.value, 3), plan.spend
     (array([1, 2]), 0.65, 1.5)
     """
-    if exact and randomise:
-        hint = "exact proves the best whole plan, randomise mixes one customer: choose one"
-        fail("allocate", Problem("exact and randomise were both asked for", hint))
+    _check_wishes(constraints, exact, randomise, seed)
     curves, costs = check_task(curves, costs)
     n = len(curves)
     limit = total_limit(n, budget, total)
     average = limit / n if budget is None else float(budget)
     if constraints is not None:
-        if randomise:
-            hint = "without constraints; under them, exact=True proves the best whole plan"
-            fail("allocate", Problem("randomise works with one budget only", hint))
         rules = constraints.rules(*curves.shape)
         limits = [Budget(limit), *(rule for rule in rules if isinstance(rule, Limit))]
         return plan_under_rules(curves, costs, arrange_rules(limits, rules, curves.shape), average, exact)
@@ -93,6 +81,24 @@ def allocate(
 
         bound = prove_within_budget(plan, found.price, bound)
     return _plan(plan, found.price, max(bound, float(plan.value)), average)
+
+
+def _check_wishes(constraints: Any, exact: Any, randomise: Any, seed: Any) -> None:
+    """Refuse wishes that are not of their kind, or that exclude each other."""
+    problems = whole_problems(seed, "seed")
+    for name, wish in (("exact", exact), ("randomise", randomise)):
+        if not isinstance(wish, bool | np.bool_):
+            problems.append(Problem(f"{name} is {show(wish)}", "give True or False"))
+    if constraints is not None and not isinstance(constraints, Constraints):
+        got = f"constraints are a {type(constraints).__name__}"
+        problems.append(Problem(got, "give Constraints(caps={2: 100}, …)"))
+    refuse("allocate", problems)
+    if exact and randomise:
+        hint = "exact proves the best whole plan, randomise mixes one customer: choose one"
+        fail("allocate", Problem("exact and randomise were both asked for", hint))
+    if constraints is not None and randomise:
+        hint = "without constraints; under them, exact=True proves the best whole plan"
+        fail("allocate", Problem("randomise works with one budget only", hint))
 
 
 def _plan(plan: Draft, price: float, bound: float, average: float) -> Plan:

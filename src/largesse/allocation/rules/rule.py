@@ -70,6 +70,10 @@ class Segments:
         if np.issubdtype(values.dtype, np.integer) and len(values) and values.min() >= 0 and values.max() < len(values):
             seen = np.bincount(values) > 0  # small whole numbers need no sort
             return tuple(np.flatnonzero(seen).tolist()), (np.cumsum(seen) - 1)[values].astype(np.int64)
+        if values.dtype == object:  # names of several types have no order of their own
+            names = sorted(set(values.tolist()), key=lambda name: (type(name).__name__, str(name)))
+            place = {name: at for at, name in enumerate(names)}
+            return tuple(place), np.array([place[name] for name in values.tolist()], dtype=np.int64)
         found, codes = np.unique(values, return_inverse=True)
         return tuple(found.tolist()), codes.astype(np.int64)
 
