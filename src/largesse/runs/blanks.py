@@ -50,7 +50,7 @@ def drop_blanks(given: Mapping[str, Any], blanks: Mapping[str, Problem]) -> dict
 def _read_comments(text: str) -> dict[str, str]:
     """Return setting → the comment beside its blank value."""
     section, found = "", {}
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if head := re.match(r"^\s*\[\s*([\w.-]+)\s*\]", line):
             section = head[1] + "."
         elif match := LINE.match(line):

@@ -222,8 +222,9 @@ def _mean_responses(look: FirstLook) -> dict[str, float]:
     if look.level is None or response is None or response.values is None:
         return {}
     values = as_floats(look.table.column(response.name))
-    words = np.array([str(v) for v in as_plain(look.table.column(look.level.name)).to_pylist()])
-    known = np.isfinite(values)
+    given = as_plain(look.table.column(look.level.name)).to_pylist()
+    words = np.array([str(word) for word in given])
+    known = np.isfinite(values) & np.array([word is not None for word in given])
     found = {word: values[known & (words == word)] for word in look.level.words}
     return {word: float(own.mean()) for word, own in found.items()} if all(map(len, found.values())) else {}
 
