@@ -135,11 +135,14 @@ def plan(
     out: Annotated[
         Path | None, typer.Option("--out", help="Plan to write (.parquet, .csv, .feather); default: in the run folder.")
     ] = None,
+    raw_ids: Annotated[
+        bool, typer.Option("--raw-ids", help="In CSV, write ids such as =1+1 as they are: spreadsheets compute them.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Give every customer a level at a budget."""
     with show_progress(as_json) as progress:
-        made = runs.plan(run_folder, customers, budget=budget, total=total, out=out, progress=progress)
+        made = runs.plan(run_folder, customers, budget=budget, total=total, out=out, raw_ids=raw_ids, progress=progress)
     planned = made["planned"]
     text = (
         f"planned {made['customers']:,} customers: spend {planned['spend']:.6g} each, price {planned['price']:.4g}; "

@@ -13,5 +13,6 @@ ATTACKS = (
     Attack("default plan and frontier against every plan", "frontiers:attack", 1500),
     Attack("plans against a dynamic programme in whole numbers", "allocation_oracle:attack", 2000, quick=300),
     Attack("policy files sealed again", "policies:attack", 2500, seconds=300),
+    Attack("campaign files, read and run", "campaigns:attack", 2000, quick=40),
     Attack("run folders with edited JSON", "folders_json:attack", 500, quick=1, seconds=120),
 )

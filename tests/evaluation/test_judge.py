@@ -8,7 +8,7 @@ from largesse.data.log import log_from_arrays
 from largesse.errors import BudgetError, InputError
 from largesse.evaluation.budgets import plan_held_out
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.judge import evaluate
+from largesse.evaluation.judge import compare, evaluate
 from largesse.evaluation.value import estimate_value
 from largesse.levels import Levels
 from largesse.policy.policy import Policy
@@ -241,3 +241,26 @@ def _fixed(sim: Simulation) -> np.ndarray:
 @pytest.mark.parametrize("policy", ["fixed", "learnt"])
 def test_intervals_hold_the_true_value_as_often_as_they_say(policy: str) -> None:
     assert 0.91 <= covered(policy) <= 0.98
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"folds": 2.5}, "folds is 2.5"),
+        ({"folds": 1}, "folds is 1"),
+        ({"folds": "5"}, "folds is '5'"),
+        ({"seed": -1}, "the seed is -1"),
+        ({"seed": 1.5}, "the seed is 1.5"),
+        ({"log": {"coupon": [1]}}, "the log is {'coupon': "),
+        ({"log": None}, "the log is None"),
+    ],
+)
+def test_odd_arguments_are_refused_in_words(given: dict[str, Any], what: str) -> None:
+    log = simulate("averaged", n=100).log
+    everyone = np.zeros(100, dtype=np.int64)
+    for verb in (
+        lambda **more: evaluate(policy=everyone, **more),
+        lambda **more: compare(policy=everyone, other=everyone, **more),
+    ):
+        with pytest.raises(InputError, match=what):
+            verb(**{"log": log, **given})

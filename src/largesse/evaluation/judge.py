@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, count, fail, nearest, refuse
+from largesse.errors import Problem, count, fail, nearest, refuse, show, whole_problems
 from largesse.evaluation.budgets import plan_held_out
 from largesse.evaluation.checks import check_log, encode_unless_given
 from largesse.evaluation.crossfitting import crossfit
@@ -93,6 +93,7 @@ def evaluate(
     (2.0, True)
     """
     check_choices(estimator, interval)
+    check_task(log, folds, seed)
     candidate = as_policy(log, policy, budget)
     scores, checkup = examine(log, candidate.model, folds=folds, seed=seed, progress=progress)
     candidate = _settle(candidate, scores)
@@ -120,6 +121,7 @@ def compare(
     (True, 4.0)
     """
     check_choices(estimator)
+    check_task(log, folds, seed)
     one, two = as_policy(log, policy, budget), as_policy(log, other, budget)
     propensities = estimate_propensities(log, assign_folds(log, folds, seed), seed)
     scores = crossfit(log, one.model, folds=folds, seed=seed, propensities=propensities)
@@ -235,6 +237,13 @@ def _warn_if_seen(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:
         return ()
     text = f"This policy was trained on this log, so the estimate is too optimistic. {instead}"
     return (Finding("training log", "careful", text),)
+
+
+def check_task(log: Any, folds: Any, seed: Any) -> None:
+    """Refuse what is not a log, or odd numbers of folds and seeds."""
+    problems = [] if isinstance(log, Log) else [Problem(f"the log is {show(log)}", "read it first: read_log(…)")]
+    problems += whole_problems(folds, "folds", least=2) + whole_problems(seed, "the seed", most=2**32 - 1)
+    refuse("evaluate", problems)
 
 
 def check_choices(estimator: str, interval: str = INTERVALS[0]) -> None:

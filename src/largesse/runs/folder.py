@@ -43,6 +43,7 @@ from largesse.report import (
 )
 from largesse.runs.campaign import Campaign
 from largesse.runs.engine import Engine
+from largesse.runs.spreadsheets import escape_formulas
 from largesse.runs.steps import Fitted, Planned, have_same_budget
 
 
@@ -164,11 +165,17 @@ def write_fit(folder: Path, fitted: Fitted, log: Log) -> dict[str, Any]:
     return write_part(folder, FIT_PART, describe_fit(step))
 
 
-def write_plan(folder: Path, planned: Planned, engine: Engine, out: str | Path | None = None) -> dict[str, Any]:
-    """Write the plan (to `out`, too, if given) and its policy; return the numbers for the report as they are written."""
+def write_plan(
+    folder: Path, planned: Planned, engine: Engine, out: str | Path | None = None, *, raw_ids: bool = False
+) -> dict[str, Any]:
+    """Write the plan (to `out`, too, if given) and its policy; return the numbers for the report as they are written.
+
+    CSV is for spreadsheets: text that would begin a formula there is escaped, unless ids are wanted raw.
+    """
     table = planned.table
     for path in (folder / PLAN, *([Path(out)] if out else [])):
-        engine.write_table(path, table)
+        escaped = path.suffix.lower() == ".csv" and not raw_ids
+        engine.write_table(path, escape_formulas(table) if escaped else table)
     planned.policy.save(folder / POLICY)
     features = planned.customers.features.select(list(planned.policy.model.encoder_.features))
     step = PlanStep(planned.plan, features, planned.curves, planned.costs, planned.policy.levels.labels)

@@ -71,12 +71,14 @@ def plan(
     budget: float | None = None,
     total: float | None = None,
     out: str | Path | None = None,
+    raw_ids: bool = False,
     progress: Progress = silent,
     engine: Engine = LOCAL,
 ) -> dict[str, Any]:
     """Plan for a table of customers with the model of a run folder; return the numbers of the plan.
 
     The folder holds the plan afterwards, and `out` too, if given; what else was there stays if it belongs to this plan.
+    In a CSV file text that would begin a formula gets an apostrophe before it, unless ids are wanted raw.
     """
     files.check_table(out, customers)
     with files.hold_run_folder(folder) as home:
@@ -93,7 +95,7 @@ def plan(
         planned = steps.plan(campaign, policy.model, policy.levels, found, engine, progress)
         with write_together() as batch:
             new = files.renew_run_folder(batch, home)
-            shown = files.write_plan(new, planned, engine, batch.add_file(out) if out else None)
+            shown = files.write_plan(new, planned, engine, batch.add_file(out) if out else None, raw_ids=raw_ids)
             files.write_campaign(new, campaign)
             files.drop_outdated(new, home)
         return shown
