@@ -90,10 +90,13 @@ def make_visible(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        letter if letter == "\n" or not _is_hidden(letter) else letter.encode("unicode_escape").decode("ascii")
-        for letter in text
-    )
+    return "".join(letter if letter == "\n" or not _is_hidden(letter) else _escape(letter) for letter in text)
+
+
+def _escape(letter: str) -> str:
+    # Python keeps a byte of a name that is not UTF-8 as U+DC80 to U+DCFF.
+    code = ord(letter)
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else letter.encode("unicode_escape").decode("ascii")
 
 
 def _is_hidden(letter: str) -> bool:

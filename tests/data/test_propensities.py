@@ -104,6 +104,11 @@ def test_propensities_of_levels_that_are_none_are_refused(given: list[Any]) -> N
         read(table(), propensity=given)
 
 
+def test_propensities_of_levels_that_are_not_their_shares_are_refused() -> None:
+    with pytest.raises(InputError, match="not their shares"):
+        read(table(), propensity=[0.3, 0.3, 0.4])
+
+
 def test_propensities_of_strata_are_the_shares_in_them() -> None:
     content = table()
     log = read(content, propensity_strata="stratum")

@@ -10,7 +10,13 @@ import numpy as np
 
 from largesse.data.checks import Check
 from largesse.data.notation import parse_problems, read_notation
-from largesse.data.propensities import Choices, propensities_by_level, propensities_by_stratum, share_problems
+from largesse.data.propensities import (
+    Choices,
+    impossible_shares,
+    propensities_by_level,
+    propensities_by_stratum,
+    share_problems,
+)
 from largesse.data.read import check_names, read_table
 from largesse.errors import InputError, Problem, count, fail, nearest, refuse, some
 from largesse.levels import Levels
@@ -110,7 +116,10 @@ def _read_roles(
     propensity = _read_propensity(check, there, shares, codes, levels)
     if propensity is not None:
         name = f"the propensity {there['propensity']!r}" if "propensity" in there else "the propensity of the levels"
-        check.check_propensity(Choices(codes, propensity, levels.labels, weights, groups), name)
+        choices = Choices(codes, propensity, levels.labels, weights, groups)
+        if shares is not None and not check.problems:
+            check.problems += impossible_shares(shares, choices)
+        check.check_propensity(choices, name)
     name = named["response"]
     return Log(used, codes, outcome, levels, propensity, policy, groups, weights, ids, costs, tuple(check.notes), name)
 

@@ -21,6 +21,7 @@ SURE = 5.0  # standard errors beyond which propensities are refused, if they are
 FACTOR = 1.5  # off by much
 DOUBTFUL, APART = 4.0, 0.1  # standard errors, and how far a sum must be from one, for a doubt
 CERTAIN = 0.999
+QUARTER = 0.25  # of a propensity: how far a share of rows must be from it to refuse it
 FEW_ROWS = 200
 LEAVE_OUT = "it is the probability with which the row's own level was chosen; leave the column out to have it estimated"
 
@@ -145,6 +146,19 @@ def propensities_by_stratum(stratum: Array, level: Array, levels: int) -> Array:
     _, own, times = np.unique(cell, return_inverse=True, return_counts=True)
     sizes = np.bincount(stratum)
     return np.asarray(times[own] / sizes[stratum], dtype=np.float64)
+
+
+def impossible_shares(shares: Sequence[float], given: Choices) -> list[Problem]:
+    """Return why one propensity for each level cannot be right, if it cannot: then shares of rows are near them."""
+    weight = np.ones(len(given.level)) if given.weight is None else given.weight
+    unit = _add_up(weight, given.cluster) / float(weight.sum())
+    off = []
+    for label, p, k in zip(given.labels, shares, range(len(shares)), strict=True):
+        share = float(weight[given.level == k].sum() / weight.sum())
+        if abs(share - p) > max(SURE * unit * np.sqrt(p * (1 - p)), QUARTER * p):
+            off.append(f"{label!r}: {share:.3g} of the rows, given {p:.3g}")
+    hint = "give the probabilities with which levels were drawn, in the order of the levels, or leave them out"
+    return [Problem(f"the propensities of the levels are not their shares: {some(off)}", hint)] if off else []
 
 
 def share_problems(shares: Sequence[Any], levels: int) -> list[Problem]:
