@@ -31,6 +31,7 @@ MOST = 4_000_000  # partial plans kept at once; beyond it the search stops, and 
 LATE = 0.1  # of the gap; customers who lose more than this are kept in a list of their own
 FEW = 4096  # partial plans in each of two lists that are joined for a good plan to begin with
 TRIES = 16  # plans that only fit by rounding
+NUDGE = 1e-9  # relative; by how much a gap may be off
 OPEN = 24  # customers whose plans are always compared without rounding
 EFFORT, MOST_EFFORT = 20_000, 400_000  # partial plans that may be compared so: where all is clear, and where it is not
 
@@ -129,28 +130,55 @@ def prove_within_budget(plan: Draft, price: float, bound: float) -> float:
     if math.isinf(plan.limit) or bound - float(plan.value) <= tolerance:
         return bound
     base = _draft_at_price(plan, price)
-    most = base.value + Fraction(price) * (Fraction(plan.limit) - base.spend)
+    rows = _settle(base, price, plan)
+    most = _bound(base, price)
     gap = float(most - plan.value)
-    near = gap / 16  # few customers are that near, and they close most of the gap
-    _improve(plan, base, Goal(price, base.room, 0.0, gap, tolerance), near, _join_halves)
+    near = _near_rows(base, price, gap / 16, rows)  # few customers are that near, and they close most of the gap
+    _improve(
+        plan,
+        base,
+        Goal(price, base.room, 0.0, gap, tolerance),
+        _core_customers(base, price, gap / 16, near),
+        _join_halves,
+    )
     gap = rest = float(most - plan.value)
-    certain = True
+    rows, certain = _near_rows(base, price, gap, rows), True
     if gap > tolerance:
-        outcome = _improve(plan, base, Goal(price, base.room, 0.0, gap, tolerance), gap, _search)
+        core = _core_customers(base, price, gap, rows)
+        outcome = _improve(plan, base, Goal(price, base.room, 0.0, gap, tolerance), core, _search)
         rest, certain = outcome.rest, outcome.certain
-    rows = _near_rows(base, price, float(most - plan.value))
+        rows = _near_rows(base, price, float(most - plan.value), rows)
     if len(rows) <= OPEN or not certain:
         proven = prove_in_whole_numbers(plan, base, rows, price, EFFORT if certain else MOST_EFFORT)
         rest = 0.0 if proven else min(rest, max(float(most - plan.value), 0.0))
     return float(plan.value) + rest
 
 
-def _improve(plan: Draft, base: Draft, goal: Goal, near: float, search: Callable[[Core, Goal], Changes]) -> Outcome:
-    """Search for a better plan among levels that lose less than `near`.
+def _bound(base: Draft, price: float) -> Fraction:
+    """Return the value that no plan exceeds, given everybody's best level at the price."""
+    return base.value + Fraction(price) * (Fraction(base.limit) - base.spend)
+
+
+def _settle(base: Draft, price: float, plan: Draft) -> Array:
+    """Make sure that the base has the best levels, and return the customers who may have others in a better plan."""
+    from largesse.allocation.exact.kernels import settle_ties
+
+    while True:
+        gap = float(_bound(base, price) - plan.value)
+        rows = _near_rows(base, price, gap * (1 + NUDGE))
+        to = np.empty_like(rows)
+        settle_ties(base.curves, base.costs, base.levels, rows, price, to)
+        for at in np.flatnonzero(to != base.levels[rows]):
+            base.change(int(rows[at]), int(to[at]))
+        if float(_bound(base, price) - plan.value) <= gap * (1 + NUDGE):
+            return rows
+
+
+def _improve(plan: Draft, base: Draft, goal: Goal, core: Core, search: Callable[[Core, Goal], Changes]) -> Outcome:
+    """Search for a better plan among the levels of the core.
 
     `base` has everybody's best level at the price. It may be the best plan itself: then nothing changes.
     """
-    core = _core_customers(base, goal.price, near)
     goal = replace(goal, reach=base.room + ROUNDING * core.widest * len(core.row))
     before = plan.value
     found = first = search(core, goal)
@@ -181,28 +209,26 @@ def _take(plan: Draft, base: Draft, changes: list[tuple[int, int]]) -> bool:
 
 def _draft_at_price(plan: Draft, price: float) -> Draft:
     """Return the plan that gives everybody the best level at the price."""
-    from largesse.allocation.exact.kernels import settle_ties
-    from largesse.allocation.price.kernels import classify, totals
+    from largesse.allocation.price.kernels import classify
 
     levels = np.empty_like(plan.levels)
-    classify(plan.curves, plan.costs, levels, True, price, price, levels, levels)
-    settle_ties(plan.curves, plan.costs, levels, price)
-    sums = totals(plan.curves, plan.costs, np.arange(len(levels)), levels)
-    found = Found(levels, price, sums[:2].tolist(), sums[2:].tolist(), levels)
+    _, sums = classify(plan.curves, plan.costs, levels, True, price, price, levels, levels)
+    found = Found(levels, price, sums[:2].tolist(), sums[2:4].tolist(), levels)
     return make_draft(found, plan.curves, plan.costs, plan.limit)
 
 
-def _near_rows(base: Draft, price: float, gap: float) -> Array:
-    """Return the customers with a level, other than the best at the price, whose loss is below the gap."""
+def _near_rows(base: Draft, price: float, gap: float, among: Array | None = None) -> Array:
+    """Return the customers, all or among some, with a level, other than the best at the price, that loses less than the gap."""
     from largesse.allocation.exact.kernels import near
 
-    row = np.empty(len(base.levels), dtype=np.int64)  # memory is touched only as far as it is filled
-    return row[: near(base.curves, base.costs, base.levels, price, gap, row)]
+    levels = base.levels
+    row = np.empty(len(levels) if among is None else len(among), dtype=np.int64)  # touched only as far as it is filled
+    some = levels if among is None else among
+    return row[: near(base.curves, base.costs, levels, some, among is None, price, gap, row)]
 
 
-def _core_customers(base: Draft, price: float, gap: float) -> Core:
-    """Return the customers with a level, other than the best at the price, whose loss is below the gap."""
-    row = _near_rows(base, price, gap)
+def _core_customers(base: Draft, price: float, gap: float, row: Array) -> Core:
+    """Return customers (m,) and their levels whose loss is below the gap."""
     m, K = len(row), base.curves.shape[1]
     f = base.curves[row].astype(np.float64)
     c = np.broadcast_to(base.costs[row] if len(base.costs) > 1 else base.costs, f.shape).astype(np.float64)

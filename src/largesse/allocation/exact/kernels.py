@@ -13,30 +13,35 @@ SLIGHT = 1e-15  # relative; what a difference can be off by
 
 
 @compiled
-def near(curves: Array, costs: Array, levels: Array, price: float, gap: float, rows: Array) -> int:
-    """List the rows with a level of another cost that is worth less than `gap` less than their own, at a price.
+def near(
+    curves: Array, costs: Array, levels: Array, among: Array, whole: bool, price: float, gap: float, rows: Array
+) -> int:
+    """List the rows, all or `among` some, with a level of another cost that loses less than `gap` on theirs at a price.
 
-    Differences are compared, as they are rounded least; what rounding leaves open is listed.
+    Differences are compared, as they are rounded least; what rounding leaves open is listed, and so is a better level.
     """
     own = len(costs) > 1
-    m = 0
-    for i in range(len(levels)):
+    m, most = 0, gap * (1.0 + SLIGHT)
+    for r in range(len(levels) if whole else len(among)):
+        i = r if whole else among[r]
         j = i if own else 0
         value, cost = np.float64(curves[i, levels[i]]), np.float64(costs[j, levels[i]])
         close = 0
         for k in range(curves.shape[1]):
-            gain, extra = np.float64(curves[i, k]) - value, price * (np.float64(costs[j, k]) - cost)
-            close += (extra - gain < gap + SLIGHT * (abs(extra) + abs(gain) + gap)) & (np.float64(costs[j, k]) != cost)
+            c = np.float64(costs[j, k])
+            gain, extra = np.float64(curves[i, k]) - value, price * (c - cost)
+            close += (extra - gain < most + SLIGHT * (abs(extra) + abs(gain))) & ((c != cost) | (gain > 0.0))
         rows[m] = i
         m += close > 0
     return m
 
 
 @compiled
-def settle_ties(curves: Array, costs: Array, levels: Array, price: float) -> None:
-    """Move rows to a better level at a price, where the difference between levels shows what their worths hid."""
+def settle_ties(curves: Array, costs: Array, levels: Array, rows: Array, price: float, to: Array) -> None:
+    """Write the best levels of some rows at a price, where the difference between levels shows what their worths hid."""
     own = len(costs) > 1
-    for i in range(len(levels)):
+    for r in range(len(rows)):
+        i = rows[r]
         j, here = i if own else 0, levels[i]
         for k in range(curves.shape[1]):
             gain = np.float64(curves[i, k]) - np.float64(curves[i, here])
@@ -44,7 +49,7 @@ def settle_ties(curves: Array, costs: Array, levels: Array, price: float) -> Non
             more = gain - price * extra
             if more > SLIGHT * (abs(gain) + price * abs(extra)) or (gain >= 0.0 and extra < 0.0):
                 here = k
-        levels[i] = here
+        to[r] = here
 
 
 @compiled
