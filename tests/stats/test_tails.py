@@ -84,7 +84,8 @@ def test_clusters_are_the_terms_and_scaling_moves_nothing() -> None:
     rng = np.random.default_rng(4)
     values, weight = draw_purchases(rng, 2000), rng.uniform(0.5, 2, 2000)
     alone = estimate_mean(values, weight, tail=values)
-    assert estimate_mean(values, weight, np.arange(2000), values) == alone
+    each = estimate_mean(values, weight, np.arange(2000), values)
+    assert each.interval == pytest.approx(alone.interval)  # purchases are a tail either way
     twice = estimate_mean(2 * values, 5 * weight, tail=2 * values)
     assert twice.interval == pytest.approx((2 * alone.low, 2 * alone.high))
     mirrored = estimate_mean(-values, weight, tail=-values)

@@ -22,7 +22,8 @@ from largesse.stats.mean import COVERAGE, leave_out, t_interval, t_reach
 
 FEW = 10  # large terms: fewer cannot tell how long the tail is
 ASIDE = 0.05  # share of all large terms below which those of one sign are not needed
-ALIKE, APART = 0.4, 0.8  # spread of logarithms up to which large terms are alike, and from which they are a tail
+ROWS_ALIKE = (0.4, 0.8)  # spread of logarithms up to which large terms are alike, and from which they are a tail
+CLUSTERS_ALIKE = (0.2, 0.5)  # sums over clusters of any size are seldom alike
 SMALL = 1e-3  # share of the squares: where the largest term has less, the t interval holds
 SMOOTH = 1.06  # the usual bandwidth of a normal kernel, in spreads
 DRAWS, KEPT = 1000, 400
@@ -36,10 +37,9 @@ class _Side:
     spread: float  # standard deviation of the logarithms of all of them
     count: int
 
-    @property
-    def share(self) -> float:
+    def share(self, alike: tuple[float, float]) -> float:
         """Return how much of a tail they are, from 0 to 1."""
-        return min(max((self.spread - ALIKE) / (APART - ALIKE), 0.0), 1.0)
+        return min(max((self.spread - alike[0]) / (alike[1] - alike[0]), 0.0), 1.0)
 
 
 def estimate_mean(
@@ -63,7 +63,8 @@ def estimate_mean(
         return found
     if tail is not None:
         moves = leave_out(tail, weight, cluster)[1]
-    below, above = _reach_further(moves, None if tail is None else _sum_units(tail, weight, cluster))
+    tails = None if tail is None else _sum_units(tail, weight, cluster)
+    below, above = _reach_further(moves, tails, ROWS_ALIKE if cluster is None else CLUSTERS_ALIKE)
     return replace(found, low=found.low - below, high=found.high + above)
 
 
@@ -94,19 +95,20 @@ def _sum_units(tail: Array, weight: Array | None, cluster: Array | None) -> tupl
     return np.bincount(own, weights=sides[0]), np.bincount(own, weights=sides[1])
 
 
-def _reach_further(moves: Array, tails: tuple[Array, Array] | None) -> tuple[float, float]:
+def _reach_further(moves: Array, tails: tuple[Array, Array] | None, alike: tuple[float, float]) -> tuple[float, float]:
     """Return how much further than a t interval the lower and the upper end of a mean must reach."""
     squares = moves * moves
     whole = float(squares.sum())
     if not float(squares.max()) > SMALL * whole:  # also where it is not finite
         return 0.0, 0.0
     up, down = _find_sides(moves) if tails is None else (_take_side(moves, tails[0]), _take_side(-moves, tails[1]))
-    if up.share == down.share == 0:
+    above, below = up.share(alike), down.share(alike)
+    if above == below == 0:
         return 0.0, 0.0
     drawn = _draw_ratios(up, down, whole, len(moves))
     low, high = np.quantile(drawn, [0.5 - COVERAGE / 2, 0.5 + COVERAGE / 2])
     usual, se = t_reach(squares), float(np.sqrt((len(moves) - 1) / len(moves) * whole))
-    return down.share * max(float(high) - usual, 0.0) * se, up.share * max(-float(low) - usual, 0.0) * se
+    return below * max(float(high) - usual, 0.0) * se, above * max(-float(low) - usual, 0.0) * se
 
 
 def _find_sides(moves: Array) -> tuple[_Side, _Side]:
