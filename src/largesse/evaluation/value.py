@@ -6,6 +6,8 @@ each row, so differences are paired and clusters are respected everywhere.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from largesse.evaluation.bootstrap import bootstrap_interval
@@ -15,6 +17,7 @@ from largesse.levels import Levels
 from largesse.records import Array, Comparison, Estimate, Reference, Scores
 from largesse.stats import count_few
 
+RATIO_BUYERS = 50
 INTERVALS = ("influence", "bootstrap")
 
 
@@ -120,7 +123,13 @@ def estimate_ratio(scores: Scores, top: Influence, bottom: Influence) -> Estimat
     if abs(under) <= 1e-12 * max(float(np.abs(bottom.values).max()), 1.0):
         return Estimate(float("nan"), float("nan"), float("nan"), float("nan"))
     share = float(scores.weight @ top.values / whole) / under
-    return _mean(scores, ((top + bottom * -share) * (1 / under)).shift(share))
+    rest = (top + bottom * -share) * (1 / under)
+    found = _mean(scores, rest.shift(share))
+    if bottom.tail is None or rest.tail is None:
+        return found
+    # Where spends have a long tail, too, the delta method needs many buyers on either side of the ratio.
+    either = min(np.count_nonzero(rest.tail > 0), np.count_nonzero(rest.tail < 0))
+    return found if either >= RATIO_BUYERS else replace(found, low=float("nan"), high=float("nan"))
 
 
 def estimate_uniform(scores: Scores, estimator: str = "dr") -> list[tuple[Estimate, Estimate]]:
