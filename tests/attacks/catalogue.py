@@ -6,6 +6,7 @@ ATTACKS = (
     Attack("damaged files of tables", "tables:attack", 2000, quick=0),  # a crash would end the tests: see test_tables
     Attack("odd tables from Python, from reading to judging", "odd_tables:attack", 1600),
     Attack("odd tables as files, four commands", "odd_files:attack", 200, quick=1),
+    Attack("odd calls from Python", "api_calls:attack", 1000, quick=30),
     Attack("odd commands", "cli_calls:attack", 700, quick=6, seconds=20),
     Attack("hostile texts in pages", "injection:attack", 60, quick=1, seconds=120),
     Attack("same seed, same bytes", "determinism:attack", 6, quick=0, seconds=120),
