@@ -15,5 +15,6 @@ ATTACKS = (
     Attack("plans against a dynamic programme in whole numbers", "allocation_oracle:attack", 2000, quick=300),
     Attack("policy files sealed again", "policies:attack", 2500, seconds=300),
     Attack("campaign files, read and run", "campaigns:attack", 2000, quick=40),
+    Attack("faults at every step of every command", "faults:attack", 400, quick=0, seconds=120),
     Attack("run folders with edited JSON", "folders_json:attack", 500, quick=1, seconds=120),
 )

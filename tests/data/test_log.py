@@ -1,5 +1,7 @@
 """From tables and arrays to logs and customers."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -65,3 +67,13 @@ def test_text_that_is_only_a_role_stays_plain_and_a_feature_is_dictionary_encode
     assert pa.types.is_dictionary(both.features["city"].type)
     assert both.cluster is not None
     assert both.cluster.tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [{"features": 3.5}, {"features": np.array(3)}, {"response": ["bought"]}, {"cluster": ("a", "b")}, {"level": []}],
+)
+def test_roles_that_are_no_names_are_refused_in_words(roles: dict[str, Any]) -> None:
+    table = {"age": [20, 30, 40, 50], "coupon": [0, 5, 0, 5], "bought": [0, 1, 1, 0]}
+    with pytest.raises(InputError, match=f"{next(iter(roles))} is"):
+        read_log(table, levels=Levels(costs=[0, 5]), **{"level": "coupon", "response": "bought", **roles})

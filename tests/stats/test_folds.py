@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -79,3 +81,11 @@ def test_whole_clusters_are_held_out_together() -> None:
     assert log.cluster is not None
     assert 0 < held.mean() < 1
     assert all(len(np.unique(held[log.cluster == group])) == 1 for group in range(3))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"count": 2.5}, {"count": {}}, {"count": True}, {"seed": -1}, {"seed": 2.5}, {"seed": "x"}]
+)
+def test_folds_and_seeds_are_whole_numbers(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="give a whole number"):
+        assign_folds(log_from_arrays(np.eye(8), np.arange(8) % 2, np.arange(8)), **wrong)

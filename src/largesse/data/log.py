@@ -18,7 +18,7 @@ from largesse.data.propensities import (
     share_problems,
 )
 from largesse.data.read import check_names, read_table
-from largesse.errors import InputError, Problem, count, fail, nearest, refuse, some
+from largesse.errors import InputError, Problem, count, fail, nearest, refuse, show, some
 from largesse.levels import Levels
 from largesse.records import ROLES, Array, Customers, Log, Roles
 
@@ -89,7 +89,7 @@ def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
 
 def _is_name(given: Any) -> bool:
     """Whether a role is given as a column; propensities may also be a list, one for each level."""
-    return given is not None and not isinstance(given, list | tuple | np.ndarray)
+    return given is not None and not isinstance(given, list | tuple) and np.ndim(given) == 0
 
 
 def _read_roles(
@@ -154,11 +154,18 @@ def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
         if roles.get(role) is None
     ]
     if not isinstance(levels, Levels):
-        problems.append(Problem(f"levels is not Levels but {levels!r}", "give levels=Levels(costs=[0, 5, 10])"))
+        problems.append(Problem(f"levels is not Levels but {show(levels)}", "give levels=Levels(costs=[0, 5, 10])"))
     if roles.get("parse") is not None:
         problems += parse_problems(roles["parse"])
+    problems += [
+        Problem(f"{role} is {show(given)}", "give the name of one column")
+        for role, given in roles.items()
+        if role in COLUMNS and role != "propensity" and given is not None and not _is_name(given)
+    ]
     if isinstance(features, str):
         problems.append(Problem(f"features is the text {features!r}", f"give a list: features=[{features!r}]"))
+    elif features is not None and not isinstance(features, list | tuple) and np.ndim(features) != 1:
+        problems.append(Problem(f"features is {show(features)}", "give a list of the names of columns"))
     return problems
 
 

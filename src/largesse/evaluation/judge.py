@@ -249,9 +249,9 @@ def check_task(log: Any, folds: Any, seed: Any) -> None:
 def check_choices(estimator: str, interval: str = INTERVALS[0]) -> None:
     """Refuse an estimator or a kind of interval that is not known."""
     problems = []
-    if estimator not in ESTIMATORS:
+    if not isinstance(estimator, str) or estimator not in ESTIMATORS:
         problems.append(Problem(f"estimator {estimator!r} is not known", nearest(str(estimator), ESTIMATORS)))
-    if interval not in INTERVALS:
+    if not isinstance(interval, str) or interval not in INTERVALS:
         problems.append(Problem(f"interval {interval!r} is not known", nearest(str(interval), INTERVALS)))
     refuse("evaluate", problems)
 

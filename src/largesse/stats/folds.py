@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.errors import Problem, refuse
+from largesse.errors import Problem, refuse, whole_problems
 from largesse.records import Array, Log
 
 PARTS = 10  # a share of the log is held out in tenths
@@ -16,6 +16,7 @@ def assign_folds(log: Log, count: int = 5, seed: int = 0) -> Array:
     Without clusters each level is dealt out over the folds like cards; with clusters, whole clusters go to the fold
     that is smallest so far, the largest clusters first.
     """
+    refuse("folds", whole_problems(count, "the number of folds", 2) + whole_problems(seed, "the seed"))
     _check(log, count)
     rng = np.random.default_rng(seed)
     return _by_level(log, count, rng) if log.cluster is None else _by_cluster(log.cluster, count, rng)
