@@ -16,7 +16,7 @@ def assign_folds(log: Log, count: int = 5, seed: int = 0) -> Array:
     Without clusters each level is dealt out over the folds like cards; with clusters, whole clusters go to the fold
     that is smallest so far, the largest clusters first.
     """
-    refuse("folds", whole_problems(count, "the number of folds", 2) + whole_problems(seed, "the seed"))
+    refuse("folds", whole_problems(count, "the number of folds") + whole_problems(seed, "the seed"))
     _check(log, count)
     rng = np.random.default_rng(seed)
     return _by_level(log, count, rng) if log.cluster is None else _by_cluster(log.cluster, count, rng)
