@@ -693,7 +693,10 @@ FROM_THE_COMMAND_LINE: dict[str, tuple[Make, tuple[str, ...]]] = {
         ("plan.json is damaged", "run largesse plan again"),
     ),
     "numbers that are a list": (spoilt("plan.json", lambda _: b"[1, 2]", "report", "run"), ("plan.json is damaged",)),
-    "numbers that are none": (spoilt("fit.json", lambda _: b"{}", "report", "run"), ("fit.json is damaged",)),
+    "numbers that are none": (
+        spoilt("fit.json", lambda _: b"{}", "report", "run"),
+        ("fit.json was written by another version",),
+    ),
     "plan and evaluation for different budgets": (
         other_budget,
         ("the plan is for a budget of 1.23456789, the evaluation for 2.5", "largesse evaluate run --budget 1.23456789"),

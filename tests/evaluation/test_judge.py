@@ -204,7 +204,7 @@ def test_bad_arguments_are_refused(sim: Simulation, log: Log) -> None:
         evaluate(log, Linear())
     with pytest.raises(InputError, match="did you mean 'dr'"):
         evaluate(log, np.zeros(60, dtype=int), estimator="drr")
-    with pytest.raises(InputError, match="1 folds of a log with 60 rows"):
+    with pytest.raises(InputError, match="folds is 1"):
         evaluate(log, np.zeros(60, dtype=int), folds=1)
     dear = replace(log, levels=Levels(costs=[1, 2, 3, 4, 5]))
     with pytest.raises(BudgetError, match=r"budget of 0\.5 is below the cheapest plan, which costs 1 per customer"):

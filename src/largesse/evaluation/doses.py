@@ -18,7 +18,7 @@ import numpy as np
 from largesse.data import Encoder, feature_table
 from largesse.errors import Problem, refuse
 from largesse.evaluation.overlap import FEW_EFFECTIVE, FEW_ROWS
-from largesse.records import Array, DoseEvaluation, Estimate, Finding
+from largesse.records import Array, DoseEvaluation, Finding
 from largesse.response import fresh
 from largesse.stats import estimate_mean, is_rare, mean_estimate, one_thread
 
@@ -90,20 +90,15 @@ def evaluate_doses(
     fold = _deal_folds(log, folds, seed)
     with one_thread():
         rows = _crossfit(log, wanted, model, fold, seed)
-
-    def estimate(scores: Array) -> Estimate:
-        return mean_estimate(scores, log.weight, log.cluster)
-
     if isinstance(bandwidth, str):
-        bandwidth = _choose_bandwidth(float(np.ptp(log.dose)), lambda width: estimate(score_doses(rows, width)))
+        bandwidth = _choose_bandwidth(log, rows)
     scores = score_doses(rows, bandwidth)
     near = _kernel(rows, bandwidth) / rows.density
     tail = near * log.response if is_rare(log.response) else None
     value = estimate_mean(scores, log.weight, log.cluster, tail)
     paid = wanted * tail if on_redemption and tail is not None else None
     spend = estimate_mean(wanted * (scores if on_redemption else 1.0), log.weight, log.cluster, paid)
-    near = log.weight * near
-    effective = float(near.sum() ** 2 / (near @ near)) if near.any() else 0.0
+    effective = _count_effective(log.weight * near)
     return DoseEvaluation(
         value=value.estimate,
         value_interval=value.interval,
@@ -117,6 +112,11 @@ def evaluate_doses(
         effective=effective,
         warnings=_warn(rows, bandwidth, effective),
     )
+
+
+def _count_effective(weight: Array) -> float:
+    """Return how many equally weighted rows carry as much information as the weighted ones (Kish)."""
+    return float(weight.sum() ** 2 / (weight @ weight)) if weight.any() else 0.0
 
 
 def _warn(rows: JudgedDoses, bandwidth: float, effective: float) -> tuple[Finding, ...]:
@@ -150,12 +150,12 @@ def _area(u: Array) -> Array:
     return 0.75 * (u - u**3 / 3)
 
 
-def _choose_bandwidth(stretch: float, estimate: Callable[[float], Estimate]) -> float:
+def _choose_bandwidth(log: DoseLog, rows: JudgedDoses) -> float:
     """Return the largest width whose interval overlaps those of all narrower ones, narrowed a little."""
-    widths = [share * stretch for share in WIDTHS]
+    widths = [share * float(np.ptp(log.dose)) for share in WIDTHS]
     low, high, chosen = -np.inf, np.inf, widths[-1]
     for width in reversed(widths):
-        found = estimate(width)
+        found = mean_estimate(score_doses(rows, width), log.weight, log.cluster)
         low, high = max(low, found.low), min(high, found.high)
         if low > high:
             break
