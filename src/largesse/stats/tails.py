@@ -5,7 +5,8 @@ small mean *and* a small standard error, so the truth lies above the interval fa
 many standard errors an end must reach follows from the terms themselves: logs are drawn from the log (as in a studentised
 bootstrap), each large term times a random factor with mean one, so that larger terms than any seen can be drawn. The factor
 is as wide as the logarithms of the large terms are spread, and narrows as they become many. Ends only move outwards, and
-only as far as the large terms differ: those of yes/no responses stay where the t interval has them.
+only as far as the large terms differ: those of yes/no responses hardly move, and only
+where weights are large or rows come in clusters.
 
 Draws have a fixed seed, and only the largest terms are drawn: the others are a normal error.
 """
