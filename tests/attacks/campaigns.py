@@ -15,37 +15,37 @@ from typing import Any
 
 import numpy as np
 from commands import call, judge, list_files
-from folders_json import write_campaign
 from harness import FINE, Outcome, observe
 from mutations import change
+from shops import write_shop
 
 RUN_EVERY = 20
 FULL = """
 title = "Shop"
 unit = "€"
 log = "log.parquet"
-customers = "log.parquet"
+customers = "customers.parquet"
 [columns]
 level = "coupon"
 response = "bought"
 customer = "id"
 features = ["age", "city"]
 [levels]
-costs = [0, 1, 2.5]
-names = ["0", "1", "2"]
-doses = [0, 1, 2]
+costs = [0, 5, 10]
+names = ["0", "5", "10"]
+doses = [0, 5, 10]
 on_redemption = false
 contact_cost = 0.1
 [plan]
-budget = 1.0
+budget = 2.5
 exact = false
 explore = 0.0
 least_return = 0.0
 segment = "city"
 [plan.caps]
-1 = 50
+5 = 20
 [plan.segment_budgets]
-"city 1" = 100
+"Rome" = 50
 [model]
 name = "linear"
 seed = 1
@@ -86,7 +86,7 @@ def quote(text: str) -> str:
 def home() -> tempfile.TemporaryDirectory[str]:
     """Return the folder with the log."""
     folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-    write_campaign(Path(folder.name))
+    write_shop(Path(folder.name))
     return folder
 
 
@@ -101,6 +101,7 @@ def make(seed: int) -> bytes:
         tree = change(tree, rng)
     if "model" not in tree or (isinstance(tree["model"], dict) and "name" not in tree["model"]):
         tree["model"] = {"name": "linear"}  # the default takes minutes
+    tree = {"model": tree["model"], **tree}  # first, so that no cut leaves a file without it
     text = "\n".join(f"{quote(str(key))} = {to_toml(value)}" for key, value in tree.items())
     how = rng.integers(12)
     if how == 0:

@@ -4,7 +4,7 @@ Every call that changes the disk is counted, and the command dies, is interrupte
 it writes must then be wholly old or wholly new, an exit code of 2 must mean that nothing changed, and the same command,
 called again, must succeed and leave no temporary name. Each command runs in a fork of its own.
 
-    python tests/attacks/faults.py [COMMAND …] [--faults kill full …] [--every N]
+    PYTHONPATH=tests/helpers python tests/attacks/faults.py [COMMAND …] [--faults kill full …] [--every N]
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from typing import Any
 
 from commands import call
 from harness import FINE, Outcome
+from shops import write_shop
 
 COLUMNS = "--level coupon --response bought --customer id --costs 0,5,10 --model linear"
 COMMANDS = {
@@ -280,30 +281,9 @@ def _compare(found: dict[str, Any], before: dict[str, Any], after: dict[str, Any
 @cache
 def own_place() -> Place:
     """Return the place of this process."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    def make(folder: Path) -> None:
-        rng = np.random.default_rng(5)
-        level, age = rng.integers(0, 3, 120), rng.uniform(20, 70, 120)
-        bought = (rng.random(120) < 0.2 + 0.2 * level).astype(np.int64)
-        ids = [f"c{i}" for i in range(120)]
-        pq.write_table(pa.table({"id": ids, "age": age, "coupon": level * 5, "bought": bought}), folder / "log.parquet")
-        (folder / "campaign.toml").write_text(CAMPAIGN)
-
     place = Place(Path(tempfile.mkdtemp(prefix="largesse-faults-")))
-    place.prepare(make)
+    place.prepare(write_shop)
     return place
-
-
-CAMPAIGN = """
-log = "log.parquet"
-columns = {level = "coupon", response = "bought", customer = "id"}
-levels = {costs = [0, 5, 10]}
-plan = {budget = 2.5}
-model = {name = "linear"}
-"""
 
 
 def attack(seed: int) -> Outcome:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from commands import call, judge
 from harness import Outcome, observe
 from mutations import change
-from policies import people
+from shops import copy_run
 
-ROWS = 240
 PARTS = ("fit.json", "plan.json", "evaluation.json")
 WHOLE = (
     b"",
@@ -33,42 +28,6 @@ WHOLE = (
     b'{"format": 1}',
     b"9" * 9999,
 )
-
-
-CAMPAIGN = """
-log = "log.parquet"
-[columns]
-level = "coupon"
-response = "bought"
-customer = "id"
-[levels]
-costs = [0, 1, 2.5]
-[plan]
-budget = 1.0
-[model]
-name = "linear"
-"""
-
-
-def write_campaign(folder: Path) -> Path:
-    """Write a small log and the campaign file that names it."""
-    rng = np.random.default_rng(3)
-    coupon = rng.integers(0, 3, ROWS)
-    bought = rng.random(ROWS) < 0.2 + 0.2 * coupon
-    features = {name: column for name, column in people(ROWS, seed=4).items() if name in ("age", "city")}
-    ids = [f"c{k}" for k in range(ROWS)]
-    pq.write_table(pa.table({"id": ids, **features, "coupon": coupon, "bought": bought}), folder / "log.parquet")
-    (folder / "campaign.toml").write_text(CAMPAIGN)
-    return folder / "campaign.toml"
-
-
-@cache
-def good_folder() -> tuple[tempfile.TemporaryDirectory[str], Path]:
-    """Return the run folder of a small campaign, and what removes it at the end."""
-    home = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-    answer = call("run", write_campaign(Path(home.name)), "--out", Path(home.name) / "run")
-    assert answer.code == 0, answer.shown
-    return home, Path(home.name) / "run"
 
 
 def edit(raw: bytes, rng: np.random.Generator) -> bytes:
@@ -91,7 +50,7 @@ def try_folder(seed: int, commands: tuple[tuple[str, ...], ...] = (("report",),)
     """Edit one file of a copy of the run folder and run commands on it."""
     rng = np.random.default_rng([seed, 11])
     with tempfile.TemporaryDirectory() as name:
-        folder = shutil.copytree(good_folder()[1], Path(name) / "run")
+        folder = copy_run(Path(name))
         path = folder / PARTS[rng.integers(3)]
         path.write_bytes(edit(path.read_bytes(), rng))
         outcome = Outcome("fine")

@@ -14,6 +14,8 @@ import resource
 import select
 import subprocess
 import sys
+import threading
+import time
 import traceback
 import warnings
 from collections import Counter
@@ -37,6 +39,7 @@ BAD = (
 )
 MEMORY = 6 << 30  # bytes of its own that a worker may have
 CHUNK = 100  # inputs for one worker
+PAUSE = 30.0  # seconds between two lines that say how far it is
 HERE = Path(__file__).parent
 
 
@@ -186,24 +189,60 @@ def run_apart(attack: Attack, seeds: Iterable[int]) -> Iterator[tuple[int, Outco
 # -- all of them --------------------------------------------------------------------------------------------------------
 
 
-def run_all(attacks: Sequence[Attack], seed: int, count: int, jobs: int = 2) -> list[Tally]:
-    """Run every attack with its share of `count` inputs."""
+class Teller:
+    """Says each failure when it is found, and now and then how far the inputs are; several threads may speak."""
+
+    def __init__(self, count: int, say: Callable[[str], object], every: float = PAUSE) -> None:
+        self.count, self.say, self.every = count, say, every
+        self.done = self.failed = 0
+        self.start = self.last = time.monotonic()
+        self._lock = threading.Lock()
+
+    def add(self, name: str, seed: int, outcome: Outcome) -> None:
+        """Note what came of an input."""
+        with self._lock:
+            self.done += 1
+            if not outcome.good:
+                self.failed += 1
+                self.say(f"FAILED: {name}, seed {seed}: {outcome.kind}: {outcome.detail}")
+            if time.monotonic() - self.last >= self.every:
+                self.last = time.monotonic()
+                self.say(f"{self.took()}: {self.done:,} of {self.count:,} inputs, {self.failed:,} failures")
+
+    def took(self) -> str:
+        """Return the time since the start, in minutes and seconds."""
+        minutes, seconds = divmod(round(time.monotonic() - self.start), 60)
+        return f"{minutes} min {seconds:02d} s"
+
+
+def run_all(
+    attacks: Sequence[Attack], seed: int, count: int, jobs: int = 2, say: Callable[[str], object] = lambda _: None
+) -> list[Tally]:
+    """Run every attack with its share of `count` inputs, and say how far it is."""
     tallies = {attack.name: Tally(attack.name) for attack in attacks}
     whole = sum(attack.share for attack in attacks)
-    chunks = []
-    for attack in attacks:
-        end = seed + max(round(count * attack.share / whole), 1)
-        chunks += [(attack, range(first, min(first + CHUNK, end))) for first in range(seed, end, CHUNK)]
+    ends = {attack.name: seed + max(round(count * attack.share / whole), 1) for attack in attacks}
+    chunks = [
+        (attack, range(first, min(first + CHUNK, ends[attack.name])))
+        for attack in attacks
+        for first in range(seed, ends[attack.name], CHUNK)
+    ]
     # The longest first, so that no core waits at the end.
     chunks.sort(key=lambda chunk: -chunk[0].seconds)
+    teller = Teller(sum(end - seed for end in ends.values()), say)
 
     def work(chunk: tuple[Attack, range]) -> tuple[Attack, list[tuple[int, Outcome]]]:
-        return chunk[0], list(run_apart(*chunk))
+        found = []
+        for own, outcome in run_apart(*chunk):
+            teller.add(chunk[0].name, own, outcome)
+            found.append((own, outcome))
+        return chunk[0], found
 
     with ThreadPoolExecutor(jobs) as pool:
         for attack, found in pool.map(work, chunks):
             for own, outcome in found:
                 tallies[attack.name].add(own, outcome)
+    say(f"{teller.took()} in all")
     return list(tallies.values())
 
 
@@ -243,7 +282,7 @@ def main(words: Sequence[str]) -> int:
     chosen = [attack for attack in ATTACKS if not words[2:] or attack.name in words[2:]]
     if not chosen:
         sys.exit(f"there is no attack called so; there are: {', '.join(attack.name for attack in ATTACKS)}")
-    tallies = run_all(chosen, seed, count)
+    tallies = run_all(chosen, seed, count, say=lambda text: print(text, flush=True))  # noqa: T201
     sys.stdout.write(tabulate(tallies) + "\n")
     return int(any(tally.failures for tally in tallies))
 

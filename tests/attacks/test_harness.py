@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-from harness import BAD, FINE, Attack, Outcome, Tally, run_apart, run_one, tabulate
+from harness import BAD, FINE, Attack, Outcome, Tally, Teller, run_apart, run_one, tabulate
 
 from largesse.errors import Problem, fail
 
@@ -49,3 +49,15 @@ def test_the_table_counts_failures_and_keeps_their_seeds(kind: str) -> None:
     shown = tabulate([tally])
     assert f"1 {kind}" in shown
     assert f"tables, seed 77: {kind}: what happened" in shown
+
+
+def test_a_failure_is_said_at_once_and_the_rest_is_counted() -> None:
+    said: list[str] = []
+    teller = Teller(3, said.append, every=1e9)
+    teller.add("tables", 1, FINE)
+    assert said == []
+    teller.add("tables", 2, Outcome("crash", "the worker ended"))
+    assert said == ["FAILED: tables, seed 2: crash: the worker ended"]
+    teller.every = 0.0
+    teller.add("tables", 3, FINE)
+    assert said[1].endswith("3 of 3 inputs, 1 failures")

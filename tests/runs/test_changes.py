@@ -151,11 +151,11 @@ def test_a_run_folder_that_was_moved_away_by_a_killed_command_is_found(run_copy:
 
 def let_fail(*words: str) -> None:
     """Let commands go wrong, each in a fork of a process without threads."""
-    attacks = Path(__file__).parents[1] / "attacks"
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{attacks}:{os.environ.get('PYTHONPATH', '')}"}
+    tests = Path(__file__).parents[1]
+    paths = os.pathsep.join([str(tests / "attacks"), str(tests / "helpers"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, str(attacks / "faults.py"), *words],
-        env=environment,
+        [sys.executable, str(tests / "attacks" / "faults.py"), *words],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=False,

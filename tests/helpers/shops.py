@@ -1,4 +1,4 @@
-"""A small shop to attack: a log, customers, a campaign, and the run folder they give."""
+"""A small shop for tests and attacks: a log, customers, a campaign, and the run folder they give."""
 
 from __future__ import annotations
 
@@ -34,24 +34,27 @@ name = "linear"
 
 
 def shop_table(rows: int, seed: int, *, log: bool = True) -> pa.Table:
-    """Return a randomised log of coupons, or the same sort of customers without one."""
+    """Return a randomised coupon log with a number, a text and a date; the old respond more, everybody to coupons."""
     rng = np.random.default_rng(seed)
-    level = np.arange(rows) % 3
     age = rng.uniform(20, 70, rows)
+    level = rng.integers(0, 3, rows)
+    chance = 1 / (1 + np.exp(-(0.03 * (age - 45) - 0.8 + 0.7 * level)))
     columns = {
-        "id": [f"c{i}" for i in range(rows)],
-        "age": age,
-        "city": np.array(["Oslo", "Rome", "Lima"])[rng.integers(0, 3, rows)],
+        "id": pa.array([f"c{i:05d}" for i in range(rows)]),
+        "age": pa.array(age, mask=rng.random(rows) < 0.05),
+        "city": pa.array(np.array(["Oslo", "Rome", "Lima"])[rng.integers(0, 3, rows)]),
+        "since": pa.array(np.datetime64("2024-01-01") + rng.integers(0, 700, rows).astype("timedelta64[D]")),
     }
     if log:
-        columns |= {"coupon": level * 5, "bought": (rng.random(rows) < 0.2 + 0.2 * level).astype(int)}
+        columns["coupon"] = pa.array(np.array([0, 5, 10])[level])
+        columns["bought"] = pa.array((rng.random(rows) < chance).astype(np.int64))
     return pa.table(columns)
 
 
-def write_shop(folder: Path) -> Path:
+def write_shop(folder: Path, rows: int = 120, customers: int = 60) -> Path:
     """Write the tables and the campaign."""
-    pq.write_table(shop_table(120, 1), folder / "log.parquet")
-    pq.write_table(shop_table(60, 2, log=False), folder / "customers.parquet")
+    pq.write_table(shop_table(rows, seed=1), folder / "log.parquet")
+    pq.write_table(shop_table(customers, seed=2, log=False), folder / "customers.parquet")
     (folder / "campaign.toml").write_text(CAMPAIGN, encoding="utf-8")
     return folder
 
