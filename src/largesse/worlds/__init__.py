@@ -1,10 +1,15 @@
 """Logs whose truth is known, and the demo's real one.
 
-`simulate` draws a log from one of five worlds, with the true response of every customer at every level. `KnownTruth` says
+`draw_world` draws a world at random, `simulate` a log from one of five fixed ones, each with the true response of every
+customer at every level. `KnownTruth` says
 what any plan is really worth, how much the best plan is, and where between uniform and best a plan lies (skill).
 `read_thornton` is a randomised experiment with cash incentives.
 """
 
+from largesse.worlds.drawn import RandomLog as RandomLog
+from largesse.worlds.drawn import RandomWorld as RandomWorld
+from largesse.worlds.drawn import Traits as Traits
+from largesse.worlds.drawn import draw_world as draw_world
 from largesse.worlds.simulation import SIMULATIONS as SIMULATIONS
 from largesse.worlds.simulation import Simulation as Simulation
 from largesse.worlds.simulation import simulate as simulate

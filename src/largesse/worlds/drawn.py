@@ -1,0 +1,326 @@
+"""Worlds drawn at random: one seed decides everything about a log, and its truth is known.
+
+A default that is chosen on one family of simulations is a default for that family. Here a seed draws the number of levels
+and their doses, how the response rises with the dose, what makes customers differ, their features, how the log was made,
+and what a response is. `Traits` says what was drawn, in words and numbers.
+
+The expected response to level k with dose share d_k ∈ [0, 1] is, on the logit scale or on the plain one,
+
+    f(x, k) = base(x) + strength · m(x) · g(d_k; x),
+
+g the ladder from 0 to 1 and m(x) ≥ 0 what makes customers differ; it never falls in the level.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from largesse.errors import Problem, refuse
+from largesse.levels import Levels
+from largesse.records import Array, Log
+from largesse.stats import draw_levels, sigmoid
+from largesse.worlds.surfaces import SHAPES, SHOWN, Columns, Surface, draw_columns, draw_surface
+from largesse.worlds.truth import KnownTruth
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BUDGETS = (0.25, 0.5)  # shares of the dearest level's cost, at which plans are judged
+ROOM = 0.02  # the least that a plan of its own for everyone may gain, as a share of the dearest level's mean effect
+
+# Streams of one seed: what is drawn for one purpose never shifts what is drawn for another.
+_WORLD, _LOG, _FRESH = range(3)
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a seed drew."""
+
+    levels: int
+    doses: str  # equal, doubling, irregular
+    response: str  # yes/no, amounts, gaussian
+    rate: float  # share of customers who respond in the middle of the levels
+    scale: str  # on which levels add up: logit, plain
+    ladder: str  # equal, saturating, s-shaped, threshold, dose
+    strength: float  # of the dearest level, on that scale
+    base: str  # shape of the base surface
+    base_spread: float
+    differ: str  # what makes increments differ: nothing, one feature, few, segment, own dose
+    differ_spread: float
+    features: int
+    log: str  # random, shares, features, response, rule
+    known: bool  # whether the log holds its propensities
+
+    @property
+    def regimes(self) -> dict[str, str]:
+        """The traits by which worlds are grouped, as words."""
+        few = "2–3" if self.levels < 4 else "4–6" if self.levels < 7 else "7–12"
+        words = ("response", "ladder", "base", "differ", "log", "doses")
+        wide = "up to 20" if self.features <= 20 else "21–60" if self.features <= 60 else "61–200"
+        return {**{word: getattr(self, word) for word in words}, "levels": few, "features": wide}
+
+
+@dataclass(frozen=True, eq=False)
+class RandomLog(KnownTruth):
+    """Customers of a drawn world, their log, and the truth behind it."""
+
+    table: pa.Table
+    level: Array  # (n,) int64, as logged
+    response: Array  # (n,) float64, as logged
+    propensities: Array  # (n, K)
+    truth: Array  # (n, K): the expected response at every level
+    costs: Array  # (K,)
+    known: bool
+
+    @property
+    def log(self) -> Log:
+        """The customers as a log; propensities are given where the world's log holds them."""
+        own = self.propensities[np.arange(len(self)), self.level]
+        levels = Levels(costs=self.costs)
+        return Log(self.table, self.level, self.response, levels, propensity=own if self.known else None)
+
+
+@dataclass(frozen=True, eq=False)
+class RandomWorld:
+    """A world: how customers look, how they respond, and how the log chooses. Made by `draw_world`."""
+
+    seed: int
+    traits: Traits
+    doses: Array  # (K,), from 0 up; also the costs
+    columns: Columns
+    intercept: float
+    base: Surface
+    more: Surface  # what makes customers differ
+    amount: Surface
+    steer: Surface  # what the log follows, the base apart
+    shape: float  # of the ladder
+    noise: float  # of amounts
+    lean: float  # how strongly the log follows, or how much of it is random
+
+    @property
+    def budgets(self) -> tuple[float, ...]:
+        """The budgets per customer at which plans are judged."""
+        return tuple(float(share * self.doses[-1]) for share in BUDGETS)
+
+    def draw_log(self, n: int) -> RandomLog:
+        """Return a log of n customers."""
+        return self._draw(n, (_LOG,))
+
+    def draw_fresh(self, n: int, stream: int = 0) -> RandomLog:
+        """Return n customers who are not in the log."""
+        return self._draw(n, (_FRESH, stream))
+
+    def _draw(self, n: int, stream: tuple[int, ...]) -> RandomLog:
+        if n < 1:
+            refuse("world", [Problem(f"n = {n} customers", "draw at least one")])
+        for_features, for_levels, for_noise = _generator(self.seed, *stream).spawn(3)
+        table, behind = self.columns.draw(n, for_features)
+        propensities = self._propensities(behind)
+        level = draw_levels(propensities, for_levels)
+        truth = self.expect(behind)
+        response = self._respond(behind, truth, level, for_noise)
+        return RandomLog(table, level, response, propensities, truth, self.doses, self.traits.known)
+
+    # -- how customers respond -------------------------------------------------------------------------------------
+
+    def _scores(self, behind: Array) -> Array:
+        """Return the scores (n, K) on the scale on which levels add up."""
+        t = self.traits
+        more = self.more(behind)
+        d = self.doses / self.doses[-1]
+        if t.differ == "own dose":
+            half = np.clip(self.shape * np.exp(t.differ_spread * more), 0.02, 20.0)[:, None]
+            rise = d / (d + half) * (1 + half)
+        else:
+            rise = climb(t.ladder, d, self.shape)[None, :]
+        factor = np.ones(len(behind))
+        if t.differ in ("one feature", "few"):
+            factor = np.exp(t.differ_spread * more - t.differ_spread**2 / 2)
+        elif t.differ == "segment":
+            share = 0.3
+            factor = np.where(more > 0.52, 1.0 / share, 0.0) * min(t.differ_spread, 1.0)
+            factor += 1.0 - min(t.differ_spread, 1.0)
+        base = self.intercept + t.base_spread * self.base(behind)
+        return base[:, None] + t.strength * np.minimum(factor, 6.0)[:, None] * rise
+
+    def _chances(self, behind: Array) -> Array:
+        scores = self._scores(behind)
+        return sigmoid(scores) if self.traits.scale == "logit" else np.clip(scores, 0.001, 0.999)
+
+    def _amounts(self, behind: Array) -> Array:
+        """Return the mean amount (n, K) of those who buy."""
+        rise = climb("saturating", self.doses / self.doses[-1], self.shape)
+        return np.exp(3.0 + 0.5 * self.amount(behind))[:, None] * (1.0 + 0.2 * rise)
+
+    def expect(self, behind: Array) -> Array:
+        """Return the expected response (n, K) of customers, given the numbers behind them."""
+        if self.traits.response == "gaussian":
+            return self._scores(behind)
+        chances = self._chances(behind)
+        return chances if self.traits.response == "yes/no" else chances * self._amounts(behind)
+
+    def _respond(self, behind: Array, truth: Array, level: Array, rng: np.random.Generator) -> Array:
+        rows = np.arange(len(level))
+        if self.traits.response == "gaussian":
+            return truth[rows, level] + self.noise * rng.standard_normal(len(level))
+        responds = (rng.random(len(level)) < self._chances(behind)[rows, level]).astype(np.float64)
+        if self.traits.response == "yes/no":
+            return responds
+        spread = self.noise * rng.standard_normal(len(level)) - self.noise**2 / 2
+        return responds * self._amounts(behind)[rows, level] * np.exp(spread)
+
+    # -- how the log chooses ---------------------------------------------------------------------------------------
+
+    def _propensities(self, behind: Array) -> Array:
+        K, way = len(self.doses), self.traits.log
+        place = np.linspace(-1.0, 1.0, K)
+        if way == "random":
+            return np.full((len(behind), K), 1.0 / K)
+        if way == "shares":
+            odds = np.exp(1.5 * np.sin(3.0 * self.lean + 2.5 * place))
+            return np.tile(odds / odds.sum(), (len(behind), 1))
+        score = self.base(behind) if way == "response" else self.steer(behind)
+        if way == "rule":
+            # The company's rule: the higher the score, the dearer (or the cheaper) the level; some rows at random.
+            score = 0.7 * self.base(behind) + 0.7 * score
+            edges = np.sqrt(0.98) * _normal_quantiles(K)
+            chosen = np.searchsorted(edges, score if self.lean > 0 else -score)
+            share = 0.1 + 0.2 * abs(self.lean)
+            return (1.0 - share) * np.eye(K)[chosen] + share / K
+        odds = np.exp(2.0 * self.lean * score[:, None] * place)
+        return 0.95 * odds / odds.sum(axis=1, keepdims=True) + 0.05 / K
+
+
+def climb(ladder: str, d: Array, shape: float) -> Array:
+    """Return a ladder (K,) from 0 to 1 at dose shares d (K,), the first 0 and the last 1; `shape` lies in (0, 1).
+
+    >>> climb("equal", np.array([0.0, 0.1, 1.0]), 0.5)
+    array([0. , 0.5, 1. ])
+    >>> climb("threshold", np.array([0.0, 0.1, 1.0]), 0.1)
+    array([0., 1., 1.])
+    """
+    K = len(d)
+    if ladder == "saturating":
+        steep = 1.0 + 7.0 * shape
+        return np.asarray((1.0 - np.exp(-steep * d)) / (1.0 - math.exp(-steep)))
+    if ladder == "s-shaped":
+        middle, steep = 0.2 + 0.5 * shape, 12.0
+        low, high = sigmoid(np.array([-steep * middle, steep * (1.0 - middle)]))
+        return np.asarray((sigmoid(steep * (d - middle)) - low) / (high - low))
+    if ladder == "threshold":
+        return (np.arange(K) >= 1 + int(shape * (K - 1))).astype(np.float64)
+    return np.arange(K) / (K - 1) if ladder == "equal" else d
+
+
+@lru_cache(maxsize=64)
+def draw_world(seed: int) -> RandomWorld:
+    """Draw the world of a seed.
+
+    >>> world = draw_world(3)
+    >>> one = world.draw_log(500)
+    >>> one.truth.shape == (500, world.traits.levels), bool((np.diff(one.truth, axis=1) >= 0).all())
+    (True, True)
+    """
+    if seed < 0:
+        refuse("world", [Problem(f"seed = {seed}", "seeds are zero or more")])
+    for attempt in range(100):
+        world = _draw_one(seed, _generator(seed, _WORLD, attempt))
+        fresh = world.draw_fresh(4000, 1)
+        whole = fresh.truth[:, -1].mean() - fresh.truth[:, 0].mean()
+        room = min(fresh.oracle_value(budget) - fresh.uniform_value(budget) for budget in world.budgets)
+        # Where nobody can do better than uniform there is no skill to speak of.
+        if room >= ROOM * whole > 0:
+            break
+    return world
+
+
+def _draw_one(seed: int, rng: np.random.Generator) -> RandomWorld:
+    traits = _draw_traits(rng)
+    columns = draw_columns(rng, traits.features)
+    _, shown = columns.draw(SHOWN, rng)
+    few = rng.random() < 0.5
+    width = int(rng.integers(2, 6)) if few else int(rng.integers(6, max(7, min(40, traits.features) + 1)))
+    base = draw_surface(rng, shown, traits.base, width)
+    wide = {"one feature": 1, "segment": 2}.get(traits.differ, 3)
+    shape = {"one feature": "linear", "segment": "trees"}.get(traits.differ, str(rng.choice(SHAPES)))
+    more = draw_surface(rng, shown, shape, wide)
+    amount = draw_surface(rng, shown, "additive", 4)
+    steer = draw_surface(rng, shown, "linear", 4)
+    noise = 1.0 if traits.response == "gaussian" else float(rng.uniform(0.4, 1.4))
+    world = RandomWorld(
+        seed, traits, _draw_doses(rng, traits), columns, 0.0, base, more, amount, steer,
+        float(rng.uniform(0.05, 0.95)), noise, float(rng.uniform(0.3, 1.0) * rng.choice([-1.0, 1.0])),
+    )  # fmt: skip
+    values = {field.name: getattr(world, field.name) for field in fields(world)}
+    return RandomWorld(**(values | {"intercept": _find_intercept(world, shown[:4000])}))
+
+
+def _draw_traits(rng: np.random.Generator) -> Traits:
+    def pick(words: dict[str, float]) -> str:
+        odds = np.array(list(words.values()))
+        return str(rng.choice(list(words), p=odds / odds.sum()))
+
+    response = pick({"yes/no": 0.68, "amounts": 0.2, "gaussian": 0.12})
+    scale = "plain" if response == "gaussian" else pick({"logit": 0.75, "plain": 0.25})
+    rate = float(np.exp(rng.uniform(math.log(0.01 if response == "yes/no" else 0.03), math.log(0.6))))
+    strength = float(np.clip(np.exp(rng.normal(-0.2, 0.6)), 0.2, 2.5))
+    base_spread = float(rng.uniform(0.3, 1.5))
+    differ = pick({"nothing": 0.2, "one feature": 0.2, "few": 0.25, "segment": 0.15, "own dose": 0.2})
+    ladder = pick({"equal": 0.25, "dose": 0.15, "saturating": 0.3, "s-shaped": 0.15, "threshold": 0.15})
+    if scale == "plain" and response != "gaussian":
+        strength *= 0.5 * rate  # the dearest level lifts responses by a tenth to the whole of their rate
+        base_spread *= 0.4 * rate
+    return Traits(
+        levels=int(rng.choice([2, 3, 4, 5, 6, 8, 10, 12], p=[0.08, 0.15, 0.17, 0.2, 0.15, 0.1, 0.1, 0.05])),
+        doses=pick({"equal": 0.45, "doubling": 0.25, "irregular": 0.3}),
+        response=response,
+        rate=rate,
+        scale=scale,
+        ladder="saturating" if differ == "own dose" else ladder,
+        strength=strength * (0.6 if response == "gaussian" else 1.0),
+        base=str(rng.choice(SHAPES)),
+        base_spread=base_spread,
+        differ=differ,
+        differ_spread=float(rng.uniform(0.3, 1.2)),
+        features=int(np.exp(rng.uniform(math.log(5), math.log(200)))),
+        log=pick({"random": 0.25, "shares": 0.15, "features": 0.2, "response": 0.2, "rule": 0.2}),
+        known=bool(rng.random() < 0.5),
+    )
+
+
+def _draw_doses(rng: np.random.Generator, traits: Traits) -> Array:
+    steps = traits.levels - 1
+    if traits.doses == "doubling":
+        return np.concatenate([[0.0], 2.0 ** np.arange(steps)])
+    if traits.doses == "irregular":
+        return np.concatenate([[0.0], np.cumsum(0.2 + rng.exponential(size=steps))])
+    return np.arange(steps + 1, dtype=np.float64)
+
+
+def _find_intercept(world: RandomWorld, shown: Array) -> float:
+    """Return what makes the response rate in the middle of the levels the one that was drawn."""
+    scores, rate = world._scores(shown)[:, world.traits.levels // 2], world.traits.rate
+    if world.traits.response == "gaussian":
+        return 10.0
+    if world.traits.scale == "plain":
+        return float(rate - scores.mean())
+    low, high = -20.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sigmoid(scores + middle).mean() < rate else (low, middle)
+    return (low + high) / 2
+
+
+def _normal_quantiles(K: int) -> Array:
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(np.arange(1, K) / K))
+
+
+def _generator(seed: int, *stream: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=stream))
