@@ -21,6 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 from largesse.data.columns import is_text
 from largesse.data.memory import memory_limit, write_size
+from largesse.data.unpacked import (
+    Chunk,
+    list_chunks,
+    measure_file,
+    measure_repeated,
+    measure_stream,
+    measure_views,
+)
 from largesse.errors import InputError, Problem, count, fail
 
 if TYPE_CHECKING:
@@ -32,7 +40,7 @@ KINDS = {
     "arrow": (".arrow", ".feather", ".ipc"),
 }
 KNOWN = "Parquet (.parquet), CSV (.csv, .csv.gz) and Arrow/Feather (.arrow, .feather)"
-USUAL_RATIO = 100  # tables rarely shrink more than this under gzip …
+USUAL_RATIO = 100  # tables rarely shrink more than this when they are packed …
 HARMLESS = 1 << 30  # … and those that unpack to less than this may
 
 
@@ -49,20 +57,19 @@ def read_file(file: Path, what: str, plain: Collection[str] = (), texts: Collect
         readers: dict[str, Callable[[Path], pa.Table]] = {
             "parquet": partial(_read_parquet, what=what, plain=plain),
             "csv": partial(_read_csv, texts=texts),
-            "arrow": _read_arrow,
+            "arrow": partial(_read_arrow, what=what),
         }
-        table = readers[_kind(file, what)](file)
-        _check_content(table)
-        return table
+        return readers[_kind(file, what)](file)
 
 
-def _check_content(table: pa.Table) -> None:
-    """Check every name, and every offset, length and code of every column: Arrow would follow them anywhere."""
+def _checked(table: pa.Table) -> pa.Table:
+    """Return a table whose every name, offset, length and code was checked: Arrow would follow them anywhere."""
     _ = [field.name for field in table.schema]  # a name that is not UTF-8 raises here
     table.validate(full=True)
     for column in table.columns:
         for chunk in column.chunks:
             _check_array(chunk)
+    return table
 
 
 def _check_array(array: pa.Array) -> None:
@@ -125,32 +132,74 @@ def _diagnosis(file: Path, message: str) -> Problem:
 
 
 def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with _open(file) as stream, pq.ParquetFile(stream) as opened:
         schema, rows = opened.schema_arrow, opened.metadata.num_rows
-    # A few bytes can stand for a billion equal rows: the least they take in memory is known beforehand.
-    least = rows * sum(0.125 if pa.types.is_boolean(field.type) else 4 for field in schema)
-    if least > memory_limit():
-        got = f"{file} unpacks to {count(rows, 'row')}: at least {write_size(least)}"
-        fail(what, Problem(f"{got}, and this machine has {write_size(memory_limit())}", "read fewer rows at a time"))
+        with file.open("rb") as raw:
+            chunks = list(list_chunks(raw, opened))
     words = [field.name for field in schema if is_text(field.type) and field.name not in plain]
+    _check_unpacked(file, what, sum(chunk.pages for chunk in chunks))
+    # A few bytes can stand for a billion equal rows: the least they take in memory is known beforehand.
+    _check_memory(file, what, sum(chunk.least for chunk in chunks), f"unpacks to {count(rows, 'row')}: at least")
+    _check_repeated(file, what, chunks, words)
     # Pages are decoded straight into dictionary codes: the plain strings never exist in memory. pq.read_table would fail on
     # two columns of one name before an error could name them.
     with _open(file) as stream, pq.ParquetFile(stream, read_dictionary=words) as opened:
-        return opened.read()
+        return _checked(opened.read())
 
 
-def _read_arrow(file: Path) -> pa.Table:
+def _read_arrow(file: Path, what: str) -> pa.Table:
     import pyarrow as pa
 
     # Read, not mapped: a file that is cut while it is mapped ends the process.
     content = pa.py_buffer(file.read_bytes())
     try:
-        return pa.ipc.open_file(content).read_all()
+        opened, size = pa.ipc.open_file(content), measure_file(content)
     except pa.ArrowInvalid:
-        return pa.ipc.open_stream(content).read_all()
+        opened, size = pa.ipc.open_stream(content), measure_stream(content)
+    _check_unpacked(file, what, size)
+    table = _checked(opened.read_all())
+    # Columns that say how often a value comes, or show the same text many times, are small only until they are read.
+    _check_memory(file, what, 4 * table.num_rows * table.num_columns, f"has {count(table.num_rows, 'row')}: at least")
+    views = [column for column in table.columns if pa.types.is_string_view(column.type)]
+    _check_memory(file, what, sum(map(measure_views, views)), "holds text that repeats itself:")
+    return table
+
+
+def _check_unpacked(file: Path, what: str, size: float) -> None:
+    """Refuse a file whose packed parts, of the size they announce, are beyond what a table may unpack to."""
+    if size > _most(file):
+        hint = "is it a table? If so, write it again without compression"
+        fail(what, Problem(f"{file} unpacks from {write_size(file.stat().st_size)} to {write_size(size)}", hint))
+
+
+def _check_memory(file: Path, what: str, size: float, got: str) -> None:
+    """Refuse a file that takes more than the memory there is."""
+    if size > memory_limit():
+        got = f"{file} {got} {write_size(size)}, and this machine has {write_size(memory_limit())}"
+        fail(what, Problem(got, "read fewer rows at a time"))
+
+
+def _check_repeated(file: Path, what: str, chunks: list[Chunk], words: list[str]) -> None:
+    """Refuse text that is written once and stands for many rows, where it would have to be written out.
+
+    The columns `words` stay in a dictionary; what other text takes is counted, if it could be too much.
+    """
+    import pyarrow.parquet as pq
+
+    largest = {chunk: max(chunk.beginnings, 0 if chunk.column in words else chunk.words) for chunk in chunks}
+    if sum(chunk.values * size for chunk, size in largest.items()) <= memory_limit():
+        return
+    names = sorted({chunk.column for chunk, size in largest.items() if size})
+    with _open(file) as stream, pq.ParquetFile(stream) as opened:
+        size = measure_repeated(opened, names, max(largest.values()), memory_limit())
+    _check_memory(file, what, size, "holds text that repeats itself: at least")
+
+
+def _most(file: Path) -> int:
+    """Return the bytes that a file may unpack to."""
+    return min(memory_limit(), max(HARMLESS, USUAL_RATIO * file.stat().st_size))
 
 
 def _read_csv(file: Path, texts: Collection[str]) -> pa.Table:
@@ -165,7 +214,7 @@ def _read_csv(file: Path, texts: Collection[str]) -> pa.Table:
     for column in table.schema:
         if pa.types.is_binary(column.type):  # what Arrow makes of text that is not UTF-8
             raise pa.ArrowInvalid(f"invalid UTF8 in column {column.name}")
-    return table
+    return _checked(table)
 
 
 def _parse_csv(file: Path, head: str, texts: Collection[str], *, careful: bool) -> pa.Table:
@@ -201,7 +250,7 @@ class _Unpacked(io.RawIOBase):
 
     def __init__(self, file: Path) -> None:
         self.file, self.inner = file, gzip.open(file, "rb")  # noqa: SIM115
-        self.most = min(memory_limit(), max(HARMLESS, USUAL_RATIO * file.stat().st_size))
+        self.most = _most(file)
 
     def read(self, size: int = -1, /) -> bytes:
         """Return the next bytes, at most `size`."""
