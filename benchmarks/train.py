@@ -37,7 +37,7 @@ def main() -> None:
         optimiser="adam", rate=3e-4, schedule="constant", decay=10.0, batch=128, epochs=100, patience=100
     )
     shape = Shape(50, 5, "increments", width=512, depth=3)
-    program = sire_program(shape, training, Balance(kernel="linear", estimator="biased"), 1500)
+    program = sire_program(shape, training, Balance(kernel="linear", estimator="biased", normalise=True), 1500)
     loop = Loop(training.epochs, steps_per_epoch(1500, training.batch), training.patience, stretch=10)
     data = tuple(np.asarray(part, np.float32) for part in (X, np.eye(5)[sim.level], sim.response))
     start = time.perf_counter()

@@ -1,8 +1,9 @@
-"""The balance penalty is HSIC: equal to the plain sums, blind to shift and scale of z, and finite at the edges."""
+"""The balance penalty is HSIC: equal to the plain sums, blind to shift and, normalised, to scale of z, and finite at the edges."""
 
 import functools
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,18 +30,18 @@ def batch(n: int, p: int = 3, K: int = 4, seed: int = 0, pull: float = 1.0) -> t
     return rng.normal(size=(n, p)) + pull * np.sin(level)[:, None], np.eye(K)[level]
 
 
-def penalties(z: jax.Array, Y: jax.Array, weight: jax.Array | None = None, *, kernel: str = "linear") -> jax.Array:
+def penalties(z: jax.Array, Y: jax.Array, weight: jax.Array | None = None, **settings: Any) -> jax.Array:
     """The penalty by every estimator, (3,): compiled together to save time."""
-    how = {"kernel": kernel, "key": KEY, "weight": weight}
+    how = {"key": KEY, "weight": weight, **settings}
     return jnp.stack([h.hsic_penalty(z, Y, estimator=estimator, **how) for estimator in ESTIMATORS])
 
 
-@functools.partial(jax.jit, static_argnames="kernel")
+@functools.partial(jax.jit, static_argnames=("kernel", "normalise"))
 def penalties_and_slopes(
-    z: jax.Array, Y: jax.Array, weight: jax.Array | None = None, *, kernel: str = "linear"
+    z: jax.Array, Y: jax.Array, weight: jax.Array | None = None, *, kernel: str = "linear", normalise: bool = True
 ) -> tuple[jax.Array, jax.Array]:
     def twice(z: jax.Array) -> tuple[jax.Array, jax.Array]:
-        values = penalties(z, Y, weight, kernel=kernel)
+        values = penalties(z, Y, weight, kernel=kernel, normalise=normalise)
         return values, values
 
     slopes, values = jax.jacrev(twice, has_aux=True)(z)
@@ -61,9 +62,11 @@ def plain_rbf(z: Array) -> Array:
     return np.exp(-squares / (2 * positive[(len(positive) - 1) // 2]))
 
 
-def plain_kernel(z: Array, kernel: str) -> Array:
+def plain_kernel(z: Array, kernel: str, bandwidth: float | None = None) -> Array:
+    if kernel == "rbf" and bandwidth:
+        return np.exp(-((z[:, None] - z[None]) ** 2).sum(axis=-1) / (2 * bandwidth**2))
     if kernel == "rff":
-        z = np.asarray(h.random_features(jnp.asarray(z), KEY))
+        z = np.asarray(h.random_features(jnp.asarray(z), KEY, bandwidth=bandwidth))
     return plain_rbf(z) if kernel == "rbf" else z @ z.T
 
 
@@ -108,6 +111,15 @@ def test_every_estimator_is_the_plain_sum(double: None, kernel: str) -> None:
     K, L = plain_kernel(normalised(z), kernel), Y @ Y.T
     expected = [plain_hsic(K, L), plain_unbiased(K, L), plain_variance(K, L)]
     np.testing.assert_allclose(penalties_and_slopes(z, Y, kernel=kernel)[0], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_without_normalising_every_estimator_is_the_plain_sum_of_z_as_it_is(double: None, kernel: str) -> None:
+    z, Y = batch(7)
+    K, L = plain_kernel(z, kernel, bandwidth=1.0), Y @ Y.T
+    expected = [plain_hsic(K, L), plain_unbiased(K, L), plain_variance(K, L)]
+    found, _ = penalties_and_slopes(z, Y, kernel=kernel, normalise=False)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_the_unbiased_estimate_is_songs_formula(double: None) -> None:
@@ -189,6 +201,24 @@ def test_shift_and_scale_of_z_change_nothing(double: None, kernel: str) -> None:
     assert by_scale[2] * -50 > 1e-3  # only the variance shrinks z
 
 
+def test_without_normalising_the_penalty_grows_with_the_square_of_z_and_shrinks_it(double: None) -> None:
+    z, Y = batch(40)
+    plain, slopes = penalties_and_slopes(z, Y, normalise=False)
+    larger, _ = penalties_and_slopes(-5 * z + 17, Y, normalise=False)
+    np.testing.assert_allclose(larger, 25 * plain, rtol=1e-9)
+    np.testing.assert_allclose(np.sum(np.asarray(slopes) * z, axis=(1, 2)), 2 * plain, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "rff"])
+def test_without_normalising_a_gaussian_penalty_falls_as_z_shrinks(double: None, kernel: str) -> None:
+    z, Y = batch(40)
+    values = [
+        float(penalties_and_slopes(size * z, Y, kernel=kernel, normalise=False)[0][0]) for size in (1, 0.3, 0.1, 0.01)
+    ]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] < 1e-3 * values[0]
+
+
 @pytest.mark.parametrize("scale", [1e-25, 1e25])
 def test_extreme_scales_neither_under_nor_overflow(scale: float) -> None:
     z, Y = batch(50)
@@ -196,12 +226,14 @@ def test_extreme_scales_neither_under_nor_overflow(scale: float) -> None:
     assert extreme == pytest.approx(plain, rel=1e-4)
 
 
-def test_gradients_are_those_of_finite_differences(double: None) -> None:
+@pytest.mark.parametrize("normalise", [True, False])
+def test_gradients_are_those_of_finite_differences(double: None, normalise: bool) -> None:
     z, Y = batch(40)
     step = np.random.default_rng(3).normal(size=z.shape)
-    (ahead, _), (behind, _) = (penalties_and_slopes(z + far * step, Y) for far in (1e-5, -1e-5))
-    analytic = np.sum(penalties_and_slopes(z, Y)[1] * step, axis=(1, 2))
-    np.testing.assert_allclose(analytic[:2], (ahead - behind)[:2] / 2e-5, rtol=1e-6)
+    (ahead, _), (behind, _) = (penalties_and_slopes(z + far * step, Y, normalise=normalise) for far in (1e-5, -1e-5))
+    analytic = np.sum(penalties_and_slopes(z, Y, normalise=normalise)[1] * step, axis=(1, 2))
+    fixed = 2 if normalise else 3  # the scale of normalised z is held fixed for the variance
+    np.testing.assert_allclose(analytic[:fixed], (ahead - behind)[:fixed] / 2e-5, rtol=1e-6)
 
 
 def test_variance_is_the_mean_of_biased_over_all_orders_of_the_levels(double: None) -> None:
@@ -221,8 +253,9 @@ def test_variance_knows_no_dependence_but_shrinks_z(double: None) -> None:
     np.testing.assert_allclose(slopes[2], pull, rtol=1e-9)
 
 
+@pytest.mark.parametrize("normalise", [True, False])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_values_and_gradients_are_finite_at_the_edges(kernel: str) -> None:
+def test_values_and_gradients_are_finite_at_the_edges(kernel: str, normalise: bool) -> None:
     z, Y = (jnp.asarray(part, jnp.float32) for part in batch(8))
     all_there = jnp.ones(8)
     nothing_to_see = [
@@ -233,7 +266,7 @@ def test_values_and_gradients_are_finite_at_the_edges(kernel: str) -> None:
     ]
     few = [(z, Y, (jnp.arange(8) < n).astype(jnp.float32)) for n in (1, 2, 3)]
     for i, case in enumerate(nothing_to_see + few):
-        values, slopes = penalties_and_slopes(*case, kernel=kernel)
+        values, slopes = penalties_and_slopes(*case, kernel=kernel, normalise=normalise)
         assert np.isfinite(values).all()
         assert np.isfinite(slopes).all()
         if i < len(nothing_to_see):
@@ -242,12 +275,13 @@ def test_values_and_gradients_are_finite_at_the_edges(kernel: str) -> None:
             assert float(values[1]) == 0  # fewer than four rows give no unbiased estimate
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_a_mask_is_the_same_as_dropping_rows(double: None, kernel: str) -> None:
+@pytest.mark.parametrize(("kernel", "normalise"), [*((kernel, True) for kernel in KERNELS), ("linear", False)])
+def test_a_mask_is_the_same_as_dropping_rows(double: None, kernel: str, normalise: bool) -> None:
     z, Y = batch(60)
     z[40:] = 1e6  # what padding holds does not matter
-    values, slopes = penalties_and_slopes(z, Y, jnp.asarray(np.arange(60) < 40, float), kernel=kernel)
-    cut_values, cut_slopes = penalties_and_slopes(z[:40], Y[:40], kernel=kernel)
+    how: dict[str, Any] = {"kernel": kernel, "normalise": normalise}
+    values, slopes = penalties_and_slopes(z, Y, jnp.asarray(np.arange(60) < 40, float), **how)
+    cut_values, cut_slopes = penalties_and_slopes(z[:40], Y[:40], **how)
     np.testing.assert_allclose(values, cut_values, rtol=1e-9)
     np.testing.assert_allclose(slopes[:, :40], cut_slopes, rtol=1e-7, atol=1e-12)
     np.testing.assert_allclose(slopes[:, 40:], 0, atol=1e-12)

@@ -34,6 +34,7 @@ def test_nested_parameters_reach_inside_and_leave_other_models_alone() -> None:
         (Training(decay=-1.0), Training(decay=1.0), "zero or more"),
         (Training(start="gues"), Training(epochs=3), "did you mean 'guess'"),
         (Balance(kernel="liner"), Balance(kernel="rbf"), "did you mean 'linear'"),
+        (Balance(normalise="no"), Balance(normalise=True), "True or False"),  # type: ignore[arg-type]
         ({"width": 3}, Network(width=1), "give a Network"),
     ],
 )

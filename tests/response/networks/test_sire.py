@@ -17,8 +17,8 @@ from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
 from largesse.response.networks.fitted import Scale
 from largesse.response.networks.settings import MONOTONE
-from largesse.response.networks.sire import IRE, KAPPAS, PENALTIES, SIRE
-from largesse.response.networks.sire_program import mean_scores
+from largesse.response.networks.sire import IRE, KAPPAS, PENALTIES, PLAIN_KAPPAS, SIRE
+from largesse.response.networks.sire_program import mean_scores, represent
 from largesse.worlds.simulation import simulate
 
 # The same small network everywhere: it is compiled once.
@@ -95,6 +95,24 @@ def test_no_balance_is_always_tried_too(kappa: Any) -> None:
     model = sire(kappa=kappa, epochs=2).fit(*arrays())
     assert tried(model) == pytest.approx([0, 1 / 3], rel=1e-5)
     assert model.kappa_ in (0.0, 1 / 3)
+
+
+def test_the_scale_of_the_representation_has_its_own_strengths() -> None:
+    assert max(PLAIN_KAPPAS) == 1000
+    for normalise, strengths in ((True, KAPPAS), ("auto", KAPPAS), (False, PLAIN_KAPPAS)):
+        model = flat(IRE, **TINY | {"kappa": "auto", "epochs": 2, "normalise": normalise}).fit(*arrays())
+        assert tried(model) == list(strengths)
+
+
+def test_only_the_penalty_that_is_not_normalised_shrinks_the_representation() -> None:
+    def spread(**other: Any) -> float:
+        model = flat(IRE, **TINY | {"epochs": 20, "decay": 0.0} | other).fit(*arrays())
+        z = represent(model.fit_.params, model.encode(arrays()[0]), model.fit_.shape)
+        return float(z.std(axis=1).mean())
+
+    without = spread()
+    assert spread(kappa=30.0, normalise=False) < 0.7 * without
+    assert spread(kappa=30.0, normalise=True) > 0.9 * without
 
 
 def test_a_given_kappa_is_taken() -> None:
@@ -311,8 +329,14 @@ def test_predicting_in_parts_gives_the_same() -> None:
 @pytest.mark.parametrize("kind", ["binary", "amounts"])
 @pytest.mark.parametrize(
     "model",
-    [sire(), sire(shrinkage=np.inf), sire(kappa=[1 / 3], epochs=2), flat(IRE, **TINY)],
-    ids=["one", "inf", "κ", "IRE"],
+    [
+        sire(),
+        sire(shrinkage=np.inf),
+        sire(kappa=[1 / 3], epochs=2),
+        flat(IRE, **TINY),
+        flat(IRE, **TINY | {"kappa": 100.0, "normalise": False}),
+    ],
+    ids=["one", "inf", "κ", "IRE", "as it is"],
 )
 def test_a_kept_policy_has_the_same_curves_bit_for_bit(model: Any, kind: str, tmp_path: Path) -> None:
     X, level, response = arrays(kind=kind)
@@ -321,6 +345,7 @@ def test_a_kept_policy_has_the_same_curves_bit_for_bit(model: Any, kind: str, tm
     kept: Any = Policy.load(tmp_path / "policy").model
     assert kept.predict(CUSTOMERS[:500]).tobytes() == model.predict(CUSTOMERS[:500]).tobytes()
     assert (kept.kappa_, kept.penalty_, kept.fit_.scale) == (model.kappa_, model.penalty_, model.fit_.scale)
+    assert kept.get_params() == model.get_params()
     Policy(kept, Levels(costs=[0, 1, 2]), price=0.1).save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "policy").read_bytes()
 

@@ -29,7 +29,7 @@ from largesse.response.networks.trainer import models_at_once, run
 SHAPE = Shape(features=3, levels=3, head="shrunk", width=8)
 SMALL = Training(optimiser="adam", rate=0.05, schedule="constant", decay=0.1, batch=20, epochs=40, patience=3)
 WHOLE = replace(SMALL, batch=1000, epochs=10, patience=20)  # every step sees all rows
-HSIC = Balance(kernel="linear", estimator="biased")
+HSIC = Balance(kernel="linear", estimator="biased", normalise=True)
 ROWS, TRAIN, STOP = 120, 80, 40
 NAMES = ("train", "train_weight", "stop", "stop_weight", "kappa", "penalty", "gate", "curve")
 

@@ -45,16 +45,20 @@ def median_distance(z: jax.Array, weight: jax.Array | None = None) -> jax.Array:
     return jnp.sqrt(jnp.where(pairs > 0, ordered[jnp.maximum(pairs - 1, 0) // 2], 1))
 
 
-def rbf_kernel(z: jax.Array, weight: jax.Array | None = None) -> jax.Array:
-    """Return exp(−‖z_i − z_j‖² / 2σ²) (n, n) for z (n, p), σ the median distance; O(n²·p)."""
-    z = (z - _mean(z, _share(z, weight))) / median_distance(z, weight)
+def rbf_kernel(z: jax.Array, weight: jax.Array | None = None, bandwidth: float | None = None) -> jax.Array:
+    """Return exp(−‖z_i − z_j‖² / 2σ²) (n, n) for z (n, p), σ the bandwidth, or else the median distance; O(n²·p)."""
+    z = (z - _mean(z, _share(z, weight))) / (median_distance(z, weight) if bandwidth is None else bandwidth)
     norm = jnp.sum(z**2, axis=1)
     squares = norm[:, None] + norm[None] - 2 * _dot(z, z.T)
     return jnp.exp(-jnp.maximum(squares, 0) / 2)
 
 
 def random_features(
-    z: jax.Array, key: jax.Array | None = None, features: int = FEATURES, weight: jax.Array | None = None
+    z: jax.Array,
+    key: jax.Array | None = None,
+    features: int = FEATURES,
+    weight: jax.Array | None = None,
+    bandwidth: float | None = None,
 ) -> jax.Array:
     """Return random Fourier features (n, D), D even, whose inner products approach `rbf_kernel(z)` as D grows; O(n·p·D).
 
@@ -62,7 +66,7 @@ def random_features(
     randomly shifted cosines (Sutherland and Schneider 2015). Without a key the features are the same at every call.
     """
     key = jax.random.key(0) if key is None else key
-    z = (z - _mean(z, _share(z, weight))) / median_distance(z, weight)
+    z = (z - _mean(z, _share(z, weight))) / (median_distance(z, weight) if bandwidth is None else bandwidth)
     angles = _dot(z, jax.random.normal(key, (z.shape[1], features // 2), z.dtype))
     return jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1) / np.sqrt(features // 2)
 
@@ -113,35 +117,43 @@ def hsic_penalty(
     *,
     kernel: str = "linear",
     estimator: str = "biased",
+    normalise: bool = True,
     weight: jax.Array | None = None,
     key: jax.Array | None = None,
 ) -> jax.Array:
-    """Return the balance penalty () of a batch z (n, p), normalised here, and level features Y (n, q).
+    """Return the balance penalty () of a batch z (n, p) and level features Y (n, q).
 
     `kernel` of z: "linear", O(n·p·q); "rff", 256 random features (drawn with `key`), O(n·256·(p + q)); "rbf", O(n²·(p + q)).
-    Gradients pass through the normalisation: z cannot lower the penalty by shrinking, and κ means the same at every scale.
     `weight` (n,): sample weights; "unbiased" only uses which of them are positive.
+
+    With `normalise`, z is brought to unit mean square, and Gaussian kernels are as wide as the median distance. Gradients pass
+    through the normalisation: z cannot lower the penalty by shrinking, and κ means the same at every scale. Without it, as in
+    the paper, z is taken as it is, and the bandwidth is 1: a linear penalty grows with the square of z, and shrinks z.
 
     `estimator`:
 
     - "biased": the paper's. Without any dependence its mean is still tr Cov(z)·tr Cov(Y)/n on batches of n rows.
     - "unbiased": free of that bias (Song et al. 2012); may be negative, and is 0 with fewer than four rows.
     - "variance": that part alone, tr Cov(z)·tr Cov(Y)/(n − 1), blind to dependence: it tells how much of a gain is balance. On
-      normalised z it would be constant, so here the scale of z is held fixed (no gradient passes through it). With a linear
+      normalised z it would be constant, so there the scale of z is held fixed (no gradient passes through it). With a linear
       kernel its value is always p·tr Cov(Y)/(n − 1), and its gradient that of log tr Cov(z) times this value: it shrinks z.
 
     >>> Y = jax.nn.one_hot(jnp.array([0, 0, 1, 1]), 2)
     >>> float(hsic_penalty(jnp.array([[5.0], [5.0], [9.0], [9.0]]), Y))
     0.5
+    >>> float(hsic_penalty(jnp.array([[5.0], [5.0], [9.0], [9.0]]), Y, normalise=False))
+    2.0
     """
     share = _share(z, _mask(weight) if estimator == "unbiased" else weight)
-    scale = _scale(z, share)
-    z = _centred(z, share) / (stop_gradient(scale) if estimator == "variance" else scale)
+    bandwidth = None if normalise else 1.0
+    if normalise:
+        scale = _scale(z, share)
+        z = _centred(z, share) / (stop_gradient(scale) if estimator == "variance" else scale)
     if kernel == "rbf":
         Y = _centred(Y, share)
-        moments = _from_kernels(rbf_kernel(z, weight), _dot(Y, Y.T), share)
+        moments = _from_kernels(rbf_kernel(z, weight, bandwidth), _dot(Y, Y.T), share)
     else:
-        features = z if kernel == "linear" else random_features(z, key, weight=weight)
+        features = z if kernel == "linear" else random_features(z, key, weight=weight, bandwidth=bandwidth)
         moments = _from_features(features, Y, share)
     if estimator == "biased":
         return moments.cross

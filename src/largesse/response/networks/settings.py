@@ -120,10 +120,14 @@ class Balance(_Setting):
         Of the representation: "linear", "rbf", or "rff" (random Fourier features).
     estimator
         "biased" (the paper's), "unbiased", or "variance" (the bias alone, blind to dependence).
+    normalise
+        Whether the representation is brought to unit mean square first: κ then means the same at every scale, and the
+        penalty cannot be lowered by shrinking the representation. False is the paper's penalty: it also shrinks.
     """
 
     kernel: str = AUTO
     estimator: str = AUTO
+    normalise: bool = AUTO
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,7 @@ SettingT = TypeVar("SettingT", bound=_Setting)
 
 WHOLE = ("width", "depth", "head_width", "head_depth", "batch", "epochs", "steps", "patience")
 POSITIVE = ("rate", "initial_scale", "rate_decay")
+SWITCHES = ("skip", "normalise")
 OPTIONS = {
     "activation": ACTIVATIONS,
     "optimiser": OPTIMISERS,
@@ -198,6 +203,8 @@ def _number_problems(what: str, field: str, value: Any) -> list[Problem]:
         return [] if _is_number(value) and value >= 1 else [Problem(what, "a whole number, 1 or more")]
     if field in POSITIVE:
         return [] if _is_number(value) and value > 0 else [Problem(what, "a number above zero")]
+    if field in SWITCHES:
+        return [] if isinstance(value, bool | np.bool_) else [Problem(what, "True or False")]
     if field == "decay":
         return [] if _is_number(value) and value >= 0 else [Problem(what, "a number, zero or more")]
     return []

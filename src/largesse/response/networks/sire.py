@@ -34,6 +34,7 @@ from largesse.stats import assign_folds
 
 PENALTIES = (np.inf, 0.3, 0.03, 0.003)  # on a customer's own increments; the most shrunk first
 KAPPAS = (0.0, 3.0, 30.0, 100.0)  # on HSIC of z scaled to unit mean square
+PLAIN_KAPPAS = (0.0, 1.0, 10.0, 100.0, 1000.0)  # on HSIC of z as it is
 KAPPA_RULES = ("auto", "dr", "loggers")
 HOLD_OUT = 5  # with folds=1, one row in this many is held out
 SHRINKABLE = ("shrunk", "elastic")
@@ -41,7 +42,7 @@ NETWORK = Network(width=64, depth=2, activation="elu", skip=True)
 TRAINING = Training(
     rate=3e-3, schedule="cosine", decay=10.0, optimiser="adam", batch=512, epochs=50, patience=50
 )  # `start` stays "auto": both starts are tried
-BALANCE = Balance(kernel="linear", estimator="biased")
+BALANCE = Balance(kernel="linear", estimator="biased", normalise=True)
 
 
 class BalancedNetwork(ResponseModel):
@@ -114,7 +115,7 @@ class BalancedNetwork(ResponseModel):
 
     def _kappas(self) -> tuple[float, ...]:
         if isinstance(self.kappa, str):
-            return KAPPAS
+            return KAPPAS if settle(self.balance, BALANCE).normalise else PLAIN_KAPPAS
         if isinstance(self.kappa, Sequence | np.ndarray):
             return (0.0, *(float(k) for k in self.kappa if k > 0))
         return (float(self.kappa),)
@@ -188,8 +189,9 @@ class SIRE(BalancedNetwork):
     Parameters
     ----------
     kappa
-        Strength of the HSIC penalty: a number, several to choose from, or how to choose from 0, 3, 30 and 100: "auto"
-        (held-out loss, as the paper), "dr" (doubly robust risk of increments), "loggers" (leave one logging policy out).
+        Strength of the HSIC penalty: a number, several to choose from, or how to choose from 0, 3, 30 and 100 (without
+        `normalise`: 0, 1, 10, 100 and 1,000): "auto" (held-out loss, as the paper), "dr" (doubly robust risk of
+        increments), "loggers" (leave one logging policy out).
     shrinkage
         Penalty on a customer's own increments: a number (infinite: common increments for all), or "auto": the most shrunk
         within one paired standard error of the best held-out loss.

@@ -101,9 +101,12 @@ def _optimiser(training: Training, steps: int) -> optax.GradientTransformation:
 
 
 def _imbalance(z: jax.Array, level: jax.Array, weight: jax.Array, balance: Balance) -> jax.Array:
-    # A linear HSIC grows with the number of units; per unit, κ means the same for every width.
-    unit = z.shape[1] if balance.kernel == "linear" else 1
-    return hsic_penalty(z, level, kernel=balance.kernel, estimator=balance.estimator, weight=weight) / unit
+    how: dict[str, Any] = {"kernel": balance.kernel, "estimator": balance.estimator, "weight": weight}
+    # A linear HSIC grows with the number of units, as do distances; per unit, κ means the same for every width.
+    units = z.shape[1]
+    if not balance.normalise:
+        return hsic_penalty(z / np.sqrt(units), level, normalise=False, **how)
+    return hsic_penalty(z, level, **how) / (units if balance.kernel == "linear" else 1)
 
 
 def _epoch_batches(seed: int, epoch: int, rows: int, batch: int) -> Array:
