@@ -13,7 +13,7 @@ import typer
 from largesse import runs
 from largesse.errors import LargesseError, MissingPartError, Problem, fail, make_visible, path_problems, refuse
 from largesse.evaluation import ESTIMATORS
-from largesse.report import print_answer, print_checkup, print_error, print_warnings, show_progress
+from largesse.report import print_answer, print_bound, print_checkup, print_error, print_warnings, show_progress
 from largesse.response import list_models
 from largesse.version import __version__
 
@@ -168,6 +168,7 @@ def evaluate(
     )
     _echo(found, as_json, f"{value}, {spend}; wrote {run_folder / 'evaluation.json'}")
     if not as_json:
+        print_bound(found["safety"])
         print_warnings(found["warnings"])
 
 

@@ -25,7 +25,7 @@ WHOLE = (
     b"{}",
     b"\xff\xfe",
     b"NaN",
-    b'{"format": 1}',
+    b'{"format": 2}',
     b"9" * 9999,
 )
 

@@ -22,6 +22,7 @@ def test_the_answer_is_printed_with_what_it_is_compared_with_and_every_warning(
     text = joined(capsys.readouterr().out)
     assert joined(shown["answer"]["headline"]) in text
     assert "this plan" in text
+    assert "a simple rule" in text
     for other in shown["versus"]:
         assert f"against {other['name']}: " in text
     for warning in select_notes(shown["answer"]["warnings"]):

@@ -132,7 +132,7 @@ def test_the_plan_is_judged_at_its_own_budget_and_written_as_strict_json(run_cop
     assert judged["budget"] == planned["budget"]["average"]
     text = (run_copy / "evaluation.json").read_text()
     kept = json.loads(text, parse_constant=lambda word: pytest.fail(f"not JSON: {word}"))
-    assert kept == {"format": 1, **judged}
+    assert kept == {"format": 2, **judged}
     line.report(run_copy)
 
 

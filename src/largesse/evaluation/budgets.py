@@ -92,7 +92,7 @@ def trace_frontier(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str 
     for j, plan in enumerate(plans):
         value, spend = score_policy(scores, plan.levels, estimator)
         estimate = value.estimate(scores.weight, scores.cluster)
-        parts[:, j] = _by_unit(scores, value.values - estimate.estimate)
+        parts[:, j] = sum_units(scores, value.values - estimate.estimate)
         paid = spend.estimate(scores.weight, scores.cluster)
         promise = predict_value(scores.curves, plan.levels, scores.weight)
         points.append(FrontierPoint(plan.budget, estimate, paid, promise, _mean_price(plan.prices)))
@@ -106,23 +106,26 @@ def _mean_price(prices: Array) -> float:
     return float(np.mean(finite)) if len(finite) else float("nan")
 
 
-def find_reach(parts: Array, seed: int = 0) -> float:
+def find_reach(parts: Array, seed: int = 0, *, one_sided: bool = False) -> float:
     """Return how many standard errors a band must reach so that all its points hold together, 95 % of the time.
 
-    `parts` (units, points) are the centred contributions of rows or clusters to each point.
+    `parts` (units, points) are the centred contributions of rows or clusters to each point. Draws are those of a multiplier
+    bootstrap with normal multipliers. `one_sided`: the band has lower ends only.
     """
     size = np.sqrt(np.einsum("ub,ub->b", parts, parts, dtype=np.float64))
     kept = size > 1e-6 * max(size.max(initial=0.0), 1e-300)
-    pointwise = t_quantile(len(parts) - 1) if len(parts) > 1 else float("nan")
+    freedom, single = len(parts) - 1, 2 * COVERAGE - 1 if one_sided else COVERAGE
+    pointwise = t_quantile(freedom, single) if freedom > 0 else float("nan")
     if kept.sum() < 2:
         return pointwise
     scaled = parts[:, kept] / size[kept].astype(parts.dtype)
     spread, turn = np.linalg.eigh((scaled.T @ scaled).astype(np.float64))
     root = turn * np.sqrt(np.maximum(spread, 0.0))
     draws = np.random.default_rng(seed).standard_normal((DRAWS, len(root))) @ root.T
-    normal = float(np.quantile(np.abs(draws).max(axis=1), COVERAGE))
+    normal = float(np.quantile((draws if one_sided else np.abs(draws)).max(axis=1), COVERAGE))
     # With few rows or clusters errors are not known to be normal: widen the band as much as one interval is widened.
-    return max(normal * pointwise / t_quantile(1e9), pointwise)
+    found = max(normal * pointwise / t_quantile(1e9, single), pointwise)
+    return min(found, t_quantile(freedom, 1 - (1 - single) / kept.sum()))  # Bonferroni's is never too short
 
 
 def _with_band(point: FrontierPoint, wider: float) -> FrontierPoint:
@@ -136,7 +139,7 @@ def _units(scores: Scores) -> int:
     return len(scores.level) if scores.cluster is None else len(np.unique(scores.cluster))
 
 
-def _by_unit(scores: Scores, centred: Array) -> Array:
+def sum_units(scores: Scores, centred: Array) -> Array:
     """Return weighted sums over rows or clusters."""
     parts: Array = scores.weight * centred
     if scores.cluster is None:

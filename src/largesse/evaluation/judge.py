@@ -12,6 +12,7 @@ from largesse.evaluation.budgets import plan_held_out
 from largesse.evaluation.checks import check_log, encode_unless_given
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.estimators import ESTIMATORS
+from largesse.evaluation.options import weigh_options
 from largesse.evaluation.value import (
     INTERVALS,
     compare_references,
@@ -34,9 +35,12 @@ from largesse.records import (
     HeldOutPlan,
     Log,
     Progress,
+    Safety,
     Scores,
 )
 from largesse.stats import assign_folds
+
+SEEN = "training log"  # the topic of the warning that a policy is judged by rows that trained it
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +185,18 @@ def judge_policy(
         per_spend=each,
         gain_per_spend=more,
         clipped_weight=checkup.propensity.clipped_weight,
+        safety=_weigh(log, scores, candidate, estimator),
         interval=interval,
     )
+
+
+def _weigh(log: Log, scores: Scores, candidate: Candidate, estimator: str) -> Safety:
+    """Put a policy beside a simple rule; rows that trained it cannot guarantee its value."""
+    assert candidate.policy is not None
+    seen = any(finding.topic == SEEN for finding in candidate.warnings)
+    excuse = "There is no guaranteed value: the policy was trained on this log." if seen else ""
+    learnt = candidate.budget is not None
+    return weigh_options(log, scores, candidate.policy, estimator=estimator, learnt=learnt, excuse=excuse)
 
 
 def _warn_of_few(scores: Scores, policy: Array, value: Estimate, spend: Estimate) -> tuple[Finding, ...]:
@@ -236,7 +250,7 @@ def _warn_if_seen(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:
     if getattr(learnt, "fingerprint_", None) != log.fingerprint:
         return ()
     text = f"This policy was trained on this log, so the estimate is too optimistic. {instead}"
-    return (Finding("training log", "careful", text),)
+    return (Finding(SEEN, "careful", text),)
 
 
 def check_task(log: Any, folds: Any, seed: Any) -> None:

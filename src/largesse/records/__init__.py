@@ -18,12 +18,14 @@ from largesse.records.evaluation import FrontierPoint as FrontierPoint
 from largesse.records.evaluation import HeavyRow as HeavyRow
 from largesse.records.evaluation import HeldOutPlan as HeldOutPlan
 from largesse.records.evaluation import Leak as Leak
+from largesse.records.evaluation import Option as Option
 from largesse.records.evaluation import Overlap as Overlap
 from largesse.records.evaluation import Progress as Progress
 from largesse.records.evaluation import Propensities as Propensities
 from largesse.records.evaluation import Qini as Qini
 from largesse.records.evaluation import QiniPoint as QiniPoint
 from largesse.records.evaluation import Reference as Reference
+from largesse.records.evaluation import Safety as Safety
 from largesse.records.evaluation import Scores as Scores
 from largesse.records.evaluation import Study as Study
 from largesse.records.log import ROLES as ROLES

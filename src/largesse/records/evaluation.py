@@ -89,6 +89,34 @@ class Reference:
 
 
 @dataclass(frozen=True)
+class Option:
+    """One way to spend the money, and what it gains over the best uniform mix at the same spend."""
+
+    name: str
+    detail: str
+    value: Estimate
+    spend: Estimate
+    gain: Estimate
+    at_least: float | None  # the gain is larger, with 95 % confidence for all options together; None: no interval
+    guaranteed: float | None  # the value is larger, without any approximation; None where the log cannot say
+
+
+@dataclass(frozen=True)
+class Safety:
+    """A policy beside a simple rule, and what either brings at least."""
+
+    options: tuple[Option, ...]  # the policy itself comes first
+    recommended: str  # the name of the option with the largest `at_least`
+    reach: float  # standard errors from a gain to its bound, for all options together
+    excuse: str = ""  # why no value is guaranteed
+
+    @property
+    def chosen(self) -> Option:
+        """The recommended option."""
+        return next(option for option in self.options if option.name == self.recommended)
+
+
+@dataclass(frozen=True)
 class Comparison:
     """By how much one policy brings more and costs more than another, paired row by row."""
 
@@ -122,6 +150,7 @@ class Evaluation:
     per_spend: Estimate | None = None  # value per unit spent
     gain_per_spend: Estimate | None = None  # gain over the cheapest level for all, per additional unit spent
     clipped_weight: float = 0.0  # share of all weight that raising propensities to the floor removed
+    safety: Safety | None = None  # the policy beside a simple rule: what either brings at least over everyone the same
     interval: str = "influence"  # how intervals of value and spend are made: "influence" or "bootstrap"
 
     def __repr__(self) -> str:

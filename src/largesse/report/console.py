@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from largesse.errors import make_visible
 from largesse.records import Progress
 from largesse.report.formats import Units
-from largesse.report.words import brief_urgent, select_notes, write_gain, write_interval, write_value
+from largesse.report.words import brief_urgent, select_notes, write_bound, write_gain, write_interval, write_value
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,7 +63,7 @@ def print_answer(shown: dict[str, Any], folder: Path) -> None:
     print_warnings(answer["warnings"], console)
     table = _table({"": "left", "value": "right", "95 % interval": "left", "spend": "right"})
     table.add_row("this plan", *_cells(units, shown), style="bold")
-    for other in shown["versus"]:
+    for other in (*shown["safety"]["options"][1:], *shown["versus"]):
         table.add_row(_text(other["name"]), *_cells(units, other))
     console.print(table)
     for other in shown["versus"]:
@@ -73,6 +73,14 @@ def print_answer(shown: dict[str, Any], folder: Path) -> None:
     for note in select_notes(answer["warnings"]):
         console.print(Padding(_text(f"{MARKS[note['answer']]} {note['text']}"), (0, 2)))
     console.print(_text(f"\nEverything is in {folder}/  —  open {folder / 'report.html'}\n"), soft_wrap=True)
+
+
+def print_bound(safety: Mapping[str, Any]) -> None:
+    """Print what the recommended option gains at least, in plain numbers."""
+    from rich.console import Console
+    from rich.padding import Padding
+
+    Console().print(Padding(_text(write_bound(Units("amount", ""), safety)), (0, 2, 1, 2)))
 
 
 def print_warnings(warnings: Sequence[Mapping[str, Any]], console: Console | None = None) -> None:

@@ -274,6 +274,26 @@ class Targeting(TypedDict):
     points: list[TargetingPoint]
 
 
+class Option(TypedDict):
+    """One way to spend the money."""
+
+    name: str
+    detail: str
+    value: Estimate
+    spend: Estimate
+    gain: Estimate
+    at_least: Number
+    guaranteed: Number
+
+
+class Safety(TypedDict):
+    """The plan beside a simple rule."""
+
+    options: list[Option]
+    recommended: str
+    excuse: str
+
+
 class StudyNumbers(TypedDict):
     """What `evaluate` leaves."""
 
@@ -293,3 +313,4 @@ class StudyNumbers(TypedDict):
     method: Estimates
     support: Support
     targeting: Targeting
+    safety: Safety

@@ -45,20 +45,58 @@ def write_headline(units: Units, numbers: Part) -> str:
 
 def write_verdict(units: Units, numbers: Part) -> str:
     """Say whether choosing who gets what gains anything over giving everyone the same at the same cost."""
-    same = numbers["versus"][0]
+    same, rule = numbers["versus"][0], _find_safer_rule(numbers["safety"])
     gain, between = same["difference"], write_gain(units, same["difference"])
     low, high = finite(gain["low"]), finite(gain["high"])
     alike = f"giving everyone the same at the same cost ({same['detail']})"
-    if low == high == 0:
-        return f"At this budget there is nothing to choose: the plan is the same for everyone ({same['detail']})."
-    if low is not None and low > 0:
-        return f"Choosing who gets what pays: {between} over {alike}."
-    if high is not None and high < 0:
-        return f"Choosing who gets what loses: {between} against {alike}. Give everyone the same."
-    return (
-        f"The log does not show that choosing who gets what beats {alike}: "
-        f"the difference is {between}, which may be nothing. The simpler plan is as good a choice."
+    better = (
+        f"A simple rule gains at least {write_least(units, rule)}, with 95 % confidence ({rule['detail']})."
+        if rule
+        else ""
     )
+    if low is not None and low > 0:
+        least = write_least(units, numbers["safety"]["options"][0])
+        found = f"Choosing who gets what pays: {between} over {alike}. At least {least}, with 95 % confidence."
+    elif low == high == 0:
+        found = f"At this budget there is nothing to choose: the plan is the same for everyone ({same['detail']})."
+    elif high is not None and high < 0:
+        found = f"{'This plan' if rule else 'Choosing who gets what'} loses: {between} against {alike}."
+        better = better or "Give everyone the same."
+    else:
+        found = (
+            f"The log does not show that {'this plan' if rule else 'choosing who gets what'} beats {alike}: "
+            f"the difference is {between}, which may be nothing."
+        )
+        better = better or "The simpler plan is as good a choice."
+    return f"{found} {better}".strip()
+
+
+def write_bound(units: Units, safety: Part) -> str:
+    """Say what the recommended option brings at least over everyone the same, after choosing among the options."""
+    best = next(row for row in safety["options"] if row["name"] == safety["recommended"])
+    least = finite(best["at_least"])
+    if least is None:
+        return "There is no bound on the gain: too few responses."
+    if least > 0:
+        gain = write_least(units, best)
+        return f"With {best['name']}: at least {gain} over giving everyone the same mix, with 95 % confidence."
+    names = " nor ".join(row["name"] for row in safety["options"])
+    shown = f"neither {names} is" if len(safety["options"]) > 1 else f"{names} is not"
+    return f"It could be no gain: with 95 % confidence, {shown} shown to beat giving everyone the same mix."
+
+
+def write_least(units: Units, option: Part) -> str:
+    """Write the least gain of an option as its interval is written, or with as many digits as tell it from zero."""
+    least = finite(option["at_least"])
+    text = units.gain_style(option["gain"]).text(least, signed=True)
+    hidden = least and not any(digit in text for digit in "123456789")
+    return units.difference([least], abs(least), digits=1).text(least, signed=True) if least and hidden else text
+
+
+def _find_safer_rule(safety: Part) -> Part | None:
+    """Return the recommended option where it is not the plan itself and surely gains; else None."""
+    others = [row for row in safety["options"][1:] if row["name"] == safety["recommended"]]
+    return next((row for row in others if (finite(row["at_least"]) or 0.0) > 0), None)
 
 
 def warn_of_spending(units: Units, numbers: Part) -> list[dict[str, str]]:

@@ -61,7 +61,7 @@ PLAN, FRONTIER = "plan.parquet", "frontier.parquet"
 FIT_PART = Part("fit.json", "fit", FitNumbers)
 PLAN_PART = Part("plan.json", "plan", PlanNumbers)
 EVALUATION_PART = Part("evaluation.json", "evaluate", StudyNumbers)
-FORMAT = 1  # of these parts
+FORMAT = 2  # of these parts
 MOST_BYTES = 2**26  # of a part
 PARTS = (FIT_PART, PLAN_PART, EVALUATION_PART)
 # A folder with the first two and nothing that is not listed is a run folder: it may be replaced.

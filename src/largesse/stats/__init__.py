@@ -2,8 +2,8 @@
 
 `link` turns scores into responses and gives the losses of rows; `newton` minimises what is smooth and convex; `choice`
 picks among candidates by held-out losses; `mean` gives a mean its standard error and interval; `tails` allows for few large
-terms; `folds` decides which rows are held out together; `sample` draws rows and levels; `axes` turns features onto
-principal axes; `threads` keeps small work on one thread.
+terms; `least` bounds a mean from below without approximation; `folds` decides which rows are held out together; `sample`
+draws rows and levels; `axes` turns features onto principal axes; `threads` keeps small work on one thread.
 """
 
 from largesse.stats.axes import Axes as Axes
@@ -13,6 +13,7 @@ from largesse.stats.choice import least_loss as least_loss
 from largesse.stats.choice import one_standard_error as one_standard_error
 from largesse.stats.folds import assign_folds as assign_folds
 from largesse.stats.folds import hold_out as hold_out
+from largesse.stats.least import bound_mean as bound_mean
 from largesse.stats.link import logit as logit
 from largesse.stats.link import response_loss as response_loss
 from largesse.stats.link import score_curvature as score_curvature

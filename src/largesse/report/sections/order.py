@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from largesse.report.sections import answer, curve, frontier, glossary, method, money, support, targeting, who
+from largesse.report.sections import answer, curve, frontier, glossary, method, money, safety, support, targeting, who
 
 SECTIONS = tuple(
-    folder.SECTION for folder in (answer, frontier, targeting, curve, who, money, support, method, glossary)
+    folder.SECTION for folder in (answer, frontier, targeting, safety, curve, who, money, support, method, glossary)
 )

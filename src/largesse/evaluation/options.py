@@ -1,0 +1,127 @@
+"""Is the plan safe? It stands beside a simple rule and giving everyone the same, each with an honest value.
+
+What an option gains over the best uniform mix at its own spend has a bound below: with 95 % confidence the gains of *all*
+options lie above their bounds, so the bound of whichever is chosen holds after choosing (the option with the largest bound
+is recommended: PoLeCe, arXiv 2502.10653). A bound reaches q standard errors below the estimate, q the 95 % quantile of the
+largest of the options' correlated errors, drawn by a multiplier bootstrap over rows or clusters. It never lies above the lower
+end of the option's own 95 % interval, which also allows for long tails: what is said of a gain and what is shown of it agree.
+The mix is chosen by the same rows, in its own favour, so the bound holds against every uniform mix.
+
+The *guaranteed value* needs no approximation at all: see `stats.bound_mean`. It is there where the log gives its propensities
+and responses lie between 0 and 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from largesse.evaluation.budgets import find_reach, sum_units
+from largesse.evaluation.estimators import judge_response
+from largesse.evaluation.influence import Influence
+from largesse.evaluation.simple_rule import learn_rules
+from largesse.evaluation.value import find_best_mix, score_policy
+from largesse.records import Array, Estimate, Log, Option, Safety, Scores
+from largesse.stats import COVERAGE, bound_mean
+
+PLAN, RULE = "this plan", "a simple rule"
+
+
+@dataclass(frozen=True, eq=False)
+class _Entry:
+    """An option before it is compared with the others."""
+
+    name: str
+    detail: str
+    policy: Array
+    parts: int  # folds that have a policy of their own, learnt on the others
+
+
+def weigh_options(
+    log: Log, scores: Scores, policy: Array, *, estimator: str = "dr", learnt: bool = False, excuse: str = ""
+) -> Safety:
+    """Compare a policy, and a simple rule for the same money, with giving everyone the same.
+
+    Parameters
+    ----------
+    log, scores
+        The log and its cross-fitted scores.
+    policy
+        Levels (n,) or probabilities (n, K) for the log's rows.
+    estimator
+        The name of one of `ESTIMATORS`.
+    learnt
+        Whether the policy was learnt on this log, each fold on the others.
+    excuse
+        Why the log cannot guarantee a value, where that is known already.
+    """
+    folds = len(np.unique(scores.fold))
+    entries = [_Entry(PLAN, "a level for every customer", policy, folds if learnt else 1)]
+    rules = learn_rules(log, scores, policy)
+    if rules is not None:
+        entries.append(_Entry(RULE, rules.whole.describe(log.levels), rules.policy, folds))
+    excuse = excuse or _find_excuse(log)
+    gains = [_measure_gain(scores, entry.policy, estimator) for entry in entries]
+    reach = _find_joint_reach(scores, gains)
+    options = tuple(
+        _make_option(scores, entry, gain, reach, estimator, None if excuse else len(entries))
+        for entry, gain in zip(entries, gains, strict=True)
+    )
+    best = max(options, key=lambda option: -np.inf if option.at_least is None else option.at_least)
+    return Safety(options, best.name, reach, excuse)
+
+
+def _find_excuse(log: Log) -> str:
+    if log.propensity is None:
+        return "There is no guaranteed value: it needs the propensities, and the log does not give them."
+    if log.response.min() < 0 or log.response.max() > 1:
+        return "There is no guaranteed value: it needs responses with a largest possible value, such as yes or no."
+    return ""
+
+
+def _measure_gain(scores: Scores, policy: Array, estimator: str) -> Influence:
+    """Return the influence of rows on what a policy brings more than the best uniform mix at the same spend."""
+    value, spend = score_policy(scores, policy, estimator)
+    mix = find_best_mix(scores, float(scores.weight @ spend.values / scores.weight.sum()))
+    return value - score_policy(scores, mix, estimator)[0]
+
+
+def _find_joint_reach(scores: Scores, gains: list[Influence]) -> float:
+    """Return how many standard errors below the estimates all gains lie above, 95 % of the time."""
+    means = [float(scores.weight @ gain.values / scores.weight.sum()) for gain in gains]
+    parts = [sum_units(scores, gain.values - mean) for gain, mean in zip(gains, means, strict=True)]
+    return find_reach(np.stack(parts, axis=1), one_sided=True)
+
+
+def _make_option(
+    scores: Scores, entry: _Entry, gain: Influence, reach: float, estimator: str, together: int | None
+) -> Option:
+    """Return an option with its bounds; `together` is how many guarantees must hold at once, None where there are none."""
+    value, spend = (
+        part.estimate(scores.weight, scores.cluster) for part in score_policy(scores, entry.policy, estimator)
+    )
+    found = gain.estimate(scores.weight, scores.cluster)
+    return Option(
+        name=entry.name,
+        detail=entry.detail,
+        value=value,
+        spend=spend,
+        gain=found,
+        at_least=_bound_gain(found, reach),
+        guaranteed=None if together is None else _guarantee(scores, entry, together),
+    )
+
+
+def _bound_gain(found: Estimate, reach: float) -> float | None:
+    if not np.isfinite(found.low):
+        return None
+    return min(found.low, found.estimate - reach * found.se)
+
+
+def _guarantee(scores: Scores, entry: _Entry, together: int) -> float:
+    """Return the value that an option has at least, by weighted responses alone."""
+    rows = judge_response(scores, entry.policy)
+    coverage = 1 - (1 - COVERAGE) / together
+    terms = np.maximum(rows.ratio * rows.outcome, 0.0)
+    return bound_mean(terms, scores.weight, scores.cluster, coverage=coverage, parts=entry.parts)

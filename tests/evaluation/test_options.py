@@ -1,0 +1,96 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from largesse.data import log_from_arrays
+from largesse.evaluation.budgets import find_reach, plan_held_out
+from largesse.evaluation.crossfitting import crossfit
+from largesse.evaluation.judge import evaluate
+from largesse.evaluation.options import weigh_options
+from largesse.evaluation.value import compare_references
+from largesse.policy import Policy
+from largesse.records import Array, Log, Scores
+from largesse.response import Linear
+from largesse.worlds import simulate
+
+MODEL = Linear(penalty=0.03)
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    made = simulate("confounded", n=1500, seed=2, mix=0.3).log
+    return replace(made, features=made.features.select([f"x{j}" for j in range(5)]))
+
+
+@pytest.fixture(scope="module")
+def judged(log: Log) -> tuple[Scores, Array]:
+    scores = crossfit(log, MODEL)
+    return scores, plan_held_out(scores, 1.5).levels
+
+
+def test_the_plan_comes_first_with_the_gain_that_references_show(log: Log, judged: tuple[Scores, Array]) -> None:
+    scores, plan = judged
+    found = weigh_options(log, scores, plan, learnt=True)
+    assert [option.name for option in found.options] == ["this plan", "a simple rule"]
+    assert found.options[0].gain == compare_references(scores, plan, log.levels)[0].difference
+    assert found.options[1].spend.estimate == pytest.approx(found.options[0].spend.estimate, rel=0.02)
+
+
+def test_a_bound_never_says_more_than_the_interval_beside_it(log: Log, judged: tuple[Scores, Array]) -> None:
+    found = weigh_options(log, *judged, learnt=True)
+    for option in found.options:
+        assert option.at_least is not None
+        assert option.at_least <= option.gain.low
+        assert (option.at_least > 0) == (option.gain.low > 0)
+    assert found.chosen.at_least == max(option.at_least or -1 for option in found.options)
+
+
+def test_the_reach_grows_as_options_differ() -> None:
+    rng = np.random.default_rng(0)
+    one, two = rng.standard_normal((2, 5000, 1))
+    same, apart = (find_reach(np.hstack(pair), one_sided=True) for pair in ((one, one), (one, two)))
+    assert same == pytest.approx(1.645, abs=0.02)
+    assert apart == pytest.approx(1.955, abs=0.02)
+    assert find_reach(one, one_sided=True) == pytest.approx(1.645, abs=0.01)
+    assert find_reach(np.hstack((one, -one)), one_sided=True) <= 1.961  # never beyond Bonferroni's
+
+
+def test_the_guarantee_lies_below_the_interval_and_is_dearer_for_learnt_policies(
+    log: Log, judged: tuple[Scores, Array]
+) -> None:
+    fixed, learnt = (weigh_options(log, *judged, learnt=learnt).options[0] for learnt in (False, True))
+    assert fixed.guaranteed is not None
+    assert learnt.guaranteed is not None
+    assert 0 < learnt.guaranteed < fixed.guaranteed < fixed.value.low
+
+
+def test_why_no_value_is_guaranteed_is_said(log: Log, judged: tuple[Scores, Array]) -> None:
+    unknown = weigh_options(replace(log, propensity=None), *judged)
+    assert "needs the propensities" in unknown.excuse
+    assert unknown.options[0].guaranteed is None
+    assert "largest possible value" in weigh_options(replace(log, response=9 * log.response), *judged).excuse
+    policy = Policy(Linear(penalty=0.03).fit(log), log.levels, price=0.045)
+    safety = evaluate(log, policy).safety
+    assert safety is not None
+    assert "trained on this log" in safety.excuse
+
+
+def test_too_few_buyers_have_no_bound_and_a_log_without_features_no_rule() -> None:
+    rng = np.random.default_rng(1)
+    response = np.zeros(300)
+    response[:5] = rng.lognormal(size=5)
+    made = log_from_arrays(np.ones((300, 1)), np.arange(300) % 3, response)
+    safety = evaluate(made, np.full(300, 2)).safety
+    assert safety is not None
+    (only,) = safety.options
+    assert (only.name, only.at_least) == ("this plan", None)
+
+
+def test_a_plan_that_treats_everyone_alike_gains_nothing() -> None:
+    rng = np.random.default_rng(2)
+    level = rng.integers(0, 2, 400)
+    made = log_from_arrays(rng.normal(size=(400, 2)), level, rng.random(400) < 0.2 + 0.5 * level)
+    safety = evaluate(made, np.full(400, 1)).safety
+    assert safety is not None
+    assert safety.options[0].at_least == 0
