@@ -25,9 +25,17 @@ class Options:
     name: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}; page combines all results into one page.")]
     simulations: Annotated[str | None, typer.Option(help="Names of simulations or data sets, comma-separated.")] = None
     models: Annotated[
-        str | None, typer.Option("--models", "--rows", help="Names of models or rows, comma-separated.")
+        str | None,
+        typer.Option(help="Names of models, comma-separated; for worlds with settings, as boosting:rounds=50."),
     ] = None
-    repeats: Annotated[int | None, typer.Option("--repeats", "--seeds", help="Number of repeats, or of logs.")] = None
+    rows: Annotated[
+        str | None,
+        typer.Option(help="worlds: rows of each log, as 2000 or 2000,20000; elsewhere the same as --models."),
+    ] = None
+    repeats: Annotated[int | None, typer.Option(help="Number of repeats, or of logs.")] = None
+    seeds: Annotated[
+        str | None, typer.Option(help="worlds: the first and the last seed, as 0-199; elsewhere the same as --repeats.")
+    ] = None
     part: Annotated[str, typer.Option(help="Which part of the repeats to run, as 0/4: for several processes.")] = "0/1"
     chunk: Annotated[int | None, typer.Option(help="Number of logs that are fitted together: many on a GPU.")] = None
     mix: Annotated[float | None, typer.Option(help="coverage: share of the log with random levels.")] = None
@@ -49,13 +57,18 @@ class Options:
 def experiment(**given: Any) -> None:
     """Repeat the paper's experiments, or measure models where the truth is known."""
     options = Options(**given)
+    names, sizes = parse_rows(options.rows)
+    many, seeds = parse_seeds(options.seeds)
+    models = split_names(options.models)
     request = Request(
         problems=split_names(options.simulations),
-        rows=split_names(options.models),
-        repeats=options.repeats,
+        rows=names if models is None else [*models, *(names or [])],
+        repeats=options.repeats if many is None else many,
         part=parse_part(options.part),
         chunk=options.chunk,
         mix=options.mix,
+        seeds=seeds,
+        sizes=sizes,
     )
     command = shlex.join(["largesse", *drop_source(sys.argv[1:])])
     order = Order(request, options.out, options.jobs, options.kept, options.machine, command)
@@ -89,3 +102,29 @@ def parse_part(text: str) -> tuple[int, int]:
     if not (first.isdigit() and second.isdigit() and int(first) < int(second)):
         fail("experiment", Problem(f"part {text!r}", "parts of 4 are 0/4, 1/4, 2/4 and 3/4"))
     return int(first), int(second)
+
+
+def parse_rows(text: str | None) -> tuple[list[str] | None, list[int] | None]:
+    """Return names of rows, or numbers of rows.
+
+    >>> parse_rows("SIRE,BART"), parse_rows("2000,20000"), parse_rows(None)
+    ((['SIRE', 'BART'], None), (None, [2000, 20000]), (None, None))
+    """
+    parts = split_names(text)
+    bare = [part.replace("_", "") for part in parts or []]
+    return (None, [int(part) for part in bare]) if bare and all(map(str.isdecimal, bare)) else (parts, None)
+
+
+def parse_seeds(text: str | None) -> tuple[int | None, tuple[int, int] | None]:
+    """Return a number of repeats, or the first and the last seed.
+
+    >>> parse_seeds("20"), parse_seeds("0-199"), parse_seeds(None)
+    ((20, None), (None, (0, 199)), (None, None))
+    """
+    if text is None:
+        return None, None
+    first, dash, last = text.partition("-")
+    if not (first.isdecimal() and (last.isdecimal() if dash else True)) or (dash and int(first) > int(last)):
+        hint = "name the first and the last, as 0-199, or how many, as 20"
+        fail("experiment", Problem(f"--seeds {text}", hint))
+    return (None, (int(first), int(last))) if dash else (int(first), None)

@@ -51,8 +51,8 @@ def run(name: str, order: Order, progress: Progress) -> tuple[Records, str]:
         return [], _make_page(order.folder)
     if name not in EXPERIMENTS:
         raise InputError("experiment", [Problem(f"{name!r} is not known", nearest(name, NAMES))])
-    refuse("experiment", _find_problems(order))
     experiment, folder, part = EXPERIMENTS[name], order.folder, order.request.part
+    refuse("experiment", _find_problems(order) + _find_unused(experiment, order.request))
     whole = folder is not None and part == (0, 1)
     kept = order.out
     if folder is not None:
@@ -81,6 +81,17 @@ def _find_problems(order: Order) -> list[Problem]:
     return wrong
 
 
+def _find_unused(experiment: Experiment, request: Request) -> list[Problem]:
+    """List the options that the experiment does not know."""
+    given = {"a range of --seeds": request.seeds, "a number of --rows": request.sizes}
+    hint = "worlds knows it; here, --repeats is how many and --models are names"
+    return [
+        Problem(f"{experiment.name} does not know {word}", hint)
+        for word, value in given.items()
+        if value is not None and not experiment.drawn
+    ]
+
+
 # -- several processes -------------------------------------------------------------------------------------------------
 
 
@@ -95,7 +106,9 @@ def _count_processes(experiment: Experiment, order: Order) -> int:
     import jax
 
     many = cores() if jax.default_backend() == "cpu" else 1
-    return many if order.request.repeats is None else min(many, order.request.repeats)
+    seeds, repeats = order.request.seeds, order.request.repeats
+    worlds = many if seeds is None else seeds[1] - seeds[0] + 1
+    return min(many, worlds, many if repeats is None else repeats)
 
 
 def share_out(experiment: Experiment, request: Request, processes: int, folder: Path, progress: Progress) -> None:
@@ -108,7 +121,7 @@ def share_out(experiment: Experiment, request: Request, processes: int, folder: 
     experiment.measure(replace(request, repeats=0), progress)  # refuses at once what every process would refuse
     tuned, others = experiment.split_rows(request)
     if not tuned:
-        jobs.run_parts(experiment.name, _divide(request, processes), folder, progress)
+        jobs.run_parts(experiment.name, _divide(request, processes), folder, progress, experiment.one_thread)
         return
     searches = [replace(request, rows=[row], repeats=repeats.TUNED) for row in tuned]
     meanwhile = _divide(replace(request, rows=others), max(processes - len(tuned), 1)) if others else []
@@ -146,7 +159,7 @@ def _leave_results(folder: Path, experiment: Experiment, records: Records, text:
 
 def describe_run(order: Order, records: Records) -> Mapping[str, Any]:
     """Return what made some records: command, machine, date, number of repeats, and versions."""
-    counted = {record[word] for record in records for word in ("repeat", "seed", "log") if word in record}
+    counted = {record[word] for record in records for word in ("repeat", "seed", "log", "world") if word in record}
     return {
         "command": order.command,
         "machine": order.machine or _name_machine(),

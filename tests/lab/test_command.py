@@ -101,13 +101,13 @@ def test_grids_are_searched_by_a_process_each_while_the_others_run_rows_without_
 
     monkeypatch.setattr("largesse_lab.bench.jobs.run_commands", note)
     share_out(EXPERIMENTS["table1"], Request(None, ["CFRNet, shared", "SIRE", "GANITE"], 20), 5, tmp_path, quiet)
-    told = [[(one["--rows"], one["--repeats"], one["--part"]) for one in stage] for stage in stages]
+    told = [[(one["--models"], one["--repeats"], one["--part"]) for one in stage] for stage in stages]
     searches = [("CFRNet shared", "10", "0/1"), ("GANITE", "10", "0/1")]
     assert told[0] == [*searches, *[("SIRE", "20", f"{i}/3") for i in range(3)]]
     assert told[1] == [("CFRNet shared,GANITE", "20", f"{i}/5") for i in range(5)]
     stages.clear()
     share_out(EXPERIMENTS["table1"], Request(None, ["SIRE", "GANITE"], 9), 2, tmp_path, quiet)  # too few for a search
-    assert [[one["--rows"] for one in stage] for stage in stages] == [["SIRE,GANITE"] * 2]
+    assert [[one["--models"] for one in stage] for stage in stages] == [["SIRE,GANITE"] * 2]
 
 
 @pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if one.parts])

@@ -10,9 +10,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from largesse.errors import OutputError, Problem
@@ -20,13 +21,15 @@ from largesse.files import atomic_file
 from largesse.records import Progress
 from largesse_lab.bench.request import Request
 
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 PAUSE = 0.5  # seconds between two looks at the running processes
 
 
-def run_parts(name: str, parts: Sequence[Request], folder: Path, progress: Progress) -> None:
+def run_parts(name: str, parts: Sequence[Request], folder: Path, progress: Progress, one_thread: bool = False) -> None:
     """Run one process for each request, with a file of its own, and gather the records into those of the whole.
 
-    Each file starts with all records of the whole, so that no process measures again what is known.
+    With `one_thread`, numerical libraries keep to one thread in each process. Each file starts with all records of
+    the whole, so that no process measures again what is known.
     """
     gather_parts(folder, name)
     whole = folder / f"{name}.jsonl"
@@ -37,7 +40,7 @@ def run_parts(name: str, parts: Sequence[Request], folder: Path, progress: Progr
     commands = [
         make_command(["experiment", name, *part.as_options(file)]) for part, file in zip(parts, files, strict=True)
     ]
-    run_commands(commands, files, progress)
+    run_commands(commands, files, progress, *([ONE_THREAD] if one_thread else []))
     gather_parts(folder, name)
 
 
@@ -72,17 +75,22 @@ def make_command(words: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "largesse.cli", *words]
 
 
-def run_commands(commands: Sequence[Sequence[str]], files: Sequence[Path], progress: Progress) -> None:
+def run_commands(
+    commands: Sequence[Sequence[str]],
+    files: Sequence[Path],
+    progress: Progress,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Run commands side by side until all have ended, and report how many lines their files have.
 
     If any of them fails, raise an error that shows the end of what each failed command printed.
     """
     # Processes that share a GPU must not each reserve all of its memory.
-    environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    around = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", **environment}
     with ExitStack() as open_files:
         errors = [open_files.enter_context(tempfile.TemporaryFile("w+")) for _ in commands]
         running = [
-            subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=stream)  # noqa: S603 — this very program
+            subprocess.Popen(command, env=around, stdout=subprocess.DEVNULL, stderr=stream)  # noqa: S603 — this very program
             for command, stream in zip(commands, errors, strict=True)
         ]
         _assign_cores(running)

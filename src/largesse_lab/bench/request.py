@@ -27,15 +27,21 @@ class Request:
     part: tuple[int, int] = (0, 1)  # (i, n): every n-th repeat, from the i-th on
     chunk: int | None = None  # logs that are fitted together
     mix: float | None = None  # share of a simulated log whose levels are assigned uniformly at random
+    seeds: tuple[int, int] | None = None  # worlds drawn at random: the first and the last
+    sizes: Sequence[int] | None = None  # rows of each log, where the experiment lets them be chosen
     out: Path | None = None  # the .jsonl file that keeps the records
 
     def as_options(self, out: Path) -> list[str]:
         """Return command-line options that request the same, with the records written to `out`."""
-        lists = {"--simulations": self.problems, "--rows": self.rows}
+        lists = {"--simulations": self.problems, "--models": self.rows}
         # Commas separate names on the command line; a name that contains one is also known without it.
         options = {name: ",".join(one.replace(",", "") for one in given) for name, given in lists.items() if given}
         numbers = {"--repeats": self.repeats, "--chunk": self.chunk, "--mix": self.mix}
         options |= {name: str(number) for name, number in numbers.items() if number is not None}
+        if self.seeds is not None:
+            options["--seeds"] = f"{self.seeds[0]}-{self.seeds[1]}"
+        if self.sizes:
+            options["--rows"] = ",".join(map(str, self.sizes))
         options |= {"--part": f"{self.part[0]}/{self.part[1]}", "--out": str(out)}
         return [word for pair in options.items() for word in pair]
 

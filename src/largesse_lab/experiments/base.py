@@ -25,6 +25,8 @@ class Experiment:
     summarise: Callable[[Records], dict[str, Any]] | None = None  # what the page is made from
     rows: Mapping[str, Row] = field(default_factory=dict)  # needed only where rows have grids
     parts: bool = True  # whether several processes can share the repeats
+    drawn: bool = False  # whether its worlds have seeds of their own, and logs of any number of rows
+    one_thread: bool = False  # whether each of several processes keeps to one thread
 
     def split_rows(self, request: Request) -> tuple[list[str], list[str]]:
         """Return the requested rows whose grids are searched on the first repeats, and the other requested rows."""

@@ -13,6 +13,7 @@ from largesse_lab.experiments import (
     simulation,
     table1,
     table2,
+    worlds,
 )
 from largesse_lab.experiments.base import Experiment
 
@@ -26,6 +27,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         rates.LEVELS_EXPERIMENT,
         rates.SIZES_EXPERIMENT,
         simulation.EXPERIMENT,
+        worlds.EXPERIMENT,
         coverage.EXPERIMENT,
         hard_logs.EXPERIMENT,
         false_alarms.EXPERIMENT,

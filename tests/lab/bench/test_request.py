@@ -6,9 +6,11 @@ from largesse_lab.bench.request import Request, check_part, find_unknown
 def test_options_request_the_same_from_another_process() -> None:
     request = Request(["averaged"], ["CFRNet, shared", "SIRE"], 3, (1, 4), mix=0.5)
     assert request.as_options(Path("part.jsonl")) == [
-        *("--simulations", "averaged", "--rows", "CFRNet shared,SIRE", "--repeats", "3", "--mix", "0.5"),
+        *("--simulations", "averaged", "--models", "CFRNet shared,SIRE", "--repeats", "3", "--mix", "0.5"),
         *("--part", "1/4", "--out", "part.jsonl"),
     ]
+    drawn = Request(rows=["auto"], seeds=(5, 9), sizes=[500, 2000]).as_options(Path("x"))
+    assert drawn[:-4] == ["--models", "auto", "--seeds", "5-9", "--rows", "500,2000"]
     assert Request().as_options(Path("x")) == ["--part", "0/1", "--out", "x"]
 
 

@@ -1,0 +1,194 @@
+"""What any analyst would try first: simple rows against which models are measured on worlds drawn at random.
+
+Every row has `fit(log)` and `predict(customers)`, as the models of the catalogue have. None of them knows more than the log.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from largesse.data import Encoder
+from largesse.errors import Problem, fail
+from largesse.evaluation import crossfit
+from largesse.records import Array, Log
+from largesse.response import Boosting, TLearner, isotonic, list_models, make_model
+from largesse.stats import minimise, score_curvature, score_loss, score_slope, sigmoid
+from largesse_lab.bench.request import find_unknown, match_names
+
+ORACLE = "oracle"
+PENALTY = 1.0  # on squared coefficients of standardised features, as in scikit-learn's default
+PENALTIES = 10.0 ** np.arange(-1, 7)  # among which generalised cross-validation chooses
+
+
+class Row(Protocol):
+    """What is measured: it learns from a log, and predicts the curves (n, K) of customers."""
+
+    def fit(self, log: Log, /) -> Any:
+        """Learn from a log."""
+
+    def predict(self, customers: Any, /) -> Array:
+        """Return the curves (n, K) of a table of features."""
+
+
+class LogisticRow:
+    """Logistic regression on the features and the level's number; linear where responses are amounts."""
+
+    def fit(self, log: Log) -> Self:
+        """Learn intercept, features' coefficients and the slope of the level."""
+        self.encoder, self.K, self.binary = Encoder(), len(log.levels), log.binary
+        X = self.encoder.fit_transform(log.features, log.response)
+        design = np.column_stack([np.ones(len(log)), X, log.level]).astype(np.float64)
+        ridge = np.full(design.shape[1], PENALTY)
+        ridge[0] = 1e-6
+
+        def find_loss(b: Array) -> float:
+            return float(score_loss(design @ b, log.response, self.binary).sum() + 0.5 * ridge @ b**2)
+
+        def find_derivatives(b: Array) -> tuple[Array, Array]:
+            score = design @ b
+            slope = design.T @ score_slope(score, log.response, self.binary) + ridge * b
+            curvature = score_curvature(score, self.binary)
+            return slope, design.T @ (design * curvature[:, None]) + np.diag(ridge)
+
+        start = np.zeros(design.shape[1])
+        start[0] = 0.0 if self.binary else log.response.mean()
+        self.coefficients = minimise(find_loss, find_derivatives, start)
+        return self
+
+    def predict(self, customers: Any) -> Array:
+        """Return the curves (n, K)."""
+        b = self.coefficients
+        score = (b[0] + self.encoder.transform(customers) @ b[1:-1])[:, None] + b[-1] * np.arange(self.K)
+        return sigmoid(score) if self.binary else score
+
+
+class UniformRow:
+    """The mean response at each level, made non-falling: the same curve for everybody."""
+
+    def fit(self, log: Log) -> Self:
+        """Learn a mean per level; a level without rows lies between its neighbours."""
+        K = len(log.levels)
+        count = np.bincount(log.level, minlength=K)
+        seen = np.flatnonzero(count)
+        means = np.bincount(log.level, log.response, K)[seen] / count[seen]
+        self.means = isotonic(np.interp(np.arange(K), seen, means)[None])[0]
+        return self
+
+    def predict(self, customers: Any) -> Array:
+        """Return the means once per customer."""
+        return np.tile(self.means, (len(customers), 1))
+
+
+class DRLearner:
+    """Doubly robust scores of every level, cross-fitted with boosting, and regressed on the features.
+
+    The score of the cheapest level and the differences of the others from it each have their own regression, by ridge
+    with a penalty of their own (generalised cross-validation) or by boosted trees.
+    """
+
+    def __init__(self, seed: int = 0, *, trees: bool = False) -> None:
+        self.seed, self.trees = seed, trees
+
+    def fit(self, log: Log) -> Self:
+        """Learn the regressions of the scores."""
+        gamma = crossfit(log, Boosting(seed=self.seed), seed=self.seed).gamma
+        self.encoder = Encoder()
+        X = self.encoder.fit_transform(log.features, log.response, seed=self.seed)
+        targets = np.column_stack([gamma[:, 0], gamma[:, 1:] - gamma[:, :1]])
+        self.regressions = self._grow(X, targets) if self.trees else fit_ridges(X, targets)
+        return self
+
+    def _grow(self, X: Array, targets: Array) -> Callable[[Array], Array]:
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        settings: dict[str, Any] = {"learning_rate": 0.05, "max_leaf_nodes": 8, "early_stopping": True}
+        grown = [
+            HistGradientBoostingRegressor(random_state=self.seed, **settings).fit(X, target) for target in targets.T
+        ]
+        return lambda new: np.column_stack([one.predict(new) for one in grown])
+
+    def predict(self, customers: Any) -> Array:
+        """Return the curves (n, K)."""
+        found = self.regressions(self.encoder.transform(customers))
+        return np.column_stack([found[:, 0], found[:, :1] + found[:, 1:]])
+
+
+def fit_ridges(X: Array, targets: Array) -> Callable[[Array], Array]:
+    """Return ridge regressions of targets (n, m) on features (n, p), each with the penalty of least GCV score."""
+    middle, centre = X.mean(axis=0, dtype=np.float64), targets.mean(axis=0)
+    U, size, V = np.linalg.svd(X - middle, full_matrices=False)
+    along = U.T @ (targets - centre)  # (r, m)
+    left = ((targets - centre) ** 2).sum(axis=0) - (along**2).sum(axis=0)  # what no penalty can explain
+    best, slopes = np.full(targets.shape[1], np.inf), np.zeros((X.shape[1], targets.shape[1]))
+    for penalty in PENALTIES:
+        keep = size**2 / (size**2 + penalty)
+        freedom = len(X) - 1 - keep.sum()
+        score = (left + (((1 - keep)[:, None] * along) ** 2).sum(axis=0)) / max(freedom, 1.0) ** 2
+        better = score < best
+        best = np.where(better, score, best)
+        slopes[:, better] = V.T @ ((size / (size**2 + penalty))[:, None] * along)[:, better]
+    return lambda new: centre + (new - middle) @ slopes
+
+
+PEERS: dict[str, Callable[[int], Row]] = {
+    "logistic": lambda _seed: LogisticRow(),
+    "boosting": lambda seed: make_model("boosting", seed),
+    "per-level boosting": lambda seed: TLearner(model=Boosting(seed=seed), seed=seed),
+    "DR-learner": DRLearner,
+    "DR-learner trees": lambda seed: DRLearner(seed, trees=True),
+    "uniform": lambda _seed: UniformRow(),
+}
+
+
+def list_known() -> list[str]:
+    """Return the names of all rows: the models of the catalogue, the peers and the truth."""
+    return list(dict.fromkeys([*list_models(), *PEERS, ORACLE]))
+
+
+def match_models(names: Sequence[str]) -> list[str]:
+    """Return each name once, spelled as it is known; settings may follow a model, as in boosting:rounds=50.
+
+    >>> match_models(["DR learner", "boosting:rounds=50", "boosting", "boosting"])
+    ['DR-learner', 'boosting:rounds=50', 'boosting']
+    """
+    parts = [name.partition(":") for name in names]
+    return list(dict.fromkeys(match_names([bare], list_known())[0] + colon + rest for bare, colon, rest in parts))
+
+
+def find_unmade(names: Sequence[str]) -> list[Problem]:
+    """Return a problem for each row that cannot be made; settings that do not exist are refused at once."""
+    wrong = find_unknown("model", [name.partition(":")[0] for name in names], list_known())
+    if not wrong:
+        for name in names:
+            make_row(name)
+    return wrong
+
+
+def make_row(name: str, seed: int = 0) -> Row | None:
+    """Return an unfitted row by its name; None for the truth.
+
+    >>> make_row("boosting:rounds=50:rate=0.1", seed=2)
+    Boosting(rounds=50, rate=0.1, seed=2)
+    """
+    bare, *settings = name.split(":")
+    if bare == ORACLE:
+        return None
+    if bare in list_models():
+        return make_model(bare, seed).set_params(**dict(_read_setting(name, one) for one in settings))
+    if settings:
+        fail("experiment", Problem(f"model {name!r} has settings", "only the models of the catalogue have any"))
+    return PEERS[bare](seed)
+
+
+def _read_setting(name: str, text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        fail("experiment", Problem(f"{text!r} in model {name!r}", "write settings as boosting:rounds=50:rate=0.1"))
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
