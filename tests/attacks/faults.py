@@ -51,7 +51,7 @@ ERRORS = {"full": errno.ENOSPC, "read-only": errno.EROFS, "forbidden": errno.EAC
 SIGNALS = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
 KILLS = ("kill", "kill where nothing can be exchanged")
 FAULTS = (*KILLS, *ERRORS, *SIGNALS)
-KILLED, SECONDS = 137, 30.0
+KILLED, SECONDS = 137, 120.0
 OLD, NEW, MOVED = "old", "new", "moved"
 
 

@@ -159,17 +159,47 @@ class Worker:
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps([attack.where, seed]).encode() + b"\n")
         self.process.stdin.flush()
-        ready, _, _ = select.select([self.process.stdout], [], [], attack.seconds)
-        if not ready:
+        if not self._wait(attack.seconds):
             return Outcome("hang", f"no answer in {attack.seconds:g} s")
         answer = self.process.stdout.readline()
         if not answer:
             return Outcome("crash", f"the worker ended with {self.process.wait()}")
         return Outcome(**json.loads(answer))
 
+    def _wait(self, seconds: float) -> bool:
+        """Wait for the answer while the worker works, but no longer than `seconds` of its own time, nor while it rests.
+
+        Where other programs are busy, a worker gets a small part of the time: that is no hang.
+        """
+        begun = seen = spent(self.process.pid)
+        rested = 0.0
+        while not select.select([self.process.stdout], [], [], min(1.0, seconds))[0]:
+            now = spent(self.process.pid)
+            rested, seen = (0.0, now) if now > seen or runnable(self.process.pid) else (rested + 1.0, seen)
+            if now - begun > seconds or rested > seconds:
+                return False
+        return True
+
     def stop(self) -> None:
         self.process.kill()
         self.process.communicate()
+
+
+def spent(pid: int) -> float:
+    """Return the seconds that a process and its ended children have worked; without Linux, that have passed."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return time.monotonic()
+
+
+def runnable(pid: int) -> bool:
+    """Whether a process would work if it were let."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "R"
+    except (OSError, IndexError):
+        return False
 
 
 def run_apart(attack: Attack, seeds: Iterable[int]) -> Iterator[tuple[int, Outcome]]:
@@ -242,7 +272,8 @@ def run_all(
         for attack, found in pool.map(work, chunks):
             for own, outcome in found:
                 tallies[attack.name].add(own, outcome)
-    say(f"{teller.took()} in all")
+    worked = resource.getrusage(resource.RUSAGE_CHILDREN)
+    say(f"{teller.took()} in all; the workers worked for {(worked.ru_utime + worked.ru_stime) / 60:.1f} min")
     return list(tallies.values())
 
 

@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-from harness import BAD, FINE, Attack, Outcome, Tally, Teller, run_apart, run_one, tabulate
+from harness import BAD, FINE, Attack, Outcome, Tally, Teller, judge_message, run_apart, run_one, tabulate
 
 from largesse.errors import Problem, fail
 
@@ -22,16 +22,19 @@ def misbehave(seed: int) -> Outcome:
         time.sleep(60)
     if seed == 5:
         bytearray(1 << 40)
+    if seed == 7:
+        while True:
+            pass
     if seed == 6:
-        fail("log", Problem("a column named \x1b[2J"))
+        return judge_message("a column named \x1b[2J")  # errors of the product escape it
     return FINE
 
 
 @pytest.mark.slow
 def test_every_outcome_is_told_apart_and_a_lost_worker_is_replaced() -> None:
     attack = Attack("misbehave", "test_harness:misbehave", 1, seconds=10)
-    kinds = [outcome.kind for _, outcome in run_apart(attack, range(8))]
-    assert kinds == ["fine", "refused", "traceback", "crash", "hang", "memory", "injected", "fine"]
+    kinds = [outcome.kind for _, outcome in run_apart(attack, range(9))]
+    assert kinds == ["fine", "refused", "traceback", "crash", "hang", "memory", "injected", "hang", "fine"]
 
 
 def test_an_error_names_its_place_in_the_product() -> None:
