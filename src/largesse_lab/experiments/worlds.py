@@ -10,6 +10,7 @@ to the root mean square of the true effects.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -160,7 +161,17 @@ def _list_regimes(records: Records) -> dict[tuple[str, str], set[int]]:
         for trait, group in record["regimes"].items():
             found.setdefault((trait, group), set()).add(record["world"])
     traits = list(dict.fromkeys(trait for trait, _ in found))
-    return {key: found[key] for key in sorted(found, key=lambda key: (traits.index(key[0]), key[1]))}
+    return {key: found[key] for key in sorted(found, key=lambda key: (traits.index(key[0]), *_place_group(key[1])))}
+
+
+def _place_group(group: str) -> tuple[int, str]:
+    """Return what groups are sorted by: the first number in their name, then the name.
+
+    >>> sorted(["61–200", "up to 20", "21–60"], key=_place_group)
+    ['up to 20', '21–60', '61–200']
+    """
+    number = re.search(r"\d+", group)
+    return int(number[0]) if number else 0, group
 
 
 def find_skill(record: Mapping[str, Any], floor: float = FLOOR) -> float:

@@ -1,6 +1,7 @@
 """Models on worlds drawn at random: what is measured, kept, resumed, summarised and drawn."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,13 @@ def test_a_folder_gets_a_page_with_pictures(found: Records, tmp_path: Path) -> N
         assert f"results/{name}" in page
     assert "## Worlds drawn at random" in page
     assert "linear minus the best peer, uniform" in page
+
+
+def test_simple_rows_need_no_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("sklearn", "threadpoolctl"):
+        monkeypatch.setitem(sys.modules, name, None)
+    found = measure(Request(rows=["linear", "logistic", "uniform", "oracle"], seeds=(1, 1), sizes=[300]))
+    assert len(found) == 4
 
 
 # -- the summary -------------------------------------------------------------------------------------------------------
