@@ -47,6 +47,9 @@ class Options:
         bool, typer.Option("--kept", help="Measure nothing: make table and figures from the records that are there.")
     ] = False
     machine: Annotated[str | None, typer.Option(help="The machine that made the records, if not this one.")] = None
+    add: Annotated[
+        bool, typer.Option("--add", help="Add the rows to the summary in the folder; its other rows stay as they are.")
+    ] = False
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Folder for results, table, summary and figures; resumes what it holds."),
@@ -71,7 +74,7 @@ def experiment(**given: Any) -> None:
         sizes=sizes,
     )
     command = shlex.join(["largesse", *drop_source(sys.argv[1:])])
-    order = Order(request, options.out, options.jobs, options.kept, options.machine, command)
+    order = Order(request, options.out, options.jobs, options.kept, options.machine, options.add, command)
     with show_progress(options.as_json) as progress:
         records, text = run(options.name, order, progress)
     typer.echo(json.dumps(records, ensure_ascii=False) if options.as_json else text)

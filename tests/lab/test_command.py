@@ -77,6 +77,31 @@ def test_kept_records_are_summarised_without_measuring_anything(
         run("false_alarms", Order(Request(), tmp_path, kept=True), quiet)
 
 
+def test_rows_are_added_to_the_results_of_an_earlier_run(tmp_path: Path) -> None:
+    first = Order(Request(["averaged"], ["uniform level", "random"], 3), tmp_path, jobs=1, command="all")
+    run("table1", first, quiet)
+    before = json.loads((tmp_path / "table1.json").read_text())
+    (tmp_path / "table1.jsonl").unlink()  # the summary alone is left
+    more = Order(Request(["averaged"], ["oracle"], 2), tmp_path, jobs=1, add=True, machine="a large one")
+    run("table1", more, quiet)
+    found = json.loads((tmp_path / "table1.json").read_text())
+    rows = found["summary"]["simulations"]["averaged"]
+    assert list(rows) == ["uniform level", "random", "oracle"]
+    assert rows["random"] == before["summary"]["simulations"]["averaged"]["random"]
+    assert rows["oracle"]["cells"]["rmse"]["n"] == 2
+    assert (found["made"]["command"], found["made"]["machine"], found["made"]["repeats"]) == ("all", "a large one", 3)
+    assert "| random |" in (tmp_path / "table1.md").read_text()
+    run("table1", replace(more, add=False), quiet)
+    assert list(json.loads((tmp_path / "table1.json").read_text())["summary"]["simulations"]["averaged"]) == ["oracle"]
+
+
+def test_what_cannot_be_added_to_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no folder to add to"):
+        run("table1", Order(Request(repeats=1), add=True), quiet)
+    with pytest.raises(InputError, match="nothing can be added to rates"):
+        run("rates", Order(Request(repeats=1), tmp_path, add=True), quiet)
+
+
 # -- several processes -------------------------------------------------------------------------------------------------
 
 

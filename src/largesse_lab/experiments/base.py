@@ -27,6 +27,9 @@ class Experiment:
     parts: bool = True  # whether several processes can share the repeats
     drawn: bool = False  # whether its worlds have seeds of their own, and logs of any number of rows
     one_thread: bool = False  # whether each of several processes keeps to one thread
+    # For results that grow by rows measured later: an earlier summary and new records → a summary; a summary → the table.
+    extend: Callable[[Mapping[str, Any], Records], dict[str, Any]] | None = None
+    tabulate_summary: Callable[[Mapping[str, Any]], str] | None = None
 
     def split_rows(self, request: Request) -> tuple[list[str], list[str]]:
         """Return the requested rows whose grids are searched on the first repeats, and the other requested rows."""
@@ -70,7 +73,10 @@ class PaperTable:
 
     def tabulate(self, records: Records) -> str:
         """Return the table as Markdown, one for each problem, with the paper's numbers."""
-        found = self.summarise(records)
+        return self.tabulate_summary(self.summarise(records))
+
+    def tabulate_summary(self, found: Mapping[str, Any]) -> str:
+        """Return a summary as Markdown."""
         return self.layout.tabulate(found, self.notes(found))
 
     def as_experiment(self, name: str, chapter: Chapter) -> Experiment:
@@ -82,4 +88,6 @@ class PaperTable:
             replace(chapter, notes=self.notes),
             self.summarise,
             self.rows,
+            extend=self.layout.extend,
+            tabulate_summary=self.tabulate_summary,
         )

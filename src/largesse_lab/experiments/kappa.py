@@ -18,7 +18,7 @@ from largesse.allocation import allocate
 from largesse.errors import refuse
 from largesse.records import Array, Log, Progress
 from largesse.report import DASH, Caption, Look, draw_lines
-from largesse.response import IRE, SIRE
+from largesse.response import IRE, SIRE, Balance
 from largesse_lab.bench.joint_training import fit_together
 from largesse_lab.bench.kept import Kept, Key
 from largesse_lab.bench.measures import effect_error, root_mean_square
@@ -33,21 +33,39 @@ from largesse_lab.bench.request import (
     match_names,
     take_part,
 )
-from largesse_lab.bench.rows import FEWER, LITERAL
+from largesse_lab.bench.rows import FEWER, LITERAL, PLAIN
 from largesse_lab.experiments import table2
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.nested import FILES, has_nested
-from largesse_lab.page.compare import is_higher_better, title_column
+from largesse_lab.page.compare import NORMALISED, is_higher_better, title_column
 from largesse_lab.page.sections import Chapter, Result, Section, make_slug
 from largesse_lab.page.tables import average, keep_latest, list_values, subtract, write_mean, write_table
 
-KAPPAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+KAPPAS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
+NORMALISED_KAPPAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 KEY = ("problem", "repeat", "row", "kappa")
 REPEATS, CHUNK = 20, 50
+
+
+def _make_sire(kappa: float, balance: Balance = PLAIN) -> SIRE:
+    return SIRE(head="minmax", kappa=kappa, balance=balance).set_params(**{**LITERAL, **without_gpu(FEWER)})
+
+
+def _make_ire(kappa: float, balance: Balance = PLAIN) -> IRE:
+    return IRE(kappa=kappa, balance=balance).set_params(**{**LITERAL, **without_gpu(FEWER)})
+
+
 ROWS: dict[str, Callable[[float], Any]] = {
-    "CCPOvSIRE": lambda kappa: SIRE(head="minmax", kappa=kappa).set_params(**{**LITERAL, **without_gpu(FEWER)}),
-    "CCPOvIRE": lambda kappa: IRE(kappa=kappa).set_params(**{**LITERAL, **without_gpu(FEWER)}),
+    "CCPOvSIRE": _make_sire,
+    "CCPOvIRE": _make_ire,
+    f"CCPOvSIRE{NORMALISED}": partial(_make_sire, balance=Balance()),
+    f"CCPOvIRE{NORMALISED}": partial(_make_ire, balance=Balance()),
 }
+
+
+def list_strengths(row: str) -> tuple[float, ...]:
+    """Return the κ at which a row is measured: a normalised penalty has another scale."""
+    return NORMALISED_KAPPAS if row.endswith(NORMALISED) else KAPPAS
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,19 +112,19 @@ PROBLEMS: dict[str, Callable[[int], Task]] = {
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per problem (by default all whose data are present), repeat, row and κ."""
     names = match_names(list_present() if request.problems is None else request.problems, PROBLEMS)
-    rows = tuple(ROWS) if request.rows is None else request.rows
+    rows = tuple(ROWS) if request.rows is None else match_names(request.rows, ROWS)
     wrong = find_unknown("problem", names, list(PROBLEMS)) + find_unknown("row", rows, list(ROWS))
     refuse("experiment", wrong + check_part(request.part))
     repeats = take_part(REPEATS if request.repeats is None else request.repeats, request.part)
     todo = [(name, repeat) for name in names for repeat in repeats]
     groups = [
-        [(*key, row, kappa) for key in keys for kappa in KAPPAS]
+        [(*key, row, kappa) for key in keys for kappa in list_strengths(row)]
         for keys in cut(todo, request.chunk or CHUNK)
         for row in rows
     ]
     kept = Kept(request.out, KEY)
     kept.complete(groups, _measure_group, progress)
-    return kept.take((*key, row, kappa) for key in todo for row in rows for kappa in KAPPAS)
+    return kept.take((*key, row, kappa) for key in todo for row in rows for kappa in list_strengths(row))
 
 
 def list_present() -> list[str]:
@@ -176,11 +194,37 @@ def summarise(records: Records) -> dict[str, Any]:
     return {"series": series, "against": against}
 
 
+def extend(old: Mapping[str, Any], records: Records) -> dict[str, Any]:
+    """Return an earlier summary with the problems and rows of some records in place of its own, or added."""
+    new = summarise(records)
+    measured = {(line["panel"], line["label"]) for line in new["series"]}
+    found = {}
+    for part, mine in new.items():
+        stay = [line for line in old.get(part, ()) if (line["panel"], line["label"]) not in measured]
+        found[part] = sorted([*stay, *mine], key=lambda line: _find_place(old, line))
+    return found
+
+
+def _find_place(old: Mapping[str, Any], line: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the place of a line: panels as in an earlier summary, rows as in the table."""
+    panels, rows = [one["panel"] for one in old.get("series", ())], list(ROWS)
+    panel, row = line["panel"], line["label"]
+    return (
+        panels.index(panel) if panel in panels else len(panels),
+        rows.index(row) if row in rows else len(rows),
+    )
+
+
 def tabulate(records: Records) -> str:
     """Return mean ± sd as Markdown: a row for each problem, measure and model, a column for each κ."""
-    kappas = sorted(list_values(records, "kappa"))
+    return tabulate_summary({"series": draw_series(records)})
+
+
+def tabulate_summary(summary: Mapping[str, Any]) -> str:
+    """Return a summary as Markdown, as `tabulate` returns records."""
+    kappas = sorted({k for line in summary["series"] for k in line["x"]})
     body = []
-    for line in draw_series(records):
+    for line in summary["series"]:
         at = dict(zip(line["x"], zip(line["mean"], line["sd"], strict=True), strict=True))
         body.append([f"{line['panel']}, {line['label']}", *(write_mean(*at.get(k, (None, None))) for k in kappas)])
     return write_table(["", *(f"κ = {k:g}" for k in kappas)], body) + "\n"
@@ -205,7 +249,8 @@ def fill(section: Section, result: Result, _notes: Sequence[str]) -> None:
     for column in dict.fromkeys(column for _, _, column in parts):
         mine = [{**row, "panel": problem} for row, problem, name in parts if name == column]
         title = f"{CHAPTER.title}, {title_column(column)}"
-        words = Caption(title, "κ", title_column(column), f"Bands: ± 1 sd over {count_repeats(mine)}.")
+        note = f"Bands: ± 1 sd over {count_repeats(mine)}. Normalised rows have a κ of another scale."
+        words = Caption(title, "κ", title_column(column), note)
         name = f"{result.experiment}-{make_slug(column)}.svg"
         section.show(name, draw_lines(mine, words, Look(log_across=True)), title)
     section.say(tabulate_against(result.summary.get("against", [])))
@@ -216,17 +261,23 @@ def count_repeats(series: Sequence[Mapping[str, Any]]) -> str:
 
     >>> count_repeats([{"panel": "a", "n": [50, 50]}, {"panel": "b", "n": [10, 10]}, {"panel": "c"}])
     '50 repeats; b: 10'
+    >>> count_repeats([{"panel": "a", "n": [50]}, {"panel": "a", "n": [20]}])
+    'at least 20 repeats'
     """
     counts: dict[str, int] = {}
+    mixed = False
     for row in series:
         found = [n for n in row.get("n", []) if n]
         if found:
-            counts[row["panel"]] = min([*found, counts.get(row["panel"], found[0])])
+            seen = [*found, counts.get(row["panel"], found[0])]
+            mixed |= max(seen) > min(seen)
+            counts[row["panel"]] = min(seen)
     if not counts:
         return "repeats"
     most = max(counts.values())
     fewer = {n: [panel for panel, m in counts.items() if m == n] for n in sorted(set(counts.values()) - {most})}
-    return "; ".join([f"{most} repeats", *(f"{', '.join(panels)}: {n}" for n, panels in fewer.items())])
+    first = f"{'at least ' if mixed else ''}{most} repeats"
+    return "; ".join([first, *(f"{', '.join(panels)}: {n}" for n, panels in fewer.items())])
 
 
 def tabulate_against(against: Sequence[Mapping[str, Any]]) -> str:
@@ -264,11 +315,15 @@ CHAPTER = Chapter(
     "How much balance: κ",
     setup="""\
 The models of Table 1 with the strength κ of the balance penalty fixed in advance, from zero to large, instead of chosen on
-held-out rows. κ = 0 is drawn apart, on the left.""",
+held-out rows. κ = 0 is drawn apart, on the left. CCPOvSIRE and CCPOvIRE have the paper's penalty, which also falls when the
+representation shrinks. In the rows “normalised” it cannot: the representation is brought to unit mean square first, so its κ is
+on another scale.""",
     differences="""\
-The paper gives no values of κ, and the scale of κ depends on that of the representation, which is normalised here. So the
-shapes of the curves can be compared with the paper's, but not the positions of their minima.""",
+The paper gives no values of κ, and the scale of κ depends on that of the representation. So the shapes of the curves can be
+compared with the paper's, but not the positions of their minima.""",
     brief=brief,
     fill=fill,
 )
-EXPERIMENT = Experiment("kappa", measure, tabulate, CHAPTER, summarise)
+EXPERIMENT = Experiment(
+    "kappa", measure, tabulate, CHAPTER, summarise, extend=extend, tabulate_summary=tabulate_summary
+)

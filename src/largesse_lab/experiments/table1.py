@@ -80,6 +80,9 @@ paper's rewards: compare rewards with the rows “uniform level” and “oracle
 √PEHE for the monotone model; it can be fitted to two levels as well, and is. The standard deviations over the paper's hundred
 repeats mix the variation of worlds with that of rows. Paired differences do not; they decide the orderings.
 
+The paper does not scale its representation before it takes HSIC, so the penalty rewards a small representation besides a balanced
+one. “What normalising changes” tells the two apart.
+
 CFRNet, BART and GANITE are ordered differently than in the paper, which does not say how it extended CFRNet to five levels.
 With one network for each pair of the lowest level and another, each network sees two fifths of the rows; at the published
 sizes this is hardly enough to do better than level means. One network with five heads (“shared”) comes nearer to the paper's

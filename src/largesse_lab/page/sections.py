@@ -10,6 +10,7 @@ from typing import Any
 from largesse.report import Caption, Look, draw_dots, draw_lines
 from largesse_lab.bench.request import simplify
 from largesse_lab.page.compare import Comparison, is_higher_better, judge_orderings, read_comparison, title_column
+from largesse_lab.page.penalties import brief_penalties, tabulate_gains, tabulate_normalising
 from largesse_lab.page.tables import (
     draw_budgets,
     group_budgets,
@@ -20,6 +21,8 @@ from largesse_lab.page.tables import (
 )
 from largesse_lab.page.words import (
     DEFAULT_NOTE,
+    GAINS,
+    SHRINKS,
     brief_methods,
     count_orderings,
     describe_factors,
@@ -112,7 +115,7 @@ def fill_methods(section: Section, result: Result, notes: Sequence[str]) -> None
 def brief_summary(summary: Summary) -> str:
     """Return what the page's summary says about an experiment that compares methods."""
     found = read_comparison(summary)
-    return "" if found is None else brief_methods(found)
+    return "" if found is None else " ".join(filter(None, [brief_methods(found), brief_penalties(found)]))
 
 
 def _add_measures(section: Section, experiment: str, found: Comparison) -> None:
@@ -135,6 +138,10 @@ def _add_judgements(section: Section, found: Comparison) -> None:
     if duels:
         section.say("### The paper's orderings", f"{count_orderings(duels)} {list_orderings(duels)}")
         section.say(tabulate_orderings(found))
+    gains, normalising = tabulate_gains(found), tabulate_normalising(found)
+    if gains or normalising:
+        section.say("### What normalising changes", SHRINKS)
+        section.say(f"{GAINS}\n\n{gains}" if gains else "", normalising)
 
 
 def _add_budgets(section: Section, experiment: str, found: Comparison, measure: str, columns: Sequence[str]) -> None:

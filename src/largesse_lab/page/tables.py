@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,10 @@ from largesse_lab.page.compare import (
     BASE,
     BETTER,
     CLAIMS,
+    NORMALISED,
     OURS,
     UNDECIDED,
+    WITHOUT,
     WORSE,
     Comparison,
     Duel,
@@ -185,10 +187,41 @@ class Layout:
         return {
             "base": self.base,
             "simulations": summarise_rows(mine, columns, self.base),
-            "pairs": pair_rows(mine, columns, [*CLAIMS, *rivals]),
+            "pairs": pair_rows(mine, columns, list(dict.fromkeys([*CLAIMS, *rivals, *self._list_penalties()]))),
             "paper": {row: {column: list(pair) for column, pair in cells.items()} for row, cells in self.paper.items()},
             "small": sum(bool(record.get("small")) for record in mine),  # records of networks that had no GPU
         }
+
+    def _list_penalties(self) -> list[tuple[str, str]]:
+        """Return the pairs that tell what a penalty does, and what normalising changes."""
+        plain = [row.removesuffix(NORMALISED) for row in self.rows if row.endswith(NORMALISED)]
+        return [
+            (a + mark, a + other)
+            for a in plain
+            for mark, other in (("", NORMALISED), ("", WITHOUT), (NORMALISED, WITHOUT))
+        ]
+
+    def extend(self, old: Mapping[str, Any], records: Records) -> dict[str, Any]:
+        """Return an earlier summary with rows of some records added; a row in both comes from where it has more repeats.
+
+        Differences are from the earlier base row: records of it on the same repeats are needed to pair the new rows with it.
+        """
+        new = replace(self, base=old.get("base", self.base)).summarise(records)
+        merged: dict[str, Any] = {}
+        for name in self.simulations:
+            theirs, mine = (summary["simulations"].get(name, {}) for summary in (old, new))
+            rows = {
+                row: max((some[row] for some in (mine, theirs) if row in some), key=_count) for row in (*theirs, *mine)
+            }
+            if rows:
+                merged[name] = {row: rows[row] for row in self.rows if row in rows}
+        pairs: dict[tuple[str, ...], Any] = {}
+        for pair in [*new["pairs"], *old.get("pairs", ())]:
+            key = tuple(pair[word] for word in ("simulation", "first", "second", "column"))
+            if key not in pairs or pair["n"] > pairs[key]["n"]:
+                pairs[key] = pair
+        small = int(old.get("small") or 0) + new["small"]
+        return {**old, "simulations": merged, "pairs": list(pairs.values()), "paper": new["paper"], "small": small}
 
     def tabulate(self, summary: Mapping[str, Any], notes: Sequence[str]) -> str:
         """Return a summary as Markdown: one table for each simulation, with the paper's numbers, and the notes."""
@@ -207,6 +240,11 @@ class Layout:
             paper = [self.paper.get(row, {}).get(column, (None, None)) for column in beside]
             rows.append([row, *(write_mean(c["mean"], c["sd"]) for c in cells), *(write_mean(*pair) for pair in paper)])
         return write_table(head, rows)
+
+
+def _count(row: Mapping[str, Any]) -> int:
+    """Return the repeats of a row of a summary."""
+    return max((cell["n"] for cell in row["cells"].values() if cell), default=0)
 
 
 # -- summaries → Markdown ----------------------------------------------------------------------------------------------
@@ -333,12 +371,12 @@ def tabulate_best(found: Comparison) -> str:
 
 def _write_duels(duels: Sequence[Duel | None]) -> str:
     first = next(duel for duel in duels if duel is not None)
-    cells = [cell for duel in duels for cell in _write_duel(duel)]
+    cells = [cell for duel in duels for cell in write_duel(duel)]
     return write_row([first.simulation, title_column(first.column), first.second, *cells])
 
 
-def _write_duel(duel: Duel | None) -> Sequence[str]:
-    """Return difference, interval and verdict; a difference is ours minus theirs, whichever way is better."""
+def write_duel(duel: Duel | None) -> tuple[str, str, str]:
+    """Return difference, interval and verdict; a difference is the first row's minus the second's, whichever way is better."""
     if duel is None:
         return DASH, DASH, DASH
     sign = 1 if is_higher_better(duel.column) else -1

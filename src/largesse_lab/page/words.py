@@ -39,7 +39,8 @@ GUIDE = """\
   (structured IRE) also keeps the response from falling as the level rises.
 - **CCPO** (counterfactual constrained policy optimisation) chooses levels under a budget from such predictions. **CCPOvSIRE**
   and **CCPOvIRE** are CCPO via SIRE and via IRE: the paper's own methods, built as far as the paper describes them. The mark
-  **†** means training without the penalty (κ = 0).
+  **†** means training without the penalty (κ = 0); **normalised** means the penalty of our own SIRE, taken of a representation
+  that was brought to unit mean square.
 - **CFRNet**, **GANITE**, **BART** and **BanditNet** are the methods that the paper compares with. BanditNet learns a policy
   directly and predicts no responses.
 
@@ -62,6 +63,13 @@ All verdicts are computed: “better” and “worse” mean that the interval e
 paragraphs “Differences from the paper” are our reading of full runs on a GPU.
 """
 
+SHRINKS = """\
+HSIC has the scale of the representation it is taken of: the paper's penalty also falls when the representation shrinks. Our own
+SIRE brings the representation to unit mean square first, so that its penalty falls only with dependence. Both forms were measured
+in the same models, each with its own κ."""
+GAINS = (
+    "RMSE with the penalty, compared with that of the same model without it (†) on the same logs, and 95 % intervals:"
+)
 DEFAULT_NOTE = "† without the HSIC penalty (κ = 0). “–”: the paper has no such number, or the method has none."
 KINDS = {"rmse": "RMSE", "skill": "skill"}  # how a column's name begins → what it is called
 STANDING = {

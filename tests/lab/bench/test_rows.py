@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from flat import flat
 
-from largesse.response import CFRNet
+from largesse.response import Balance, CFRNet
 from largesse.worlds import simulate
 from largesse_lab.bench import measures, rows
 from largesse_lab.bench.repeats import Row, simulate_unit
@@ -16,11 +16,20 @@ from largesse_lab.experiments import table1, table2
 
 def test_both_tables_have_the_same_rows_but_for_thresholds() -> None:
     assert [name for name in table2.ROWS if name != "Thresholds"] == list(table1.ROWS)
-    for name in ("CCPOvSIRE", "CCPOvSIRE†", "CCPOvIRE", "CCPOvIRE†"):
+    for name in [name for name in table1.ROWS if name.startswith("CCPO")]:
         one, other = (book[name].make() for book in (table1.ROWS, table2.ROWS))
         assert other.get_params() == one.set_params(network__width=1024).get_params()
     assert table1.ROWS["CFRNet"] == table2.ROWS["CFRNet"]
     assert set(table1.PUBLISHED) == set(table2.PUBLISHED) == set(list(table1.ROWS)[:8])
+
+
+@pytest.mark.parametrize("name", ["CCPOvSIRE", "CCPOvIRE"])
+def test_the_papers_rows_have_its_penalty_and_differ_from_the_normalised_ones_by_that_alone(name: str) -> None:
+    plain, normalised, without = (table1.ROWS[name + mark].make() for mark in ("", ", normalised", "†"))
+    assert (plain.balance.normalise, plain.kappa) == (False, "auto")
+    assert normalised.get_params() == plain.set_params(balance__normalise="auto").get_params()
+    assert without.get_params() == normalised.set_params(kappa=0.0).get_params()
+    assert table1.ROWS["SIRE"].make().balance == Balance()
 
 
 @pytest.mark.parametrize("book", [table1.ROWS, table2.ROWS])

@@ -2,7 +2,10 @@ from largesse_lab.experiments.hsic_kernels import ROWS, TABLE
 
 
 def test_every_kernel_is_tried_with_both_models() -> None:
-    assert [row.make().balance.kernel for row in ROWS.values()] == ["linear", "linear", "rbf", "rbf", "rff", "rff"]
+    kernels = ["linear", "linear", "rbf", "rbf", "rff", "rff"]
+    made = {name: row.make().balance for name, row in ROWS.items()}
+    assert [balance.kernel for balance in made.values()] == 2 * kernels
+    assert all(balance.normalise is name.endswith(", normalised") for name, balance in made.items())
     assert not any(row.binary for row in ROWS.values())
 
 

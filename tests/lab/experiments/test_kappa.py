@@ -90,8 +90,28 @@ def records() -> list[dict[str, Any]]:
 
 
 def test_strengths_are_given_not_chosen() -> None:
-    assert [kappa.ROWS["CCPOvSIRE"](strength).kappa for strength in kappa.KAPPAS] == list(kappa.KAPPAS)
-    assert kappa.KAPPAS[0] == 0
+    for name, row in kappa.ROWS.items():
+        strengths = kappa.list_strengths(name)
+        assert strengths[0] == 0
+        if name != "CCPOvIRE":  # a stand-in here
+            assert [row(strength).kappa for strength in strengths] == list(strengths)
+            assert (row(1.0).balance.normalise is False) == (not name.endswith("normalised"))
+    assert max(kappa.list_strengths("CCPOvIRE")) > 1000 > max(kappa.list_strengths("CCPOvIRE, normalised"))
+
+
+def test_rows_are_added_to_an_earlier_summary() -> None:
+    earlier = [{**record, "row": f"{record['row']}, normalised", "repeat": i} for i, record in enumerate(records())]
+    old = kappa.summarise([{**record, "repeat": record["repeat"] // 2} for record in earlier])
+    found = kappa.extend(old, records())
+    rows = ["CCPOvSIRE", "CCPOvIRE", "CCPOvSIRE, normalised", "CCPOvIRE, normalised"]
+    assert [(one["panel"], one["label"]) for one in found["series"]] == [
+        (panel, row) for panel in ("averaged: error", "averaged: value 3") for row in rows
+    ]
+    assert [one for one in found["series"] if one["label"].endswith("normalised")] == old["series"]
+    again = kappa.extend(found, records())
+    assert again == found  # measured again, a row replaces its earlier self
+    assert "| averaged: error, CCPOvIRE, normalised | " in kappa.tabulate_summary(found)
+    assert kappa.tabulate_summary(kappa.summarise(records())) == kappa.tabulate(records())
 
 
 def test_a_series_is_what_a_figure_needs() -> None:
