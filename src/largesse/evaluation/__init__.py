@@ -4,7 +4,8 @@
 computed once. `crossfit` turns a log and a model into `Scores`, and everything else is a mean of scores: `estimate_value`,
 `trace_frontier`, `trace_cost_curve`. `ESTIMATORS` lists the off-policy estimators (doubly robust is the default: try another
 to see whether the answer depends on it). `doctor` checks a log before anything is fitted, with one list of checks that
-evaluations repeat as warnings. `evaluate_doses` judges policies of continuous doses.
+evaluations repeat as warnings. `weigh_options` puts a policy beside a simple rule (`learn_rules`) and says what either gains at
+least over the best uniform mix. `evaluate_doses` judges policies of continuous doses.
 """
 
 from largesse.evaluation.budgets import plan_budgets as plan_budgets
@@ -20,8 +21,13 @@ from largesse.evaluation.doses import evaluate_doses as evaluate_doses
 from largesse.evaluation.estimators import ESTIMATORS as ESTIMATORS
 from largesse.evaluation.judge import compare as compare
 from largesse.evaluation.judge import evaluate as evaluate
+from largesse.evaluation.options import weigh_options as weigh_options
+from largesse.evaluation.simple_rule import RULE_GROUPS as RULE_GROUPS
+from largesse.evaluation.simple_rule import SimpleRule as SimpleRule
+from largesse.evaluation.simple_rule import learn_rules as learn_rules
 from largesse.evaluation.study import make_study as make_study
 from largesse.evaluation.value import estimate_difference as estimate_difference
 from largesse.evaluation.value import estimate_per_spend as estimate_per_spend
 from largesse.evaluation.value import estimate_uniform as estimate_uniform
 from largesse.evaluation.value import estimate_value as estimate_value
+from largesse.evaluation.value import find_best_mix as find_best_mix

@@ -18,7 +18,7 @@ from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
 from largesse.stats import sample_rows
 
-GROUPS = 4  # of a column; rare words and missing values are further ones
+RULE_GROUPS = 4  # of a column; rare words and missing values are further ones
 ROWS = 100_000  # columns are compared on no more
 ROUNDING = 1e-12
 
@@ -54,13 +54,15 @@ def learn_rules(log: Log, scores: Scores, policy: Array) -> FoldRules | None:
     """Return simple rules that are expected to cost what a policy is; None where no column has two groups."""
     rows = sample_rows(len(log), ROWS)
     table = log.features if len(rows) == len(log) else log.features.take(rows)
-    grouped = {name: group_column(table.column(name), GROUPS) for name in table.column_names}
+    grouped = {name: group_column(table.column(name), RULE_GROUPS) for name in table.column_names}
     grouped = {name: groups for name, groups in grouped.items() if len(np.unique(groups.code)) > 1}
     if not grouped:
         return None
     names = [_find_column(scores, policy, rows[mine], _take(grouped, mine)) for mine in _split(scores.fold[rows])]
     # The columns that were taken are grouped again where there are more rows: nobody is left out.
-    kept = grouped if len(rows) == len(log) else {n: group_column(log.features.column(n), GROUPS) for n in set(names)}
+    kept = (
+        grouped if len(rows) == len(log) else {n: group_column(log.features.column(n), RULE_GROUPS) for n in set(names)}
+    )
     folds = []
     given = np.empty(scores.gamma.shape)
     for name, mine in zip(names[1:], _split(scores.fold)[1:], strict=True):

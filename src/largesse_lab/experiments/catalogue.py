@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from largesse_lab.experiments import (
+    bound,
     coverage,
     false_alarms,
     hard_logs,
@@ -30,6 +31,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         worlds.EXPERIMENT,
         coverage.EXPERIMENT,
         hard_logs.EXPERIMENT,
+        bound.EXPERIMENT,
         false_alarms.EXPERIMENT,
         real_logs.EXPERIMENT,
     )

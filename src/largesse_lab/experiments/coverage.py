@@ -109,7 +109,7 @@ def _measure_log(name: str, log: int, rows: int, mix: float, model: Callable[[],
     seed, place = divmod(log, LOGS_PER_WORLD)
     world, fresh = _draw_world(name, seed, rows, mix)
     sim = world.draw(rows, place)
-    watched = _Recorder(model=_tune_model(model, name, seed, rows, mix), fresh=fresh.features[:LEARNT_FRESH], seen=[])
+    watched = Recorder(model=_tune_model(model, name, seed, rows, mix), fresh=fresh.features[:LEARNT_FRESH], seen=[])
     base = crossfit(sim.log, watched, seed=log)
     record: dict[str, Any] = {"simulation": name, "log": log, "rows": rows, "mix": mix}
     truths: dict[str, Any] = {}  # plans depend on the curves alone: they are the same for all propensities
@@ -213,20 +213,23 @@ def _judge_band(made: Scores, plans: Sequence[HeldOutPlan], truths: Array) -> di
     return {"hit": bool(np.all(inside)), "pointwise": float(np.mean(pointwise))}
 
 
-class _Recorder:
+class Recorder:
     """A response model that also predicts for the fresh customers whenever it predicts for a fold."""
 
-    def __init__(self, *, model: ResponseModel, fresh: Array, seen: list[Array]) -> None:
+    def __init__(self, *, model: ResponseModel, fresh: Any, seen: list[Array]) -> None:
         self.model, self.fresh, self.seen = model, fresh, seen
 
     def get_params(self, deep: bool = False) -> dict[str, Any]:  # noqa: ARG002 — the estimator contract
+        """Return the constructor's arguments."""
         return {"model": self.model, "fresh": self.fresh, "seen": self.seen}
 
-    def fit(self, log: Log) -> _Recorder:
+    def fit(self, log: Log) -> Recorder:
+        """Fit the model."""
         self.model = self.model.fit(log)
         return self
 
     def predict(self, features: Any) -> Array:
+        """Predict, and note what is predicted for the fresh customers."""
         self.seen.append(self.model.predict(self.fresh))
         return self.model.predict(features)
 
