@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,15 +61,14 @@ def _check_numbers(first: int, last: int, sizes: Sequence[int]) -> list[Problem]
     return wrong + [Problem(f"logs of {size} rows", "100 or more") for size in sizes if size < 100]
 
 
-def _measure_world(keys: Sequence[Key]) -> Records:
+def _measure_world(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
+    """Yield one record for each model, so that a stopped run keeps those of a world that it had not finished."""
     seed, size = keys[0][:2]
     world = draw_world(seed)
     log, fresh = world.draw_log(size), world.draw_fresh(FRESH)
-    return [
-        {"world": seed, "rows": size, "model": name, "regimes": world.traits.regimes}
-        | _measure_model(name, seed, log, fresh, world.budgets)
-        for _, _, name in keys
-    ]
+    for _, _, name in keys:
+        about = {"world": seed, "rows": size, "model": name, "regimes": world.traits.regimes}
+        yield about | _measure_model(name, seed, log, fresh, world.budgets)
 
 
 def _measure_model(name: str, seed: int, log: RandomLog, fresh: RandomLog, budgets: Sequence[float]) -> dict[str, Any]:
