@@ -13,6 +13,7 @@ ATTACKS = (
     Attack("estimators against plain NumPy", "estimators:attack", 1000),
     Attack("default plan and frontier against every plan", "frontiers:attack", 1500),
     Attack("plans against a dynamic programme in whole numbers", "allocation_oracle:attack", 2000, quick=300),
+    Attack("plans under constraints against every plan", "constraints_oracle:attack", 1000, quick=40),
     Attack("policy files sealed again", "policies:attack", 2500, seconds=300),
     Attack("campaign files, read and run", "campaigns:attack", 2000, quick=40),
     Attack("faults at every step of every command", "faults:attack", 400, quick=0, seconds=120),
