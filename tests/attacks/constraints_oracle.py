@@ -84,7 +84,7 @@ def draw_total(rng: np.random.Generator, curves: Array, costs: Array, rows: Arra
     paid = np.broadcast_to(costs, curves.shape)[rows]
     if rng.random() < 0.6:
         low, high = float(paid.min(axis=1).sum()), float(paid.max(axis=1).sum())
-        return low + float(rng.uniform(-0.1, 1.1)) * (high - low) if low else float(rng.random()) * high
+        return max(low + float(rng.uniform(-0.1, 1.1)) * (high - low), 0.0)
     at = math.fsum(paid[np.arange(len(paid)), rng.integers(0, paid.shape[1], len(paid))])
     return max(float(rng.choice([at, np.nextafter(at, 0), np.nextafter(at, math.inf)])), 0.0)
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from harness import FINE, Outcome, observe
+from harness import FINE, Outcome, describe, observe
 from mutations import change
 
 ROWS = 600
-KINDS = ("linear", "additive", "boosting", "thresholds", "shrunk", "stack", "sire")
+KINDS = ("linear", "additive", "boosting", "thresholds", "shrunk", "stack", "sire", "banditnet")
 SAME_KIND = 50  # seeds in a row that share a model, which takes a while to fit
 
 
@@ -68,6 +68,15 @@ def make_model(kind: str) -> Any:
     return made[kind]()
 
 
+def make_banditnet(seed: int) -> Any:
+    """Return a policy network that is learnt in a moment."""
+    import largesse.response as models
+    from largesse.policy import BanditNet
+
+    training = models.Training(steps=20, batch=32)
+    return BanditNet(translations=[0.0, 0.3], network=models.Network(width=3, depth=1), training=training, seed=seed)
+
+
 @cache
 def good_policy(kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the manifest and the arrays of a good policy."""
@@ -78,6 +87,8 @@ def good_policy(kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
     bought = (rng.random(ROWS) < 0.2 + 0.2 * coupon).astype(float)
     table = pa.table({**people(ROWS, seed=2), "coupon": coupon, "bought": bought})
     log = lg.read_log(table, levels=lg.Levels(costs=[0, 1, 2.5]), level="coupon", response="bought")
+    if kind == "banditnet":
+        return make_banditnet(seed=1).fit(log)._state()
     policy = lg.Policy(make_model(kind).fit(log), log.levels, price=0.1, explore=0.05, share=0.3)
     return policy._state()
 
@@ -124,20 +135,20 @@ def try_policy(seed: int, kind: str) -> Outcome:
     """Seal the content of a seed, read it, and decide by it."""
     from largesse.errors import PolicyFileError
     from largesse.files import archive
-    from largesse.policy import Policy
-    from largesse.policy.policy import FORMAT
+    from largesse.policy import BanditNet, Policy, banditnet, policy
 
+    file, form = (BanditNet, banditnet.FORMAT) if kind == "banditnet" else (Policy, policy.FORMAT)
     try:
-        packed = archive._pack(FORMAT, *make(seed, kind))
+        packed = archive._pack(form, *make(seed, kind))
     except (ValueError, RecursionError, TypeError):  # no file can hold this: nothing is tried
         return Outcome("refused", "not JSON")
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "policy").write_bytes(packed)
         try:
-            policy = Policy.load(Path(folder) / "policy")
+            loaded = file.load(Path(folder) / "policy")
         except PolicyFileError as error:
             return Outcome("refused", str(error))
-    return _use(policy)
+    return _use_network(loaded) if kind == "banditnet" else _use(loaded)
 
 
 def _use(policy: Any) -> Outcome:
@@ -145,6 +156,25 @@ def _use(policy: Any) -> Outcome:
         if levels.shape != (40,) or levels.min() < 0 or levels.max() >= len(policy.levels):
             return Outcome("wrong", f"levels {levels}")
     repr(policy)
+    return FINE
+
+
+def _use_network(net: Any) -> Outcome:
+    """Decide by a policy network; what is not refused when it is read is not refused later."""
+    from largesse.errors import BudgetError, InputError
+
+    try:
+        chances = (net.probabilities_at_price(customers()), net.probabilities(customers()))
+        levels = net.decide(customers())
+    except (BudgetError, InputError) as error:  # too small a budget, or a feature that these customers do not have
+        return Outcome("refused", str(error))
+    except Exception as error:
+        return Outcome("traceback", describe(error))
+    if not all(np.isfinite(one).all() and np.allclose(one.sum(axis=1), 1) for one in chances):
+        return Outcome("wrong", "probabilities that do not add up to one")
+    if levels.shape != (40,) or levels.min() < 0 or levels.max() >= len(net.levels_known_):
+        return Outcome("wrong", f"levels {levels}")
+    repr(net)
     return FINE
 
 

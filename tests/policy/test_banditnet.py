@@ -19,8 +19,9 @@ import largesse as lg
 from largesse.allocation.plan import allocate
 from largesse.data.log import log_from_arrays, read_log
 from largesse.errors import BudgetError, InputError, NotFittedError, PolicyFileError
+from largesse.files import write_archive
 from largesse.levels import Levels
-from largesse.policy.banditnet import BanditNet
+from largesse.policy.banditnet import FORMAT, BanditNet
 from largesse.policy.banditnet_training import Trainer, Translation, choose_translation, find_price
 from largesse.records import Array, Log
 from largesse.response.networks.layers import param_shapes
@@ -309,6 +310,42 @@ def test_save_and_load_give_the_same_bits_and_damage_is_refused(tmp_path: Path) 
         BanditNet.load(tmp_path / "cut")
     with pytest.raises(PolicyFileError, match="is not a policy file"):
         lg.Policy.load(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("model", "learnt", "price_"), "nan", "price_: nan"),
+        (("model", "learnt", "price_"), "inf", "price_: inf"),
+        (("model", "learnt", "price_"), -0.1, "price_: -0.1"),
+        (("model", "learnt", "price_"), 1e308, "no finite scores"),
+        (("model", "learnt", "price_"), "x", "price_"),
+        (("model", "params", "budget"), "nan", "budget"),
+        (("model", "params", "spend"), "most", "spend"),
+        (("model", "params", "clip"), 0.5, "clip"),
+        (("levels", "on_redemption"), True, "on redemption"),
+    ],
+)
+def test_a_file_with_another_price_or_setting_is_refused(
+    tmp_path: Path, place: tuple[str, ...], value: Any, said: str
+) -> None:
+    manifest, arrays = fitted()._state()
+    manifest = json.loads(json.dumps(manifest))
+    inside = functools.reduce(lambda part, name: part[name], place[:-1], manifest)
+    assert place[-1] in inside
+    inside[place[-1]] = value
+    write_archive(tmp_path / "net", FORMAT, manifest, arrays)
+    with pytest.raises(PolicyFileError, match="holds something that is not expected") as caught:
+        BanditNet.load(tmp_path / "net")
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("price", [-0.5, 0.0])
+def test_a_price_is_negative_only_where_all_of_the_budget_is_spent(tmp_path: Path, price: float) -> None:
+    manifest, arrays = fitted(spend="all")._state()
+    manifest["model"]["learnt"]["price_"] = price
+    write_archive(tmp_path / "net", FORMAT, manifest, arrays)
+    assert BanditNet.load(tmp_path / "net").price_ == price
 
 
 @pytest.mark.slow

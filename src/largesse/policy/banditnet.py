@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import asdict, fields, replace
 from typing import Any, final
@@ -98,7 +99,7 @@ class BanditNet(Learner):
     # -- learning ---------------------------------------------------------------------------------------------------
 
     def _learn(self, X: Array, log: Log) -> None:
-        refuse("BanditNet", self._problems(log))
+        refuse("BanditNet", self._problems(log.levels))
         self.levels_known_ = log.levels
         costs = self._costs(log.costs, len(log))
         if costs.min(axis=1).mean() > self.budget:
@@ -134,14 +135,14 @@ class BanditNet(Learner):
         # Nothing is paid on redemption here, so no curve is needed to know what is paid.
         return np.broadcast_to(expected_costs(self.levels_known_, np.zeros((1, K)), face), (n, K))
 
-    def _problems(self, log: Log) -> list[Problem]:
+    def _problems(self, levels: Levels) -> list[Problem]:
         wrong = option_problems(self, OPTIONS) + policy_network_problems(self.network, self.training)
         wrong += budget_problems(self.budget)
         if not self.clip >= 1:
             wrong.append(Problem(f"clip={self.clip!r}", "1/ρ is never below one: give a number above it"))
         if not _are_translations(self.translations):
             wrong.append(Problem(f"translations={self.translations!r}", "numbers, as [0, 0.3, 0.6], or 'auto'"))
-        if log.levels.on_redemption:
+        if levels.on_redemption:
             hint = "plan with a response model instead: what redemption costs follows from the response"
             wrong.append(Problem("costs are paid on redemption, which a policy alone cannot foresee", hint))
         return wrong + share_problems(self.hold_out)
@@ -190,11 +191,30 @@ class BanditNet(Learner):
 
     def _check_learnt(self) -> None:
         self.networks_.check(len(self.encoder_.names), self.levels_, models=1)
+        least = -math.inf if self.spend == "all" else 0.0
+        if not (math.isfinite(self.price_) and self.price_ >= least):
+            raise ValueError(f"price_: {self.price_}")
+
+    def _check_levels(self) -> None:
+        """Raise ValueError unless settings, levels and network fit together and give finite scores at the price."""
+        if problems := self._problems(self.levels_known_):
+            raise ValueError(problems[0].what)
+        if len(self.levels_known_) != self.levels_:
+            raise ValueError(f"{len(self.levels_known_)} levels in a network of {self.levels_}")
+        costs = self.levels_known_.common_costs
+        with np.errstate(all="ignore"):
+            scores = self.scores(np.zeros((1, len(self.encoder_.names)), dtype=np.float32))
+            priced = scores if costs is None else scores - self.price_ * self._costs(None, 1)
+        if scores.shape != (1, self.levels_) or not np.isfinite(priced).all():
+            raise ValueError("the network has no finite scores at its price")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file; the same policy gives the same bytes."""
+        write_archive(path, FORMAT, *self._state())
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         state, arrays = self.state()
-        write_archive(path, FORMAT, {"levels": asdict(self.levels_known_), "model": state}, arrays)
+        return {"levels": asdict(self.levels_known_), "model": state}, arrays
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BanditNet:
@@ -203,8 +223,7 @@ class BanditNet(Learner):
         with expected_content(path):
             net = cls.from_state(manifest["model"], arrays)
             net.levels_known_ = Levels(**manifest["levels"])
-            if len(net.levels_known_) != net.levels_:
-                raise ValueError(f"{len(net.levels_known_)} levels in a network of {net.levels_}")
+            net._check_levels()
             return net
 
 
