@@ -1,5 +1,6 @@
 """A first campaign file for a table that nobody has described yet."""
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +174,37 @@ def test_a_first_file_asks_where_it_finds_nothing_and_lists_the_columns(tmp_path
         read_campaign(file)
     blank = [problem.what.split()[0] for problem in refused.value.problems]
     assert blank == ["columns.level", "columns.response", "levels.costs", "plan.budget"]
+
+
+def test_text_that_holds_numbers_gets_its_line_and_what_has_two_ways_is_asked_for(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    n = 150
+    level = np.arange(n) % 3
+    income = np.round(rng.normal(1500, 300, n), 2)
+    log = write_csv(
+        tmp_path,
+        {
+            "coupon": np.array(["0 EUR", "5 EUR", "10 EUR"])[level],
+            "income": [f"{x:.2f}".replace(".", ",") for x in income],
+            "fee": [f"{x} EUR" for x in rng.integers(1, 50, n)],
+            "visits": [f"1,{x:03d}" for x in rng.integers(0, 999, n)],
+            "loyal": rng.choice(["Yes", "No"], n),
+            "bought": np.where(rng.random(n) < 0.2 + 0.2 * level, "Yes", "No"),
+        },
+    )
+    text, path = guessed(tmp_path, log)
+    columns = tomllib.loads(text)["columns"]
+    assert columns["response"] == "bought"
+    assert columns["features"] == ["income", "fee", "loyal"]  # a text of its own in every row
+    assert columns["parse"] == {"income": "decimal comma", "fee": "number", "bought": {"No": 0, "Yes": 1}}
+    assert '# "visits" = …    # say which, "decimal comma" or "decimal point", and add it to features' in text
+    assert 'names = ["0 EUR", "5 EUR", "10 EUR"]' in text  # levels stay as the log writes them
+    written(tmp_path, text.replace("costs = []", "costs = [0, 5, 10]").replace('budget = ""', "budget = 3.5"))
+    read = Local().read_log(read_campaign(path))
+    assert read.features["income"].to_pylist() == income.tolist()
+    assert set(read.response.tolist()) == {0.0, 1.0}
+
+
+def test_a_plain_table_gets_no_lines_about_how_it_is_written(tmp_path: Path) -> None:
+    text, _ = guessed(tmp_path, plausible(tmp_path))
+    assert "[columns.parse]" not in text

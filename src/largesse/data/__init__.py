@@ -13,6 +13,7 @@ from largesse.data.columns import group_column as group_column
 from largesse.data.columns import kind_of as kind_of
 from largesse.data.columns import why_skip as why_skip
 from largesse.data.encode import Encoder as Encoder
+from largesse.data.log import CODED as CODED
 from largesse.data.log import check_customers as check_customers
 from largesse.data.log import feature_table as feature_table
 from largesse.data.log import log_from_arrays as log_from_arrays
@@ -25,3 +26,6 @@ from largesse.data.propensities import doubt_propensities as doubt_propensities
 from largesse.data.read import check_names as check_names
 from largesse.data.read import expand_home as expand_home
 from largesse.data.read import read_table as read_table
+from largesse.data.suggest import Suggestion as Suggestion
+from largesse.data.suggest import is_yes_or_no as is_yes_or_no
+from largesse.data.suggest import read_suggested as read_suggested

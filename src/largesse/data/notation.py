@@ -227,13 +227,8 @@ def _recognise_dates(name: str, column: pa.ChunkedArray, words: list[str]) -> tu
     odd = [word for word, part in zip(words, parts, strict=True) if part is None]
     if odd:
         return column, [f"column {name!r} is read as text: not all its dates are alike: {some([words[0], *odd], 4)}"]
-    first, second = max(int(p[1]) for p in parts if p), max(int(p[3]) for p in parts if p)
-    dotted = all(p[2] == "." for p in parts if p)
-    if first > 12 >= second or (dotted and second <= 12):
-        way = "day first"
-    elif second > 12 >= first:
-        way = "month first"
-    else:
+    way = date_way(words)
+    if way is None:
         return column, [
             f'column {name!r} is read as text: {words[0]!r} may start with day or month; parse it as "day first" or "month first"'
         ]
@@ -241,6 +236,15 @@ def _recognise_dates(name: str, column: pa.ChunkedArray, words: list[str]) -> tu
     if None in values:
         return column, [f"column {name!r} is read as text: some of its dates do not exist"]
     return map_words(column, words, values), [f"column {name!r} is read as {WAYS[way]}: {words[0]!r} is {values[0]}"]
+
+
+def date_way(words: Sequence[str]) -> str | None:
+    """Return whether the day or the month stands first in dates; None where both are possible."""
+    parts = [part for part in map(DATE.fullmatch, words) if part]
+    first, second = max(int(p[1]) for p in parts), max(int(p[3]) for p in parts)
+    if first > 12 >= second or (all(p[2] == "." for p in parts) and second <= 12):
+        return "day first"
+    return "month first" if second > 12 >= first else None
 
 
 def _to_date(word: str, way: str) -> Any:

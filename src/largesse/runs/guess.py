@@ -9,13 +9,24 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data import as_floats, as_plain, check_names, kind_of, read_table, why_skip
+from largesse.data import (
+    CODED,
+    Suggestion,
+    as_floats,
+    as_plain,
+    check_names,
+    is_yes_or_no,
+    kind_of,
+    read_suggested,
+    read_table,
+    why_skip,
+)
 from largesse.errors import Problem, count, nearest, path_problems, refuse, some
 from largesse.records import ROLES
 from largesse.response import list_models
@@ -33,9 +44,10 @@ SHOWN = 40  # columns that a comment lists
 class FirstLook:
     """What a look at an undescribed table found."""
 
-    table: pa.Table
+    table: pa.Table  # text that can be read in one way only is read so, except for the levels
     columns: Mapping[str, Column]
     guess: Guess
+    written: Mapping[str, Suggestion] = field(default_factory=dict)  # columns of text → how it can be read
 
     @property
     def level(self) -> Column | None:
@@ -74,8 +86,16 @@ def look_at(source: str | os.PathLike[str], known: Mapping[str, str] | None = No
             for role, name in missing
         ],
     )
-    columns = [_look(name, table.column(name)) for name in table.column_names]
-    return FirstLook(table, {c.name: c for c in columns}, guess_roles(columns, table.num_rows, known))
+    read, written = read_suggested(table)
+    columns = {name: _look(name, read.column(name)) for name in table.column_names}
+    guess = guess_roles(list(columns.values()), table.num_rows, known)
+    for role in CODED:  # these are taken as they are written: "5 EUR" is the name of a level
+        name = guess.roles.get(role)
+        if name in written:
+            columns[name] = _look(name, table.column(name))
+            read = read.set_column(read.column_names.index(name), name, table.column(name))
+            del written[name]
+    return FirstLook(read, columns, guess, written)
 
 
 def guess_campaign(source: str | os.PathLike[str], out: str | os.PathLike[str] = "campaign.toml") -> str:
@@ -120,6 +140,7 @@ def _text(source: Path, out: Path, look: FirstLook) -> str:
         "[columns]",
         *_role_lines(look),
         *_feature_lines(look),
+        *_parse_lines(look),
         "",
         "[levels]",
         *_level_lines(look),
@@ -179,6 +200,23 @@ def _feature_lines(look: FirstLook) -> list[str]:
         reasons.setdefault(why, []).append(to_toml(name))
     lines += [f"# CHECK: left out ({why}): {some(names, SHOWN)}" for why, names in reasons.items()]
     return lines
+
+
+def _parse_lines(look: FirstLook) -> list[str]:
+    """Say how text is read that holds numbers or dates; where there are two ways, ask."""
+    lines, features = [], look.features
+    for name, found in look.written.items():
+        has_role = name in look.guess.roles.values()
+        ways, example = " or ".join(to_toml(way) for way in found.ways), to_toml(found.example)
+        if len(found.ways) > 1 and name not in look.guess.left_out:
+            then = "" if has_role or name in features else ", and add it to features"
+            asked = f"say which, {ways}{then}: {example} may be both, and without this line it is text"
+            lines.append(f"# {to_toml(name)} = …    # {asked}")
+        elif is_yes_or_no(found) and name != look.guess.roles.get("response"):
+            continue  # as a feature, yes and no are as good as numbers
+        elif has_role or name in features:
+            lines.append(f"{to_toml(name)} = {ways}    # CHECK: the log writes {example}")
+    return ["", "[columns.parse]", *lines] if lines else []
 
 
 def _level_lines(look: FirstLook) -> list[str]:
