@@ -1,15 +1,25 @@
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from largesse.evaluation.estimators import ESTIMATORS, judge_rows
 from largesse.evaluation.influence import Influence, estimate_all, find_carriers, join_intervals, measure_rows
 from largesse.evaluation.judge import evaluate
-from largesse.evaluation.value import compare_references, estimate_difference, estimate_per_spend, estimate_value
+from largesse.evaluation.value import (
+    compare_references,
+    estimate_difference,
+    estimate_per_spend,
+    estimate_value,
+    score_log,
+    score_policy,
+)
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, Log, Scores
+from largesse.stats import mean_estimate
 
 
 def draw_scores(seed: int, n: int = 1000, *, buyers: float = 0.05) -> tuple[Scores, Array]:
@@ -111,3 +121,60 @@ def test_an_evaluation_says_why_it_has_no_interval() -> None:
         f"Only {buyers} customers with a non-zero response carry this estimate: too few for an interval."
     )
     assert "no interval" in repr(found)
+
+
+def draw_answers(seed: int, n: int = 300, **more: Any) -> tuple[Scores, Array]:
+    """A log of three levels by lot in which few customers say yes; a yes costs as much as the level."""
+    scores, policy = draw_scores(seed, n)
+    rng = np.random.default_rng(seed)
+    rows, face, curves = np.arange(n), np.array([0.0, 1.0, 2.0]), np.full((n, 3), 0.05)
+    response = (rng.random(n) < 0.05).astype(np.float64)
+    gamma, expected, paid = curves.copy(), curves * face, response * face[scores.level]
+    costs = expected.copy()
+    gamma[rows, scores.level] += 3 * (response - 0.05)
+    costs[rows, scores.level] += 3 * (paid - expected[rows, scores.level])
+    fields = {"curves": curves, "gamma": gamma, "costs": costs, "expected_costs": expected, "paid": paid}
+    fields |= {"response": response, "face": face[scores.level]}
+    return replace(scores, **(fields | more)), policy
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_values_and_spends_of_few_answers_are_covered(estimator: str) -> None:
+    plain, inside = np.zeros(2), np.zeros(2)
+    for seed in range(200):
+        scores, policy = draw_answers(seed)
+        found = estimate_value(scores, policy, estimator)
+        short = [mean_estimate(part[np.arange(len(policy)), policy]) for part in (scores.gamma, scores.costs)]
+        truths = (0.05, 0.05 * policy.mean())
+        inside += [one.low <= truth <= one.high for one, truth in zip(found, truths, strict=True)]
+        plain += [one.low <= truth <= one.high for one, truth in zip(short, truths, strict=True)]
+    assert (inside >= 0.94 * 200).all()
+    assert (plain < inside).all()
+
+
+def test_answers_of_two_policies_cancel_where_they_agree() -> None:
+    scores, policy = draw_answers(1)
+    other = np.where(np.arange(len(policy)) < 250, policy, 0)
+    one, two = score_policy(scores, policy)[0], score_policy(scores, other)[0]
+    gap = (one - two).answers
+    assert gap is not None
+    assert np.flatnonzero(gap.stakes).min() >= 250
+    low, high = estimate_difference(scores, policy, other).value.interval
+    assert low < 0 < high
+    assert high - low < one.estimate().high - one.estimate().low
+
+
+def test_what_was_done_has_the_exact_interval_of_a_share_at_least() -> None:
+    scores, _ = draw_answers(2)
+    value = score_log(scores)[0].estimate()
+    exact = stats.binomtest(int(scores.response.sum()), len(scores.response)).proportion_ci(0.95, method="exact")
+    assert value.high >= exact.high * 0.999
+    assert value.high < exact.high * 1.05
+
+
+@pytest.mark.parametrize(("clusters", "given"), [(19, False), (20, True)])
+def test_ratios_with_few_clusters_have_no_interval(clusters: int, given: bool) -> None:
+    scores, policy = draw_answers(3, cluster=np.arange(300) % clusters)
+    for found in estimate_per_spend(scores, policy):
+        assert math.isfinite(found.estimate)
+        assert math.isfinite(found.low) is math.isfinite(found.high) is given

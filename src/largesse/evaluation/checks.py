@@ -18,6 +18,7 @@ from largesse.evaluation.leaks import SURE, find_leaks
 from largesse.evaluation.mean_curve import MeanCurve, measure_curve
 from largesse.evaluation.overlap import measure_overlap
 from largesse.evaluation.randomisation import measure_dependence
+from largesse.evaluation.value import RATIO_CLUSTERS
 from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities
 from largesse.records import (
     NOT_BY_CHANCE,
@@ -190,7 +191,8 @@ def _check_clusters(clusters: int | None) -> list[Finding]:
     if clusters is None:
         return []
     if clusters < FEW_CLUSTERS:
-        text = f"The rows come from only {count(clusters, 'cluster')}: intervals may be too narrow."
+        none = ", and there is none of what a unit of spend brings" if clusters < RATIO_CLUSTERS else ""
+        text = f"The rows come from only {count(clusters, 'cluster')}: intervals may be too narrow{none}."
         return [Finding("clusters", "careful", text)]
     return [Finding("clusters", "fine", f"The rows come from {count(clusters, 'cluster')}; intervals respect them.")]
 

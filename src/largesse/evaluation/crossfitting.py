@@ -58,4 +58,5 @@ def score_rows(log: Log, curves: Array, fold: Array, propensities: Propensities)
         paid=paid,
         weight=log.scaled_weights,
         cluster=log.cluster,
+        face=face[rows, log.level] if redeemed else None,
     )

@@ -63,6 +63,7 @@ class Scores:
     paid: Array  # (n,) cost of what was done, per row
     weight: Array  # (n,) float64, mean one
     cluster: Array | None
+    face: Array | None = None  # (n,) cost of the logged level if redeemed; None: costs are always paid
 
 
 @dataclass(frozen=True)

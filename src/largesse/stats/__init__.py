@@ -2,10 +2,13 @@
 
 `link` turns scores into responses and gives the losses of rows; `newton` minimises what is smooth and convex; `choice`
 picks among candidates by held-out losses; `mean` gives a mean its standard error and interval; `tails` allows for few large
-terms; `least` bounds a mean from below without approximation; `folds` decides which rows are held out together; `sample`
-draws rows and levels; `axes` turns features onto principal axes; `threads` keeps small work on one thread.
+terms, `answers` for few that say yes or no; `least` bounds a mean from below without approximation; `folds` decides which
+rows are held out together; `sample` draws rows and levels; `axes` turns features onto principal axes; `threads` keeps small
+work on one thread.
 """
 
+from largesse.stats.answers import Answers as Answers
+from largesse.stats.answers import find_yes as find_yes
 from largesse.stats.axes import Axes as Axes
 from largesse.stats.axes import principal_axes as principal_axes
 from largesse.stats.choice import chosen as chosen

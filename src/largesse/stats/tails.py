@@ -5,8 +5,7 @@ small mean *and* a small standard error, so the truth lies above the interval fa
 many standard errors an end must reach follows from the terms themselves: logs are drawn from the log (as in a studentised
 bootstrap), each large term times a random factor with mean one, so that larger terms than any seen can be drawn. The factor
 is as wide as the logarithms of the large terms are spread, and narrows as they become many. Ends only move outwards, and
-only as far as the large terms differ: those of yes/no responses hardly move, and only
-where weights are large or rows come in clusters.
+only as far as the large terms differ. Yes/no answers of single rows have no tail: their ends follow from counts (`answers`).
 
 Draws have a fixed seed, and only the largest terms are drawn: the others are a normal error.
 """
@@ -19,6 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from largesse.records import Array, Estimate
+from largesse.stats.answers import Answers, reach_answers
 from largesse.stats.mean import COVERAGE, leave_out, t_interval, t_reach
 
 FEW = 10  # large terms: fewer cannot tell how long the tail is
@@ -44,12 +44,17 @@ class _Side:
 
 
 def estimate_mean(
-    values: Array, weight: Array | None = None, cluster: Array | None = None, tail: Array | None = None
+    values: Array,
+    weight: Array | None = None,
+    cluster: Array | None = None,
+    tail: Array | None = None,
+    answers: Answers | None = None,
 ) -> Estimate:
     """Return the weighted mean of `values` (n,) with an interval that allows for long tails.
 
     `tail` (n,) is the part of the values that few rows have, such as weighted purchases, and zero in all other rows. With
-    fewer than `FEW` such rows there is no interval: its ends are NaN. Without `tail`, values far from the mean are large.
+    fewer than `FEW` such rows there is no interval: its ends are NaN. Without `tail`, values far from the mean are large,
+    unless they come from yes/no `answers` of single rows.
 
     >>> estimate_mean(np.r_[np.zeros(900), np.full(100, 2.0)]).estimate
     0.2
@@ -60,6 +65,8 @@ def estimate_mean(
     found = t_interval(mean, moves)
     if tail is not None and count_few(tail) is not None:
         return replace(found, low=float("nan"), high=float("nan"))
+    if answers is not None and cluster is None:
+        return _reach_at_least(found, *reach_answers(answers, weight, found.se))
     if not found.se > 0:
         return found
     if tail is not None:
@@ -67,6 +74,11 @@ def estimate_mean(
     tails = None if tail is None else _sum_units(tail, weight, cluster)
     below, above = _reach_further(moves, tails, ROWS_ALIKE if cluster is None else CLUSTERS_ALIKE)
     return replace(found, low=found.low - below, high=found.high + above)
+
+
+def _reach_at_least(found: Estimate, below: float, above: float) -> Estimate:
+    low, high = min(found.low, found.estimate - below), max(found.high, found.estimate + above)
+    return replace(found, low=low, high=high)
 
 
 def count_few(tail: Array) -> int | None:

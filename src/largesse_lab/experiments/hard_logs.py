@@ -3,7 +3,8 @@
 A fixed policy is judged on many logs of each case, with given propensities, by every estimator, by the bootstrap, on costs paid
 on redemption (`spend`), against the cheapest level for all (`difference`) and per unit spent (`ratio`). Curves are a straight
 line per fold, or the product's own model. A cell is the share of logs whose interval contains the truth, among those that have
-one: with fewer than ten buyers behind an estimate there is none. `width` is the median width of `dr` over that of a t interval.
+one: with fewer than ten buyers behind an estimate there is none, nor of a ratio with fewer than twenty clusters. `width` is the
+median width of `dr` over that of a t interval.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ LEVELS = Levels(costs=(0.0, 1.0, 2.0), on_redemption=True)
 FOLDS = 5
 MANY = 400_000  # rows or households from which the truth is taken
 LARGEST = 30  # rows of a household
-RESAMPLED = 4  # the bootstrap takes longer than all else: every fourth log is enough
 RISE = 0.3  # of amounts, per level
 
 
@@ -54,6 +54,7 @@ class Case:
     uneven: bool = False  # propensities from 0.1 to 0.7
     weighted: bool = False
     own: bool = False  # the product's own curves
+    less: float = 1.0  # factor of the rate of yes
 
 
 CASES = {
@@ -73,6 +74,10 @@ CASES = {
     "amounts (σ 1.5), 1,000 rows, half buy": Case(1000, 1.5, 0.5),
     "amounts (σ 1.5), 5,000 rows": Case(5000, 1.5),
     "amounts (σ 1), 1,000 rows": Case(1000, 1.0),
+    "yes/no, 300 rows, few yes": Case(300, less=0.2),
+    "yes/no, 600 rows, few yes, uneven propensities": Case(600, less=0.2, uneven=True),
+    "yes/no, 2,000 rows, few yes, uneven propensities": Case(2000, less=0.2, uneven=True),
+    "yes/no, 600 rows, row weights": Case(600, weighted=True),
 }
 
 
@@ -95,8 +100,7 @@ def _measure_log(name: str, seed: int) -> dict[str, Any]:
     policy, truth = choose_levels(world.feature), _find_truth(case)
     cheapest = np.zeros(len(policy), dtype=np.int64)
     found = {name: estimate_value(scores, policy, name)[0] for name in ESTIMATORS}
-    if seed % RESAMPLED == 0:
-        found["bootstrap"] = estimate_value(scores, policy, interval="bootstrap", seed=seed)[0]
+    found["bootstrap"] = estimate_value(scores, policy, interval="bootstrap", seed=seed)[0]
     found["spend"] = estimate_value(scores, policy)[1]
     found["difference"] = estimate_difference(scores, policy, cheapest).value
     found["ratio"] = estimate_per_spend(scores, policy)[0]
@@ -133,7 +137,7 @@ class World:
     def mean(self, case: Case, level: Array) -> Array:
         """Return the expected response (n,) at levels (n,)."""
         if case.spread == 0:
-            return self.chance + 0.1 * level
+            return case.less * (self.chance + 0.1 * level)
         return self.chance * (1 + RISE * level) * math.exp(case.spread**2 / 2)
 
 

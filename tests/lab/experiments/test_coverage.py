@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 from largesse.errors import InputError
 from largesse.response import Linear
@@ -45,11 +46,15 @@ def test_unknown_simulations_and_several_models_are_refused_together() -> None:
 
 @pytest.mark.slow
 def test_intervals_contain_the_truth_as_often_as_they_promise() -> None:
-    """A short version of `largesse experiment coverage --repeats 500`."""
+    """A short version of `largesse experiment coverage --repeats 500`.
+
+    All cases together must cover at least .93; each alone, what 93 % intervals would cover in 999 of 1,000 such tests.
+    """
     records = coverage.measure(Request(("averaged", "confounded"), repeats=100))
-    for case in ("fixed given", "learnt given", "fixed estimated", "learnt estimated"):
-        for paid in ("always", "redeemed"):
-            hits = np.array([record[f"{case} {paid}"]["hit"] for record in records])
-            assert (hits.mean(axis=0) > 0.9).all()
+    cases = ("fixed given", "learnt given", "fixed estimated", "learnt estimated")
+    kinds = [f"{case} {paid}" for case in cases for paid in ("always", "redeemed")]
+    shares = np.array([[record[kind]["hit"] for record in records] for kind in kinds]).mean(axis=1)  # (kinds, 2)
+    assert shares.mean() >= 0.93
+    assert shares.min() >= stats.binom.ppf(0.001, len(records), 0.93) / len(records)
     bands = [record["band given"]["hit"] for record in records if "band given" in record]
     assert np.mean(bands) > 0.85

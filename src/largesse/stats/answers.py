@@ -1,0 +1,77 @@
+"""How far a mean of yes/no answers may lie from its estimate where few rows said yes, or few said no.
+
+A t interval needs some of both. Three buyers could as well have been eight: their mean *and* its standard error are small, and
+the truth lies above the interval. What each row would add by a yes is known, however, so the ends follow from counts: the upper
+one is that of a beta distribution with one more yes of average size than was seen, the lower one that with one more no. Where all
+rows add the same this is the exact interval of Clopper and Pearson; where a yes is rare, nearly that of Fay and Feuer (1997) for
+weighted sums of counts, with the average in place of the largest (Tiwari, Clegg and Zou 2006). Ends only move outwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from largesse.records import Array
+from largesse.stats.mean import COVERAGE
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The yes/no answers behind an estimate."""
+
+    stakes: Array  # (n,) what a yes adds to a row's value; below zero where it takes away
+    yes: Array  # (n,) bool
+
+    def __mul__(self, factor: float) -> Answers:
+        return Answers(self.stakes * factor, self.yes)
+
+
+def find_yes(outcome: Array) -> Array | None:
+    """Return which rows (n,) say yes, where outcomes are yes or no: zero or always the same; else None.
+
+    >>> find_yes(np.array([0.0, 1.0, 1.0]))
+    array([False,  True,  True])
+    >>> find_yes(np.array([0.0, 1.0, 2.0])) is None
+    True
+    """
+    yes: Array = outcome != 0
+    said = outcome[yes]
+    return yes if 0 < len(said) < len(outcome) and said.min() == said.max() else None
+
+
+def reach_answers(answers: Answers, weight: Array | None, se: float) -> tuple[float, float]:
+    """Return how far the lower and the upper end of a mean with standard error `se` must reach at least."""
+    whole = float(len(answers.yes)) if weight is None else float(weight.sum())
+    stakes = (answers.stakes if weight is None else weight * answers.stakes) / whole
+    ends, squares = [], 0.0
+    for sign in (1.0, -1.0):
+        own = sign * stakes > 0
+        sizes, yes = np.abs(stakes[own]), answers.yes[own]
+        if len(sizes):
+            share = float(sizes[yes].sum() / sizes.sum())
+            squares += float((sizes**2) @ (yes - share) ** 2)
+            ends.append((sign, _reach_up(sizes, ~yes), _reach_up(sizes, yes)))
+    below = float(np.hypot.reduce([down if sign > 0 else up for sign, down, up in ends]))
+    above = float(np.hypot.reduce([up if sign > 0 else down for sign, down, up in ends]))
+    # Counts do not know that curves explain part of the answers: the standard error does.
+    part = min(se / np.sqrt(squares), 1.0) if squares > 0 else 1.0
+    return part * below, part * above
+
+
+def _reach_up(sizes: Array, said: Array) -> float:
+    """Return how far the expected sum of `sizes` (m,) over rows that say something may lie above the sum of those that did."""
+    from scipy.special import betaincinv
+
+    seen, whole = float(sizes[said].sum()), float(sizes.sum())
+    if seen == whole:
+        return 0.0
+    squares = sizes**2
+    known = float(squares[said].sum())
+    # Rows of large size that happened to say nothing are missing in `known`: meet what is expected of all rows half-way.
+    known = max(known, (known + seen / whole * float(squares.sum())) / 2)
+    more = seen + whole / len(sizes)
+    unit = (known + float(squares.mean())) / more
+    highest = float(betaincinv(more / unit, (whole - seen) / unit, 0.5 + COVERAGE / 2))
+    return max(whole * highest - seen, 0.0)
