@@ -38,7 +38,8 @@ BAD = (
     "injected",  # a part of a page or a control sequence came from the data
 )
 MEMORY = 6 << 30  # bytes of its own that a worker may have
-CHUNK = 100  # inputs for one worker
+CHUNK = 50  # inputs that a worker gets at a time
+LIFE = 500  # inputs after which a worker is replaced
 PAUSE = 30.0  # seconds between two lines that say how far it is
 HERE = Path(__file__).parent
 
@@ -151,12 +152,14 @@ class Worker:
         env = {**os.environ, **threads, "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")])}
         command = [sys.executable, str(HERE / "harness.py"), "--serve"]
         pipe = subprocess.PIPE
+        self.asked = 0
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=env)
 
     def ask(self, attack: Attack, seed: int) -> Outcome:
         """Return what came of an input; a worker that died or hung is of no more use."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
+        self.asked += 1
         self.process.stdin.write(json.dumps([attack.where, seed]).encode() + b"\n")
         self.process.stdin.flush()
         if not self._wait(attack.seconds):
@@ -202,9 +205,40 @@ def runnable(pid: int) -> bool:
         return False
 
 
-def run_apart(attack: Attack, seeds: Iterable[int]) -> Iterator[tuple[int, Outcome]]:
+class Bench:
+    """Workers that rest between two chunks of the same attack: starting one, and what it has fitted, takes a while."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._resting: list[tuple[str, Worker]] = []
+
+    def take(self, attack: Attack) -> Worker:
+        """Return a worker that has not worked for another attack, nor for too long; others are stopped."""
+        with self._lock:
+            fit = [pair for pair in self._resting if pair[0] == attack.name and pair[1].asked < LIFE]
+            over = [worker for name, worker in self._resting if name != attack.name or worker.asked >= LIFE]
+            self._resting = fit[1:]
+        for worker in over:
+            worker.stop()
+        return fit[0][1] if fit else Worker()
+
+    def give_back(self, attack: Attack, worker: Worker) -> None:
+        """Let a worker rest."""
+        with self._lock:
+            self._resting.append((attack.name, worker))
+
+    def close(self) -> None:
+        """Stop every worker."""
+        for _, worker in self._resting:
+            worker.stop()
+
+
+def run_apart(attack: Attack, seeds: Iterable[int], bench: Bench | None = None) -> Iterator[tuple[int, Outcome]]:
     """Run an attack with many seeds in a worker, and in another wherever one is lost."""
-    worker = Worker()
+    own = None if bench else Bench()
+    bench = bench or own
+    assert bench is not None
+    worker = bench.take(attack)
     try:
         for seed in seeds:
             outcome = worker.ask(attack, seed)
@@ -213,7 +247,9 @@ def run_apart(attack: Attack, seeds: Iterable[int]) -> Iterator[tuple[int, Outco
                 worker.stop()
                 worker = Worker()
     finally:
-        worker.stop()
+        bench.give_back(attack, worker)
+        if bench is own:
+            bench.close()
 
 
 # -- all of them --------------------------------------------------------------------------------------------------------
@@ -259,11 +295,12 @@ def run_all(
     ]
     # The longest first, so that no core waits at the end.
     chunks.sort(key=lambda chunk: -chunk[0].seconds)
+    bench = Bench()
     teller = Teller(sum(end - seed for end in ends.values()), say)
 
     def work(chunk: tuple[Attack, range]) -> tuple[Attack, list[tuple[int, Outcome]]]:
         found = []
-        for own, outcome in run_apart(*chunk):
+        for own, outcome in run_apart(*chunk, bench):
             teller.add(chunk[0].name, own, outcome)
             found.append((own, outcome))
         return chunk[0], found
@@ -272,6 +309,7 @@ def run_all(
         for attack, found in pool.map(work, chunks):
             for own, outcome in found:
                 tallies[attack.name].add(own, outcome)
+    bench.close()
     worked = resource.getrusage(resource.RUSAGE_CHILDREN)
     say(f"{teller.took()} in all; the workers worked for {(worked.ru_utime + worked.ru_stime) / 60:.1f} min")
     return list(tallies.values())

@@ -4,8 +4,9 @@ import os
 import signal
 import time
 
+import harness
 import pytest
-from harness import BAD, FINE, Attack, Outcome, Tally, Teller, judge_message, run_apart, run_one, tabulate
+from harness import BAD, FINE, Attack, Bench, Outcome, Tally, Teller, judge_message, run_apart, run_one, tabulate
 
 from largesse.errors import Problem, fail
 
@@ -64,3 +65,29 @@ def test_a_failure_is_said_at_once_and_the_rest_is_counted() -> None:
     teller.every = 0.0
     teller.add("tables", 3, FINE)
     assert said[1].endswith("3 of 3 inputs, 1 failures")
+
+
+class Idle:
+    """A worker without a process."""
+
+    def __init__(self) -> None:
+        self.asked, self.stopped = 0, False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def test_a_worker_goes_on_with_its_attack_until_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "Worker", Idle)
+    one, other, bench = Attack("one", "", 1), Attack("other", "", 1), Bench()
+    first = bench.take(one)
+    bench.give_back(one, first)
+    assert bench.take(one) is first
+    bench.give_back(one, first)
+    assert bench.take(other) is not first
+    assert first.stopped
+    old = bench.take(one)
+    old.asked = harness.LIFE
+    bench.give_back(one, old)
+    assert bench.take(one) is not old
+    assert old.stopped
