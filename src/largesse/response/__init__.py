@@ -6,6 +6,8 @@ curves (n, K), learnt names that end in an underscore. `base` holds the contract
 little data. `Additive`: a bent line per feature instead of a straight one.
 `Thresholds`: where each customer begins to respond, every level with lines of its own; for many correlated features.
 `Boosting`: trees, monotone in the level; for interactions and many rows.
+`TwoPart`: whether and how much, for zeros and amounts with a long tail; `looks_two_part` tells them, and on such logs
+`Linear`, `Additive`, `SIRE` and `IRE` model whether and are multiplied by how much.
 `SIRE` and `IRE`: networks balanced by HSIC; for curves that differ between customers.
 `DoseSIRE`: the same for amounts on a continuous scale; it predicts at any dose.
 `CFRNet` (balanced representation, a head for each level), `GANITE` (counterfactuals filled in by an adversarial network) and
@@ -17,6 +19,7 @@ takes the best member's base (or a weighted sum of all, where that is clearly be
 """
 
 from largesse.response.additive import Additive as Additive
+from largesse.response.amounts import looks_two_part as looks_two_part
 from largesse.response.base import Learner as Learner
 from largesse.response.base import ResponseModel as ResponseModel
 from largesse.response.base import fresh as fresh
@@ -56,3 +59,4 @@ from largesse.response.networks.sire import SIRE as SIRE
 from largesse.response.stack import Shrunk as Shrunk
 from largesse.response.stack import Stack as Stack
 from largesse.response.thresholds import Thresholds as Thresholds
+from largesse.response.two_part import TwoPart as TwoPart

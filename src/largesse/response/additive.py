@@ -15,6 +15,14 @@ from typing import Annotated, final
 import numpy as np
 
 from largesse.records import Array, Log
+from largesse.response.amounts import (
+    Amounts,
+    fold_amounts,
+    looks_two_part,
+    split_amounts,
+    times_amounts,
+    whether,
+)
 from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel, take_rows
 from largesse.response.linear import (
@@ -113,6 +121,8 @@ class Additive(ResponseModel):
         What was tried, with its held-out loss and its difference from the best.
     shape_, fit_
         The hinges and their chosen scale, and the regression on lines and hinges.
+    amounts_
+        Where responses look like whether and how much (`looks_two_part`), the second part; `fit_` is then the first.
 
     >>> from largesse.worlds import simulate
     >>> sim = simulate("unit", n=500)
@@ -123,6 +133,7 @@ class Additive(ResponseModel):
 
     shape_: Shape
     fit_: Regression
+    amounts_: Amounts | None
 
     def __init__(self, *, knots: int = 5, hinge_scales: Sequence[float] = HINGE_SCALES, seed: int = 0) -> None:
         self.knots = knots
@@ -130,6 +141,7 @@ class Additive(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
+        log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
         X, log = take_rows(X, log, sample_rows(len(log), ROWS, self.seed))
         few, some = take_rows(X, log, sample_rows(len(log), CHOOSING_ROWS, self.seed))
         found = self._choose(self._hinges(X), few, some, assign_folds(some, FOLDS, self.seed))
@@ -137,6 +149,9 @@ class Additive(ResponseModel):
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
         """Return one fitted model per fold of encoded features (n, p), each trained without it; settings chosen for all."""
+        two = looks_two_part(log)
+        amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * len(np.unique(fold))
+        log = whether(log) if two else log
         hinges = self._hinges(X)
         kept = sample_rows(len(log), CHOOSING_ROWS, self.seed)
         found = self._choose(hinges, *take_rows(X, log, kept), fold[kept])
@@ -147,7 +162,7 @@ class Additive(ResponseModel):
                 others = np.flatnonzero(fold != f)
                 mine = others[sample_rows(len(others), ROWS, self.seed)]
                 fits.append(_fit(X[mine], log.take(mine), found))
-        return [self._single(fit) for fit in fits]
+        return [self._single(fit, much) for fit, much in zip(fits, amounts, strict=True)]
 
     def _hinges(self, X: Array) -> Hinges:
         return place_hinges(X if X.shape[1] * self.knots <= MOST_HINGES else X[:, :0], self.knots)
@@ -175,10 +190,10 @@ class Additive(ResponseModel):
         self.shape_, self.choices_ = shape, choices
         return _Chosen(shape, penalty, STIFFNESSES[stiff], fits[stiff])
 
-    def _single(self, fit: Regression) -> ResponseModel:
+    def _single(self, fit: Regression, amounts: Amounts | None) -> ResponseModel:
         """Return a copy of this model with another fit."""
         one = copy.copy(self)
-        one.fit_ = fit
+        one.fit_, one.amounts_ = fit, amounts
         return one
 
     def _curves(self, X: Array) -> Array:
@@ -186,7 +201,7 @@ class Additive(ResponseModel):
         for first in range(0, len(X), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
             curves[rows] = self.fit_.predict(self.shape_.design(X[rows]))
-        return curves
+        return times_amounts(curves, self.amounts_, X)
 
     @property
     def penalty_(self) -> float:

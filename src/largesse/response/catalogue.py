@@ -25,6 +25,7 @@ from largesse.response.monotone import Pava
 from largesse.response.networks.sire import IRE, SIRE
 from largesse.response.stack import Shrunk, Stack
 from largesse.response.thresholds import Thresholds
+from largesse.response.two_part import TwoPart
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ MODELS: dict[str, Entry] = {
     "additive": Entry(Additive, "as linear, with a bent line for each feature"),
     "thresholds": Entry(Thresholds, "every level has coefficients of its own; for many correlated features"),
     "boosting": Entry(Boosting, "boosted trees that never fall in the level"),
+    "two_part": Entry(TwoPart, "whether customers respond, and how much; for zeros and amounts with a long tail"),
     "stack": Entry(Stack, "additive, boosting, sire and others, blended on held-out rows"),
     "shrunk": Entry(Shrunk, "boosting, its increments shrunk towards common ones"),
     "choose": Entry(Choose, "linear or boosting, whichever held-out rows prefer"),

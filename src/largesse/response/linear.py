@@ -15,6 +15,7 @@ from typing import Annotated, final
 import numpy as np
 
 from largesse.records import Array, Log
+from largesse.response.amounts import Amounts, split_amounts, times_amounts
 from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel, check_auto
 from largesse.stats import (
@@ -79,6 +80,8 @@ class Linear(ResponseModel):
     ----------
     fit_
         Coefficients (p,), intercept, the K−1 increments (on the logit scale for 0/1 responses), and the penalty used.
+    amounts_
+        Where responses look like whether and how much (`looks_two_part`), the second part; `fit_` is then the first.
 
     >>> from largesse.worlds import simulate
     >>> sim = simulate("averaged", n=500)
@@ -87,6 +90,7 @@ class Linear(ResponseModel):
     """
 
     fit_: Regression
+    amounts_: Amounts | None
 
     def __init__(self, *, penalty: float | str = "auto", seed: int = 0) -> None:
         self.penalty = penalty
@@ -94,10 +98,11 @@ class Linear(ResponseModel):
 
     def _learn(self, X: Array, log: Log) -> None:
         check_auto(self, "penalty")
+        log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
         self.fit_ = fit_regression(regression_rows(X, log), penalty=self.penalty, seed=self.seed)
 
     def _curves(self, X: Array) -> Array:
-        return self.fit_.predict(X)
+        return times_amounts(self.fit_.predict(X), self.amounts_, X)
 
     @property
     def penalty_(self) -> float:

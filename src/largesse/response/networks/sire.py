@@ -16,6 +16,14 @@ import numpy as np
 
 from largesse.errors import Problem, nearest, refuse
 from largesse.records import Array, Choice, Log
+from largesse.response.amounts import (
+    Amounts,
+    fold_amounts,
+    looks_two_part,
+    split_amounts,
+    times_amounts,
+    whether,
+)
 from largesse.response.base import ResponseModel
 from largesse.response.networks.fitted import FoldNetworks, Scale, is_bounded
 from largesse.response.networks.search import Learnt, Recipe, Task, learn_networks, one_hot_levels
@@ -57,6 +65,7 @@ class BalancedNetwork(ResponseModel):
     seed: int
 
     fit_: FoldNetworks
+    amounts_: Amounts | None  # where responses look like whether and how much, the second part; `fit_` is the first
 
     @abstractmethod
     def _head(self, scale: Scale, features: int) -> str:
@@ -74,15 +83,19 @@ class BalancedNetwork(ResponseModel):
 
     def _learn(self, X: Array, log: Log) -> None:
         fold, parts = held_out_parts(log, self.folds, self.seed)
+        log, amounts = split_amounts(X, log, self.encoder_, self.seed)
         self.learn_parts(X, log, fold, parts)
+        self.amounts_ = amounts
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
         """Return one fitted model per fold of encoded features (n, p), each trained without it; settings chosen for all."""
-        self.learn_parts(X, log, fold, np.unique(fold))
+        two = looks_two_part(log)
+        self.learn_parts(X, whether(log) if two else log, fold, np.unique(fold))
+        amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * self.fit_.folds
         singles: list[ResponseModel] = []
-        for j in range(self.fit_.folds):
+        for j, much in enumerate(amounts):
             one = copy.copy(self)
-            one.fit_ = self.fit_.single(j)
+            one.fit_, one.amounts_ = self.fit_.single(j), much
             singles.append(one)
         return singles
 
@@ -92,7 +105,7 @@ class BalancedNetwork(ResponseModel):
         scale = Scale.of(log.response)
         own = one_hot_levels(log) if level_weight is None else level_weight
         learnt = learn_networks(self._recipe(scale, X.shape[1], len(log.levels)), Task(X, log, fold, parts, own, scale))
-        self.fit_ = learnt.networks
+        self.fit_, self.amounts_ = learnt.networks, None
         self.start_choices_, self.shrinkage_choices_ = learnt.start, learnt.shrinkage
         self.kappa_choices_, self.correction_choices_ = learnt.kappa, learnt.correction
         self.choices_ = _report_choices(type(self).__name__, learnt)
@@ -149,7 +162,7 @@ class BalancedNetwork(ResponseModel):
         return self.fit_.penalty
 
     def _curves(self, X: Array) -> Array:
-        return self.fit_.curves(X)
+        return times_amounts(self.fit_.curves(X), self.amounts_, X)
 
     def predict_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array]:
         """Return the ends (n, K), (n, K) of intervals around `predict` that hold the true response with a probability.
@@ -157,12 +170,18 @@ class BalancedNetwork(ResponseModel):
         They are the spread of the fold networks × a factor learnt from held-out rows; see `response.fold_ensemble`.
         """
         X = self.encode(customers)  # refuses a model that is not fitted
-        return self.fit_.interval(X, coverage)
+        low, high = self.fit_.interval(X, coverage)
+        return times_amounts(low, self.amounts_, X), times_amounts(high, self.amounts_, X)
 
     def mean_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array] | None:
         """Return the ends (K,), (K,) of intervals around the mean curve of customers; None for a single fold."""
         X = self.encode(customers)
-        return self.fit_.mean_interval(X, coverage)
+        ends = self.fit_.mean_interval(X, coverage)
+        if ends is None or self.amounts_ is None:
+            return ends
+        chances = self.fit_.curves(X)
+        much = (chances * self.amounts_(X)).mean(axis=0) / np.maximum(chances.mean(axis=0), 1e-12)
+        return ends[0] * much, ends[1] * much
 
     def _check_learnt(self) -> None:
         self.fit_.check(len(self.encoder_.names), self.levels_)

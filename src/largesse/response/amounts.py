@@ -1,0 +1,174 @@
+"""How much those who respond respond with: the second part of a response that is mostly zero and has a long tail.
+
+Of such amounts a mean is E[response | x, k] = P(response > 0 | x, k) · E[response | response > 0, x, k]. The first factor is
+a matter of 0/1 responses, where every model of this package is at home. `Amounts` is the second,
+
+    exp(intercept + slope · m(x) + effect_k),
+
+m a model of the logarithms of responders' amounts. A logarithm has no long tail, so a few large purchases do not decide;
+but the exponential of a mean logarithm is not a mean. So the intercept is fitted to held-out rows such that predicted and
+actual amounts have the same sum (Duan's smearing), which asks nothing of the shape of the tail. The slope, also from
+held-out rows, takes back what m has learnt from noise. Levels mostly change whether a customer responds: their effects on
+how much are held to zero by a prior, which only many responders outweigh.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import numpy as np
+
+from largesse.data import Encoder
+from largesse.levels import Levels
+from largesse.records import Array, Log
+from largesse.response.archive import ONE_LEVEL, Shaped
+from largesse.response.base import ResponseModel, fit_copy
+from largesse.response.boosting import Boosting
+from largesse.stats import assign_folds, minimise, sample_rows
+
+ZEROS = 0.1  # a smaller share of zeros is no part of its own
+FEWEST = 30  # responders; fewer have one mean amount for all
+FOLDS = 5
+ROWS = 50_000  # responders that the model of amounts learns from
+FAR = 3.0  # robust standard deviations, beyond which a logarithm of an amount is taken to lie there
+PRIOR_ROWS = 10.0  # that say the features tell nothing about amounts
+EFFECT = 0.2  # standard deviation of the prior of the dearest level's effect on the logarithm of amounts
+STEEPEST = 2.0  # a slope beyond is noise
+
+
+@dataclass(frozen=True, eq=False)
+class Amounts:
+    """The mean amount of a customer who responds, at every level."""
+
+    model: Annotated[ResponseModel, ONE_LEVEL] | None  # of the logarithm of amounts; None: one mean for all
+    slope: float
+    intercept: float
+    effects: Annotated[Array, Shaped("K")]  # of the levels, on the logarithm; the first is 0, and they never fall
+    low: float  # what the model said of held-out rows lies between these; what it says of others is held there
+    high: float
+
+    def __call__(self, X: Array) -> Array:
+        """Return the mean amounts (n, K) of encoded features (n, p)."""
+        said = np.zeros(len(X)) if self.model is None else self.model._curves(X)[:, 0]
+        base = self.intercept + self.slope * np.clip(said, self.low, self.high)
+        return np.exp(base[:, None] + self.effects)
+
+
+def has_two_parts(log: Log) -> bool:
+    """Return whether responses are zeros and positive amounts, and nothing else; 0/1 responses have one part."""
+    return not log.binary and bool((log.response >= 0).all() and (log.response == 0).any() and (log.response > 0).any())
+
+
+def looks_two_part(log: Log) -> bool:
+    """Return whether responses look like whether and how much: many zeros, and amounts with a tail to the right.
+
+    >>> from largesse.data import log_from_arrays
+    >>> X, level = np.zeros((6, 1)), np.array([0, 1, 0, 1, 0, 1])
+    >>> looks_two_part(log_from_arrays(X, level, [0, 0, 0, 5.0, 7.0, 90.0]))
+    True
+    >>> looks_two_part(log_from_arrays(X, level, [4.0, 3.0, 0, 5.0, -7.0, 9.0]))
+    False
+    """
+    if not has_two_parts(log):
+        return False
+    weight, positive = log.weights, log.response > 0
+    amounts = log.response[positive]
+    tail = np.average(amounts, weights=weight[positive] + 1e-300) >= np.median(amounts)
+    return bool(tail and weight[~positive].sum() >= ZEROS * weight.sum())
+
+
+def whether(log: Log) -> Log:
+    """Return the log of whether customers responded: 1 for every amount above zero."""
+    return replace(log, response=(log.response > 0).astype(np.float64))
+
+
+def split_amounts(X: Array, log: Log, encoder: Encoder, seed: int) -> tuple[Log, Amounts | None]:
+    """Return the log that a model of one response learns from, and what its curves are to be multiplied by.
+
+    The log itself and None, unless it looks like whether and how much.
+    """
+    if not looks_two_part(log):
+        return log, None
+    return whether(log), fit_amounts(X, log, encoder, "auto", seed)
+
+
+def fold_amounts(
+    X: Array, log: Log, fold: Array, encoder: Encoder, model: ResponseModel | str, seed: int
+) -> list[Amounts]:
+    """Return how much responders respond with, fitted without each fold in turn."""
+    parts = [fold != f for f in np.unique(fold)]
+    return [fit_amounts(X[mine], log.take(mine), encoder, model, seed) for mine in parts]
+
+
+def times_amounts(curves: Array, amounts: Amounts | None, X: Array) -> Array:
+    """Return curves (n, K) of chances times the amounts of the same customers (n, p), if there are amounts."""
+    # Neither amounts nor their product with chances that never fall can fall in the level.
+    return curves if amounts is None else curves * amounts(X)
+
+
+def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str, seed: int) -> Amounts:
+    """Fit how much responders respond with to encoded features (n, p) and a log; "auto" is small boosted trees."""
+    rows = np.flatnonzero(log.response > 0)
+    rows = rows[sample_rows(len(rows), ROWS, seed)]
+    if not len(rows):
+        return Amounts(None, 0.0, 0.0, np.zeros(len(log.levels)), 0.0, 0.0)  # nobody responds, with whatever amount
+    X, log = X[rows], log.take(rows)
+    if isinstance(model, str):
+        model = Boosting(rounds=120, leaves=4, penalty=5.0, seed=seed)
+    weight = log.weights if log.weights.sum() > 0 else np.ones(len(log))
+    target = _draw_in(np.log(log.response))
+    middle = float(np.average(target, weights=weight))
+    found, held, slope = None, np.zeros(len(log)), 0.0
+    if len(log) >= FEWEST and (log.cluster is None or np.ptp(log.cluster) > 0):
+        one = replace(log, response=target, level=np.zeros_like(log.level), levels=Levels(costs=[0.0]), costs=None)
+        found, held = _fit_held_out(X, one, encoder, model, seed)
+        slope = _slope(held, target, weight)
+    rest = target - middle - slope * (held - np.average(held, weights=weight))
+    effects = _level_effects(rest, log.level, weight, len(log.levels))
+    beyond = np.log(log.response) - slope * held - effects[log.level]
+    intercept = beyond.max() + np.log(np.average(np.exp(beyond - beyond.max()), weights=weight))
+    return Amounts(found, slope, float(intercept), effects, float(held.min()), float(held.max()))
+
+
+def _draw_in(target: Array) -> Array:
+    """Return logarithms with those far from the middle drawn in: a payment of a cent is no reason to expect little."""
+    middle = np.median(target)
+    spread = 1.4826 * float(np.median(np.abs(target - middle))) or float(target.std())
+    return np.clip(target, middle - FAR * spread, middle + FAR * spread)
+
+
+def _fit_held_out(X: Array, log: Log, encoder: Encoder, model: ResponseModel, seed: int) -> tuple[ResponseModel, Array]:
+    """Return the model fitted to all rows, and what models without each row's fold say of it (n,)."""
+    fold = assign_folds(log, FOLDS, seed)
+    held = np.empty(len(log))
+    for f in np.unique(fold):
+        mine = fold != f
+        held[~mine] = fit_copy(model, X[mine], log.take(mine), encoder)._curves(X[~mine])[:, 0]
+    return fit_copy(model, X, log, encoder), held
+
+
+def _slope(held: Array, target: Array, weight: Array) -> float:
+    """Return the slope of logarithms in held-out predictions (n,), shrunk a little; 0 where they do not rise together."""
+    apart = held - np.average(held, weights=weight)
+    square = float(weight @ apart**2) * (1.0 + PRIOR_ROWS / len(held))
+    return float(np.clip(weight @ (apart * target) / square, 0.0, STEEPEST)) if square > 1e-12 * weight.sum() else 0.0
+
+
+def _level_effects(rest: Array, level: Array, weight: Array, K: int) -> Array:
+    """Return what each level (K,) adds to the logarithm of amounts: increments shrunk to zero, never below it."""
+    if K == 1:
+        return np.zeros(1)
+    reached = np.tril(np.ones((K, K)))  # first the intercept, then the increments that a row at each level has
+    weight = weight * (weight.sum() / (weight @ weight))  # weights sum to the rows that they are worth
+    noise = float(np.average(rest**2, weights=weight))
+    prior = np.append(0.0, np.full(K - 1, noise * (K - 1) / EFFECT**2)) + 1e-9
+    square = reached.T @ np.diag(np.bincount(level, weight, K)) @ reached + np.diag(prior)
+    pull = reached.T @ np.bincount(level, weight * rest, K)
+    found = minimise(
+        lambda here: float(0.5 * here @ square @ here - pull @ here),
+        lambda here: (square @ here - pull, square),
+        np.zeros(K),
+        lower=np.append(-np.inf, np.zeros(K - 1)),
+    )
+    return np.concatenate([[0.0], np.cumsum(found[1:])])
