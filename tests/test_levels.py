@@ -48,8 +48,22 @@ def test_costs_are_common_or_each_customers_own() -> None:
         ({"costs": [0, 1], "contact_cost": "1"}, "the contact cost is '1'"),
         ({"costs": [0, 1e308], "contact_cost": 1e308}, "too large to add"),
         ({"costs": [0, 1], "on_redemption": "no"}, "on_redemption is 'no'"),
+        ({"names": ["a", "b"]}, "there are no costs"),
+        ({"observed": True}, "the levels are not listed"),
+        ({"names": ["a", "b"], "observed": 1}, "observed is 1"),
+        ({"names": ["a", "b"], "observed": True, "on_redemption": True}, "costs paid on redemption"),
+        ({"names": ["a", "b"], "observed": True, "contact_cost": 1}, "costs of contact"),
+        ({"costs": ["c0", "c1"], "observed": True}, "costs in columns for each level"),
     ],
 )
 def test_odd_levels_are_refused_in_words(given: dict[str, Any], what: str) -> None:
     with pytest.raises(InputError, match=what):
         Levels(**given)
+
+
+def test_observed_costs_need_no_list_and_are_not_certain() -> None:
+    levels = Levels(names=["none", "some"], observed=True)
+    assert (len(levels), levels.labels, levels.common_costs, levels.certain) == (2, ("none", "some"), None, False)
+    assert len(Levels(doses=[0, 1, 5], observed=True)) == 3
+    assert Levels([0, 5]).certain
+    assert not Levels([0, 5], on_redemption=True).certain

@@ -41,10 +41,12 @@ from largesse.response.networks.settings import Network as Network
 from largesse.response.networks.settings import Training as Training
 from largesse.response.networks.sire import IRE as IRE
 from largesse.response.networks.sire import SIRE as SIRE
+from largesse.response.proportional import Proportional as Proportional
 from largesse.response.stack import Shrunk as Shrunk
 from largesse.response.stack import Stack as Stack
 from largesse.response.thresholds import Thresholds as Thresholds
 from largesse.response.two_part import TwoPart as TwoPart
+from largesse.response.with_costs import WithCosts as WithCosts
 from largesse.runs.campaign import Campaign as Campaign
 from largesse.runs.campaign import read_campaign as read_campaign
 from largesse.runs.line import run as run

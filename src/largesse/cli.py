@@ -28,6 +28,13 @@ app = typer.Typer(
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a summary.")]
 Budget = Annotated[float | None, typer.Option("--budget", help="Average cost per customer that may be spent.")]
 Total = Annotated[float | None, typer.Option("--total", help="Or the cost of all customers together.")]
+Confidence = Annotated[
+    float | None,
+    typer.Option(
+        "--confidence",
+        help="Probability, from 0.5, that the true cost is within the budget, where it depends on what customers do.",
+    ),
+]
 Out = Annotated[Path | None, typer.Option("--out", help="Where to write.")]
 Columns = dict[str, Any]  # role → what the option says, for the roles that are given
 DEMO_OUT = Path("largesse-demo")
@@ -94,12 +101,14 @@ def run(
     campaign: Annotated[Path, typer.Argument(help="The campaign file.")],
     budget: Budget = None,
     total: Total = None,
+    confidence: Confidence = None,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """Go the whole way: read, learn, plan, judge, report."""
     given = budget is not None or total is not None
-    found = runs.read_campaign(campaign, blank_budget=given).spending(budget=budget, total=total)
+    found = runs.read_campaign(campaign, blank_budget=given)
+    found = found.spending(budget=budget, total=total, confidence=confidence)
     folder = out or Path(found.out or campaign.with_suffix("").name + "-run")
     with show_progress(as_json) as progress:
         shown = runs.run(found, folder, progress)
@@ -119,6 +128,9 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn the response from a log and leave a run folder."""
+    if "costs" not in levels and "cost_column" not in columns:
+        hint = "add --costs 0,5,10, or --cost-column with what each row really cost"
+        fail("fit", Problem("nothing says what levels cost", hint))
     found = runs.campaign_from_options(log, columns, levels, model={"name": model, "seed": seed})
     with show_progress(as_json) as progress:
         shown = runs.fit(found, out, progress)
@@ -132,6 +144,7 @@ def plan(
     customers: Annotated[str | None, typer.Argument(help="Table of customers; default: those of the campaign.")] = None,
     budget: Budget = None,
     total: Total = None,
+    confidence: Confidence = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Plan to write (.parquet, .csv, .feather); default: in the run folder.")
     ] = None,
@@ -141,13 +154,16 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Give every customer a level at a budget."""
+    spent: runs.Spent = {"budget": budget, "total": total, "confidence": confidence}
     with show_progress(as_json) as progress:
-        made = runs.plan(run_folder, customers, budget=budget, total=total, out=out, raw_ids=raw_ids, progress=progress)
+        made = runs.plan(run_folder, customers, out=out, raw_ids=raw_ids, progress=progress, **spent)
     planned = made["planned"]
     text = (
         f"planned {made['customers']:,} customers: spend {planned['spend']:.6g} each, price {planned['price']:.4g}; "
         f"wrote {out or run_folder / 'plan.parquet'}"
     )
+    if "confidence" in planned:
+        text += f"; it keeps the budget with a probability of {planned['confidence']:.0%}"
     _echo(made, as_json, text)
 
 

@@ -20,7 +20,8 @@ class Levels:
     Parameters
     ----------
     costs
-        Cost of each level, cheapest first; or the names of K columns that hold each customer's own costs.
+        Cost of each level, cheapest first; or the names of K columns that hold each customer's own costs. Not needed where
+        costs are observed: then names or doses list the levels.
     names
         How the log writes the levels, in order, when they are names (``["none", "small", "big"]``).
     doses
@@ -29,6 +30,8 @@ class Levels:
         The cost is a face value, paid only as far as the customer responds: cost × response.
     contact_cost
         What reaching a customer costs at every level but the first, whether or not they respond.
+    observed
+        No list says what a level costs: what a customer does decides it, and a column of the log has what each row cost.
 
     With neither names nor doses, the log writes 0..K−1, or else the costs themselves.
 
@@ -46,22 +49,28 @@ class Levels:
     doses: tuple[float, ...] | None = None
     on_redemption: bool = False
     contact_cost: float = 0.0
+    observed: bool = False
 
     def __init__(
         self,
-        costs: Sequence[float] | Sequence[str] | np.ndarray[Any, Any],
+        costs: Sequence[float] | Sequence[str] | np.ndarray[Any, Any] | None = None,
         names: Sequence[str] | None = None,
         doses: Sequence[float] | np.ndarray[Any, Any] | None = None,
         on_redemption: bool = False,
         contact_cost: float = 0.0,
+        observed: bool = False,
     ) -> None:
         problems: list[Problem] = []
+        object.__setattr__(self, "observed", _check_flag(observed, "observed", problems))
+        if costs is None and self.observed:
+            costs = _no_costs(names if names is not None else doses, problems)
         checked = _check_costs(costs, problems)
         object.__setattr__(self, "costs", checked)
         object.__setattr__(self, "names", None if names is None else _check_names(names, problems))
         object.__setattr__(self, "doses", None if doses is None else _check_doses(doses, problems))
-        object.__setattr__(self, "on_redemption", _check_flag(on_redemption, problems))
+        object.__setattr__(self, "on_redemption", _check_flag(on_redemption, "on_redemption", problems))
         object.__setattr__(self, "contact_cost", _check_contact_cost(contact_cost, self.costs, problems))
+        problems += self._clashes()
         for word, given in (("names", self.names), ("doses", self.doses)):
             if given is not None and len(given) != len(checked):
                 problems.append(
@@ -70,6 +79,18 @@ class Levels:
         if self.names is not None and len(set(self.names)) != len(self.names):
             problems.append(Problem(f"two levels share a name: {some(self.names)}", "names must differ"))
         refuse("levels", problems)
+
+    def _clashes(self) -> list[Problem]:
+        """Return what is said about costs beside that they are observed: two ways to pay exclude each other."""
+        if not self.observed:
+            return []
+        said = {
+            "paid on redemption": self.on_redemption,
+            "of contact": self.contact_cost,
+            "in columns for each level": self.cost_columns,
+        }
+        hint = "a column of observed costs holds all that a row cost: keep one of the two"
+        return [Problem(f"costs are observed, and there are costs {words}", hint) for words, on in said.items() if on]
 
     def __len__(self) -> int:
         return len(self.costs)
@@ -89,15 +110,30 @@ class Levels:
         return tuple(str(cost) for cost in self.costs) if isinstance(self.costs[0], str) else None
 
     @property
+    def certain(self) -> bool:
+        """Whether what a level costs a customer is known before they respond."""
+        return not (self.on_redemption or self.observed)
+
+    @property
     def common_costs(self) -> np.ndarray[Any, Any] | None:
-        """Costs (K,) that hold for every customer, or None when they are per customer."""
-        return None if self.cost_columns else np.asarray(self.costs, dtype=np.float64)
+        """Costs (K,) that hold for every customer, or None when they are per customer or observed."""
+        return None if self.cost_columns or self.observed else np.asarray(self.costs, dtype=np.float64)
+
+
+def _no_costs(listed: Any, problems: list[Problem]) -> list[float] | None:
+    """Return a zero for each level that names or doses list."""
+    if listed is None:
+        hint = "costs are observed: list the levels by names or doses, the cheapest first"
+        problems.append(Problem("the levels are not listed", hint))
+        return None
+    known = _as_list(listed, "names", [])
+    return [0.0] * len(known) if known else None
 
 
 def _check_costs(
-    costs: Sequence[float] | Sequence[str] | np.ndarray[Any, Any], problems: list[Problem]
+    costs: Sequence[float] | Sequence[str] | np.ndarray[Any, Any] | None, problems: list[Problem]
 ) -> tuple[Any, ...]:
-    given = _as_list(costs, "costs", problems)
+    given = [] if costs is None else _as_list(costs, "costs", problems)
     if not given:
         if not problems:
             problems.append(Problem("there are no costs", "give one cost per level, cheapest first: costs=[0, 5, 10]"))
@@ -132,9 +168,9 @@ def _check_contact_cost(given: Any, costs: tuple[Any, ...], problems: list[Probl
     return cost
 
 
-def _check_flag(given: Any, problems: list[Problem]) -> bool:
+def _check_flag(given: Any, word: str, problems: list[Problem]) -> bool:
     if not isinstance(given, bool | np.bool_):
-        problems.append(Problem(f"on_redemption is {show(given)}", "give True or False"))
+        problems.append(Problem(f"{word} is {show(given)}", "give True or False"))
     return bool(given) if isinstance(given, bool | np.bool_) else False
 
 

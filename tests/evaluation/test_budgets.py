@@ -57,12 +57,14 @@ def test_spend_stays_within_every_budget(front: tuple[FrontierPoint, ...]) -> No
         assert point.value.low < point.value.estimate < point.value.high
 
 
-def test_expected_spend_on_redemption_stays_within_every_budget() -> None:
+def test_corrected_spend_on_redemption_stays_within_every_budget() -> None:
     log = replace(narrow("averaged", 400), levels=Levels(costs=[0, 1, 2, 3, 4], on_redemption=True))
     scores = crossfit(log)
     for budget in spread_budgets(scores):
-        levels = plan_held_out(scores, budget).levels
-        assert scores.expected_costs[np.arange(400), levels].mean() <= budget * (1 + 1e-12)
+        plan = plan_held_out(scores, budget)
+        assert plan.scales is not None
+        costs = scores.expected_costs * plan.scales[scores.fold][:, None]
+        assert costs[np.arange(400), plan.levels].mean() <= budget * (1 + 1e-12)
 
 
 def test_ends_are_uniform_policies(scores: Scores) -> None:

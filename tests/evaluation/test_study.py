@@ -12,7 +12,7 @@ from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.judge import evaluate
 from largesse.evaluation.study import make_study
 from largesse.levels import Levels
-from largesse.records import Finding, Log, Study
+from largesse.records import Log, Study
 from largesse.response.linear import Linear
 from largesse.worlds.simulation import simulate
 
@@ -89,11 +89,6 @@ def test_a_budget_below_the_cheapest_plan_is_refused(log: Log) -> None:
     dear = replace(log, levels=Levels(costs=[1, 2, 3, 4, 5]))
     with pytest.raises(BudgetError, match="below the cheapest plan"):
         make_study(dear, MODEL, 0.5)
-
-
-def test_warnings_of_the_caller_come_first(log: Log) -> None:
-    also = Finding("constraints", "careful", "The plan has rules.")
-    assert make_study(log, MODEL, BUDGET, also=(also,)).evaluation.warnings[0] == also
 
 
 def test_progress_is_heard_from_beginning_to_end(log: Log) -> None:

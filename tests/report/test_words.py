@@ -118,6 +118,16 @@ def test_a_spend_that_may_be_within_the_budget_needs_no_warning() -> None:
     assert warn_of_spending(EURO, make_numbers()) == []
 
 
+@pytest.mark.parametrize(("spend", "said"), [(1.05, ["note"]), (0.7, ["note"])])
+def test_a_plan_whose_cost_is_not_certain_says_how_sure_its_budget_is(spend: float, said: list[str]) -> None:
+    numbers = make_numbers() | {"planned": {"spend": spend, "price": 0.2, "confidence": 0.95}}
+    found = warn_of_spending(EURO, numbers)
+    assert [one["answer"] for one in found] == said
+    assert "within the budget with a probability of 95%" in found[-1]["text"]
+    high = {"spend": {"estimate": 1.3, "low": 1.2, "high": 1.4}}
+    assert [one["answer"] for one in warn_of_spending(EURO, numbers | high)] == ["careful", "note"]
+
+
 def test_urgent_warnings_come_first_and_notes_are_apart() -> None:
     warnings = [{"answer": answer} for answer in ("note", "careful", "no")]
     assert [w["answer"] for w in select_urgent(warnings)] == ["no", "careful"]

@@ -6,7 +6,8 @@ and it is selected among the steps up the hulls of the others; the plan is then 
 more than the budget. `constraints` holds what else a campaign must keep, one class per kind; `rules/` gives each limit
 a multiplier, repairs the plan, and names an impossible set with the smallest change that helps. `exact/` proves the best
 whole plan, with and without constraints. `costs` says what a level is expected to cost a customer, however it is paid;
-`doses` chooses amounts on a continuous scale; `explore` gives a share of customers a level at random.
+`spending` corrects costs that are expected, not known, so that a plan really costs its budget; `doses` chooses amounts on a
+continuous scale; `explore` gives a share of customers a level at random.
 """
 
 from largesse.allocation.constraints import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
@@ -24,3 +25,7 @@ from largesse.allocation.rules.rule import Limit as Limit
 from largesse.allocation.rules.rule import Rule as Rule
 from largesse.allocation.rules.rule import Segments as Segments
 from largesse.allocation.rules.rule import Setting as Setting
+from largesse.allocation.spending import EVEN as EVEN
+from largesse.allocation.spending import Correction as Correction
+from largesse.allocation.spending import confidence_problems as confidence_problems
+from largesse.allocation.spending import correct_costs as correct_costs

@@ -20,13 +20,18 @@ def expected_costs(levels: Levels, curves: Array, costs: Array | None = None) ->
     curves
         (n, K) expected responses.
     costs
-        (n, K) each customer's own costs; None when `levels` holds them.
+        (n, K) each customer's own costs, or what a model of observed costs expects; None when `levels` holds them.
 
     >>> levels = Levels(costs=[0, 10], on_redemption=True)
     >>> expected_costs(levels, np.array([[0.2, 0.5]]))
     array([[0., 5.]])
     """
     face = costs if costs is not None else levels.common_costs
+    if face is None and levels.observed:
+        hint = (
+            "fit a model of them, too, and give what it expects: WithCosts(Stack()).fit(log).predict_costs(customers)"
+        )
+        fail("costs", Problem("costs are observed: no list says what a level costs", hint))
     if face is None:
         hint = f"read the table with levels=…, so that {levels.cost_columns} are found"
         fail("costs", Problem("costs are per customer, but this table was read without them", hint))

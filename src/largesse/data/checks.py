@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,7 +58,7 @@ class Check:
     def check_roles(self, named: dict[str, str], levels: Levels, features: Sequence[str] | None) -> None:
         """Check that every column is there, and that no column has two roles that exclude each other."""
         for role, column in named.items():
-            self.require(column, role)
+            self.require(column, role.removesuffix("_column"))
         for column in levels.cost_columns or ():
             self.require(column, "cost")
         for column in features or ():
@@ -72,9 +72,9 @@ class Check:
                 )
             seen[column] = role
         for column in features or ():
-            if column in seen and seen[column] in ("level", "response", "propensity"):
+            if column in seen and seen[column] in ("level", "response", "propensity", "cost_column"):
                 self.add_problem(
-                    f"the {seen[column]} column {column!r} is also listed as a feature",
+                    f"the {seen[column].removesuffix('_column')} column {column!r} is also listed as a feature",
                     "a model may not see what it must predict",
                 )
         if len(set(features or ())) < len(features or ()):
@@ -123,7 +123,7 @@ class Check:
 
     def read_response(self, name: str) -> Array:
         """Return responses (n,), missing as NaN: finite numbers, not all alike, few of them missing."""
-        values = self._read_numbers(name, "response")
+        values = self.read_numbers(name, "response")
         if values is None:
             return np.zeros(len(self.table))
         if np.isinf(values).any():
@@ -159,7 +159,7 @@ class Check:
 
     def read_propensity(self, name: str) -> Array | None:
         """Return propensities (n,), all in (0, 1]."""
-        values = self._read_numbers(name, "propensity")
+        values = self.read_numbers(name, "propensity")
         if values is None:
             return None
         bad = ~((values > 0) & (values <= 1))
@@ -181,7 +181,7 @@ class Check:
 
     def read_weight(self, name: str) -> Array | None:
         """Return weights (n,), zero or more, on more than a few rows."""
-        values = self._read_numbers(name, "weight")
+        values = self.read_numbers(name, "weight")
         if values is None:
             return None
         bad = ~(np.isfinite(values) & (values >= 0))
@@ -260,7 +260,7 @@ class Check:
         """Return each customer's own costs (n, K), zero or more and not falling in the level; None when costs are common."""
         if levels.cost_columns is None:
             return None
-        columns = [self._read_numbers(name, "cost") for name in levels.cost_columns]
+        columns = [self.read_numbers(name, "cost") for name in levels.cost_columns]
         if any(column is None for column in columns):
             return None
         costs = np.column_stack([column for column in columns if column is not None])
@@ -326,7 +326,7 @@ class Check:
         if light:
             self.add_problem(f"all rows with level {some(light)} have weight zero, or next to nothing", hint)
 
-    def _read_numbers(self, name: str, role: str) -> Array | None:
+    def read_numbers(self, name: str, role: str) -> Array | None:
         """Return a column as float64, missing as NaN; None when it does not hold numbers."""
         import pyarrow as pa
 
@@ -376,7 +376,7 @@ def _text_as_numbers(column: pa.ChunkedArray, levels: Levels) -> pa.ChunkedArray
 
 def _costs_as_doses(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
     """Return the levels with their costs as doses, where the log writes the costs themselves."""
-    common = levels.common_costs
+    common = None if levels.cost_columns else np.asarray(levels.costs, dtype=np.float64)
     if words or levels.doses is not None or common is None or len(set(common.tolist())) < len(common):
         return levels
     if levels.names is not None and all(reads_as_number(name) for name in levels.names):
@@ -384,7 +384,7 @@ def _costs_as_doses(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
     found = {float(value) for value in distinct.to_pylist()}
     if found <= set(range(len(levels))) or not found <= set(common.tolist()):
         return levels
-    return Levels(common, levels.names, common, levels.on_redemption, levels.contact_cost)
+    return replace(levels, doses=tuple(common.tolist()))
 
 
 def _written_numbers(levels: Levels) -> list[float]:

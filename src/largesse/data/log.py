@@ -10,6 +10,7 @@ import numpy as np
 
 from largesse.data.checks import Check
 from largesse.data.notation import parse_problems, read_notation
+from largesse.data.paid import read_paid, settle_costs
 from largesse.data.propensities import (
     Choices,
     impossible_shares,
@@ -53,6 +54,9 @@ def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
     propensity_strata
         Optional column, instead of `propensity`: levels were drawn within its strata, and a level's share there is its
         propensity.
+    cost_column
+        Optional column: what each row really cost, where that depends on what the customer did. No list of costs is needed
+        then; budgets hold for expected costs.
     features
         The columns to learn from; by default every column that has no other role.
 
@@ -104,6 +108,8 @@ def _read_roles(
         codes, levels = check.read_level(there["level"], levels)
     if "response" in there:
         outcome = check.read_response(there["response"])
+    levels = settle_costs(levels, "cost_column" in named, check)
+    paid = read_paid(check, there["cost_column"], outcome) if "cost_column" in there else None
     policy = check.read_groups(there["logger"], "logger") if "logger" in there else None
     groups = check.read_groups(there["cluster"], "cluster") if "cluster" in there else None
     weights = check.read_weight(there["weight"]) if "weight" in there else None
@@ -120,8 +126,8 @@ def _read_roles(
         if shares is not None and not check.problems:
             check.problems += impossible_shares(shares, choices)
         check.check_propensity(choices, name)
-    name = named["response"]
-    return Log(used, codes, outcome, levels, propensity, policy, groups, weights, ids, costs, tuple(check.notes), name)
+    name, notes = named["response"], tuple(check.notes)
+    return Log(used, codes, outcome, levels, propensity, policy, groups, weights, ids, costs, notes, name, paid)
 
 
 def _read_propensity(
@@ -226,8 +232,11 @@ def log_from_arrays(
     propensity: Any = None,
     weight: Any = None,
     cluster: Any = None,
+    paid: Any = None,
 ) -> Log:
     """Make a checked log from arrays: features (n, p) or a dataframe, level (n,) in 0..K−1, response (n,).
+
+    `paid` (n,) is what each row really cost, where costs are observed.
 
     >>> log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 1, 1, 0])
     Log(4 rows, 4 features, 2 levels)
@@ -237,10 +246,13 @@ def log_from_arrays(
     table = feature_table(features)
     rows, width = table.num_rows, table.num_columns
     extras = {"level": level, "response": response, "propensity": propensity, "weight": weight, "cluster": cluster}
+    extras["cost_column"] = paid
     with _convertible("level, response or another column"):
         given = {f"_{role}": np.asarray(values) for role, values in extras.items() if values is not None}
     problems = [
-        Problem(f"{role[1:]} has shape {values.shape}, features have {count(rows, 'row')}", "give one value per row")
+        Problem(
+            f"{_word(role[1:])} has shape {values.shape}, features have {count(rows, 'row')}", "give one value per row"
+        )
         for role, values in given.items()
         if values.shape != (rows,)
     ]
@@ -248,7 +260,7 @@ def log_from_arrays(
         problems.append(Problem(f"features have shape ({rows}, {width})", "give at least one row and one column"))
     refuse("arrays", problems)
     for role, values in given.items():
-        with _convertible(role[1:]):
+        with _convertible(_word(role[1:])):
             table = table.append_column(role, pa.array(values))
     if levels is None:
         levels = Levels(costs=[float(k) for k in range(_highest(given["_level"]) + 1)])
@@ -258,6 +270,11 @@ def log_from_arrays(
         features=table.column_names[:width],
         **{role: (f"_{role}" if f"_{role}" in given else None) for role in extras},  # type: ignore[arg-type]
     )
+
+
+def _word(role: str) -> str:
+    """Return the argument of `log_from_arrays` that holds a role."""
+    return "paid" if role == "cost_column" else role
 
 
 def feature_table(features: Any) -> pa.Table:

@@ -5,7 +5,8 @@ computed once. `crossfit` turns a log and a model into `Scores`, and everything 
 `trace_frontier`, `trace_cost_curve`. `ESTIMATORS` lists the off-policy estimators (doubly robust is the default: try another
 to see whether the answer depends on it). `doctor` checks a log before anything is fitted, with one list of checks that
 evaluations repeat as warnings. `weigh_options` puts a policy beside a simple rule (`learn_rules`) and says what either gains at
-least over the best uniform mix. `evaluate_doses` judges policies of continuous doses.
+least over the best uniform mix. `measure_spending` says what plans really cost where that depends on what customers do.
+`evaluate_doses` judges policies of continuous doses.
 """
 
 from largesse.evaluation.budgets import plan_budgets as plan_budgets
@@ -25,6 +26,8 @@ from largesse.evaluation.options import weigh_options as weigh_options
 from largesse.evaluation.simple_rule import RULE_GROUPS as RULE_GROUPS
 from largesse.evaluation.simple_rule import SimpleRule as SimpleRule
 from largesse.evaluation.simple_rule import learn_rules as learn_rules
+from largesse.evaluation.spending import FoldSpending as FoldSpending
+from largesse.evaluation.spending import measure_spending as measure_spending
 from largesse.evaluation.study import make_study as make_study
 from largesse.evaluation.value import estimate_difference as estimate_difference
 from largesse.evaluation.value import estimate_per_spend as estimate_per_spend

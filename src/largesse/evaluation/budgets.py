@@ -18,10 +18,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from largesse.allocation import allocate, frontier
+from largesse.allocation import EVEN, Correction, allocate, correct_costs, frontier
 from largesse.errors import BudgetError
 from largesse.evaluation.estimators import weighted_mean
 from largesse.evaluation.influence import Influence
+from largesse.evaluation.spending import FoldSpending, measure_spending
 from largesse.evaluation.value import find_best_mix, predict_value, score_policy
 from largesse.records import Array, FrontierPoint, HeldOutPlan, Qini, QiniPoint, Scores
 from largesse.stats import COVERAGE, t_quantile
@@ -44,21 +45,33 @@ def add_budget(budgets: Array, budget: float) -> Array:
     return np.unique(np.append(budgets, min(max(budget, budgets[0]), budgets[-1])))
 
 
-def plan_budgets(scores: Scores, budgets: Iterable[float]) -> tuple[HeldOutPlan, ...]:
-    """Plan the log's rows at each of several average budgets."""
-    return tuple(plan_held_out(scores, float(budget)) for budget in budgets)
+def plan_budgets(
+    scores: Scores, budgets: Iterable[float], spending: FoldSpending | None = None, confidence: float = EVEN
+) -> tuple[HeldOutPlan, ...]:
+    """Plan the log's rows at each of several average budgets; see `plan_held_out`."""
+    spending = spending or measure_spending(scores)
+    return tuple(plan_held_out(scores, float(budget), spending, confidence) for budget in budgets)
 
 
-def plan_held_out(scores: Scores, budget: float) -> HeldOutPlan:
+def plan_held_out(
+    scores: Scores, budget: float, spending: FoldSpending | None = None, confidence: float = EVEN
+) -> HeldOutPlan:
     """Plan the log's rows at an average budget, each fold like a fresh set of customers.
 
     A fold's curves come from models that never saw it, and its price from those curves. A row of weight two is planned
-    like two customers.
+    like two customers. Where costs are not certain, they are corrected by what plans cost in the other folds; that
+    `spending`, if known, need not be measured again.
     """
-    levels, prices = np.empty(len(scores.level), dtype=np.int64), []
-    for f in np.unique(scores.fold):
+    spending = spending or measure_spending(scores)
+    levels, prices, scales = np.empty(len(scores.level), dtype=np.int64), [], []
+    for place, f in enumerate(np.unique(scores.fold)):
         rows = scores.fold == f
         curves, costs = _weighted(scores, rows)
+        correction = Correction()
+        if spending is not None:
+            correction = correct_costs(curves, costs, budget, spending.without(place), confidence)
+            costs = costs * correction.scale
+        scales.append(correction.scale)
         try:
             plan = allocate(curves, costs, budget)
             levels[rows] = plan.levels
@@ -67,7 +80,7 @@ def plan_held_out(scores: Scores, budget: float) -> HeldOutPlan:
             allocate(*_weighted(scores, np.arange(len(levels))), budget)  # refuses a budget too small for the whole log
             levels[rows] = _cheapest(curves, costs)  # only this fold costs more: it gets its cheapest plan
             prices.append(np.inf)
-    return HeldOutPlan(budget, levels, np.array(prices))
+    return HeldOutPlan(budget, levels, np.array(prices), None if spending is None else np.array(scales))
 
 
 def _cheapest(curves: Array, costs: Array) -> Array:

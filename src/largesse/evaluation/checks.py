@@ -84,6 +84,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         _check_balance(overlap),
         _check_weights(log, propensities, heavy),
         _check_rising(curve, log.levels.labels),
+        *_check_costs(log, propensities.own),
         _check_leaks(leaks, len(log)),
         *_check_clusters(log.clusters),
         *(Finding("reading the log", "note", f"{note[:1].upper()}{note[1:]}.") for note in log.notes),
@@ -256,8 +257,25 @@ def _check_rising(curve: MeanCurve, labels: tuple[str, ...]) -> Finding:
     return Finding("rising curve", "no", f"{text} {more}")
 
 
+def _check_costs(log: Log, propensity: Array) -> list[Finding]:
+    """Whether observed costs rise with the level, as a list from the cheapest says; nothing where costs are not observed."""
+    if log.paid is None:
+        return []
+    curve, labels = measure_curve(log.of_costs, propensity), log.levels.labels
+    means = ", ".join(f"{label!r} {mean.estimate:.4g}" for label, mean in zip(labels, curve.weighted, strict=True))
+    # As for responses: a curve that never falls is called falling in at most one log of forty.
+    reach = t_quantile(1e9, 1 - 0.05 / max(comb(len(labels), 2), 1))
+    if not curve.falls or curve.falls[0].sure <= reach:
+        text = f"Costs are observed; they do not clearly fall as the level rises. On average a row costs: {means}."
+        return [Finding("costs", "fine", text)]
+    fall = curve.falls[0]
+    text = f"Costs fall as the level rises, from {labels[fall.high]!r} to {labels[fall.low]!r}: on average a row costs {means}."
+    more = "Levels are listed from the cheapest: check their order. The plan itself follows the costs, not the order."
+    return [Finding("costs", "careful", f"{text} {more}")]
+
+
 def _check_leaks(leaks: tuple[Leak, ...], rows: int) -> Finding:
-    """Whether a feature gives away the response or the level."""
+    """Whether a feature gives away the response, the level or the cost."""
     if not leaks:
         where = f" (checked on a sample of {count(LEAK_ROWS, 'row')})" if rows > LEAK_ROWS else ""
         return Finding("leaks", "fine", f"No feature alone predicts the response or the level{where}.")

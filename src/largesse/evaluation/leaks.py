@@ -23,6 +23,8 @@ def find_leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
     rows = np.sort(shuffle_rows(len(log), ROWS, rng))
     half = rng.integers(0, 2, len(rows))
     targets = {"response": log.response[rows][:, None], "level": np.eye(len(log.levels))[log.level[rows]]}
+    if log.paid is not None:
+        targets["cost"] = log.paid[rows][:, None]
     found = []
     for name in log.features.column_names:
         code = group_column(log.features.column(name).take(rows), GROUPS).code

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from largesse.allocation import EVEN
 from largesse.evaluation.budgets import (
     add_budget,
     plan_budgets,
@@ -16,7 +16,8 @@ from largesse.evaluation.budgets import (
 from largesse.evaluation.estimators import judge_response
 from largesse.evaluation.influence import estimate_all
 from largesse.evaluation.judge import as_policy, check_choices, examine, judge_policy
-from largesse.records import Finding, Log, Progress, Study
+from largesse.evaluation.spending import measure_spending
+from largesse.records import Log, Progress, Study
 
 
 def make_study(
@@ -27,12 +28,13 @@ def make_study(
     estimator: str = "dr",
     folds: int = 5,
     seed: int = 0,
-    also: tuple[Finding, ...] = (),
+    confidence: float = EVEN,
     progress: Progress | None = None,
 ) -> Study:
     """Judge a model at a budget, and at every other budget, on rows that did not train it.
 
-    `evaluation` is what `evaluate(log, model, budget=budget)` returns; `also` are warnings that the caller adds to it.
+    `evaluation` is what `evaluate(log, model, budget=budget)` returns. With which `confidence` a plan is to keep its budget
+    matters where costs are not certain.
 
     >>> from largesse.response import Linear
     >>> from largesse.worlds import simulate
@@ -42,10 +44,11 @@ def make_study(
     """
     check_choices(estimator)
     scores, checkup = examine(log, model, folds=folds, seed=seed, progress=progress)
-    spread = spread_budgets(scores)
-    plans = plan_budgets(scores, add_budget(spread, budget))
-    plan = next((plan for plan in plans if plan.budget == budget), None) or plan_held_out(scores, budget)
-    candidate = replace(as_policy(log, model, budget).follow(plan, scores), warnings=also)
+    spread, spending = spread_budgets(scores), measure_spending(scores)
+    plans = plan_budgets(scores, add_budget(spread, budget), spending, confidence)
+    plan = next((plan for plan in plans if plan.budget == budget), None)
+    plan = plan or plan_held_out(scores, budget, spending, confidence)
+    candidate = as_policy(log, model, budget).follow(plan, scores)
     return Study(
         scores=scores,
         plan=plan,
@@ -56,4 +59,5 @@ def make_study(
         estimates=estimate_all(judge_response(scores, plan.levels), log.cluster),
         mean_curve=scores.weight @ scores.curves / scores.weight.sum(),
         checkup=checkup,
+        spending=None if spending is None else spending.whole,
     )

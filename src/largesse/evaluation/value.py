@@ -79,7 +79,8 @@ def score_policy(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[
         value, spend = _corrected_terms(scores, policy)
         assert value.plain is not None
         assert spend.plain is not None
-        return carry(value.plain, rows, carriers), carry(spend.plain, paid, payers)
+        known = np.ptp(spend.plain) == 0  # a plan that costs nobody anything needs no payers to be sure of
+        return carry(value.plain, rows, carriers), carry(spend.plain, paid, None if known else payers)
     spent = measure_rows(paid, estimator, payers) if paid.residual.any() else Influence(paid.direct)
     return measure_rows(rows, estimator, carriers), spent
 
@@ -95,7 +96,11 @@ def score_log(scores: Scores) -> tuple[Influence, Influence]:
 
 def _find_payers(scores: Scores, paid: Judged, carriers: Carriers | None) -> Carriers | None:
     """Return the carriers of the spend; None where costs are known."""
-    return carriers.pay(scores.face) if carriers is not None and paid.residual.any() else None
+    if not paid.residual.any():
+        return None
+    if scores.paid_as == "observed":
+        return find_carriers(scores.paid)
+    return None if carriers is None else carriers.pay(scores.face)
 
 
 def count_carriers(scores: Scores, policy: Array) -> int | None:

@@ -142,9 +142,10 @@ class BanditNet(Learner):
             wrong.append(Problem(f"clip={self.clip!r}", "1/ρ is never below one: give a number above it"))
         if not _are_translations(self.translations):
             wrong.append(Problem(f"translations={self.translations!r}", "numbers, as [0, 0.3, 0.6], or 'auto'"))
-        if levels.on_redemption:
-            hint = "plan with a response model instead: what redemption costs follows from the response"
-            wrong.append(Problem("costs are paid on redemption, which a policy alone cannot foresee", hint))
+        if not levels.certain:
+            words = "observed" if levels.observed else "paid on redemption"
+            hint = "plan with a response model instead: it foresees what customers do"
+            wrong.append(Problem(f"costs are {words}, which a policy alone cannot foresee", hint))
         return wrong + share_problems(self.hold_out)
 
     # -- deciding ---------------------------------------------------------------------------------------------------

@@ -9,13 +9,21 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.allocation import Mixture, calibrate_mixture, decide_at_price, expected_costs
+from largesse.allocation import (
+    EVEN,
+    Mixture,
+    calibrate_mixture,
+    confidence_problems,
+    correct_costs,
+    decide_at_price,
+    expected_costs,
+)
 from largesse.data import read_customers
 from largesse.errors import NotFittedError, Problem, as_number, fail, nearest, refuse, show, whole_problems
 from largesse.files import archive_error, expected_content, read_archive, write_archive
 from largesse.levels import Levels
-from largesse.records import Array, Customers, Decisions, Log
-from largesse.response import ResponseModel, model_classes
+from largesse.records import Array, Customers, Decisions, Log, Spending
+from largesse.response import ResponseModel, WithCosts, model_classes, own_costs
 from largesse.stats import draw_levels
 
 FORMAT = "largesse-policy"
@@ -38,6 +46,10 @@ class Policy:
         The share of customers who get a level at random, all levels alike, so that the next log can be learnt from.
     share
         Where two levels are worth the same at the price, the probability of the dearer one; found by `calibrate`.
+    spending
+        What plans really cost on the log, where costs depend on what customers do: `measure_spending(scores).whole`.
+    scale
+        What expected costs are multiplied by so that the policy really costs its budget; found by `calibrate`.
 
     >>> from largesse.worlds import simulate
     >>> from largesse.response import Linear
@@ -52,6 +64,8 @@ class Policy:
     price: float | None = None
     explore: float = field(default=0.0, kw_only=True)
     share: float = field(default=0.0, kw_only=True)
+    spending: Spending | None = field(default=None, kw_only=True)
+    scale: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
         refuse("policy", self._problems())
@@ -59,6 +73,9 @@ class Policy:
         if learnt != len(self.levels):
             got = f"the model was fitted with {learnt} levels, but {len(self.levels)} are given"
             fail("policy", Problem(got, "give the levels of the log it was fitted on: log.levels"))
+        if self.levels.observed and not isinstance(self.model, WithCosts):
+            hint = "fit a model of them, too: WithCosts(Stack()).fit(log)"
+            fail("policy", Problem("costs are observed, but the model knows responses only", hint))
 
     def _problems(self) -> list[Problem]:
         """Return what is wrong with the values, each by itself."""
@@ -77,20 +94,29 @@ class Policy:
             chance = as_number(given)
             if chance is None or not 0 <= chance <= 1:
                 found.append(Problem(f"{word} is {show(given)}", "give a probability, from 0 to 1"))
+        scale = as_number(self.scale)
+        if scale is None or not 0 < scale < math.inf:
+            found.append(Problem(f"scale is {show(self.scale)}", "costs are multiplied by a number above zero"))
         return found
 
     def __repr__(self) -> str:
         mixed = f", explore={self.explore:g}" if self.explore else ""
         return f"Policy({self.model!r}, {len(self.levels)} levels, price={self.price}{mixed})"
 
-    def calibrate(self, customers: Any, budget: float, *, explore: float | None = None) -> Policy:
+    def calibrate(
+        self, customers: Any, budget: float, *, explore: float | None = None, confidence: float = EVEN
+    ) -> Policy:
         """Return this policy at the price at which customers like these cost `budget` on average.
 
-        What exploring costs is part of the budget.
+        What exploring costs is part of the budget. `confidence` is the probability with which the true cost is to be
+        within the budget, where the policy knows what plans really cost (`spending`).
         """
-        policy = self if explore is None else replace(self, explore=explore)
-        rule = calibrate_mixture(*self._expected(customers), budget, policy.explore)
-        return replace(policy, price=rule.price, share=rule.share)
+        refuse("policy", confidence_problems(confidence, "confidence"))
+        policy = replace(self, scale=1.0) if explore is None else replace(self, scale=1.0, explore=explore)
+        curves, costs = policy._expected(customers)
+        scale = correct_costs(curves, costs, budget, self.spending, confidence).scale
+        rule = calibrate_mixture(curves, costs * scale, budget, policy.explore)
+        return replace(policy, price=rule.price, share=rule.share, scale=scale)
 
     def probabilities(self, customers: Any) -> Array:
         """Return the probability (n, K) with which each customer gets each level."""
@@ -126,8 +152,8 @@ class Policy:
         ):
             customers = read_customers(customers, levels=self.levels)
         curves = self._curves(customers)
-        costs = customers.costs if isinstance(customers, Customers) else None
-        return curves, expected_costs(self.levels, curves, costs)
+        costs = expected_costs(self.levels, curves, own_costs(self.model, customers))
+        return curves, costs if self.scale == 1.0 else costs * self.scale
 
     def _curves(self, customers: Any) -> Array:
         with np.errstate(all="ignore"):
@@ -145,8 +171,9 @@ class Policy:
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return the manifest and the arrays that the policy is saved as."""
         model, arrays = self.model.state()
-        facts = {"price": self.price, "explore": self.explore, "share": self.share}
-        return {"model": model, "levels": asdict(self.levels), **facts}, arrays
+        facts = {"price": self.price, "explore": self.explore, "share": self.share, "scale": self.scale}
+        spending = None if self.spending is None else asdict(self.spending)
+        return {"model": model, "levels": asdict(self.levels), **facts, "spending": spending}, arrays
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
@@ -160,4 +187,21 @@ class Policy:
             model = known[kind].from_state(manifest["model"], arrays, known)
             model.check_curves()
             facts = {name: manifest[name] for name in ("price", "explore", "share")}
+            # Files of version 0.1.0 know costs that are listed, or face values, and nothing that corrects them.
+            facts |= {"scale": manifest.get("scale", 1.0), "spending": _read_spending(manifest.get("spending"))}
             return cls(model, Levels(**manifest["levels"]), **facts)
+
+
+def _read_spending(state: Any) -> Spending | None:
+    """Return the spending curve of a policy file; ValueError if it is none."""
+    if state is None:
+        return None
+    points = {word: tuple(map(_read_finite, given)) for word, given in state.items()}
+    return Spending(**points)
+
+
+def _read_finite(given: Any) -> float:
+    number = as_number(given)
+    if number is None or not math.isfinite(number):
+        raise ValueError(f"the spending curve holds {given!r}")
+    return number

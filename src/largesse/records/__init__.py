@@ -36,3 +36,4 @@ from largesse.records.plan import Decisions as Decisions
 from largesse.records.plan import Frontier as Frontier
 from largesse.records.plan import Mix as Mix
 from largesse.records.plan import Plan as Plan
+from largesse.records.plan import Spending as Spending

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from largesse.records.array import Array
+from largesse.records.plan import Spending
 
 NOT_BY_CHANCE = 0.01  # a p-value below this is not put down to chance
 
@@ -54,7 +55,7 @@ class Scores:
 
     curves: Array  # (n, K) out-of-fold predictions of the response
     gamma: Array  # (n, K) doubly robust scores of the response
-    costs: Array  # (n, K) scores of the cost: known, or doubly robust like gamma when paid on redemption
+    costs: Array  # (n, K) scores of the cost: known, or doubly robust like gamma when it depends on what customers do
     expected_costs: Array  # (n, K) costs as the model expects them; what a plan made from the curves would use
     propensity: Array  # (n,) of the logged level, as used
     fold: Array  # (n,) int64
@@ -64,6 +65,12 @@ class Scores:
     weight: Array  # (n,) float64, mean one
     cluster: Array | None
     face: Array | None = None  # (n,) cost of the logged level if redeemed; None: costs are always paid
+    paid_as: str = "listed"  # or "redeemed" (face value × response) or "observed"
+
+    @property
+    def certain(self) -> bool:
+        """Whether what a level costs is known before customers respond."""
+        return self.paid_as == "listed"
 
 
 @dataclass(frozen=True)
@@ -188,6 +195,7 @@ class HeldOutPlan:
     budget: float  # average per customer
     levels: Array  # (n,) int64
     prices: Array  # (folds,) infinite where a fold's cheapest plan costs more than the budget
+    scales: Array | None = None  # (folds,) what expected costs were multiplied by, where they are not certain
 
 
 @dataclass(frozen=True)
@@ -266,7 +274,7 @@ class Leak:
     """A feature that alone explains most of the response, or of the level."""
 
     feature: str
-    of: str  # "response" or "level"
+    of: str  # "response", "level" or "cost"
     explained: float  # share of the variance, on held-out rows
 
 
@@ -330,3 +338,4 @@ class Study:
     estimates: dict[str, Estimate]  # the plan's value by every estimator
     mean_curve: Array  # (K,) the model's own mean response at each level
     checkup: Checkup
+    spending: Spending | None = None  # what plans really cost, where costs are not certain

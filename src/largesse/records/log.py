@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Required, TypedDict
 
@@ -22,6 +22,7 @@ ROLES = {
     "response": "what happened",
     "propensity": "the probability with which the row's own level was chosen, in (0, 1]",
     "propensity_strata": "the stratum within which levels were drawn: a level's share there is its propensity",
+    "cost_column": "what the row really cost, where that depends on what the customer did",
     "logger": "the policy that chose the level",
     "cluster": "the household, village or other group whose rows are not independent",
     "weight": "the weight of the row",
@@ -37,6 +38,7 @@ class Roles(TypedDict, total=False):
     response: Required[str]
     propensity: str | Sequence[float] | None
     propensity_strata: str | None
+    cost_column: str | None
     logger: str | None
     cluster: str | None
     weight: str | None
@@ -64,6 +66,7 @@ class Log:
     costs: Array | None = None  # (n, K) float64, when costs are per customer
     notes: tuple[str, ...] = ()
     response_name: str = "response"
+    paid: Array | None = None  # (n,) float64, zero or more: what the row really cost, when costs are observed
 
     def __len__(self) -> int:
         return len(self.level)
@@ -71,7 +74,7 @@ class Log:
     def __repr__(self) -> str:
         extras = [
             name
-            for name in ("propensity", "logger", "cluster", "weight", "customer")
+            for name in ("propensity", "paid", "logger", "cluster", "weight", "customer")
             if getattr(self, name) is not None
         ]
         known = f", with {', '.join(extras)}" if extras else ""
@@ -124,7 +127,14 @@ class Log:
             costs=part(self.costs),
             notes=self.notes,
             response_name=self.response_name,
+            paid=part(self.paid),
         )
+
+    @property
+    def of_costs(self) -> Log:
+        """The log with what each row really cost as its response: what a model of observed costs learns from."""
+        assert self.paid is not None  # a log of observed costs is read with them
+        return replace(self, response=self.paid, response_name="cost", paid=None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,3 +87,22 @@ class Frontier:
 
     def __len__(self) -> int:
         return len(self.spend)
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What plans really cost beside what the model expects them to, from the cheapest plan to the dearest.
+
+    Where a cost depends on what a customer does, a plan pays most where the model is most wrong. Held-out rows of the log
+    tell by how much: `honest` is the doubly robust estimate of what the plan at a price costs them.
+    """
+
+    price: tuple[float, ...]  # (m,) falling
+    expected: tuple[float, ...]  # (m,) average cost, as the model expects it
+    honest: tuple[float, ...]  # (m,) average cost, estimated from the log
+    reach: tuple[float, ...]  # (m,) standard error of `honest`; larger where its interval is wider than a normal one
+
+    def __post_init__(self) -> None:
+        sizes = {len(part) for part in (self.price, self.expected, self.honest, self.reach)}
+        if len(sizes) != 1 or not sizes.pop():
+            raise ValueError("the points of a spending curve do not match")

@@ -35,6 +35,7 @@ def describe_fit(step: FitStep) -> Part:
             {"name": label, "cost": cost} for label, cost in zip(levels.labels, _list_costs(levels), strict=True)
         ],
         "on_redemption": levels.on_redemption,
+        "observed": levels.observed,
         "fingerprint": step.log.fingerprint,
         **{section.name: section.fit(step) for section in SECTIONS if section.fit},
     }
@@ -46,7 +47,8 @@ def describe_plan(step: PlanStep) -> Part:
     return {
         "customers": len(plan),
         "budget": {"average": _finite(plan.budget), "total": _finite(plan.budget * len(plan))},
-        "planned": {"value": plan.value, "spend": plan.spend, "price": plan.price, "gap": plan.gap},
+        "planned": {"value": plan.value, "spend": plan.spend, "price": plan.price, "gap": plan.gap}
+        | ({} if step.confidence is None else {"confidence": step.confidence}),
         **({"shadow": plan.shadow} if plan.shadow else {}),
         **{section.name: section.plan(step) for section in SECTIONS if section.plan},
     }

@@ -40,6 +40,7 @@ class PlanStep:
     curves: Array  # (n, K) expected responses
     costs: Array  # (n, K) expected costs
     labels: Sequence[str]  # of the levels
+    confidence: float | None = None  # probability that the plan keeps its budget; None: it is certain to
 
 
 @dataclass(frozen=True)

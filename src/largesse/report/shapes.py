@@ -95,6 +95,7 @@ class FitNumbers(TypedDict):
     response: Response
     levels: list[Level]
     on_redemption: bool
+    observed: NotRequired[bool]
     fingerprint: str
     curve: Ends
     method: Choices
@@ -114,6 +115,7 @@ class Planned(TypedDict):
     spend: Number
     price: Number
     gap: Number
+    confidence: NotRequired[Number]
 
 
 class LevelMoney(TypedDict):

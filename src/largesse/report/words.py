@@ -103,20 +103,38 @@ def warn_of_spending(units: Units, numbers: Part) -> list[dict[str, str]]:
     """Warn when the estimated spend lies above the budget, or when the plan leaves much of the budget unspent."""
     budget, planned, spend = finite(numbers["budget"]["average"]), numbers["planned"]["spend"], numbers["spend"]
     low = finite(spend["low"])
+    if "confidence" in numbers["planned"] and numbers["planned"]["price"] and budget is not None:
+        return [*_warn_above(units, spend, budget), _note_confidence(units, numbers["planned"], budget)]
     if budget is not None and planned < MUCH * budget:
         text = (
             f"The plan uses {units.cost(planned)} of the budget of {units.cost(budget)} per customer: "
             "the model expects nothing from spending more."
         )
         return [{"answer": "note", "text": text}]
-    if budget is None or low is None or low <= budget * (1 + 1e-9):
+    return [] if budget is None or low is None else _warn_above(units, spend, budget)
+
+
+def _warn_above(units: Units, spend: Part, budget: float) -> list[dict[str, str]]:
+    """Warn when even the lower end of the spend's interval lies above the budget."""
+    low = finite(spend["low"])
+    if low is None or low <= budget * (1 + 1e-9):
         return []
     style = units.spend_style(spend)
     text = (
         f"The plan is expected to cost {style.text(spend['estimate'])} per customer (at least {style.text(low)}), more than "
-        f"the budget of {units.cost(budget)}: customers redeem more often than the model predicts. Plan with a smaller budget."
+        f"the budget of {units.cost(budget)}: customers cost more than the model predicts. Plan with a smaller budget."
     )
     return [{"answer": "careful", "text": text}]
+
+
+def _note_confidence(units: Units, planned: Part, budget: float) -> dict[str, str]:
+    """Say with what probability the plan keeps its budget, where its cost depends on what customers do."""
+    text = (
+        "What the plan costs depends on what customers do. Its price is set by what such plans cost held-out rows of the log, "
+        f"not by what the model expects: {units.cost(planned['spend'])} of the budget of {units.cost(budget)} per customer. "
+        f"The true cost is within the budget with a probability of {planned['confidence']:.0%}."
+    )
+    return {"answer": "note", "text": text}
 
 
 def select_urgent(warnings: Sequence[Part]) -> list[Part]:

@@ -16,6 +16,7 @@ little data. `Additive`: a bent line per feature instead of a straight one.
 `Shrunk` shrinks any model's increments towards common ones by an amount chosen on held-out rows; `Stack`, the default,
 takes the best member's base (or a weighted sum of all, where that is clearly better) and shrinks increments in the same way.
 `Choose` takes the simplest candidate that the best one does not clearly beat on held-out rows.
+`WithCosts` adds a model of costs that are observed to any response model; `Proportional` is the one it takes by default.
 """
 
 from largesse.response.additive import Additive as Additive
@@ -56,7 +57,10 @@ from largesse.response.networks.settings import option_problems as option_proble
 from largesse.response.networks.settings import share_problems as share_problems
 from largesse.response.networks.sire import IRE as IRE
 from largesse.response.networks.sire import SIRE as SIRE
+from largesse.response.proportional import Proportional as Proportional
 from largesse.response.stack import Shrunk as Shrunk
 from largesse.response.stack import Stack as Stack
 from largesse.response.thresholds import Thresholds as Thresholds
 from largesse.response.two_part import TwoPart as TwoPart
+from largesse.response.with_costs import WithCosts as WithCosts
+from largesse.response.with_costs import own_costs as own_costs

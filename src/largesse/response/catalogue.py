@@ -23,9 +23,11 @@ from largesse.response.choose import Choose
 from largesse.response.linear import Linear
 from largesse.response.monotone import Pava
 from largesse.response.networks.sire import IRE, SIRE
+from largesse.response.proportional import Proportional
 from largesse.response.stack import Shrunk, Stack
 from largesse.response.thresholds import Thresholds
 from largesse.response.two_part import TwoPart
+from largesse.response.with_costs import WithCosts
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ def describe_models() -> str:
 
 def model_classes() -> dict[str, type[ResponseModel]]:
     """Return the classes, by name, of all models that a saved file may hold; any other is refused."""
-    return {kind.__name__: kind for entry in MODELS.values() for kind in _classes(entry.kind(**entry.settings))}
+    listed = {kind.__name__: kind for entry in MODELS.values() for kind in _classes(entry.kind(**entry.settings))}
+    return listed | {kind.__name__: kind for kind in (WithCosts, Proportional)}
 
 
 def _classes(model: ResponseModel) -> Iterator[type[ResponseModel]]:

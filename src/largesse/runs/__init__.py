@@ -6,6 +6,7 @@ folder. `examine` checks a log before anything is fitted. An `Engine` touches th
 """
 
 from largesse.runs.campaign import Campaign as Campaign
+from largesse.runs.campaign import Spent as Spent
 from largesse.runs.campaign import campaign_from as campaign_from
 from largesse.runs.campaign import read_campaign as read_campaign
 from largesse.runs.demo import demo_campaign as demo_campaign

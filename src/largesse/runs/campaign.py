@@ -10,8 +10,9 @@ import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypedDict, Unpack, cast
 
+from largesse.allocation import confidence_problems
 from largesse.data import expand_home, parse_problems
 from largesse.errors import InputError, Problem, budget_problems, fail, nearest, path_problems, refuse, show
 from largesse.levels import Levels
@@ -29,6 +30,14 @@ SECTIONS = {
 }
 SEEDS = 2**32  # scikit-learn takes no more
 MOST_BYTES = 2**24  # of a campaign file
+
+
+class Spent(TypedDict, total=False):
+    """What may be spent, where it is not as the campaign says."""
+
+    budget: float | None  # average per customer
+    total: float | None  # or for all of them together
+    confidence: float | None  # probability that the true cost is within it, where costs are not certain
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,8 @@ class Campaign:
     def text(self) -> str:
         """The campaign as TOML, every default spelt out; where it is written to is not part of it."""
         kept = {word: getattr(self.levels, word) for word in SECTIONS["levels"] if word != "propensities"}
+        if self.levels.observed and not any(self.levels.costs):
+            del kept["costs"]
         kept["propensities"] = self.propensities
         top = {"title": self.title, "unit": self.unit, "log": self.log, "customers": self.customers}
         lines = [*_lines(top), "", "[columns]", *_lines(self.roles), "", "[levels]", *_lines(kept)]
@@ -63,14 +74,19 @@ class Campaign:
         """Role → column, for the roles that one column has."""
         return {role: str(column) for role, column in self.roles.items() if role in ROLES and role != "features"}
 
-    def spending(self, *, budget: float | None = None, total: float | None = None) -> Campaign:
+    def spending(self, **given: Unpack[Spent]) -> Campaign:
         """Return the campaign with this budget or total, or with its own if neither is given; it must have one."""
+        budget, total, confidence = given.get("budget"), given.get("total"), given.get("confidence")
+        if confidence is not None:
+            refuse("budget", confidence_problems(confidence, "the confidence"))
+            surer = replace(self, planning=replace(self.planning, budget_confidence=confidence))
+            return surer.spending(budget=budget, total=total)
         if budget is not None and total is not None:
             hint = "give the average per customer, or the total"
             fail("budget", Problem("both --budget and --total were given", hint))
-        given = {word: value for word, value in (("budget", budget), ("total", total)) if value is not None}
-        refuse("budget", [p for word, value in given.items() for p in budget_problems(value, f"the {word}")])
-        if given:
+        limits = {word: value for word, value in (("budget", budget), ("total", total)) if value is not None}
+        refuse("budget", [p for word, value in limits.items() for p in budget_problems(value, f"the {word}")])
+        if limits:
             return replace(self, planning=replace(self.planning, budget=budget, total=total))
         if self.planning.budget is None and self.planning.total is None:
             hint = "add budget = … (average per customer) or total = … under [plan], or give --budget"
@@ -127,13 +143,15 @@ def campaign_from(
     """
     blanks = find_blanks(given, text)
     given = drop_blanks(given, blanks)
+    if _is_observed(given):
+        blanks.pop("levels.costs", None)
     if blank_budget and set(BUDGETS).issuperset(blanks):
         blanks = {}
     problems: list[Problem] = list(blanks.values())
     _check_names(given, problems)
     sections = {name: given[name] if isinstance(given.get(name), dict) else {} for name in SECTIONS}
     roles = _roles(sections["columns"], blanks, problems)
-    levels = _levels(sections["levels"], blanks, problems)
+    levels = _levels(sections["levels"], blanks, problems, observed=_is_observed(given))
     shares = _shares(sections["levels"], roles, problems)
     planning = planning_from(sections["plan"], levels, problems)
     texts = {key: given[key] for key in TOP if key in given}
@@ -209,10 +227,19 @@ def _roles(section: dict[str, Any], blanks: Collection[str], problems: list[Prob
     return cast(Roles, roles)
 
 
-def _levels(section: dict[str, Any], blanks: Collection[str], problems: list[Problem]) -> Levels | None:
+def _is_observed(given: Mapping[str, Any]) -> bool:
+    """Whether a column of the log says what its rows really cost."""
+    columns = given.get("columns")
+    return isinstance(columns, Mapping) and columns.get("cost_column") is not None
+
+
+def _levels(
+    section: dict[str, Any], blanks: Collection[str], problems: list[Problem], *, observed: bool
+) -> Levels | None:
     if any(name.startswith("levels.") for name in blanks):
         return None
-    if not isinstance(section.get("costs"), list) or not section["costs"]:
+    listed = isinstance(section.get("costs"), list) and bool(section["costs"])
+    if not listed and not (observed and "costs" not in section):
         problems.append(Problem("[levels] does not give the costs", "add a line under [levels]: costs = [0, 5, 10]"))
         return None
     on_redemption = section.get("on_redemption", False)
@@ -222,11 +249,12 @@ def _levels(section: dict[str, Any], blanks: Collection[str], problems: list[Pro
         )
     try:
         return Levels(
-            costs=section["costs"],
+            costs=section.get("costs"),
             names=section.get("names"),
             doses=section.get("doses"),
             on_redemption=on_redemption is True,
             contact_cost=section.get("contact_cost", 0.0),
+            observed=observed,
         )
     except InputError as error:
         problems += [Problem(f"levels: {problem.what}", problem.hint) for problem in error.problems]

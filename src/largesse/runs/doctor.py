@@ -66,7 +66,8 @@ def find_campaign(
     if levels:
         return campaign_from_options(source, roles, levels), True
     stated = look.doses if look.doses is not None else look.order.names if look.order is not None else ()
-    section = {"doses" if look.doses is not None else "names": list(stated), "costs": list(range(len(stated)))}
+    section = {"doses" if look.doses is not None else "names": list(stated)}
+    section |= {} if "cost_column" in roles else {"costs": list(range(len(stated)))}
     return campaign_from_options(source, roles, section), True
 
 

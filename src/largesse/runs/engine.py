@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from largesse.records import Array, Customers, Finding, Log, Progress, Study
+from largesse.records import Array, Customers, Log, Progress, Scores, Study
 from largesse.response import ResponseModel
 from largesse.runs.campaign import Campaign
 
@@ -33,6 +33,9 @@ class Engine(Protocol):
     def predict(self, model: ResponseModel, customers: Customers) -> Array:
         """Return the expected response (n, K) of every customer at every level."""
 
+    def predict_costs(self, model: ResponseModel, customers: Customers) -> Array | None:
+        """Return each customer's own costs (n, K): expected ones where costs are observed; None where all have the same."""
+
     def study(
         self,
         model: ResponseModel,
@@ -41,10 +44,13 @@ class Engine(Protocol):
         *,
         estimator: str,
         seed: int,
-        also: tuple[Finding, ...],
+        confidence: float,
         progress: Progress,
     ) -> Study:
-        """Judge the unfitted model at a budget by cross-fitting; `also` are warnings to add."""
+        """Judge the unfitted model at a budget, to be kept with this confidence, by cross-fitting."""
+
+    def score(self, model: ResponseModel, log: Log, *, seed: int, progress: Progress) -> Scores:
+        """Return the cross-fitted scores of the log under the unfitted model: those of a study with the same seed."""
 
     def write_table(self, path: Path, table: pa.Table) -> None:
         """Write a table, all of it or nothing, in the format that the ending of the path names."""

@@ -41,6 +41,7 @@ from largesse.report import (
     describe_study,
     render_report,
 )
+from largesse.response import WithCosts
 from largesse.runs.campaign import Campaign
 from largesse.runs.engine import Engine
 from largesse.runs.spreadsheets import escape_formulas
@@ -161,7 +162,8 @@ def write_campaign(folder: Path, campaign: Campaign) -> None:
 
 def write_fit(folder: Path, fitted: Fitted, log: Log) -> dict[str, Any]:
     """Write what was learnt, and return it as it is written."""
-    step = FitStep(type(fitted.model).__name__, fitted.choices, log, fitted.spread)
+    model = fitted.model.model_ if isinstance(fitted.model, WithCosts) else fitted.model
+    step = FitStep(type(model).__name__, fitted.choices, log, fitted.spread)
     return write_part(folder, FIT_PART, describe_fit(step))
 
 
@@ -178,7 +180,8 @@ def write_plan(
         engine.write_table(path, escape_formulas(table) if escaped else table)
     planned.policy.save(folder / POLICY)
     features = planned.customers.features.select(list(planned.policy.model.encoder_.features))
-    step = PlanStep(planned.plan, features, planned.curves, planned.costs, planned.policy.levels.labels)
+    labels, sure = planned.policy.levels.labels, planned.confidence
+    step = PlanStep(planned.plan, features, planned.curves, planned.costs, labels, sure)
     return write_part(folder, PLAN_PART, describe_plan(step))
 
 

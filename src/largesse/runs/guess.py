@@ -181,9 +181,18 @@ def _role_lines(look: FirstLook) -> list[str]:
             listed = some([to_toml(name) for name in names], SHOWN)
             lines.append(f'{role} = ""    # fill in: the column that says {meaning}, one of {listed}')
     optional = (role for role in ROLES if role not in (*asked, "features"))
-    return lines + [
-        f"{role} = {to_toml(roles[role])}    # CHECK" if role in roles else f'# {role} = "…"' for role in optional
-    ]
+    return lines + [_optional_line(role, look) for role in optional]
+
+
+def _optional_line(role: str, look: FirstLook) -> str:
+    if role in look.guess.roles:
+        return f"{role} = {to_toml(look.guess.roles[role])}    # CHECK"
+    if role == "cost_column":
+        name, *others = look.guess.others.get(role) or ("…",)
+        more = f"; or is it {some([to_toml(other) for other in others])}?" if others else ""
+        hint = "what each row really cost, if that depends on what customers do; costs below stay blank then"
+        return f"# cost_column = {to_toml(name)}    # {hint}{more}"
+    return f'# {role} = "…"'
 
 
 def _feature_lines(look: FirstLook) -> list[str]:

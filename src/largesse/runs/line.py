@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
+from largesse.evaluation import measure_spending
 from largesse.files import write_together
 from largesse.policy import Policy
-from largesse.records import Progress
+from largesse.records import Customers, Log, Progress, Study
 from largesse.response import check_model_name
 from largesse.runs import folder as files
 from largesse.runs import steps
-from largesse.runs.campaign import Campaign, read_campaign
+from largesse.runs.campaign import Campaign, Spent, read_campaign
 from largesse.runs.engine import Engine
 from largesse.runs.local import Local
 
@@ -41,14 +42,27 @@ def run(
         files.write_campaign(folder, campaign)
         fitted = steps.fit(campaign, log, engine, progress)
         learnt = files.write_fit(folder, fitted, log)
-        planned = steps.plan(campaign, fitted.model, fitted.levels, customers, engine, progress)
+        planned, study = _plan_and_judge(campaign, fitted, log, customers, engine, progress)
         planning = files.write_plan(folder, planned, engine)
-        study = steps.judge(campaign, log, campaign.planning.average(len(customers)), "dr", engine, progress)
         evaluation = files.write_study(folder, study, log, engine)
         progress("writing the report", 0.0)
         shown = steps.report(campaign, learnt, planning, evaluation, str(out))
         files.write_report(folder, shown)
         return shown
+
+
+def _plan_and_judge(
+    campaign: Campaign, fitted: steps.Fitted, log: Log, customers: Customers, engine: Engine, progress: Progress
+) -> tuple[steps.Planned, Study]:
+    """Return plan and study; where costs are not certain, the plan follows from what the study's held-out rows cost."""
+    average = campaign.planning.average(len(customers))
+    if log.levels.certain:
+        planned = steps.plan(campaign, Policy(fitted.model, fitted.levels), customers, engine, progress)
+        return planned, steps.judge(campaign, log, average, "dr", engine, progress)
+    study = steps.judge(campaign, log, average, "dr", engine, progress)
+    own = study.scores if campaign.customers is None else None
+    policy = Policy(fitted.model, fitted.levels, spending=study.spending)
+    return steps.plan(campaign, policy, customers, engine, progress, own), study
 
 
 def fit(campaign: Campaign, out: str | Path, progress: Progress = silent, *, engine: Engine = LOCAL) -> dict[str, Any]:
@@ -60,7 +74,10 @@ def fit(campaign: Campaign, out: str | Path, progress: Progress = silent, *, eng
     with files.replace_run_folder(out) as folder:
         files.write_campaign(folder, campaign)
         fitted = steps.fit(campaign, log, engine, progress)
-        Policy(fitted.model, fitted.levels).save(folder / files.POLICY)
+        scores = steps.score(campaign, log, engine, progress)
+        spending = None if scores is None else measure_spending(scores)
+        known = None if spending is None else spending.whole
+        Policy(fitted.model, fitted.levels, spending=known).save(folder / files.POLICY)
         return files.write_fit(folder, fitted, log)
 
 
@@ -68,31 +85,33 @@ def plan(
     folder: str | Path,
     customers: str | None = None,
     *,
-    budget: float | None = None,
-    total: float | None = None,
     out: str | Path | None = None,
     raw_ids: bool = False,
     progress: Progress = silent,
     engine: Engine = LOCAL,
+    **spending: Unpack[Spent],
 ) -> dict[str, Any]:
     """Plan for a table of customers with the model of a run folder; return the numbers of the plan.
 
+    `budget`, `total` and `confidence` replace what the campaign says of them.
     The folder holds the plan afterwards, and `out` too, if given; what else was there stays if it belongs to this plan.
     In a CSV file text that would begin a formula gets an apostrophe before it, unless ids are wanted raw.
     """
     files.check_table(out, customers)
     with files.hold_run_folder(folder) as home:
-        campaign = read_campaign(home).spending(budget=budget, total=total)
+        campaign = read_campaign(home).spending(**spending)
         source = customers or campaign.customers
         files.check_table(out, source, campaign.log)
         policy = Policy.load(home / files.POLICY)
         progress("reading", 0.0)
-        found = (
-            engine.read_customers(campaign, source, policy.model.encoder_.features)
-            if source
-            else steps.choose_customers(campaign, engine.read_log(campaign), engine)
-        )
-        planned = steps.plan(campaign, policy.model, policy.levels, found, engine, progress)
+        scores = None
+        if source:
+            found = engine.read_customers(campaign, source, policy.model.encoder_.features)
+        else:
+            log = engine.read_log(campaign)
+            found = steps.choose_customers(campaign, log, engine)
+            scores = steps.score(campaign, log, engine, progress)
+        planned = steps.plan(campaign, policy, found, engine, progress, scores)
         with write_together() as batch:
             new = files.renew_run_folder(batch, home)
             shown = files.write_plan(new, planned, engine, batch.add_file(out) if out else None, raw_ids=raw_ids)

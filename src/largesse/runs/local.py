@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, final
 
 from largesse.data import check_customers, read_log, read_table
 from largesse.errors import Problem, nearest, refuse
-from largesse.evaluation import make_study
+from largesse.evaluation import crossfit, make_study
 from largesse.files import atomic_file
-from largesse.records import Array, Customers, Finding, Log, Progress, Study
-from largesse.response import ResponseModel
+from largesse.records import Array, Customers, Log, Progress, Scores, Study
+from largesse.response import ResponseModel, own_costs
 from largesse.runs.campaign import Campaign
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ class Local:
         """Return the expected response (n, K) of every customer at every level."""
         return model.predict(customers)
 
+    def predict_costs(self, model: ResponseModel, customers: Customers) -> Array | None:
+        """Return each customer's own costs (n, K): expected ones where costs are observed; None where all have the same."""
+        return own_costs(model, customers)
+
     def study(
         self,
         model: ResponseModel,
@@ -58,11 +62,15 @@ class Local:
         *,
         estimator: str,
         seed: int,
-        also: tuple[Finding, ...],
+        confidence: float,
         progress: Progress,
     ) -> Study:
-        """Judge the unfitted model at a budget by cross-fitting; `also` are warnings to add."""
-        return make_study(log, model, budget, estimator=estimator, seed=seed, also=also, progress=progress)
+        """Judge the unfitted model at a budget, to be kept with this confidence, by cross-fitting."""
+        return make_study(log, model, budget, estimator=estimator, seed=seed, confidence=confidence, progress=progress)
+
+    def score(self, model: ResponseModel, log: Log, *, seed: int, progress: Progress) -> Scores:
+        """Return the cross-fitted scores of the log under the unfitted model: those of a study with the same seed."""
+        return crossfit(log, model, seed=seed, progress=progress)
 
     def write_table(self, path: Path, table: pa.Table) -> None:
         """Write a table, all of it or nothing, in the format that the ending of the path names."""

@@ -65,7 +65,9 @@ def level_options() -> dict[str, inspect.Parameter]:
         annotation=Annotated[bool, typer.Option("--on-redemption", help=paid)],
     )
     return {
-        "costs": _option("costs", "Cost of each level, cheapest first: 0,5,10; or K column names.", required=True),
+        "costs": _option(
+            "costs", "Cost of each level, cheapest first: 0,5,10; or K column names; none with --cost-column."
+        ),
         "names": _option("names", "How the log writes the levels, in order: none,small,big."),
         "doses": _option("doses", "The amounts behind the levels, in order: 0,5,10."),
         "propensities": _option("propensities", "The levels' probabilities, the same for all customers: 0.2,0.2,0.6."),
@@ -78,7 +80,7 @@ def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str
     read: dict[str, Callable[[str], Any]] = {"costs": _numbers_or_words, "doses": _numbers_or_words, "names": _split}
     read["propensities"] = _numbers_or_words
     section = {word: read[word](given) if isinstance(given, str) else given for word, given in levels.items()}
-    if "costs" not in section:
+    if "costs" not in section and "cost_column" not in columns:
         if "names" not in section:
             fail("levels", Problem("the levels are not given", "add --costs 0,5,10 or --names none,small,big"))
         section["costs"] = [float(k) for k in range(len(section["names"]))]

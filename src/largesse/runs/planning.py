@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from largesse.allocation import CONSTRAINT_SETTINGS, Setting
+from largesse.allocation import CONSTRAINT_SETTINGS, EVEN, Setting, confidence_problems
 from largesse.errors import Problem, as_number, budget_problems, nearest, show
 from largesse.levels import Levels
 from largesse.runs.toml import to_toml
@@ -14,7 +14,8 @@ from largesse.runs.toml import to_toml
 TABLES = [setting for per in ("level", "segment") for setting in CONSTRAINT_SETTINGS if setting.per == per]
 NUMBERS = [setting for setting in CONSTRAINT_SETTINGS if setting.per == "plan"]
 COLUMNS = [setting for setting in CONSTRAINT_SETTINGS if setting.per == "customer"]
-KEYS = ("budget", "total", "exact", "explore", "segment", *(setting.word for setting in (*NUMBERS, *COLUMNS, *TABLES)))
+PLAIN = ("budget", "total", "budget_confidence", "exact", "explore")
+KEYS = (*PLAIN, "segment", *(setting.word for setting in (*NUMBERS, *COLUMNS, *TABLES)))
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Planning:
     explore: float = 0.0
     segment: str | None = None  # column
     constraints: dict[str, Any] = field(default_factory=dict)  # word of `Constraints` → what it is given, if anything
+    budget_confidence: float = EVEN  # probability that the true cost is within the budget, where costs are not certain
 
     @property
     def constrained(self) -> bool:
@@ -45,7 +47,7 @@ class Planning:
 
     def lines(self, levels: Levels) -> list[str]:
         """Return the lines of TOML under [plan], tables last."""
-        plain: dict[str, Any] = {key: getattr(self, key) for key in ("budget", "total", "exact", "explore")}
+        plain: dict[str, Any] = {key: getattr(self, key) for key in PLAIN}
         plain |= {setting.word: self.constraints.get(setting.word, 0.0) for setting in NUMBERS}
         plain |= {"segment": self.segment, **self.columns}
         lines = [f"{key} = {to_toml(value)}" for key, value in plain.items() if value is not None]
@@ -81,7 +83,10 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
         by_level = setting.per == "level"
         constraints[setting.word] = _by_number(table, setting.word, levels, problems) if by_level else table
     given = {word: value for word, value in constraints.items() if value}
-    planning = Planning(budget, total, exact is True, explore, segment if isinstance(segment, str) else None, given)
+    sure = section.get("budget_confidence", EVEN)
+    problems += (doubt := confidence_problems(sure, "plan.budget_confidence"))
+    column = segment if isinstance(segment, str) else None
+    planning = Planning(budget, total, exact is True, explore, column, given, EVEN if doubt else sure)
     if planning.explore and (planning.constrained or planning.exact):
         hint = "levels drawn at random break constraints: remove explore, or the constraints"
         problems.append(Problem("plan.explore works with a budget only", hint))

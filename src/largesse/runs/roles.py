@@ -35,6 +35,7 @@ HAPPENED = re.compile(
     r"|eingeloest|eingelöst|abschluss|konvertiert|spende|gespendet|besuch|besucht)$"
     r"|bought|convert|conversion|purchase|redeem|redempt|respond|respons|outcome|click|revenue|applied|gave|donat"
 )
+PAID = re.compile(r"^(costs?|paid|payout|reimbursed|kosten|bezahlt|gezahlt|ausgezahlt|erstattet)$")
 COMPARED = re.compile(r"^(control|holdout|placebo|untreated|kontroll\w*)\b", re.IGNORECASE)  # values, not names
 CHOSEN = re.compile(r"propensit|^pscore$|^prob(ability)?$|^ps$|^p$")
 WEIGHT = split_words("weight weights wt wgt gewicht gewichte gewichtung")
@@ -102,6 +103,9 @@ def guess_roles(columns: Sequence[Column], rows: int, known: Mapping[str, str] |
         if role not in roles and found:
             roles[role] = found.pop(0).name
         others[role] = tuple(c.name for c in found)
+    # What a row cost is only ever asked about: taken for costs by mistake, it would change what is planned.
+    free = [c for c in columns if c.name not in roles.values()]
+    others["cost_column"] = () if "cost_column" in roles else tuple(c.name for c in free if _may_be_cost(c))
     if "response" not in roles:
         others["response"] = _could_respond(columns, roles)
     if "level" not in roles:
@@ -123,6 +127,11 @@ def _may_be_propensity(column: Column) -> bool:
     of_else = {"buy", "churn", "purchase", "kauf", "to", "click", "response"}  # a score of something else
     tokens = column.tokens
     return not of_else.intersection(tokens) and any(CHOSEN.search(token) for token in (*tokens, "".join(tokens)))
+
+
+def _may_be_cost(column: Column) -> bool:
+    values = column.values
+    return values is not None and column.distinct > 2 and float(values.min()) >= 0 and _says(column, PAID)
 
 
 def _may_be_cluster(column: Column, rows: int) -> bool:
@@ -163,6 +172,8 @@ def _leave_out(columns: Sequence[Column], roles: Mapping[str, str]) -> dict[str,
             found[column.name] = "may have happened afterwards"
         elif _says(column, GIVEN) or any(COMPARED.search(word) for word in column.words):
             found[column.name] = "may say what was given"
+        elif _may_be_cost(column):
+            found[column.name] = "may be what the row cost"
         elif _may_be_propensity(column):
             found[column.name] = "may be a probability of what was given"
     return found

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.allocation import Constraints, Mixture, allocate, expected_costs, explore_plan, find_mixture
+from largesse.allocation import (
+    Constraints,
+    Mixture,
+    allocate,
+    correct_costs,
+    expected_costs,
+    explore_plan,
+    find_mixture,
+)
 from largesse.errors import Problem, fail, nearest, refuse
 from largesse.evaluation import ESTIMATORS
 from largesse.levels import Levels
 from largesse.policy import Policy
-from largesse.records import Array, Choice, Customers, Finding, Log, Plan, Progress, Study
+from largesse.records import Array, Choice, Customers, Finding, Log, Plan, Progress, Scores, Study
 from largesse.report import Heading, join_parts
-from largesse.response import ResponseModel, make_model
+from largesse.response import ResponseModel, WithCosts, make_model
 from largesse.runs.campaign import Campaign
 from largesse.runs.engine import Engine
 
@@ -43,6 +51,7 @@ class Planned:
     curves: Array  # (n, K) expected responses
     costs: Array  # (n, K) expected costs
     propensity: Array | None  # (n,) of each customer's level, where the plan explores
+    confidence: float | None = None  # probability that the plan keeps its budget; None: it is certain to
 
     @property
     def spend(self) -> Array:
@@ -80,27 +89,64 @@ def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Customers:
 def fit(campaign: Campaign, log: Log, engine: Engine, progress: Progress) -> Fitted:
     """Fit the campaign's model to the log."""
     progress("learning the response", 0.0)
-    model = engine.fit(make_model(campaign.model, campaign.seed), log)
+    model = engine.fit(choose_model(campaign), log)
     return Fitted(model, log.levels, model.choices_, model.mean_interval(log))
 
 
+def choose_model(campaign: Campaign) -> ResponseModel:
+    """Return the campaign's model, unfitted; where costs are observed, with a model of them beside it."""
+    model = make_model(campaign.model, campaign.seed)
+    return WithCosts(model, seed=campaign.seed) if campaign.levels.observed else model
+
+
+def score(campaign: Campaign, log: Log, engine: Engine, progress: Progress) -> Scores | None:
+    """Return the scores of the log's rows by models that did not see them, where planning needs them; else None.
+
+    It does where costs are not certain: held-out rows say what plans really cost. And the log's own customers are planned
+    by models that did not see them: a model knows too well whether its own rows will pay.
+    """
+    return (
+        None if log.levels.certain else engine.score(choose_model(campaign), log, seed=campaign.seed, progress=progress)
+    )
+
+
 def plan(
-    campaign: Campaign, model: ResponseModel, levels: Levels, customers: Customers, engine: Engine, progress: Progress
+    campaign: Campaign,
+    policy: Policy,
+    customers: Customers,
+    engine: Engine,
+    progress: Progress,
+    own: Scores | None = None,
 ) -> Planned:
-    """Give every customer a level, within the campaign's budget and constraints."""
+    """Give every customer a level, within the campaign's budget and constraints.
+
+    `own` are the scores of the log whose own customers are planned, where costs are not certain.
+    """
     progress("planning", 0.0)
-    curves = engine.predict(model, customers)
-    costs = expected_costs(levels, curves, customers.costs)
     how, propensity = campaign.planning, None
+    curves = engine.predict(policy.model, customers) if own is None else own.curves
+    costs = own.expected_costs if own is not None else _expect_costs(policy, customers, curves, engine)
+    fix = correct_costs(curves, costs, how.average(len(customers)), policy.spending, how.budget_confidence)
+    kept = costs if policy.spending is None else costs * fix.scale
     if how.explore:
-        explored = explore_plan(curves, costs, how.budget, how.explore, total=how.total, seed=campaign.seed)
+        explored = explore_plan(curves, kept, how.budget, how.explore, total=how.total, seed=campaign.seed)
         made, rule, propensity = explored.plan, explored.rule, explored.decisions.propensity
     else:
-        made = _allocate(campaign, customers, curves, costs)
+        made = _allocate(campaign, customers, curves, kept)
         # A rule cannot keep constraints, so there is no budget that its ties should meet.
-        rule = Mixture(made.price) if how.constrained else find_mixture(curves, costs, made.price, made.budget)
-    policy = Policy(model, levels, rule.price, explore=rule.explore, share=rule.share)
-    return Planned(made, policy, customers, curves, np.broadcast_to(costs, curves.shape), propensity)
+        rule = Mixture(made.price) if how.constrained else find_mixture(curves, kept, made.price, made.budget)
+    policy = replace(policy, price=rule.price, explore=rule.explore, share=rule.share, scale=fix.scale)
+    if policy.spending is None:
+        return Planned(made, policy, customers, curves, np.broadcast_to(costs, curves.shape), propensity)
+    sure = fix.confidence(made.spend, made.budget)
+    made = replace(made, spend=made.spend / fix.scale * fix.ratio)  # the margin that confidence takes is not spent
+    return Planned(made, policy, customers, curves, costs * fix.ratio, propensity, sure)
+
+
+def _expect_costs(policy: Policy, customers: Customers, curves: Array, engine: Engine) -> Array:
+    """Return what levels are expected to cost customers: (K,), or (n, K) where that differs."""
+    own = engine.predict_costs(policy.model, customers) if policy.levels.observed else customers.costs
+    return expected_costs(policy.levels, curves, own)
 
 
 def _allocate(campaign: Campaign, customers: Customers, curves: Array, costs: Array) -> Plan:
@@ -132,9 +178,11 @@ def _constraints(campaign: Campaign, customers: Customers) -> Constraints:
 
 def judge(campaign: Campaign, log: Log, budget: float, estimator: str, engine: Engine, progress: Progress) -> Study:
     """Estimate what the campaign's model brings and costs at a budget, on rows that did not train it."""
-    model = make_model(campaign.model, campaign.seed)
-    also = _not_judged(campaign)
-    return engine.study(model, log, budget, estimator=estimator, seed=campaign.seed, also=also, progress=progress)
+    sure = campaign.planning.budget_confidence
+    model, seed = choose_model(campaign), campaign.seed
+    study = engine.study(model, log, budget, estimator=estimator, seed=seed, confidence=sure, progress=progress)
+    found = study.evaluation
+    return replace(study, evaluation=replace(found, warnings=(*_not_judged(campaign), *found.warnings)))
 
 
 def check_estimator(name: str) -> None:

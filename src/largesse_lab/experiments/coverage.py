@@ -136,7 +136,8 @@ def _score(log: Log, base: Scores, estimated: Propensities, paid: str) -> Scores
 
 def _find_truths(made: Scores, fresh: Simulation, seen: list[Array], paid: str) -> dict[str, tuple[float, float]]:
     """Return the true value and spend of every policy."""
-    prices = plan_held_out(made, BUDGETS[paid]).prices
+    plan = plan_held_out(made, BUDGETS[paid])
+    prices = plan.prices if plan.scales is None else plan.prices * plan.scales  # of costs as the model expects them
     return {
         **{name: _judge_levels(fresh, [rule(fresh.features)], paid) for name, rule in RULES.items()},
         "learnt": _judge_levels(fresh, _decide_all(seen, prices, paid), paid),

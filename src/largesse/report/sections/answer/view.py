@@ -59,6 +59,7 @@ def _view_spend(numbers: Numbers, units: Units) -> dict[str, str]:
         "total": units.cost(_multiply(spend["estimate"], people)),
         "budget_total": units.cost(budget["total"]),
         "figure": draw_spend_strip(across, spend, budget["average"], label),
+        "sure": f"{numbers['planned']['confidence']:.0%}" if "confidence" in numbers["planned"] else "",
     }
 
 

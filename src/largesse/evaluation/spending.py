@@ -1,0 +1,88 @@
+"""What plans really cost where costs depend on what customers do: the curve that corrects the model's expectations.
+
+At each of a range of prices every row gets the level that its held-out curves and costs choose. What the model expects such
+a plan to cost, and what the log says it costs (doubly robust), are two means over the same rows. Their ratio is not one: a
+plan pays where the model is wrong in its favour. To plan a fold, the ratio comes from the other folds alone, so what is
+then estimated for the fold is as honest as for a new set of customers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from largesse.allocation import decide_at_price, frontier
+from largesse.evaluation.value import score_policy
+from largesse.records import Array, Scores, Spending
+from largesse.stats import t_quantile
+
+POINTS = 31
+
+
+@dataclass(frozen=True, eq=False)
+class FoldSpending:
+    """Sums over the rows of each fold, from which the curve of any set of folds follows."""
+
+    price: Array  # (m,) falling
+    expected: Array  # (m, folds)
+    honest: Array  # (m, folds)
+    weight: Array  # (folds,)
+    reach: Array  # (m,) standard error over all folds
+
+    @property
+    def whole(self) -> Spending:
+        """The curve over all folds."""
+        return self._curve(np.ones(len(self.weight), dtype=bool))
+
+    def without(self, fold: int) -> Spending:
+        """Return the curve over all folds but one, by its place; over all where there is no other."""
+        kept = np.arange(len(self.weight)) != fold
+        return self._curve(kept) if kept.any() else self.whole
+
+    def _curve(self, kept: Array) -> Spending:
+        mass = float(self.weight[kept].sum())
+        expected, honest = (part[:, kept].sum(axis=1) / mass for part in (self.expected, self.honest))
+        reach = self.reach * np.sqrt(self.weight.sum() / mass)
+        return Spending(*(tuple(map(float, part)) for part in (self.price, expected, honest, reach)))
+
+
+def measure_spending(scores: Scores) -> FoldSpending | None:
+    """Measure what plans at each price really cost on held-out rows; None where costs are certain.
+
+    >>> from dataclasses import replace
+    >>> from largesse.evaluation import crossfit
+    >>> from largesse.levels import Levels
+    >>> from largesse.worlds import simulate
+    >>> log = simulate("averaged", n=500, seed=1).log
+    >>> measure_spending(crossfit(log)) is None
+    True
+    >>> redeemed = replace(log, levels=Levels(costs=[0, 1, 2, 3, 4], on_redemption=True))
+    >>> curve = measure_spending(crossfit(redeemed)).whole
+    >>> curve.honest[0], curve.honest[-1] > 1
+    (0.0, True)
+    """
+    if scores.certain:
+        return None
+    curves, costs, rows = scores.curves, scores.expected_costs, np.arange(len(scores.level))
+    _, fold = np.unique(scores.fold, return_inverse=True)
+    found = []
+    for price in (prices := _spread_prices(curves, costs)):
+        levels = decide_at_price(curves, costs, price)
+        spend = score_policy(scores, levels)[1]
+        estimate = spend.estimate(scores.weight, scores.cluster)
+        wide = (estimate.high - estimate.estimate) / t_quantile(1e9)
+        sums = [np.bincount(fold, weights=scores.weight * part) for part in (costs[rows, levels], spend.values)]
+        found.append((*sums, np.nanmax([estimate.se, wide, 0.0])))
+    expected, honest, reach = (np.array(part) for part in zip(*found, strict=True))
+    return FoldSpending(np.array(prices), expected, honest, np.bincount(fold, weights=scores.weight), reach)
+
+
+def _spread_prices(curves: Array, costs: Array) -> list[float]:
+    """Return falling prices whose plans are expected to cost evenly spread amounts, from the cheapest plan to the best."""
+    front = frontier(curves, costs)
+    if len(front) == 1:
+        return [1.0]
+    inner = np.linspace(float(front.spend[0]), float(front.spend[-1]), POINTS)[1:-1]
+    found = {2 * float(front.price[1]), *(front.price_at(float(spend)) for spend in inner), 0.0}
+    return sorted(found, reverse=True)

@@ -1,0 +1,86 @@
+"""A response model and, beside it, a model of what levels cost: for logs whose costs are observed."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from largesse.errors import Problem, refuse
+from largesse.records import Array, Customers, Log
+from largesse.response.base import ResponseModel, check_auto, fit_copy
+from largesse.response.proportional import Proportional
+from largesse.response.stack import Stack
+
+
+@final
+class WithCosts(ResponseModel):
+    """A response model, and a second model for costs that are observed: `predict` gives responses, `predict_costs` costs.
+
+    Parameters
+    ----------
+    model
+        The response model; "auto" is ``Stack()``.
+    costs
+        What is fitted to the log's cost column; "auto" is ``Proportional()``: features scale what every level costs.
+    seed
+        For both defaults.
+
+    Attributes
+    ----------
+    model_, costs_
+        The fitted models. They share one encoding of the features.
+    """
+
+    model_: ResponseModel
+    costs_: ResponseModel
+
+    def __init__(
+        self, model: ResponseModel | str = "auto", *, costs: ResponseModel | str = "auto", seed: int = 0
+    ) -> None:
+        self.model = model
+        self.costs = costs
+        self.seed = seed
+
+    @property
+    def parts(self) -> tuple[ResponseModel, ResponseModel]:
+        """The unfitted models of the response and of costs."""
+        check_auto(self, "model")
+        check_auto(self, "costs")
+        model = Stack(seed=self.seed) if isinstance(self.model, str) else self.model
+        return model, Proportional(seed=self.seed) if isinstance(self.costs, str) else self.costs
+
+    def _learn(self, X: Array, log: Log) -> None:
+        if log.paid is None:
+            hint = (
+                "name the column with what each row cost: read_log(…, cost_column=…); or fit the response model alone"
+            )
+            refuse("WithCosts", [Problem("the log does not say what its rows cost", hint)])
+        model, costs = self.parts
+        self.model_ = fit_copy(model, X, log, self.encoder_)
+        self.costs_ = fit_copy(costs, X, log.of_costs, self.encoder_)
+        self.choices_ = self.model_.choices_
+
+    def _curves(self, X: Array) -> Array:
+        return self.model_._curves(X)
+
+    def predict_costs(self, customers: Any) -> Array:
+        """Return what every level is expected to cost each customer (n, K), never less than zero."""
+        costs: Array = np.maximum(self.costs_._curves(self.encode(customers)), 0.0)
+        return costs
+
+    def mean_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array] | None:
+        """Return the interval of the response model."""
+        return self.model_.mean_interval(customers, coverage)
+
+    def check_curves(self) -> None:
+        """Raise ValueError unless the curves of both models can be computed and are finite."""
+        self.model_.check_curves()
+        self.costs_.check_curves()
+
+
+def own_costs(model: ResponseModel, customers: Any) -> Array | None:
+    """Return each customer's own costs (n, K): predicted where costs are observed, else those of the table, if any."""
+    if isinstance(model, WithCosts):
+        return model.predict_costs(customers)
+    return customers.costs if isinstance(customers, Customers | Log) else None

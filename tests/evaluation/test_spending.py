@@ -1,0 +1,129 @@
+"""What plans really cost where costs depend on what customers do."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from largesse.allocation import allocate, decide_at_price
+from largesse.data.log import log_from_arrays
+from largesse.evaluation.budgets import plan_held_out
+from largesse.evaluation.crossfitting import crossfit
+from largesse.evaluation.judge import evaluate
+from largesse.evaluation.spending import measure_spending
+from largesse.evaluation.study import make_study
+from largesse.evaluation.value import estimate_value
+from largesse.levels import Levels
+from largesse.records import Array, Log, Scores
+from largesse.response.linear import Linear
+from largesse.response.proportional import Proportional
+from largesse.response.with_costs import WithCosts
+from largesse.worlds.simulation import simulate
+
+MODEL = Linear(penalty=0.01)
+FACE = [0, 1, 2, 3, 4]
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    found = simulate("averaged", n=800, seed=2, mix=0.5).log
+    some = found.features.select([f"x{j}" for j in range(6)])
+    return replace(found, features=some, levels=Levels(costs=FACE, on_redemption=True))
+
+
+@pytest.fixture(scope="module")
+def scores(log: Log) -> Scores:
+    return crossfit(log, MODEL)
+
+
+def test_every_point_is_what_the_plan_at_its_price_costs(scores: Scores) -> None:
+    found = measure_spending(scores)
+    assert found is not None
+    curve, rows = found.whole, np.arange(len(scores.level))
+    assert list(curve.price) == sorted(curve.price, reverse=True)
+    for j in (0, 7, 20, -1):
+        levels = decide_at_price(scores.curves, scores.expected_costs, curve.price[j])
+        assert curve.expected[j] == pytest.approx(scores.expected_costs[rows, levels].mean())
+        spend = estimate_value(scores, levels)[1]
+        assert curve.honest[j] == pytest.approx(spend.estimate)
+        assert curve.reach[j] == pytest.approx(spend.se, rel=0.1)
+    assert curve.expected[0] == curve.honest[0] == 0  # the cheapest plan
+
+
+def test_the_curve_for_a_fold_is_made_without_it(scores: Scores) -> None:
+    found = measure_spending(scores)
+    assert found is not None
+    kept = scores.fold != 2
+    levels = decide_at_price(scores.curves, scores.expected_costs, found.price[10])
+    assert found.without(2).honest[10] == pytest.approx(scores.costs[np.arange(len(levels)), levels][kept].mean())
+    assert found.without(2).reach[10] == pytest.approx(found.whole.reach[10] * np.sqrt(5 / 4), rel=0.01)
+
+
+def test_costs_that_are_always_paid_are_planned_as_they_are(scores: Scores) -> None:
+    known = crossfit(simulate("averaged", n=300, seed=2).log, MODEL)
+    assert measure_spending(known) is None
+    plan = plan_held_out(known, 1.5)
+    assert plan.scales is None
+    for f in range(5):
+        own = known.fold == f
+        alone = allocate(known.curves[own], known.expected_costs[own], 1.5)
+        assert np.array_equal(plan.levels[own], alone.levels)
+
+
+def test_where_the_model_expects_too_little_held_out_plans_still_cost_their_budget(scores: Scores) -> None:
+    # A model that expects three quarters of what is really paid.
+    blind = replace(scores, expected_costs=0.75 * scores.expected_costs)
+    spend = estimate_value(blind, plan_held_out(blind, 0.8).levels)[1]
+    wrong = replace(blind, paid_as="listed")
+    before = estimate_value(wrong, plan_held_out(wrong, 0.8).levels)[1]
+    assert before.estimate > 0.97
+    assert abs(spend.estimate - 0.8) < 0.5 * abs(before.estimate - 0.8)
+
+
+def test_confidence_leaves_a_margin_below_the_budget(log: Log) -> None:
+    even, sure = (make_study(log, MODEL, 0.8, confidence=confidence) for confidence in (0.5, 0.95))
+    assert sure.evaluation.spend < even.evaluation.spend
+    assert even.spending == sure.spending is not None
+    assert evaluate(log, MODEL, budget=0.8).spend == even.evaluation.spend
+
+
+# ---------------------------------------------------------------------------------------------- observed costs
+
+
+def draw_observed(n: int, seed: int) -> tuple[Log, Array]:
+    """Return a randomised log whose costs depend on what customers do, and the true mean costs (n, K)."""
+    rng = np.random.default_rng(seed)
+    x, level = rng.normal(size=(n, 3)), rng.integers(0, 3, n)
+    rate = 1 / (1 + np.exp(-(x[:, :1] - 0.5 + 0.6 * np.arange(3))))
+    each = np.exp(0.5 * x[:, 1])
+    bought = rng.random(n) < rate[np.arange(n), level]
+    paid = bought * level * each * rng.exponential(size=n)
+    log = log_from_arrays(x, level, bought.astype(float), propensity=np.full(n, 1 / 3), paid=paid)
+    return log, rate * np.arange(3) * each[:, None]
+
+
+def test_observed_costs_are_scored_like_responses() -> None:
+    log, truth = draw_observed(3000, 0)
+    assert log.paid is not None
+    scores = crossfit(log, WithCosts(MODEL, costs=Proportional(penalty=0.01)))
+    assert (scores.paid_as, scores.certain) == ("observed", False)
+    assert np.array_equal(scores.paid, log.paid)
+    own = scores.expected_costs[np.arange(3000), log.level]
+    assert np.allclose(scores.costs[np.arange(3000), log.level], own + 3 * (log.paid - own))
+    for k in range(3):
+        estimate = estimate_value(scores, np.full(3000, k))[1]
+        assert estimate.low <= truth[:, k].mean() <= estimate.high
+    assert np.mean((scores.expected_costs - truth) ** 2) < 0.2 * truth.var()
+
+
+def test_a_bare_response_model_gets_the_default_model_of_costs() -> None:
+    log, _ = draw_observed(300, 1)
+    both = crossfit(log, WithCosts(MODEL))
+    assert np.array_equal(crossfit(log, MODEL).costs, both.costs)
+
+
+def test_a_policy_that_knows_what_levels_cost_whom_spends_better_than_a_uniform_one() -> None:
+    log, _ = draw_observed(8000, 2)
+    found = evaluate(log, WithCosts(MODEL), budget=0.5)
+    assert found.spend_interval[0] < 0.5 < found.spend_interval[1]
+    assert found.references[0].difference.low > 0

@@ -1,0 +1,85 @@
+"""A response model with a model of observed costs beside it."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from largesse.data.log import log_from_arrays
+from largesse.errors import InputError, PolicyFileError
+from largesse.policy.policy import Policy
+from largesse.records import Log, Spending
+from largesse.response.boosting import Boosting
+from largesse.response.linear import Linear
+from largesse.response.proportional import Proportional
+from largesse.response.stack import Stack
+from largesse.response.with_costs import WithCosts, own_costs
+
+MODEL = WithCosts(Linear(penalty=0.01), costs=Proportional(penalty=0.01))
+CURVE = Spending(price=(2.0, 0.0), expected=(0.0, 1.0), honest=(0.0, 1.2), reach=(0.0, 0.05))
+
+
+@cache
+def log() -> Log:
+    rng = np.random.default_rng(0)
+    x, level = rng.normal(size=(300, 2)), rng.integers(0, 3, 300)
+    bought = rng.random(300) < 0.3 + 0.1 * level
+    return log_from_arrays(x, level, bought.astype(float), paid=bought * level * np.exp(0.3 * x[:, 0]))
+
+
+def test_responses_are_the_models_own_and_costs_those_of_the_other() -> None:
+    both = clone(MODEL).fit(log())
+    assert np.array_equal(both.predict(log()), Linear(penalty=0.01).fit(log()).predict(log()))
+    costs = both.predict_costs(log())
+    assert np.allclose(costs, Proportional(penalty=0.01).fit(log().of_costs).predict(log()), rtol=1e-3, atol=1e-3)
+    assert np.array_equal(own_costs(both, log()), costs)
+    assert own_costs(both.model_, log()) is None
+
+
+def test_costs_of_any_model_are_never_below_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = clone(MODEL).fit(log())
+    monkeypatch.setattr(Proportional, "_curves", lambda _self, X: np.full((len(X), 3), -1.0))
+    assert not both.predict_costs(log()).any()
+
+
+def test_the_defaults_are_the_stack_and_proportional_costs() -> None:
+    model, costs = WithCosts(seed=3).parts
+    assert (repr(model), repr(costs)) == (repr(Stack(seed=3)), repr(Proportional(seed=3)))
+
+
+def test_a_log_that_does_not_say_what_rows_cost_is_refused() -> None:
+    plain = log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 1, 1, 0])
+    with pytest.raises(InputError, match="does not say what its rows cost"):
+        clone(MODEL).fit(plain)
+
+
+def test_a_saved_policy_knows_both_models_and_what_plans_really_cost(tmp_path: Path) -> None:
+    model = WithCosts(Boosting(rounds=5), costs=Proportional(penalty=0.01)).fit(log())
+    policy = Policy(model, log().levels, spending=CURVE).calibrate(log(), 0.4, confidence=0.9)
+    assert policy.scale > 1.2
+    policy.save(tmp_path / "policy")
+    again = Policy.load(tmp_path / "policy")
+    assert isinstance(again.model, WithCosts)
+    assert (again.spending, again.scale, again.price, again.levels) == (CURVE, policy.scale, policy.price, log().levels)
+    assert again.model.predict_costs(log()).tobytes() == model.predict_costs(log()).tobytes()
+    assert np.array_equal(again.probabilities(log()), policy.probabilities(log()))
+
+
+def test_a_policy_of_observed_costs_needs_a_model_of_them() -> None:
+    with pytest.raises(InputError, match="the model knows responses only"):
+        Policy(Linear(penalty=0.01).fit(log()), log().levels)
+
+
+@pytest.mark.parametrize("spoilt", [{"price": [1.0]}, {"price": [1.0, None]}, {"pris": [1.0, 0.0]}])
+def test_a_damaged_spending_curve_is_refused(
+    spoilt: dict[str, list[float | None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = Policy(clone(MODEL).fit(log()), log().levels, spending=CURVE)
+    state, arrays = policy._state()
+    state["spending"] |= spoilt
+    monkeypatch.setattr(Policy, "_state", lambda _self: (state, arrays))
+    policy.save(tmp_path / "policy")
+    with pytest.raises(PolicyFileError):
+        Policy.load(tmp_path / "policy")
