@@ -142,3 +142,23 @@ def test_pages_are_as_large_as_the_footer_says(tmp_path: Path, codec: str, versi
     for chunk, claim in zip(chunks, claims, strict=True):  # the footer counts headers, too
         assert 0.9 * claim - 300 < chunk.pages < claim
     assert read_table(path).num_rows == n
+
+
+def test_a_page_that_does_not_say_how_many_values_it_holds_is_damage(tmp_path: Path) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"a": np.arange(1000.0)}), sink, use_dictionary=False, compression="none")
+    content = sink.getvalue()
+    header = unpacked._Compact(content[4:])
+    assert header.read_struct()[5][1] == 1000
+    # The number of values, 1000 as a varint, becomes a byte string of the same length.
+    at = content.index(b"\x15\xd0\x0f", 4, 4 + header.at)
+    damaged = content[:at] + b"\x18\x01\x0f" + content[at + 3 :]
+    assert "is damaged or cut off" in refusal(tmp_path / "odd.parquet", damaged)
+
+
+def test_a_column_before_the_beginning_of_the_file_is_damage() -> None:
+    class Found:
+        data_page_offset, total_compressed_size, num_values, has_dictionary_page = -5, 100, 10, False
+
+    with pytest.raises(ValueError):
+        unpacked._measure_pages(io.BytesIO(b"PAR1" + bytes(200)), Found)

@@ -41,6 +41,15 @@ class Chunk:
 
 def list_chunks(stream: Any, opened: pq.ParquetFile) -> Iterator[Chunk]:
     """Measure every column of every group of rows of an open Parquet file; nothing is unpacked."""
+    import pyarrow as pa
+
+    try:
+        yield from _list_chunks(stream, opened)
+    except (TypeError, ValueError, OverflowError) as error:  # offsets, sizes or names that cannot be
+        raise pa.ArrowInvalid("a column that cannot be found") from error
+
+
+def _list_chunks(stream: Any, opened: pq.ParquetFile) -> Iterator[Chunk]:
     for group in range(opened.metadata.num_row_groups):
         for number in range(opened.metadata.num_columns):
             found = opened.metadata.row_group(group).column(number)
@@ -60,15 +69,16 @@ def _measure_pages(stream: Any, chunk: Any) -> tuple[list[int], int]:
     at = chunk.data_page_offset
     if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
         at = chunk.dictionary_page_offset
-    end, seen, sizes, words = at + chunk.total_compressed_size, 0, [], 0
+    end, seen, words = at + chunk.total_compressed_size, 0, 0
+    sizes: list[int] = []
     while seen < chunk.num_values and at < end:
         header, length = _read_header(stream, at, end)
-        unpacked, packed = header.get(2), header.get(3)
-        if not isinstance(unpacked, int) or not isinstance(packed, int) or min(unpacked, packed) < 0:
+        unpacked, packed = header.get(2, -1), header.get(3, -1)
+        inner = [header[kind].get(1) for kind in (5, 8) if isinstance(header.get(kind), dict)]  # pages of values
+        if not all(isinstance(size, int) and size >= 0 for size in (unpacked, packed, *inner)):
             raise pa.ArrowInvalid("a page without a size")
         sizes.append(unpacked)
-        for kind in (5, 8):  # a page of values, of the first and of the second kind
-            seen += header[kind].get(1, 0) if isinstance(header.get(kind), dict) else 0
+        seen += sum(inner)
         words = max(words, unpacked if 7 in header else 0)
         at += length + packed
     return sizes, words
