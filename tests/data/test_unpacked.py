@@ -136,7 +136,7 @@ def test_pages_are_as_large_as_the_footer_says(tmp_path: Path, codec: str, versi
     path = tmp_path / "a.parquet"
     pq.write_table(table, path, compression=codec, data_page_version=version, row_group_size=9000)
     with path.open("rb") as stream, pq.ParquetFile(path) as opened:
-        chunks = list(unpacked.list_chunks(stream, opened))
+        chunks = unpacked.list_chunks(stream, [0] * 4)
         groups = [opened.metadata.row_group(k) for k in range(opened.metadata.num_row_groups)]
     claims = [group.column(k).total_uncompressed_size for group in groups for k in range(4)]
     for chunk, claim in zip(chunks, claims, strict=True):  # the footer counts headers, too
@@ -157,8 +157,5 @@ def test_a_page_that_does_not_say_how_many_values_it_holds_is_damage(tmp_path: P
 
 
 def test_a_column_before_the_beginning_of_the_file_is_damage() -> None:
-    class Found:
-        data_page_offset, total_compressed_size, num_values, has_dictionary_page = -5, 100, 10, False
-
     with pytest.raises(ValueError):
-        unpacked._measure_pages(io.BytesIO(b"PAR1" + bytes(200)), Found)
+        unpacked._measure_pages(io.BytesIO(b"PAR1" + bytes(200)), -5, 100, 10)

@@ -136,8 +136,9 @@ def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
 
     with _open(file) as stream, pq.ParquetFile(stream) as opened:
         schema, rows = opened.schema_arrow, opened.metadata.num_rows
-        with file.open("rb") as raw:
-            chunks = list(list_chunks(raw, opened))
+        lengths = [opened.schema.column(k).length for k in range(opened.metadata.num_columns)]
+    with file.open("rb") as raw:
+        chunks = list_chunks(raw, lengths)
     words = [field.name for field in schema if is_text(field.type) and field.name not in plain]
     _check_unpacked(file, what, sum(chunk.pages for chunk in chunks))
     # A few bytes can stand for a billion equal rows: the least they take in memory is known beforehand.

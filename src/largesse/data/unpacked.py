@@ -7,8 +7,9 @@ claims, so its pages are walked one by one. Everything here may be damaged: what
 
 from __future__ import annotations
 
+import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 
 HEADER = 1 << 10  # bytes that are enough for most headers of pages
 LONGEST_HEADER = 1 << 24  # what Arrow reads at most
-DEEPEST = 8  # structs within structs in a header
+DEEPEST = 16  # structs and lists within each other
 BATCH, DICTIONARY = 3, 2  # kinds of messages that hold packed buffers
 EARLY = b"ARROW:experimental_compression"  # how Arrow 0.17 said that buffers are packed; it is still understood
-WIDTHS = {"BOOLEAN": 0.125, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}  # bytes of a value in memory, at least
+BYTES, FIXED, DELTA_BYTES = 6, 7, 7  # Parquet's numbers for bytes, for those of one length, and for shared beginnings
+WIDTHS = {0: 0.125, 1: 4, 4: 4, BYTES: 4}  # kind → bytes of a value in memory, at least, if not 8
 
 
 # -- Parquet ------------------------------------------------------------------------------------------------------------
@@ -39,49 +41,69 @@ class Chunk:
     beginnings: int  # bytes of its largest page, if values may begin as the one before
 
 
-def list_chunks(stream: Any, opened: pq.ParquetFile) -> Iterator[Chunk]:
-    """Measure every column of every group of rows of an open Parquet file; nothing is unpacked."""
+def list_chunks(stream: Any, lengths: Sequence[int]) -> list[Chunk]:
+    """Measure every column of every group of rows of a Parquet file; nothing is unpacked.
+
+    `lengths` are those of the values of its columns, where all values of a column have one length. The footer is read here:
+    Arrow's own view of a column ends the process when some of its numbers contradict each other.
+    """
     import pyarrow as pa
 
     try:
-        yield from _list_chunks(stream, opened)
-    except (TypeError, ValueError, OverflowError) as error:  # offsets, sizes or names that cannot be
+        found = [_measure_column(stream, entry[3], lengths[k]) for group in _read_groups(stream) for k, entry in group]
+    except (TypeError, ValueError, OverflowError, LookupError, AttributeError) as error:
         raise pa.ArrowInvalid("a column that cannot be found") from error
+    return found
 
 
-def _list_chunks(stream: Any, opened: pq.ParquetFile) -> Iterator[Chunk]:
-    for group in range(opened.metadata.num_row_groups):
-        for number in range(opened.metadata.num_columns):
-            found = opened.metadata.row_group(group).column(number)
-            sizes, words = _measure_pages(stream, found)
-            kind = found.physical_type
-            width = opened.schema.column(number).length if kind == "FIXED_LEN_BYTE_ARRAY" else WIDTHS.get(kind, 8)
-            values, name = max(found.num_values, 0), found.path_in_schema.split(".")[0]
-            largest = max(sizes, default=0) if "DELTA_BYTE_ARRAY" in found.encodings else 0
-            repeated = (words, largest) if kind == "BYTE_ARRAY" else (0, 0)
-            yield Chunk(name, values, sum(sizes), values * width, *repeated)
+def _read_groups(stream: Any) -> Iterator[Iterator[tuple[int, dict[int, Any]]]]:
+    """Return what the footer says about the columns of each group of rows."""
+    size = stream.seek(-8, os.SEEK_END)
+    length = int.from_bytes(stream.read(4), "little")
+    stream.seek(max(size - length, 0))
+    footer = _Compact(stream.read(length)).read_struct()
+    return (enumerate(group[1]) for group in footer[4])
 
 
-def _measure_pages(stream: Any, chunk: Any) -> tuple[list[int], int]:
-    """Return the unpacked sizes of the pages of a column, and that of its largest dictionary."""
-    import pyarrow as pa
+def _measure_column(stream: Any, found: dict[int, Any], length: int) -> Chunk:
+    kind, name, values = found[1], found[3][0].decode(), max(found[5], 0)
+    begin = found[9] if not 0 < found.get(11, 0) < found[9] else found[11]
+    pages = _measure_pages(stream, begin, begin + found[7], values)
+    width = length if kind == FIXED else WIDTHS.get(kind, 8)
+    repeated = (pages.words, pages.beginnings) if kind == BYTES else (0, 0)
+    return Chunk(name, values, pages.size, values * width, *repeated)
 
-    at = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
-        at = chunk.dictionary_page_offset
-    end, seen, words = at + chunk.total_compressed_size, 0, 0
-    sizes: list[int] = []
-    while seen < chunk.num_values and at < end:
+
+@dataclass
+class _Pages:
+    size: int = 0  # of all pages, unpacked
+    words: int = 0  # of the largest dictionary
+    beginnings: int = 0  # of the largest page whose values may begin as the one before
+
+
+def _measure_pages(stream: Any, at: int, end: int, values: int) -> _Pages:
+    """Walk through the pages of a column."""
+    found, seen = _Pages(), 0
+    while seen < values and at < end:
         header, length = _read_header(stream, at, end)
-        unpacked, packed = header.get(2, -1), header.get(3, -1)
-        inner = [header[kind].get(1) for kind in (5, 8) if isinstance(header.get(kind), dict)]  # pages of values
-        if not all(isinstance(size, int) and size >= 0 for size in (unpacked, packed, *inner)):
-            raise pa.ArrowInvalid("a page without a size")
-        sizes.append(unpacked)
-        seen += sum(inner)
-        words = max(words, unpacked if 7 in header else 0)
+        unpacked, packed = _size(header[2]), _size(header[3])
+        found.size += unpacked
+        for kind, place in (
+            (5, 2),
+            (8, 4),
+        ):  # a page of values, of the first and of the second kind: where its encoding stands
+            if kind in header:
+                seen += _size(header[kind][1])
+                found.beginnings = max(found.beginnings, unpacked if header[kind][place] == DELTA_BYTES else 0)
+        found.words = max(found.words, unpacked if 7 in header else 0)
         at += length + packed
-    return sizes, words
+    return found
+
+
+def _size(value: Any) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise ValueError("not a size")
+    return value
 
 
 def _read_header(stream: Any, at: int, end: int) -> tuple[dict[int, Any], int]:
@@ -102,7 +124,7 @@ def _read_header(stream: Any, at: int, end: int) -> tuple[dict[int, Any], int]:
 
 
 class _Compact:
-    """Reads whole numbers and structs of Thrift's compact form, and skips all else."""
+    """Reads Thrift's compact form: whole numbers, bytes, lists and structs."""
 
     def __init__(self, content: bytes) -> None:
         self.content, self.at = content, 0
@@ -123,21 +145,19 @@ class _Compact:
         if kind in (4, 5, 6):
             return self._whole()
         if kind in (3, 7, 8):
-            return self._skip({3: 1, 7: 8}.get(kind) or self._varint())
+            return self._take({3: 1, 7: 8}.get(kind) or self._varint())
         if kind == 12:
             return self.read_struct(depth + 1)
         if kind in (9, 10):
             return self._read_list(depth)
         raise ValueError(f"kind {kind}")
 
-    def _read_list(self, depth: int) -> None:
+    def _read_list(self, depth: int) -> list[Any]:
+        if depth > DEEPEST:
+            raise ValueError("too deep")
         head = self._byte()
         size = head >> 4 if head >> 4 < 15 else self._varint()
-        for _ in range(size):
-            if head & 15 in (1, 2):
-                self._byte()
-            else:
-                self._read(head & 15, depth + 1)
+        return [self._byte() if head & 15 in (1, 2) else self._read(head & 15, depth + 1) for _ in range(size)]
 
     def _byte(self) -> int:
         self.at += 1
@@ -156,10 +176,11 @@ class _Compact:
         value = self._varint()
         return (value >> 1) ^ -(value & 1)
 
-    def _skip(self, size: int) -> None:
+    def _take(self, size: int) -> bytes:
         self.at += size
         if self.at > len(self.content):
             raise IndexError("beyond the end")
+        return self.content[self.at - size : self.at]
 
 
 def measure_repeated(opened: pq.ParquetFile, columns: list[str], largest: int, most: int) -> int:
