@@ -207,3 +207,20 @@ def test_doctor_says_what_it_needs_of_a_bare_table(
     assert "did you mean 'channel'?" in capsys.readouterr().err
     ordered = ("--names", "mail,call,visit")
     assert call(monkeypatch, "doctor", "log.csv", "--level", "channel", "--response", "z", *ordered) == 0
+
+
+def test_what_is_half_made_when_a_command_is_terminated_shows_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    with pytest.raises(SystemExit) as stopped:
+        cli._terminate()
+    assert stopped.value.code == 143
+
+    class HalfMade:
+        def __del__(self) -> None:
+            raise AttributeError("it has no parts yet")
+
+    del (half := [HalfMade()])[0]
+    assert half == []
+    assert capsys.readouterr().err == ""

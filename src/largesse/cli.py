@@ -42,7 +42,7 @@ DEMO_OUT = Path("largesse-demo")
 
 def main() -> None:
     """Run the command line; a mistake that a person can correct never shows a traceback."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # let half-written folders be cleaned up
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         app()
     except LargesseError as error:
@@ -59,6 +59,12 @@ def main() -> None:
     except MemoryError:
         print_error("not enough memory\n   → read fewer columns with features=…, or plan in parts")
         sys.exit(2)
+
+
+def _terminate(*_: object) -> None:
+    """Stop by an exception, so that half-written folders are cleaned up; objects it leaves half made say nothing."""
+    sys.unraisablehook = lambda _: None
+    sys.exit(143)
 
 
 @app.callback(invoke_without_command=True)
