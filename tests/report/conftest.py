@@ -51,8 +51,7 @@ def make_run(*, binary: bool) -> SmallRun:
     model = Linear().fit(log)
     curves = model.predict(features)
     costs = np.broadcast_to(expected_costs(levels, curves), curves.shape)
-    mean = curves.mean(axis=0)
-    fit = FitStep("Linear", CHOICES, log, (0.98 * mean, 1.02 * mean))
+    fit = FitStep("Linear", CHOICES, log)
     plan = PlanStep(allocate(curves, costs, 2.5), features, curves, costs, levels.labels)
     study = make_study(log, Linear(), 2.5)
     parts = (describe_fit(fit), describe_plan(plan), describe_study(log, study))
@@ -93,8 +92,6 @@ def set_levels(numbers: dict[str, Any], names: list[str]) -> dict[str, Any]:
     ):
         holder[key] = [{**holder[key][k % len(holder[key])], "name": name} for k, name in enumerate(names)]
     for holder, key in (
-        (numbers["curve"], "low"),
-        (numbers["curve"], "high"),
         (numbers["support"]["propensities"], "counts"),
         *((row, key) for row in numbers["support"]["balance"] for key in ("levels_before", "levels_after")),
     ):
@@ -129,7 +126,6 @@ def ugly(binary: dict[str, Any]) -> dict[str, Any]:
         row["value"] = {"estimate": NAN if k == 4 else 1e-4 * k, "low": None if k == 9 else 0.0, "high": 2e-4 * k}
     for k, row in enumerate(binary["curve"]["levels"]):
         row |= {"model": None if k % 2 else 1e-4, "raw": {"estimate": NAN, "low": NAN, "high": NAN}}
-    binary["curve"]["high"] = [NAN] * 12
     binary["who"]["features"] = [
         {
             "feature": "<img src=x onerror=alert(1)> " * 3,

@@ -160,29 +160,14 @@ def test_members_without_a_say_are_not_asked_about_customers(monkeypatch: pytest
     X, level, response = data(1000, own=0)
     model = Stack(models=small()).fit(X, level, response)
     assert model.blend_.used == [0]
-    curves, ends = model.predict(X), model.mean_interval(X)
+    curves = model.predict(X)
     assert model.blend_.scores(scores_of(model, X)) == pytest.approx(np.log(curves) - np.log1p(-curves))
     monkeypatch.delattr(Boosting, "_curves")
     assert model.predict(X).tobytes() == curves.tobytes()
-    assert np.array_equal(model.mean_interval(X), ends)
 
 
 def scores_of(model: Stack, X: Array) -> Array:
     return np.array([mean_scores(member, model.encode(X), True) for member in model.members_])
-
-
-def test_the_mean_curve_lies_between_its_ends() -> None:
-    X, level, response = data(800, own=0)
-    model = Stack(models=small()).fit(X, level, response)
-    ends = model.mean_interval(X)
-    assert ends is not None
-    mean = model.predict(X).mean(axis=0)
-    assert (ends[0] < mean + 1e-3).all()
-    assert (mean - 1e-3 < ends[1]).all()
-    wide = model.mean_interval(X, coverage=0.99)
-    assert wide is not None
-    assert (wide[1] - wide[0] > ends[1] - ends[0]).all()
-    assert model.mean_interval(X[:0]) is None
 
 
 def test_common_increments_are_kept_for_a_log_without_differences() -> None:

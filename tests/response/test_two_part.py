@@ -123,17 +123,6 @@ def test_responses_of_one_part_go_to_the_model_of_chances_as_they_are() -> None:
         assert np.array_equal(model.predict(X), alone.predict(X))
 
 
-def test_an_interval_of_a_network_is_one_of_amounts() -> None:
-    model = fitted(4)
-    assert isinstance(model, SIRE)
-    curves = model.predict(fresh().table)
-    low, high = model.predict_interval(fresh().table)
-    assert ((low <= curves + 1e-9) & (curves <= high + 1e-9)).all()
-    ends = model.mean_interval(fresh().table)
-    assert ends is not None
-    assert ((ends[0] <= curves.mean(axis=0)) & (curves.mean(axis=0) <= ends[1])).all()
-
-
 @pytest.mark.parametrize("settings", [{"chance": "both"}, {"amount": "much"}, {"amount": None}])
 def test_settings_that_are_no_models_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"leave (chance|amount)='auto'"):

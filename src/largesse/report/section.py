@@ -23,12 +23,11 @@ Part: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class FitStep:
-    """What was learnt: the model's name, what it tried, the log, and the ends (K,) of its mean curve's interval."""
+    """What was learnt: the model's name, what it tried, and the log."""
 
     model: str
     choices: Sequence[Choice]
     log: Log
-    interval: tuple[Array, Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)

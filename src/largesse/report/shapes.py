@@ -81,13 +81,6 @@ class Choices(TypedDict):
     tried: list[Tried]
 
 
-class Ends(TypedDict):
-    """The ends of an interval at every level."""
-
-    low: list[Number]
-    high: list[Number]
-
-
 class FitNumbers(TypedDict):
     """What `fit` leaves."""
 
@@ -97,7 +90,6 @@ class FitNumbers(TypedDict):
     on_redemption: bool
     observed: NotRequired[bool]
     fingerprint: str
-    curve: Ends
     method: Choices
 
 

@@ -175,10 +175,6 @@ class ResponseModel(Learner):
         if curves.shape != (1, self.levels_) or not np.isfinite(curves).all():
             raise ValueError("the model has no finite curves")
 
-    def mean_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array] | None:  # noqa: ARG002
-        """Return the ends (K,), (K,) of intervals around the mean curve of customers; None if the model has no spread."""
-        return None
-
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
         """Return one fitted copy per fold of encoded features (n, p), each trained without its fold.
 

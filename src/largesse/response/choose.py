@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Choose(ResponseModel):
     choices_
         What was tried, with its loss and its difference from the best.
     model_
-        The one that was chosen, fitted to the whole log; predictions and intervals are its own.
+        The one that was chosen, fitted to the whole log; predictions are its own.
     """
 
     model_: ResponseModel
@@ -64,10 +64,6 @@ class Choose(ResponseModel):
 
     def _curves(self, X: Array) -> Array:
         return self.model_._curves(X)
-
-    def mean_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array] | None:
-        """Return the interval of the chosen model."""
-        return self.model_.mean_interval(customers, coverage)
 
 
 def _held_out(model: ResponseModel, log: Log, fold: Array) -> Array:

@@ -15,12 +15,11 @@ from largesse.response.base import ResponseModel, check_auto, fit_copy, own_leve
 from largesse.response.baselines.bart import BART, at_hand
 from largesse.response.blend import Blend, Members, choose_blend, unlink
 from largesse.response.boosting import Boosting
-from largesse.response.fold_ensemble import bounds, fit_folds, held_out_scores, jackknife_factor, mean_scores
+from largesse.response.fold_ensemble import fit_folds, held_out_scores, mean_scores
 from largesse.response.networks.sire import SIRE
 from largesse.response.thresholds import MANY, Thresholds
 from largesse.stats import assign_folds, mean_estimate
 
-ROWS = 50_000  # show the mean curve
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of one member's deviations
 NEAR = 2.0  # standard errors: trees that are further behind the best member have nothing to add to it
 BART_ROWS = 20_000  # in a log with more, boosted trees see as much and cost less
@@ -233,16 +232,6 @@ class Stack(ResponseModel):
         for m in self.blend_.used:
             scores[m] = mean_scores(members[m], X, self.binary_)
         return unlink(self.blend_.scores(scores), self.binary_)
-
-    def mean_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array] | None:
-        """Return the ends (K,), (K,) of intervals around the mean curve of customers, from the spread of the folds."""
-        X = self.encode(customers)
-        if not len(X) or len(self.members_[0]) < 2:
-            return None
-        X = X[:: -(-len(X) // ROWS)]
-        folds = zip(*self.members_, strict=True)
-        means = [self._blend_members(X, [[model] for model in fold]).mean(axis=0) for fold in folds]
-        return bounds(np.array(means), jackknife_factor(len(means)), coverage)
 
     @property
     def weights_(self) -> Array:

@@ -69,10 +69,6 @@ class WithCosts(ResponseModel):
         costs: Array = np.maximum(self.costs_._curves(self.encode(customers)), 0.0)
         return costs
 
-    def mean_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array] | None:
-        """Return the interval of the response model."""
-        return self.model_.mean_interval(customers, coverage)
-
     def check_curves(self) -> None:
         """Raise ValueError unless the curves of both models can be computed and are finite."""
         self.model_.check_curves()

@@ -38,7 +38,6 @@ class Fitted:
     model: ResponseModel
     levels: Levels
     choices: tuple[Choice, ...]  # what the model tried and chose among
-    spread: tuple[Array, Array] | None  # ends (K,) of the interval around the mean response curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +89,7 @@ def fit(campaign: Campaign, log: Log, engine: Engine, progress: Progress) -> Fit
     """Fit the campaign's model to the log."""
     progress("learning the response", 0.0)
     model = engine.fit(choose_model(campaign), log)
-    return Fitted(model, log.levels, model.choices_, model.mean_interval(log))
+    return Fitted(model, log.levels, model.choices_)
 
 
 def choose_model(campaign: Campaign) -> ResponseModel:

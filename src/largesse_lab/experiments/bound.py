@@ -108,12 +108,13 @@ def _judge(log: Log, scores: Scores, plan: HeldOutPlan, fresh: _Fresh) -> dict[s
         policies["a simple rule"] = [_follow_rule(rule, fresh) for rule in rules.folds]
     options = [_record_option(option, scores, fresh, policies[option.name]) for option in found.options]
     true = fresh.customers.truth.mean(axis=0)
-    inside = [mean.low <= truth <= mean.high for (mean, _), truth in zip(estimate_uniform(scores), true, strict=True)]
+    means = [mean for mean, _ in estimate_uniform(scores)]
+    inside = [None if np.isnan(m.low) else bool(m.low <= t <= m.high) for m, t in zip(means, true, strict=True)]
     return {
         "options": options,
         "chosen": [option.name for option in found.options].index(found.recommended),
         "reach": found.reach,
-        "inside": [bool(hit) for hit in inside],
+        "inside": inside,
     }
 
 
@@ -197,7 +198,7 @@ def _write_row(name: str, records: Records, found: Sequence[dict[str, Any]]) -> 
         _share([option["best"] >= 0 for option in sure]),
         _share([one["chosen"] == 1 for one in found]),
         _share([option["guaranteed"] <= option["value"] for option in every if option["guaranteed"] is not None]),
-        _share([hit for one in found for hit in one["inside"]]),
+        _share([hit for one in found for hit in one["inside"] if hit is not None]),
     ]
 
 

@@ -3,8 +3,7 @@ from typing import Any
 import numpy as np
 
 from largesse.report.formats import Units
-from largesse.report.section import FitStep
-from largesse.report.sections.curve.numbers import describe_curve, describe_interval
+from largesse.report.sections.curve.numbers import describe_curve
 from largesse.report.sections.curve.view import view_curve
 
 Numbers = dict[str, Any]
@@ -16,17 +15,10 @@ def test_raw_means_are_those_of_the_log(binary_run: Any) -> None:
     np.testing.assert_allclose(raw, [log.response[log.level == k].mean() for k in range(3)])
 
 
-def test_a_model_without_an_interval_has_none(binary_run: Any, binary: Numbers) -> None:
-    assert view_curve(binary, Units("binary", "€"))["reach"]
-    binary["curve"] |= describe_interval(FitStep("Linear", (), binary_run.log))
-    view = view_curve(binary, Units("binary", "€"))
-    assert not view["reach"]
-    assert all('class="reach"' not in row.figure for row in view["figure"].rows)
-
-
 def test_each_level_shows_its_cost_and_all_three_means(binary: Numbers) -> None:
     rows = view_curve(binary, Units("binary", "€"))["figure"].rows
     assert [row.detail for row in rows] == ["costs €0", "costs €5", "costs €10"]
     for row in rows:
         assert row.figure.count('class="marker') == 2
         assert row.figure.count('class="dot honest"') == 1
+        assert "interval" in row.figure

@@ -45,30 +45,6 @@ def test_our_walk_gives_what_stochtree_predicts(amounts: bool, monkeypatch: pyte
         theirs = kept[0].predict(asked, type="posterior", terms="y_hat", **scale)
         assert theirs.shape == (300, 12)
         np.testing.assert_allclose(curves[:, k], theirs.mean(axis=1), rtol=1e-9)
-        low, high = model.predict_interval(X, coverage=0.8)
-        np.testing.assert_allclose(low[:, k], np.quantile(theirs, 0.1, axis=1), rtol=1e-9)
-        np.testing.assert_allclose(high[:, k], np.quantile(theirs, 0.9, axis=1), rtol=1e-9)
-
-
-def test_intervals_hold_the_mean_and_widen_with_the_coverage() -> None:
-    X, level, response = arrays()
-    model = BART(trees=30, draws=60).fit(X, level, response)
-    (low, high), (lower, higher) = (model.predict_interval(X, coverage=p) for p in (0.5, 0.95))
-    assert (lower <= low).all()
-    assert (low < high).all()
-    assert (high <= higher).all()
-    curves = model.predict(X)
-    assert ((lower <= curves) & (curves <= higher)).mean() > 0.99
-    with pytest.raises(InputError, match=r"coverage=1\.5"):
-        model.predict_interval(X, coverage=1.5)
-
-
-@pytest.mark.slow
-def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
-    sim = simulate("averaged", n=1000, seed=2)
-    fresh = sim.draw(500, seed=99)
-    low, high = BART().fit(sim.log).predict_interval(fresh.features, coverage=0.9)
-    assert 0.75 < ((low <= fresh.truth) & (fresh.truth <= high)).mean() <= 1.0
 
 
 def test_probit_is_for_zero_and_one_and_identity_may_be_asked_for() -> None:

@@ -30,15 +30,14 @@ def draw_spend_strip(axis: Axis, spend: Mapping[str, Any], budget: Any, label: s
 
 
 def draw_curve_strip(
-    axis: Axis, value: Mapping[str, Any], raw: Mapping[str, Any], model: Mapping[str, Any], label: str
+    axis: Axis, value: Mapping[str, Any], raw: Mapping[str, Any], model: float | None, label: str
 ) -> str:
-    """Draw one level's mean response: estimate with interval, the model's mean (diamond) with its own, the raw mean (cross)."""
+    """Draw one level's mean response: estimate with interval, the model's mean (diamond), the raw mean (cross)."""
     return _draw_strip(
         label,
         _draw_grid(axis),
-        _draw_reach(axis, model),
         _draw_marker(axis, raw, "M-4,-4 L4,4 M-4,4 L4,-4", "raw"),
-        _draw_marker(axis, model, "M0,-6 L6,0 L0,6 L-6,0 Z", "model"),
+        _draw_marker(axis, {"estimate": model}, "M0,-6 L6,0 L0,6 L-6,0 Z", "model"),
         _draw_whisker(axis, value, "honest"),
     )
 
@@ -124,15 +123,6 @@ def _draw_limit(axis: Axis, value: Any, kind: str, height: float = HEIGHT) -> st
     if finite(value) is None:
         return ""
     return element("line", x1=_at(axis, value), x2=_at(axis, value), y1=0, y2=height, class_=kind)
-
-
-def _draw_reach(axis: Axis, model: Mapping[str, Any]) -> str:
-    """Draw the interval of the model's own mean as a pale bar."""
-    low, high = finite(model.get("low")), finite(model.get("high"))
-    if low is None or high is None:
-        return ""
-    box = {"x": _at(axis, low), "width": _width(axis, low, high), "y": MIDDLE - 7, "height": 14}
-    return element("rect", **box, rx=3, class_="reach")
 
 
 def _draw_whisker(axis: Axis, estimate: Mapping[str, Any], kind: str) -> str:

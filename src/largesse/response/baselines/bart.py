@@ -17,7 +17,6 @@ from largesse.propensity import choose_strength
 from largesse.records import Array, Log
 from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel
-from largesse.response.fold_ensemble import check_coverage
 from largesse.response.forest import Draws, constant_draw, posterior_draws
 from largesse.stats import one_thread, softmax
 
@@ -152,15 +151,6 @@ class BART(ResponseModel):
         for rows, responses in self._responses(X):
             out[rows] = responses.mean(axis=1)
         return out
-
-    def predict_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array]:
-        """Return the ends (n, K), (n, K) of intervals that hold the true response with a posterior probability."""
-        X = self.encode(customers)
-        refuse("predict_interval", check_coverage(coverage))
-        low, high = np.empty((2, len(X), self.levels_))
-        for rows, responses in self._responses(X):
-            low[rows], high[rows] = np.quantile(responses, [0.5 - coverage / 2, 0.5 + coverage / 2], axis=1)
-        return low, high
 
     def _responses(self, X: Array) -> Any:
         """Yield rows and what every draw expects of them (rows, S, K)."""

@@ -8,17 +8,13 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from largesse.errors import Problem, refuse
 from largesse.records import Array, Choice
 from largesse.response.archive import Shaped
 from largesse.response.calibration import Calibration
-from largesse.response.fold_ensemble import bounds, check_coverage
 from largesse.response.monotone import isotonic
 from largesse.response.networks.second_stage import Correction, apply_correction
 from largesse.response.networks.settings import Shape
 from largesse.stats import sigmoid
-
-INTERVAL_ROWS = 65_536  # rows for which the scores of all fold models are held at once
 
 
 @dataclass(frozen=True)
@@ -78,11 +74,6 @@ def choose_least(names: Sequence[str], losses: Array, of: str = "") -> tuple[Cho
     )
 
 
-def mean_by_fold(scores: Array, folds: int) -> Array:
-    """Return each fold's scores (folds, n, K), the mean over its members, from those of all models (members·folds, n, K)."""
-    return scores.reshape(-1, folds, *scores.shape[1:]).mean(axis=0)
-
-
 @dataclass(frozen=True, eq=False)
 class FoldNetworks:
     """The networks of SIRE or IRE: one per fold and member; their mean score is the prediction."""
@@ -95,7 +86,6 @@ class FoldNetworks:
     kappa: float
     penalty: float  # on deviations; infinite: common increments
     calibration: Calibration  # of the mean
-    spread: float  # what the spread of the fold models is multiplied by in intervals
     correction: Correction | None  # the second stage
 
     def scores(self, X: Array) -> Array:
@@ -119,27 +109,6 @@ class FoldNetworks:
             correction=None,  # it was learnt from the very rows that this fold's networks must be honest about
         )
 
-    def interval(self, X: Array, coverage: float) -> tuple[Array, Array]:
-        """Return the ends (n, K), (n, K) of intervals around the curves."""
-        self._check_interval(coverage)
-        low, high = np.empty((2, len(X), self.shape.levels))
-        for first in range(0, len(X), INTERVAL_ROWS):
-            part = slice(first, first + INTERVAL_ROWS)
-            scores = self._fold_scores(X[part])
-            low[part], high[part] = bounds(scores, self.spread, coverage, rising=self.shape.head != "free")
-        low, high = (self._correct(self.scale.responses(end), X) for end in (low, high))
-        if self.correction is None:
-            return low, high
-        point = self.curves(X)  # rounding inside the isotonic step may put an end on the wrong side
-        return np.minimum(low, point), np.maximum(high, point)
-
-    def mean_interval(self, X: Array, coverage: float) -> tuple[Array, Array] | None:
-        """Return the ends (K,), (K,) of intervals around the mean curve; None for a single fold."""
-        if self.folds < 2 or not len(X):
-            return None
-        X = X[:: -(-len(X) // INTERVAL_ROWS)]
-        return bounds(self.scale.responses(self._fold_scores(X)).mean(axis=1), self.spread, coverage)
-
     def check(self, features: int, levels: int) -> None:
         """Raise ValueError unless the arrays belong to the network, and the network to the features and levels."""
         from largesse.response.networks.layers import param_shapes
@@ -152,12 +121,6 @@ class FoldNetworks:
         wanted = param_shapes(self.shape)
         check_shapes(self.params, {name: (models, *size) for name, size in wanted.items()})
 
-    def _fold_scores(self, X: Array) -> Array:
-        """Return the scores (folds, n, K) of every fold, calibrated as the mean is."""
-        from largesse.response.networks.sire_program import predict_scores
-
-        return mean_by_fold(self.calibration(predict_scores(self.params, X, self.shape, self.gate)), self.folds)
-
     def _correct(self, curves: Array, X: Array) -> Array:
         """Return curves (n, K) after the second stage: non-decreasing, and inside [0, 1] where responses are."""
         if self.correction is None:
@@ -165,9 +128,3 @@ class FoldNetworks:
         first = {name: value[: self.folds] for name, value in self.params.items()}  # the members it was learnt with
         moved = apply_correction(self.correction, curves, first, X, self.shape)
         return isotonic(np.clip(moved, 0.0, 1.0) if self.scale.bounded else moved)
-
-    def _check_interval(self, coverage: float) -> None:
-        problems = check_coverage(coverage)
-        if self.folds < 2:
-            problems.append(Problem("a single model has no spread", "fit with folds=2 or more"))
-        refuse("predict_interval", problems)

@@ -14,9 +14,9 @@ import numpy as np
 from largesse.propensity import correct_curves, estimate_propensities
 from largesse.records import Array, Choice, Log
 from largesse.response.calibration import Calibration, HeldOutScores, calibrate
-from largesse.response.fold_ensemble import out_of_fold_curves, spread_factor
+from largesse.response.fold_ensemble import out_of_fold_curves
 from largesse.response.linear import Linear
-from largesse.response.networks.fitted import FoldNetworks, Scale, choose_least, mean_by_fold
+from largesse.response.networks.fitted import FoldNetworks, Scale, choose_least
 from largesse.response.networks.jobs import Loop, TrainedNetworks, TrainingJob
 from largesse.response.networks.runner import train
 from largesse.response.networks.second_stage import Chosen, fit_correction
@@ -286,13 +286,12 @@ class Search:
             kappa=kappa,
             penalty=penalty,
             calibration=Calibration(),
-            spread=1.0,
             correction=second.correction,
         )
         # A second stage corrects the curves as they are, and a stretched logit need not be concave as a probability.
         fixed = second.correction is not None or (self.recipe.head == "concave" and self.task.scale.bounded)
         calibration = Calibration() if fixed else self._calibrate(best, networks)
-        return replace(networks, calibration=calibration, spread=self._spread_factor(best, networks))
+        return replace(networks, calibration=calibration)
 
     def _calibrate(self, best: Candidate, networks: FoldNetworks) -> Calibration:
         """Return how the mean of the fold networks is to be stretched; a single network is left as it is."""
@@ -309,20 +308,6 @@ class Search:
             task.log.weights[rows],
         )
         return calibrate(held, networks.scores(task.X[rows]))
-
-    def _spread_factor(self, best: Candidate, networks: FoldNetworks) -> float:
-        """Return by how much the spread of the fold networks falls short of their error on held-out rows."""
-        from largesse.response.networks.sire_program import predict_scores
-
-        task, folds = self.task, networks.folds
-        if folds < 2:
-            return 1.0
-        X, own = task.X[task.rows], task.level_weight[task.rows]
-        models = mean_by_fold(predict_scores(networks.params, X, networks.shape, networks.gate), folds)
-        expected = task.scale.responses((models * own).sum(axis=2))
-        residual = task.held.response - task.scale.responses((self.scores[best] * own).sum(axis=1))
-        both = np.concatenate([X, own], axis=1)
-        return spread_factor(both, residual, expected, task.fold[task.rows], task.held.weights)
 
 
 def _gate(penalty: Array) -> Array:

@@ -164,25 +164,6 @@ class BalancedNetwork(ResponseModel):
     def _curves(self, X: Array) -> Array:
         return times_amounts(self.fit_.curves(X), self.amounts_, X)
 
-    def predict_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array]:
-        """Return the ends (n, K), (n, K) of intervals around `predict` that hold the true response with a probability.
-
-        They are the spread of the fold networks × a factor learnt from held-out rows; see `response.fold_ensemble`.
-        """
-        X = self.encode(customers)  # refuses a model that is not fitted
-        low, high = self.fit_.interval(X, coverage)
-        return times_amounts(low, self.amounts_, X), times_amounts(high, self.amounts_, X)
-
-    def mean_interval(self, customers: Any, coverage: float = 0.9) -> tuple[Array, Array] | None:
-        """Return the ends (K,), (K,) of intervals around the mean curve of customers; None for a single fold."""
-        X = self.encode(customers)
-        ends = self.fit_.mean_interval(X, coverage)
-        if ends is None or self.amounts_ is None:
-            return ends
-        chances = self.fit_.curves(X)
-        much = (chances * self.amounts_(X)).mean(axis=0) / np.maximum(chances.mean(axis=0), 1e-12)
-        return ends[0] * much, ends[1] * much
-
     def _check_learnt(self) -> None:
         self.fit_.check(len(self.encoder_.names), self.levels_)
 

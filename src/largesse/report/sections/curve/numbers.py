@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from largesse.records import Log, Study
 from largesse.report.plain import plain_estimate
-from largesse.report.section import FitStep, Part
-
-
-def describe_interval(step: FitStep) -> Part:
-    """Return the interval of the model's mean curve; no numbers where the model has none."""
-    if step.interval is None:
-        missing = [None] * len(step.log.levels)
-        return {"low": missing, "high": missing}
-    low, high = step.interval
-    return {"low": low.tolist(), "high": high.tolist()}
+from largesse.report.section import Part
 
 
 def describe_curve(log: Log, study: Study) -> Part:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from largesse.report.charts.scales import fit_axis
 from largesse.report.charts.strips import draw_curve_strip, draw_tick_strip
-from largesse.report.formats import DASH, Units, finite, parts
+from largesse.report.formats import DASH, Units, parts
 from largesse.report.rows import Row, Rows, describe_cost
 from largesse.report.section import Numbers, Part, Section
-from largesse.report.sections.curve.numbers import describe_curve, describe_interval
+from largesse.report.sections.curve.numbers import describe_curve
 
 
 @dataclass(frozen=True)
@@ -22,43 +22,32 @@ class Level:
     detail: str
     value: Mapping[str, Any]
     raw: Mapping[str, Any]
-    model: Mapping[str, Any] = field(default_factory=dict)
+    model: float | None = None
 
 
 def view_curve(numbers: Numbers, units: Units) -> Part:
-    """Return the rows of the figure, and whether the model's mean has an interval."""
-    curve = numbers["curve"]
+    """Return the rows of the figure."""
+    both = zip(numbers["uniform"], numbers["curve"]["levels"], strict=True)
     levels = [
-        Level(
-            every["name"],
-            describe_cost(numbers, units, k),
-            every["value"],
-            row["raw"],
-            {"estimate": row["model"], "low": low, "high": high},
-        )
-        for k, (every, row, low, high) in enumerate(
-            zip(numbers["uniform"], curve["levels"], curve["low"], curve["high"], strict=True)
-        )
+        Level(every["name"], describe_cost(numbers, units, k), every["value"], row["raw"], row["model"])
+        for k, (every, row) in enumerate(both)
     ]
-    reach = any(finite(low) is not None for low in curve["low"])
-    return {"figure": view_levels(levels, units), "reach": reach}
+    return {"figure": view_levels(levels, units)}
 
 
 def view_levels(levels: Sequence[Level], units: Units) -> Rows:
     """Return one row per level, all on one axis."""
-    numbers = [
-        number for level in levels for number in (*parts(level.value), *parts(level.model), level.raw["estimate"])
-    ]
+    numbers = [number for level in levels for number in (*parts(level.value), level.model, level.raw["estimate"])]
     across = fit_axis(numbers, 4, snug=True)
     rows = []
     for level in levels:
         style = units.value_style(level.value)
         value, between = style.text(level.value["estimate"]), style.interval(level.value)
-        model, raw = style.text(level.model.get("estimate")), style.text(level.raw["estimate"])
+        model, raw = style.text(level.model), style.text(level.raw["estimate"])
         label = f"{level.name}: {value}, interval {between}; {f'model {model}, ' if model != DASH else ''}raw {raw}"
         figure = draw_curve_strip(across, level.value, level.raw, level.model, label)
         rows.append(Row(level.name, figure, value, detail=level.detail, sub=between))
     return Rows(rows, draw_tick_strip(across, units.response(across.ticks, across.step, digits=1, short=True)))
 
 
-SECTION = Section("curve", view_curve, fit=describe_interval, study=describe_curve)
+SECTION = Section("curve", view_curve, study=describe_curve)
