@@ -51,7 +51,6 @@ def test_what_a_section_takes_lies_under_its_name(parts: tuple[dict[str, Any], .
 
 def test_joining_puts_together_what_a_section_took_from_several_steps(parts: tuple[dict[str, Any], ...]) -> None:
     joined = join_parts(Heading("Autumn", "€", 7), *parts)
-    assert {"low", "high", "levels"} == joined["curve"].keys()
     assert {"tried", "estimates"} == joined["method"].keys()
     assert {"headline", "verdict", "warnings"} == joined["answer"].keys()
     assert joined["budget"] == parts[1]["budget"]  # of plan and evaluation, the plan's stands
