@@ -1,5 +1,7 @@
 """Expected costs, corrected so that a plan really costs its budget."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,8 @@ def test_an_uncertain_ratio_counts_less_than_a_certain_one() -> None:
     scales = [correct_costs(curves, costs, 0.8, follow(curves, costs, 1.3, error)).scale for error in (0.0, 0.1, 0.5)]
     assert scales[0] > scales[1] > scales[2] > 1.0
     assert scales[1] == pytest.approx(1.15, rel=0.01)  # as sure of the model as of the log
+    few = replace(follow(curves, costs, 1.3, 0.1), noise=0.2)  # hardly any row of the log cost anything
+    assert correct_costs(curves, costs, 0.8, few).scale > 1.27
 
 
 def test_more_confidence_costs_a_larger_margin_and_is_what_the_plan_then_has() -> None:

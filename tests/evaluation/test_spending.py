@@ -56,6 +56,7 @@ def test_the_curve_for_a_fold_is_made_without_it(scores: Scores) -> None:
     kept = scores.fold != 2
     levels = decide_at_price(scores.curves, scores.expected_costs, found.price[10])
     assert found.without(2).honest[10] == pytest.approx(scores.costs[np.arange(len(levels)), levels][kept].mean())
+    assert found.whole.noise == pytest.approx(scores.paid.std(ddof=1) / np.sqrt(800) / scores.paid.mean())
     assert found.without(2).reach[10] == pytest.approx(found.whole.reach[10] * np.sqrt(5 / 4), rel=0.01)
 
 

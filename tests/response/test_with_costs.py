@@ -2,6 +2,7 @@
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from largesse.response.stack import Stack
 from largesse.response.with_costs import WithCosts, own_costs
 
 MODEL = WithCosts(Linear(penalty=0.01), costs=Proportional(penalty=0.01))
-CURVE = Spending(price=(2.0, 0.0), expected=(0.0, 1.0), honest=(0.0, 1.2), reach=(0.0, 0.05))
+CURVE = Spending(price=(2.0, 0.0), expected=(0.0, 1.0), honest=(0.0, 1.2), reach=(0.0, 0.05), noise=0.1)
 
 
 @cache
@@ -72,9 +73,9 @@ def test_a_policy_of_observed_costs_needs_a_model_of_them() -> None:
         Policy(Linear(penalty=0.01).fit(log()), log().levels)
 
 
-@pytest.mark.parametrize("spoilt", [{"price": [1.0]}, {"price": [1.0, None]}, {"pris": [1.0, 0.0]}])
+@pytest.mark.parametrize("spoilt", [{"price": [1.0]}, {"price": [1.0, None]}, {"pris": [1.0, 0.0]}, {"noise": -1.0}])
 def test_a_damaged_spending_curve_is_refused(
-    spoilt: dict[str, list[float | None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spoilt: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = Policy(clone(MODEL).fit(log()), log().levels, spending=CURVE)
     state, arrays = policy._state()

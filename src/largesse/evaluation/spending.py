@@ -15,7 +15,7 @@ import numpy as np
 from largesse.allocation import decide_at_price, frontier
 from largesse.evaluation.value import score_policy
 from largesse.records import Array, Scores, Spending
-from largesse.stats import t_quantile
+from largesse.stats import mean_estimate, t_quantile
 
 POINTS = 31
 
@@ -29,6 +29,7 @@ class FoldSpending:
     honest: Array  # (m, folds)
     weight: Array  # (folds,)
     reach: Array  # (m,) standard error over all folds
+    noise: float  # standard error of the mean of what all rows cost, as a share of it
 
     @property
     def whole(self) -> Spending:
@@ -43,8 +44,11 @@ class FoldSpending:
     def _curve(self, kept: Array) -> Spending:
         mass = float(self.weight[kept].sum())
         expected, honest = (part[:, kept].sum(axis=1) / mass for part in (self.expected, self.honest))
-        reach = self.reach * np.sqrt(self.weight.sum() / mass)
-        return Spending(*(tuple(map(float, part)) for part in (self.price, expected, honest, reach)))
+        fewer = float(np.sqrt(self.weight.sum() / mass))
+        price, expected, honest, reach = (
+            tuple(map(float, part)) for part in (self.price, expected, honest, self.reach * fewer)
+        )
+        return Spending(price, expected, honest, reach, self.noise * fewer)
 
 
 def measure_spending(scores: Scores) -> FoldSpending | None:
@@ -75,7 +79,9 @@ def measure_spending(scores: Scores) -> FoldSpending | None:
         sums = [np.bincount(fold, weights=scores.weight * part) for part in (costs[rows, levels], spend.values)]
         found.append((*sums, np.nanmax([estimate.se, wide, 0.0])))
     expected, honest, reach = (np.array(part) for part in zip(*found, strict=True))
-    return FoldSpending(np.array(prices), expected, honest, np.bincount(fold, weights=scores.weight), reach)
+    cost, mass = mean_estimate(scores.paid, scores.weight, scores.cluster), np.bincount(fold, weights=scores.weight)
+    noise = cost.se / cost.estimate if cost.estimate > 0 and np.isfinite(cost.se) else 1.0
+    return FoldSpending(np.array(prices), expected, honest, mass, reach, noise)
 
 
 def _spread_prices(curves: Array, costs: Array) -> list[float]:

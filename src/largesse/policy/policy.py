@@ -196,8 +196,8 @@ def _read_spending(state: Any) -> Spending | None:
     """Return the spending curve of a policy file; ValueError if it is none."""
     if state is None:
         return None
-    points = {word: tuple(map(_read_finite, given)) for word, given in state.items()}
-    return Spending(**points)
+    points: dict[str, Any] = {word: tuple(map(_read_finite, given)) for word, given in state.items() if word != "noise"}
+    return Spending(**points, noise=_read_finite(state["noise"]))
 
 
 def _read_finite(given: Any) -> float:

@@ -101,8 +101,11 @@ class Spending:
     expected: tuple[float, ...]  # (m,) average cost, as the model expects it
     honest: tuple[float, ...]  # (m,) average cost, estimated from the log
     reach: tuple[float, ...]  # (m,) standard error of `honest`; larger where its interval is wider than a normal one
+    noise: float = 0.0  # standard error of the mean of what the log's rows cost, as a share of it
 
     def __post_init__(self) -> None:
+        if not self.noise >= 0:
+            raise ValueError(f"the noise of a spending curve is {self.noise}")
         sizes = {len(part) for part in (self.price, self.expected, self.honest, self.reach)}
         if len(sizes) != 1 or not sizes.pop():
             raise ValueError("the points of a spending curve do not match")
