@@ -43,7 +43,19 @@ def test_a_bound_never_says_more_than_the_interval_beside_it(log: Log, judged: t
         assert option.at_least is not None
         assert option.at_least <= option.gain.low
         assert (option.at_least > 0) == (option.gain.low > 0)
-    assert found.chosen.at_least == max(option.at_least or -1 for option in found.options)
+
+
+@pytest.mark.parametrize(
+    ("plan", "rule", "name"),
+    [(0.2, 0.1, "this plan"), (0.1, 0.2, "a simple rule"), (-0.2, 0.1, "a simple rule"), (-0.2, -0.1, "this plan")],
+)
+def test_the_rule_is_recommended_only_where_it_surely_gains_more(
+    log: Log, judged: tuple[Scores, Array], monkeypatch: pytest.MonkeyPatch, plan: float, rule: float, name: str
+) -> None:
+    least = iter((plan, rule))
+    monkeypatch.setattr("largesse.evaluation.options._bound_gain", lambda _found, _reach: next(least))
+    found = weigh_options(log, *judged, learnt=True)
+    assert found.recommended == found.chosen.name == name
 
 
 def test_the_reach_grows_as_options_differ() -> None:

@@ -114,7 +114,7 @@ class Safety:
     """A policy beside a simple rule, and what either brings at least."""
 
     options: tuple[Option, ...]  # the policy itself comes first
-    recommended: str  # the name of the option with the largest `at_least`
+    recommended: str  # the name of the option with the largest `at_least`, if above zero; else that of the policy
     reach: float  # standard errors from a gain to its bound, for all options together
     excuse: str = ""  # why no value is guaranteed
 
