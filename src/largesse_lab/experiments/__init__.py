@@ -2,7 +2,8 @@
 
 `table1` and `table2` are the paper's tables, `hsic_kernels` and `kappa` its appendices on the balance penalty. `rates` measures how
 errors shrink with more levels (Proposition 3) and with more rows. `simulation` compares models where the truth is known,
-`coverage` checks confidence intervals, `false_alarms` the checks of a log, and `real_logs` values that can be computed by hand.
+`coverage` checks confidence intervals, `overspend` budgets of costs on redemption, `false_alarms` the checks of a log, and
+`real_logs` values that can be computed by hand.
 """
 
 from largesse_lab.experiments.base import Experiment as Experiment

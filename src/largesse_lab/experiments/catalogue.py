@@ -9,6 +9,7 @@ from largesse_lab.experiments import (
     hard_logs,
     hsic_kernels,
     kappa,
+    overspend,
     rates,
     real_logs,
     simulation,
@@ -32,6 +33,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         coverage.EXPERIMENT,
         hard_logs.EXPERIMENT,
         bound.EXPERIMENT,
+        overspend.EXPERIMENT,
         false_alarms.EXPERIMENT,
         real_logs.EXPERIMENT,
     )
