@@ -56,7 +56,7 @@ class Proportional(ResponseModel):
     >>> x, level = rng.normal(size=(400, 1)), rng.integers(0, 2, 400)
     >>> costs = level * np.exp(x[:, 0]) * rng.exponential(size=400)
     >>> curves = Proportional().fit(x, level, costs).predict(x)
-    >>> curves[:, 0].max(), bool((curves[:, 1] > 0).all())
+    >>> float(curves[:, 0].max()), bool((curves[:, 1] > 0).all())
     (0.0, True)
     """
 
