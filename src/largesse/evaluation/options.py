@@ -121,7 +121,7 @@ def _make_option(
 def _bound_gain(found: Estimate, reach: float) -> float | None:
     if not np.isfinite(found.low):
         return None
-    return min(found.low, found.estimate - reach * found.se)
+    return float(min(found.low, found.estimate - reach * found.se))
 
 
 def _guarantee(scores: Scores, entry: _Entry, together: int) -> float:
