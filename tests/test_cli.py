@@ -57,6 +57,17 @@ def test_the_steps_run_as_the_readme_shows_them(shop: Path, monkeypatch: pytest.
     assert Path("spring/report.html").exists()
 
 
+def test_a_log_is_not_learnt_from_unless_something_says_what_levels_cost(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(shop)
+    fit = ["fit", "log.parquet", "--level", "coupon", "--response", "bought", "--doses", "0,5,10", "--out", "spring"]
+    assert call(monkeypatch, *fit) == 2
+    assert "nothing says what levels cost" in capsys.readouterr().err
+    assert call(monkeypatch, *fit, "--cost-column", "payd") == 2
+    assert "the cost column 'payd' is not in the table" in capsys.readouterr().err
+
+
 def test_evaluate_prints_what_the_doctor_warns_of(
     run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -105,7 +105,12 @@ def test_confidence_leaves_part_of_the_budget_unspent(shop: Path) -> None:
     assert [plan["confidence"] for plan in made] == pytest.approx([0.5, 0.9], abs=0.04)
     assert made[1]["spend"] < 0.95 * made[0]["spend"] < 1.95
     assert "budget_confidence = 0.9" in (shop / "run" / "campaign.toml").read_text(encoding="utf-8")
-    assert line.judge(shop / "run")["budget"] == 2.0
+    judged = line.judge(shop / "run")
+    assert judged["budget"] == 2.0
+    line.plan(shop / "run", budget=2.0, confidence=0.9)
+    assert (shop / "run" / "evaluation.json").exists()
+    line.plan(shop / "run", budget=2.0, confidence=0.8)  # what was judged is another plan
+    assert not (shop / "run" / "evaluation.json").exists()
 
 
 @pytest.mark.parametrize("given", ["0.2", "1.0", '"high"'])

@@ -196,9 +196,12 @@ def write_report(folder: Path, shown: dict[str, Any], out: str | Path | None = N
     write_text(Path(out) if out else folder / REPORT, render_report(shown))
 
 
-def drop_outdated(new: Path, before: Path) -> None:
-    """Leave out an evaluation of another budget than the plan's, and a report of other numbers than those beside it."""
-    if not _are_together(new):
+def drop_outdated(new: Path, before: Path, *, apart: bool = False) -> None:
+    """Leave out an evaluation of another budget than the plan's, and a report of other numbers than those beside it.
+
+    `apart`: the evaluation is of another plan for some other reason.
+    """
+    if apart or not _are_together(new):
         for name in (EVALUATION_PART.file, FRONTIER):
             (new / name).unlink(missing_ok=True)
     told = FILES - {LOG, REPORT}

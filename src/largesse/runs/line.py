@@ -99,7 +99,8 @@ def plan(
     """
     files.check_table(out, customers)
     with files.hold_run_folder(folder) as home:
-        campaign = read_campaign(home).spending(**spending)
+        before = read_campaign(home)
+        campaign = before.spending(**spending)
         source = customers or campaign.customers
         files.check_table(out, source, campaign.log)
         policy = Policy.load(home / files.POLICY)
@@ -116,7 +117,8 @@ def plan(
             new = files.renew_run_folder(batch, home)
             shown = files.write_plan(new, planned, engine, batch.add_file(out) if out else None, raw_ids=raw_ids)
             files.write_campaign(new, campaign)
-            files.drop_outdated(new, home)
+            surer = campaign.planning.budget_confidence != before.planning.budget_confidence
+            files.drop_outdated(new, home, apart=surer and not policy.levels.certain)
         return shown
 
 
