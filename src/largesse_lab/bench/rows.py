@@ -54,6 +54,17 @@ NOTES = (
     "The random row draws levels in the most even proportions that spend the budget; its numbers are expectations.",
 )
 
+EARLIER_STACK = (  # for results of that version
+    "Stack is the default of version 0.1: `Additive`, `Boosting`, `SIRE` and, where trees do well, `BART`. The default since then "
+    "is another: `Additive` and two kinds of boosted trees, with increments averaged over the shapes that a ladder may have, and no "
+    "networks. Both have `Thresholds`, too, where responses are yes or no and features are many."
+)
+
+
+def note_rows(summary: Mapping[str, Any]) -> list[str]:
+    """Return the notes on rows of a summary; its `stack` is the version whose default the row Stack is, if not today's."""
+    return [*NOTES, *([EARLIER_STACK] if summary.get("stack") == "0.1" else [])]
+
 
 FEWER: dict[str, Any] = {
     "training__epochs": 40,

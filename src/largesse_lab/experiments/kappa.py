@@ -7,7 +7,7 @@ their files are present, with its wider networks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -45,6 +45,9 @@ KAPPAS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 NORMALISED_KAPPAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 KEY = ("problem", "repeat", "row", "kappa")
 REPEATS, CHUNK = 20, 50
+ONLY_NORMALISED = """\
+Only the normalised penalty was measured here, so nothing in this chapter tells what the paper's own penalty does as κ grows. What
+it does at a κ that is chosen on held-out rows stands in Table 1."""
 
 
 def _make_sire(kappa: float, balance: Balance = PLAIN) -> SIRE:
@@ -246,6 +249,7 @@ def split_panel(panel: str) -> tuple[str, str]:
 def fill(section: Section, result: Result, _notes: Sequence[str]) -> None:
     """Add a figure for each measure, and where each κ is better or worse than κ = 0."""
     parts = [(row, *split_panel(row["panel"])) for row in result.summary.get("series", [])]
+    section.say(ONLY_NORMALISED if parts and _lacks_plain(row["label"] for row, _, _ in parts) else "")
     for column in dict.fromkeys(column for _, _, column in parts):
         mine = [{**row, "panel": problem} for row, problem, name in parts if name == column]
         title = f"{CHAPTER.title}, {title_column(column)}"
@@ -301,26 +305,35 @@ def _find_side(row: Mapping[str, Any]) -> int:
 
 
 def brief(summary: Mapping[str, Any]) -> str:
-    """Return how often a positive κ is better or worse than κ = 0."""
-    sides = [_find_side(row) for row in summary.get("against", [])]
-    if not sides:
-        return ""
-    return (
-        f"A positive κ was compared with κ = 0 in {len(sides)} cases (problem, measure, model and κ): it is better in "
-        f"{sides.count(1)}, worse in {sides.count(-1)} and undecided in {sides.count(0)}."
-    )
+    """Return how often a positive κ is better or worse than κ = 0, for each penalty."""
+    against, parts = summary.get("against", []), []
+    for normalised, words in ((False, "the paper's penalty"), (True, "the normalised penalty")):
+        sides = [_find_side(row) for row in against if row["label"].endswith(NORMALISED) == normalised]
+        if sides:
+            parts.append(
+                f"With {words}, a positive κ was compared with κ = 0 in {len(sides)} cases (problem, measure, model and κ): "
+                f"it is better in {sides.count(1)}, worse in {sides.count(-1)} and undecided in {sides.count(0)}."
+            )
+    if parts and _lacks_plain(row["label"] for row in against):
+        parts.append("The paper's own penalty was not measured at fixed κ.")
+    return " ".join(parts)
+
+
+def _lacks_plain(labels: Iterable[str]) -> bool:
+    """Return whether no row has the paper's penalty."""
+    return all(label.endswith(NORMALISED) for label in labels)
 
 
 CHAPTER = Chapter(
     "How much balance: κ",
     setup="""\
 The models of Table 1 with the strength κ of the balance penalty fixed in advance, from zero to large, instead of chosen on
-held-out rows. κ = 0 is drawn apart, on the left. CCPOvSIRE and CCPOvIRE have the paper's penalty, which also falls when the
-representation shrinks. In the rows “normalised” it cannot: the representation is brought to unit mean square first, so its κ is
-on another scale.""",
+held-out rows. κ = 0 is drawn apart, on the left. Rows called CCPOvSIRE and CCPOvIRE alone have the paper's penalty, which also
+falls when the representation shrinks. In rows called “normalised” it cannot: the representation is brought to unit mean square
+first, so its κ is on another scale.""",
     differences="""\
-The paper gives no values of κ, and the scale of κ depends on that of the representation. So the shapes of the curves can be
-compared with the paper's, but not the positions of their minima.""",
+The paper gives no values of κ, and the scale of its κ depends on that of the representation: the positions of minima cannot be
+compared with the paper's. The shapes of curves can, but only those of rows with the paper's penalty.""",
     brief=brief,
     fill=fill,
 )

@@ -16,7 +16,7 @@ from largesse.records import Progress
 from largesse.response import Thresholds
 from largesse_lab.bench.repeats import Row, Source, Unit
 from largesse_lab.bench.request import Records, Request, ignore_progress
-from largesse_lab.bench.rows import LITERAL, NOTES, SMALL, make_rows
+from largesse_lab.bench.rows import LITERAL, SMALL, make_rows, note_rows
 from largesse_lab.experiments.base import PaperTable
 from largesse_lab.nested import FILES, generate_nested, has_nested, make_bandit, read_nested
 from largesse_lab.page.sections import Chapter, brief_summary, fill_methods
@@ -56,7 +56,7 @@ REPLACED = "`generated` replaces data files that are missing: its numbers say no
 def list_notes(summary: Mapping[str, Any]) -> list[str]:
     """Return the notes below the table."""
     replaced = [REPLACED] if GENERATED in summary.get("simulations", ()) else []
-    return [REPEATS, *NOTES, OTHER_DATA, *replaced, *([SMALL] if summary.get("small") else [])]
+    return [REPEATS, *note_rows(summary), OTHER_DATA, *replaced, *([SMALL] if summary.get("small") else [])]
 
 
 def draw_unit(name: str, repeat: int) -> Unit:
@@ -99,9 +99,9 @@ plans differ most at small budgets.""",
 The paper's images and embedding cannot be obtained as described (its network has no layer of that width), and the share of
 positives that it states would cap the reward below what it reports. So errors and rewards cannot be compared with the paper's
 column; orderings can. The paper has no text data. Here the response is certain, given a row: only the row's own label is
-unknown, and a thousand features say much about it. Balance helps little where the log follows the same features as the labels.
-The paper's min-max head costs more than its monotonicity brings: compare CCPOvSIRE with CCPOvIRE, and with SIRE and Stack,
-whose curves never fall either.""",
+unknown, and a thousand features say much about it. The log follows the same features as the labels, and the normalised penalty
+changes little. Without a penalty, the paper's min-max head has a larger error than free heads, and more reward at large budgets
+alone: compare CCPOvSIRE† with CCPOvIRE†, and with SIRE and Stack, whose curves never fall either.""",
     brief=brief_summary,
     fill=fill_methods,
 )

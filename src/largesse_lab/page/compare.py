@@ -26,7 +26,7 @@ from largesse_lab.bench.request import simplify
 BASE = "CCPOvSIRE"
 NORMALISED = ", normalised"  # ends the name of a row that differs from another by its normalised penalty alone
 WITHOUT = "†"  # ends the name of a row without a penalty
-OURS = ("Stack", "SIRE")  # the default model, and the network among its members
+OURS = ("Stack", "SIRE")  # the default model, and a network
 CLAIMS = (  # the paper reports that the first is better than the second
     ("CCPOvSIRE", "CCPOvIRE"),
     ("CCPOvSIRE", "CCPOvSIRE†"),

@@ -6,6 +6,8 @@ representation; a normalised one cannot, so that the difference between the two 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from largesse.report import DASH
 from largesse_lab.page.compare import NORMALISED, WITHOUT, Comparison, Gap, compare_rows, title_column
 from largesse_lab.page.tables import UNPAIRED, write_duel, write_table
@@ -17,30 +19,50 @@ TOLD = ("CCPOvIRE", "averaged")  # the row and the simulation that the page's su
 
 def tabulate_gains(found: Comparison) -> str:
     """Return by how many per cent a penalty changes the RMSE of a model without one; "" where no such rows were measured."""
-    body = []
-    for row in _list_plain(found):
+    body, paired = [], True
+    for row in _list_models(found):
         for mark, words in PENALTIES.items():
             cells = [_find_change(found, name, row + mark) for name in found.simulations]
             if any(cells):
+                paired &= all(cell is None or cell.paired for cell in cells)
                 told = [DASH if cell is None else _write_change(cell) for cell in cells]
                 printed = None if mark else find_printed_change(found, row)
                 body.append([row, words, DASH if printed is None else _write_percent(printed), *told])
-    return write_table(["model", "penalty", "paper", *found.simulations], body, words=2) if body else ""
+    head = ["model", "penalty", "paper", *found.simulations]
+    return write_table(head, body, words=2) + ("" if paired else UNPAIRED) if body else ""
+
+
+def _list_models(found: Comparison) -> list[str]:
+    """Return the rows that were measured with a normalised penalty, by the names of those with the paper's."""
+    return [row.removesuffix(NORMALISED) for row in found.rows if row.endswith(NORMALISED)]
 
 
 def _list_plain(found: Comparison) -> list[str]:
-    """Return the rows that were measured with a normalised penalty, too."""
+    """Return the rows that were measured with both penalties."""
     return [row for row in found.rows if row + NORMALISED in found.rows and not row.endswith(NORMALISED)]
 
 
-def _find_change(found: Comparison, simulation: str, row: str) -> Gap | None:
-    """Return the relative change of RMSE from the row without a penalty to a row; None where either is missing."""
+@dataclass(frozen=True)
+class _Change:
+    """The RMSE without a penalty and with one, the relative change, and whether it is paired."""
+
+    before: float
+    after: float
+    share: Gap
+    paired: bool
+
+
+def _find_change(found: Comparison, simulation: str, row: str) -> _Change | None:
+    """Return the change of RMSE from the row without a penalty to a row; None where either is missing."""
     without = row.removesuffix(NORMALISED) + WITHOUT
     duel = compare_rows(found, simulation, row, without, ERROR)
-    base = found.cells.get((simulation, without, ERROR))
-    if duel is None or base is None or not base.mean:
+    mine, base = (found.cells.get((simulation, name, ERROR)) for name in (row, without))
+    if duel is None or mine is None or base is None or not base.mean:
         return None
-    return Gap(-duel.gain.estimate / base.mean, -duel.gain.high / base.mean, -duel.gain.low / base.mean)
+    # Of rows with different numbers of repeats, the shorter one has the repeats on which they were paired.
+    before = mine.mean + duel.gain.estimate if mine.n < base.n else base.mean
+    share = Gap(-duel.gain.estimate / before, -duel.gain.high / before, -duel.gain.low / before)
+    return _Change(before, before - duel.gain.estimate, share, duel.paired)
 
 
 def find_printed_change(found: Comparison, row: str) -> float | None:
@@ -58,9 +80,10 @@ def _write_percent(share: float) -> str:
     return f"{round(100 * share, 1) + 0.0:+.1f} %".replace("-", "−")
 
 
-def _write_change(change: Gap) -> str:
-    ends = [_write_percent(end).removesuffix(" %") for end in (change.low, change.high)]
-    return f"{_write_percent(change.estimate)} ({ends[0]} to {ends[1]})"
+def _write_change(change: _Change) -> str:
+    ends = [_write_percent(end).removesuffix(" %") for end in (change.share.low, change.share.high)]
+    mark = "" if change.paired else " \\*"
+    return f"{_write_percent(change.share.estimate)} ({ends[0]} to {ends[1]}){mark}"
 
 
 def tabulate_normalising(found: Comparison) -> str:
@@ -89,7 +112,20 @@ def brief_penalties(found: Comparison) -> str:
     if changes[0] is None:
         return ""
     printed = find_printed_change(found, row)
-    beside = "" if printed is None else f" (the paper: {_write_percent(printed)})"
-    other = "" if changes[1] is None else f", normalised by {_write_percent(changes[1].estimate)}"
+    ends = f"{changes[0].before:.4f} to {changes[0].after:.4f}"
+    beside = "" if printed is None else f"; the paper: {_write_percent(printed)}"
+    other = "" if changes[1] is None else f", normalised by {_write_percent(changes[1].share.estimate)}"
     told = f"The penalty as the paper has it changes the RMSE of {row} on {simulation} by"
-    return f"{told} {_write_percent(changes[0].estimate)}{beside}{other}."
+    return f"{told} {_write_percent(changes[0].share.estimate)} ({ends}{beside}){other}."
+
+
+def describe_missing(found: Comparison) -> str:
+    """Return which rows were measured with the normalised penalty alone, and what cannot be judged without them."""
+    missing = [row for row in _list_models(found) if row not in found.rows]
+    if not missing:
+        return ""
+    named = " and ".join(missing)
+    told = f"The paper's own penalty was not measured here for {named}: the rows “normalised” have another one."
+    lacking = [row for row in missing if any(found.printed(row, column) for column in found.columns)]
+    judged = " So the paper's orderings of these rows are not judged, and “every method of the paper” leaves them out."
+    return told + (judged if lacking else "")

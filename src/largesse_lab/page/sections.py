@@ -10,7 +10,7 @@ from typing import Any
 from largesse.report import Caption, Look, draw_dots, draw_lines
 from largesse_lab.bench.request import simplify
 from largesse_lab.page.compare import Comparison, is_higher_better, judge_orderings, read_comparison, title_column
-from largesse_lab.page.penalties import brief_penalties, tabulate_gains, tabulate_normalising
+from largesse_lab.page.penalties import brief_penalties, describe_missing, tabulate_gains, tabulate_normalising
 from largesse_lab.page.tables import (
     draw_budgets,
     group_budgets,
@@ -20,6 +20,7 @@ from largesse_lab.page.tables import (
     tabulate_orderings,
 )
 from largesse_lab.page.words import (
+    BOTH,
     DEFAULT_NOTE,
     GAINS,
     SHRINKS,
@@ -109,13 +110,18 @@ def fill_methods(section: Section, result: Result, notes: Sequence[str]) -> None
     _add_measures(section, result.experiment, found)
     if section.figures or any(map(_rank, found.columns)):
         section.say("\n".join(f"- {note}" for note in notes) or (DEFAULT_NOTE if found.paper else ""))
+        section.say(describe_missing(found))
         _add_judgements(section, found)
 
 
 def brief_summary(summary: Summary) -> str:
     """Return what the page's summary says about an experiment that compares methods."""
     found = read_comparison(summary)
-    return "" if found is None else " ".join(filter(None, [brief_methods(found), brief_penalties(found)]))
+    if found is None:
+        return ""
+    version = summary.get("stack")  # of which the row Stack is the default, where that is not today's
+    stack = f"The row Stack is the default of version {version}, not today's." if version else ""
+    return " ".join(filter(None, [brief_methods(found), stack, brief_penalties(found), describe_missing(found)]))
 
 
 def _add_measures(section: Section, experiment: str, found: Comparison) -> None:
@@ -140,7 +146,8 @@ def _add_judgements(section: Section, found: Comparison) -> None:
         section.say(tabulate_orderings(found))
     gains, normalising = tabulate_gains(found), tabulate_normalising(found)
     if gains or normalising:
-        section.say("### What normalising changes", SHRINKS)
+        title = "What normalising changes" if normalising else "What the normalised penalty changes"
+        section.say(f"### {title}", f"{SHRINKS} {BOTH}" if normalising else SHRINKS)
         section.say(f"{GAINS}\n\n{gains}" if gains else "", normalising)
 
 
@@ -160,19 +167,26 @@ def _rank(column: str) -> int:
     return next((place for place, name in enumerate(SHOWN, 1) if simplify(column).startswith(name)), 0)
 
 
+def _list_oracles(found: Comparison) -> list[str]:
+    return [row for row in found.rows if simplify(row) == "oracle"]
+
+
 def _draw_differences(section: Section, experiment: str, found: Comparison, column: str) -> None:
     rows = [
         {"panel": simulation, "label": row, "estimate": gap.estimate, "low": gap.low, "high": gap.high}
         for (simulation, row, name), gap in found.differences.items()
         # The oracle has no error; drawing that would squeeze all other rows.
-        if name == column and row != found.base and (simplify(row) != "oracle" or is_higher_better(column))
+        if name == column and row != found.base and (row not in _list_oracles(found) or is_higher_better(column))
     ]
     if not rows:
         return
     name, worse = title_column(column), "left" if is_higher_better(column) else "right"
     words = Caption(
-        f"{name}: difference from {found.base} on the same logs",
+        f"{name}: difference from {found.base}",
         f"{name} minus that of {found.base}",
-        note=f"95 % intervals of paired differences; {worse} of the dashed line is worse. Filled dots: the interval excludes 0.",
+        note=f"On the same logs, with 95 % intervals; {worse} of the dashed line is worse. Filled dots: the interval excludes 0.",
     )
     section.show(f"{experiment}-{make_slug(column)}.svg", draw_dots(rows, words), words.title)
+    drawn = {row["label"] for row in rows} | {found.base, *_list_oracles(found)}
+    apart = [row for row in found.rows if row not in drawn and any(key[1:] == (row, column) for key in found.cells)]
+    section.say(f"Not drawn, for want of repeats paired with {found.base}: {'; '.join(apart)}." if apart else "")

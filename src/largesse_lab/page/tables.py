@@ -221,6 +221,8 @@ class Layout:
             if key not in pairs or pair["n"] > pairs[key]["n"]:
                 pairs[key] = pair
         small = int(old.get("small") or 0) + new["small"]
+        if any(rows.get("Stack") in list(merged[name].values()) for name, rows in new["simulations"].items() if rows):
+            old = {key: value for key, value in old.items() if key != "stack"}  # the version of an earlier default
         return {**old, "simulations": merged, "pairs": list(pairs.values()), "paper": new["paper"], "small": small}
 
     def tabulate(self, summary: Mapping[str, Any], notes: Sequence[str]) -> str:
@@ -315,8 +317,9 @@ def tabulate_budgets(found: Comparison, columns: Sequence[str]) -> list[str]:
 def draw_budgets(found: Comparison, columns: Sequence[str]) -> list[dict[str, Any]]:
     """Return a line for each simulation and main row: its means over the budgets."""
     series = []
+    drawn = [next((name for name in (row, row + NORMALISED) if name in found.rows), None) for row in DRAWN_ROWS]
     for name in found.simulations:
-        for row in (row for row in DRAWN_ROWS if row in found.rows):
+        for row in filter(None, drawn):
             cells = [found.cells.get((name, row, column)) for column in columns]
             means = [None if cell is None else cell.mean for cell in cells]
             x = [_read_budget(column) for column in columns]

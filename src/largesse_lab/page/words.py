@@ -24,8 +24,8 @@ OPENING = """\
 # The paper's experiments, repeated
 
 This page repeats the experiments of “Cost-Effective Incentive Allocation via Structured Counterfactual Inference” and
-compares the paper's methods with ours on the same logs. Our models are Stack, the default of this package, and SIRE, the
-network among its members. A problem is a simulation or a data set; names and measures are explained
+compares the paper's methods with ours on the same logs. Our models are Stack, which combines several models, and SIRE, a
+network. A problem is a simulation or a data set; names and measures are explained
 [below](#how-to-read-this-page).
 """
 
@@ -45,7 +45,8 @@ GUIDE = """\
   directly and predicts no responses.
 
 **Our models.** The rows **SIRE** and **Stack** are ours: SIRE as this package builds it, and Stack, the default model, which
-combines several models. **logistic**, **additive**, **boosting** and **Thresholds** are further models of this package.
+combines several models; a note below the table says where that was the default of an earlier version. **logistic**, **additive**,
+**boosting** and **Thresholds** are further models of this package.
 
 **Rows without a model of the customers** show what a number is worth. **per-level mean** predicts the same curve for everybody
 (**+ PAVA**: made non-falling), **uniform level** is the best mix of levels that ignores the customers, **random** draws levels
@@ -65,11 +66,9 @@ paragraphs “Differences from the paper” are our reading of full runs on a GP
 
 SHRINKS = """\
 HSIC has the scale of the representation it is taken of: the paper's penalty also falls when the representation shrinks. Our own
-SIRE brings the representation to unit mean square first, so that its penalty falls only with dependence. Both forms were measured
-in the same models, each with its own κ."""
-GAINS = (
-    "RMSE with the penalty, compared with that of the same model without it (†) on the same logs, and 95 % intervals:"
-)
+SIRE brings the representation to unit mean square first, so that its penalty falls only with dependence."""
+BOTH = "Both forms were measured in the same models, each with its own κ."
+GAINS = "RMSE with the penalty, compared with that of the same model without it (†), and 95 % intervals, paired unless marked:"
 DEFAULT_NOTE = "† without the HSIC penalty (κ = 0). “–”: the paper has no such number, or the method has none."
 KINDS = {"rmse": "RMSE", "skill": "skill"}  # how a column's name begins → what it is called
 STANDING = {

@@ -15,6 +15,7 @@ from largesse_lab.bench.request import Request
 from largesse_lab.experiments import kappa, table2
 from largesse_lab.experiments.kappa import Task
 from largesse_lab.nested import generate_nested
+from largesse_lab.page.sections import Result, write_section
 
 
 @pytest.fixture(autouse=True)
@@ -155,3 +156,17 @@ def test_strengths_of_balance_are_judged_against_none() -> None:
     ]
     assert "better in 2, worse in 2 and undecided in 2." in kappa.brief({"against": rows})
     assert kappa.brief({}) == kappa.tabulate_against([]) == ""
+
+
+def test_the_page_says_which_penalty_was_measured() -> None:
+    found = kappa.summarise([{**record, "row": f"{record['row']}, normalised"} for record in records()])
+    made = write_section(Result("kappa", {}, found, "kappa.json"), kappa.CHAPTER, ".")
+    assert kappa.ONLY_NORMALISED in made.parts
+    assert kappa.brief(found).startswith("With the normalised penalty, a positive κ was compared with κ = 0 in ")
+    assert kappa.brief(found).endswith("The paper's own penalty was not measured at fixed κ.")
+    plain = kappa.extend(found, records())
+    assert kappa.brief(plain).startswith("With the paper's penalty, ")
+    assert "not measured" not in kappa.brief(plain)
+    assert (
+        kappa.ONLY_NORMALISED not in write_section(Result("kappa", {}, plain, "kappa.json"), kappa.CHAPTER, ".").parts
+    )

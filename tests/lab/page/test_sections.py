@@ -44,3 +44,12 @@ def test_rows_of_which_none_is_drawn_have_their_tables_still() -> None:
     made = section(told)
     assert not made.figures
     assert any(part.startswith("| method | m = 0.5 |") for part in made.parts)
+
+
+def test_rows_without_paired_differences_are_named_below_the_figure() -> None:
+    told = summary()
+    told["base"] = "Stack"
+    for rows in told["simulations"].values():
+        rows["additive"]["against"] = {"rmse": {"difference": 0.1, "low": 0.05, "high": 0.15}}
+    parts = section(told).parts
+    assert "Not drawn, for want of repeats paired with Stack: CCPOvSIRE." in parts

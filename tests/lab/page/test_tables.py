@@ -63,6 +63,16 @@ def test_the_main_rows_are_drawn() -> None:
     assert series[0]["mean"][0] == 0.095  # of Stack
 
 
+def test_a_row_with_the_normalised_penalty_is_drawn_in_place_of_one_that_was_not_measured() -> None:
+    cells = {"skill 1": {"mean": 0.5, "sd": 0.1, "n": 2}}
+    rows = {"CCPOvSIRE, normalised": {"cells": cells}, "CCPOvIRE": {"cells": cells}}
+    for more in ({}, {"CCPOvSIRE": {"cells": cells}}):
+        made = read_comparison({"simulations": {"text": {**rows, **more}}})
+        assert made is not None
+        drawn = [line["label"] for line in draw_budgets(made, ["skill 1"])]
+        assert drawn == ["CCPOvSIRE" if more else "CCPOvSIRE, normalised", "CCPOvIRE"]
+
+
 def test_a_number_that_is_missing_is_a_dash_and_a_row_without_any_is_left_out() -> None:
     rows: dict[str, Any] = {
         "a": {
@@ -129,3 +139,11 @@ def test_of_two_measurements_of_a_pair_that_of_more_repeats_stays() -> None:
     old = layout.summarise(records(3, 1.0))
     assert layout.extend(old, records(2, 0.5))["pairs"] == old["pairs"]
     assert layout.extend(old, records(4, 0.5)) == {**layout.summarise(records(4, 0.5))}
+
+
+def test_the_version_of_an_earlier_default_goes_with_its_row() -> None:
+    layout = Layout(("a",), dict.fromkeys(("Stack", "base")), {"rmse": "RMSE"}, {}, base="base")
+    old = {**layout.summarise([*measured("base", 3, 1.0), *measured("Stack", 3, 0.5)]), "stack": "0.1"}
+    assert layout.extend(old, measured("base", 3, 1.0))["stack"] == "0.1"
+    assert layout.extend(old, measured("Stack", 2, 0.4))["stack"] == "0.1"
+    assert "stack" not in layout.extend(old, measured("Stack", 3, 0.4))
