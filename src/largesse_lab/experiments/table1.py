@@ -120,8 +120,8 @@ one. “What normalising changes” tells the two apart. With free heads (CCPOvI
 simulations, on three of them by more than the paper reports, and raises it on `confounded`. With the min-max head (CCPOvSIRE) the
 effect is smaller, and on `averaged` and `confounded` undecided. Normalised, the penalty changes the error of free heads by less than
 one per cent. This suggests that their gain comes from the small representation, which is regularisation, and hardly from balance. It
-is largest on `literal`, where there is next to nothing to learn about customers. Except on `confounded`, held-out loss mostly chose the largest κ
-that was tried, 1,000; a larger one may do more.
+is largest on `literal`, where there is next to nothing to learn about customers. Except on `confounded`, held-out loss mostly chose
+the largest κ that was tried, 1,000; a larger one may do more.
 
 CFRNet, BART and GANITE are ordered differently than in the paper, which does not say how it extended CFRNet to five levels.
 With one network for each pair of the lowest level and another, each network sees two fifths of the rows; at the published
