@@ -27,10 +27,10 @@ from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel, take_rows
 from largesse.response.linear import (
     PENALTIES,
-    STIFFNESSES,
     Regression,
     fit_regression,
     fit_regression_folds,
+    held_out_losses,
     regression_rows,
 )
 from largesse.stats import assign_folds, chosen, one_standard_error, sample_rows
@@ -96,7 +96,6 @@ class _Chosen:
 
     shape: Shape
     penalty: float
-    stiffness: float
     fits: list[Regression]
 
 
@@ -168,14 +167,13 @@ class Additive(ResponseModel):
         return place_hinges(X if X.shape[1] * self.knots <= MOST_HINGES else X[:, :0], self.knots)
 
     def _choose(self, hinges: Hinges, X: Array, log: Log, fold: Array) -> _Chosen:
-        """Choose scale, penalty and stiffness on held-out rows, and keep the first as the model's shape."""
+        """Choose scale and penalty on held-out rows, and keep the first as the model's shape."""
         rows = regression_rows(X, log)
         tried: list[tuple[Shape, float]] = []  # and the best penalty of each shape
         losses: list[Array] = []
         for scale in sorted({0.0, *self.hinge_scales}) if len(hinges.columns) else [0.0]:
             shape = Shape(hinges, scale)
-            settings = [(penalty, STIFFNESSES[1]) for penalty in PENALTIES]
-            _, found = fit_regression_folds(replace(rows, X=shape.design(X)), fold, settings)
+            found = held_out_losses(replace(rows, X=shape.design(X)), fold)
             best = int(np.argmin(np.average(found, axis=1, weights=log.weight)))
             tried.append((shape, PENALTIES[best]))
             losses.append(found[best])
@@ -184,11 +182,9 @@ class Additive(ResponseModel):
             names, np.array(losses), log.weight, log.cluster, of="Additive: shapes of features"
         )
         shape, penalty = tried[chosen(choices)]
-        settings = [(penalty, stiffness) for stiffness in STIFFNESSES]
-        fits, found = fit_regression_folds(replace(rows, X=shape.design(X)), fold, settings)
-        stiff = chosen(one_standard_error([f"{s:g}" for s in STIFFNESSES], found, log.weight, log.cluster))
+        fits = fit_regression_folds(replace(rows, X=shape.design(X)), fold, penalty)
         self.shape_, self.choices_ = shape, choices
-        return _Chosen(shape, penalty, STIFFNESSES[stiff], fits[stiff])
+        return _Chosen(shape, penalty, fits)
 
     def _single(self, fit: Regression, amounts: Amounts | None) -> ResponseModel:
         """Return a copy of this model with another fit."""
@@ -217,4 +213,4 @@ class Additive(ResponseModel):
 
 def _fit(X: Array, log: Log, found: _Chosen) -> Regression:
     rows = regression_rows(found.shape.design(X), log)
-    return fit_regression(rows, penalty=found.penalty, stiffness=found.stiffness)
+    return fit_regression(rows, penalty=found.penalty)

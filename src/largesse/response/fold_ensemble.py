@@ -9,7 +9,7 @@ import numpy as np
 
 from largesse.records import Array, Log, Progress
 from largesse.response.base import ResponseModel, blank_copy, fresh
-from largesse.response.blend import link
+from largesse.response.links import Link
 
 HELD_OUT = "judging it on held-out rows"  # the stage that takes most of an evaluation's time
 
@@ -22,19 +22,19 @@ def fit_folds(model: ResponseModel, X: Array, log: Log, fold: Array, owner: Resp
     return blank_copy(model, log, owner.encoder_).fold_models(X, log, fold)
 
 
-def held_out_scores(models: Sequence[ResponseModel], X: Array, fold: Array, binary: bool) -> Array:
+def held_out_scores(models: Sequence[ResponseModel], X: Array, fold: Array, link: Link) -> Array:
     """Return the linked scores (n, K) of encoded rows (n, p), each from the model that did not see it."""
     scores = np.empty((len(X), models[0].levels_))
     for model, f in zip(models, np.unique(fold), strict=True):
-        scores[fold == f] = link(model._curves(X[fold == f]), binary)
+        scores[fold == f] = link.to_scores(model._curves(X[fold == f]))
     return scores
 
 
-def mean_scores(models: Sequence[ResponseModel], X: Array, binary: bool) -> Array:
+def mean_scores(models: Sequence[ResponseModel], X: Array, link: Link) -> Array:
     """Return the mean over models of the linked scores (n, K) of new customers (n, p)."""
     total = np.zeros((len(X), models[0].levels_))
     for model in models:
-        total += link(model._curves(X), binary)
+        total += link.to_scores(model._curves(X))
     return total / len(models)
 
 

@@ -1,8 +1,8 @@
 """The plain regression: a linear base in the features plus a common increment for each level, never negative.
 
 On the logit scale for 0/1 responses, on the plain scale for amounts: s(x, k) = b + x·β + θ_1 + … + θ_k with θ ≥ 0.
-A ridge penalty shrinks β; a stiffness shrinks the increments towards their mean, since plans are made of increments and
-their noise costs more than their shape is worth until the data clearly show it. Both are chosen on held-out rows.
+A ridge penalty, chosen on held-out rows, shrinks β. The increments are those of the averaged ladder (see `ladder`), since
+plans are made of increments, and what they are shrunk to decides where a log says little.
 It is also the outcome model of a doubly robust score where no other model is given.
 """
 
@@ -18,12 +18,13 @@ from largesse.records import Array, Log
 from largesse.response.amounts import Amounts, split_amounts, times_amounts
 from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel, check_auto
+from largesse.response.common import ScoredRows, fit_ladder
+from largesse.response.ladder import dose_shares
+from largesse.response.links import Link
 from largesse.stats import (
     Axes,
-    chosen,
     logit,
     minimise,
-    one_standard_error,
     one_thread,
     principal_axes,
     score_curvature,
@@ -34,7 +35,7 @@ from largesse.stats import (
 )
 
 PENALTIES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
-STIFFNESSES = (10.0, 0.1, 0.0)  # equal increments, in between, free
+STIFFNESS = 0.1  # holds increments together while coefficients are fitted; the ladder replaces them
 CHOOSING_ROWS = 20_000  # more rows than this do not make the choice of a penalty better, only slower
 CHOOSING_FOLDS = 5
 TOLERANCE = 1e-10  # of the mean loss
@@ -127,13 +128,15 @@ class Rows:
     weight: Array  # (n,)
     K: int
     binary: bool
+    doses: Array  # (K,) shares of the largest
+    cluster: Array | None = None  # (n,)
     size: Array | None = None  # (p,) mean squares of the features, where these are principal axes
 
     def take(self, rows: Array) -> Rows:
         """Return the given rows (indices or a mask)."""
-        return replace(
-            self, X=self.X[rows], level=self.level[rows], response=self.response[rows], weight=self.weight[rows]
-        )
+        cluster = None if self.cluster is None else self.cluster[rows]
+        parts = {name: getattr(self, name)[rows] for name in ("X", "level", "response", "weight")}
+        return replace(self, **parts, cluster=cluster)
 
     @property
     def spread(self) -> float:
@@ -143,39 +146,49 @@ class Rows:
 
 def regression_rows(X: Array, log: Log) -> Rows:
     """Return encoded features (n, p) and a log as the rows of a regression."""
-    return Rows(X, log.level, log.response, log.weights, len(log.levels), log.binary)
+    levels = log.levels
+    return Rows(X, log.level, log.response, log.weights, len(levels), log.binary, dose_shares(levels), log.cluster)
 
 
-def fit_regression(
-    rows: Rows, *, penalty: float | str = "auto", stiffness: float | str = "auto", seed: int = 0
-) -> Regression:
-    """Fit the regression; "auto" settings are chosen by cross-validation, the stiffness unless both are given."""
+def fit_regression(rows: Rows, *, penalty: float | str = "auto", seed: int = 0) -> Regression:
+    """Fit the regression; an "auto" penalty is chosen by cross-validation."""
     scale = rows.spread
     with one_thread():
         rows, axes = _turn(replace(rows, response=rows.response / scale))
-        if isinstance(penalty, str) or isinstance(stiffness, str):
-            penalty, stiffness = _choose(rows, penalty, seed)
-        found = _minimise(rows, penalty, stiffness)
+        if isinstance(penalty, str):
+            penalty = _choose(rows, seed)
+        found = _settle(_minimise(rows, penalty, STIFFNESS), rows)
     return _regression(found, axes, rows, scale, penalty)
 
 
-def fit_regression_folds(
-    rows: Rows, fold: Array, settings: Sequence[tuple[float, float]]
-) -> tuple[list[list[Regression]], Array]:
-    """Fit every (penalty, stiffness) without each fold in turn.
-
-    Return the fits, settings × folds, and every row's loss (settings, n) under the fit that did not see it: amounts in
-    units of their spread.
-    """
+def fit_regression_folds(rows: Rows, fold: Array, penalty: float) -> list[Regression]:
+    """Fit the regression without each fold in turn."""
     scale = rows.spread
     with one_thread():
         rows, axes = _turn(replace(rows, response=rows.response / scale))
-        found, losses = _fit_without_folds(rows, fold, settings)
-    fits = [
-        [_regression(one, axes, rows, scale, penalty) for one in each]
-        for each, (penalty, _) in zip(found, settings, strict=True)
-    ]
-    return fits, losses
+        (found,), _ = _fit_without_folds(rows, fold, [penalty])
+        settled = [_settle(one, rows.take(fold != f)) for one, f in zip(found, np.unique(fold), strict=True)]
+    return [_regression(one, axes, rows, scale, penalty) for one in settled]
+
+
+def held_out_losses(rows: Rows, fold: Array) -> Array:
+    """Return every row's loss (penalties, n) under the fit of each penalty that did not see its fold.
+
+    Amounts are in units of their spread, and every fit has increments of its own.
+    """
+    with one_thread():
+        rows, _ = _turn(replace(rows, response=rows.response / rows.spread))
+        return _fit_without_folds(rows, fold, PENALTIES)[1]
+
+
+def _settle(found: Array, rows: Rows) -> Array:
+    """Return the parameters with the increments, and the intercept, of the averaged ladder on their base."""
+    p = rows.X.shape[1]
+    base = (rows.X @ found[:p].astype(rows.X.dtype)).astype(np.float64)
+    weight = rows.weight / (rows.weight.mean() or 1.0)
+    scored = ScoredRows(Link(rows.binary), rows.level, rows.response, weight, rows.cluster, rows.doses)
+    ladder = fit_ladder(scored, base, slope=False)
+    return np.concatenate([found[:p], np.diff(ladder.effects), [ladder.intercept]])
 
 
 def _turn(rows: Rows) -> tuple[Rows, Axes | None]:
@@ -192,41 +205,34 @@ def _regression(found: Array, axes: Axes | None, rows: Rows, scale: float, penal
     return Regression(coef * scale, float(found[-1]) * scale, found[p:-1] * scale, rows.binary, penalty)
 
 
-def _choose(rows: Rows, penalty: float | str, seed: int) -> tuple[float, float]:
-    """Choose the penalty by mean held-out loss, then the stiffness: the stiffest within one paired standard error."""
+def _choose(rows: Rows, seed: int) -> float:
+    """Choose the penalty by mean held-out loss."""
     shuffled = shuffle_rows(len(rows.level), CHOOSING_ROWS, seed)
     rows = rows.take(shuffled)
-    fold = np.arange(len(shuffled)) % CHOOSING_FOLDS
-    if isinstance(penalty, str):
-        _, losses = _fit_without_folds(rows, fold, [(p, STIFFNESSES[1]) for p in PENALTIES])
-        penalty = PENALTIES[int(np.argmin(losses @ rows.weight))]
-    _, losses = _fit_without_folds(rows, fold, [(penalty, s) for s in STIFFNESSES])
-    return penalty, STIFFNESSES[chosen(one_standard_error([f"{s:g}" for s in STIFFNESSES], losses, rows.weight))]
+    _, losses = _fit_without_folds(rows, np.arange(len(shuffled)) % CHOOSING_FOLDS, PENALTIES)
+    return PENALTIES[int(np.argmin(losses @ rows.weight))]
 
 
-def _fit_without_folds(
-    rows: Rows, fold: Array, settings: Sequence[tuple[float, float]]
-) -> tuple[list[list[Array]], Array]:
-    """Return the parameters, settings × folds, of fits without each fold, and rows' losses (settings, n) under them.
+def _fit_without_folds(rows: Rows, fold: Array, penalties: Sequence[float]) -> tuple[list[list[Array]], Array]:
+    """Return the parameters, penalties × folds, of fits without each fold, and rows' losses (penalties, n) under them.
 
-    The last setting has the largest penalty. On many features, smaller penalties take longer: once two in a row have
-    brought no gain, the rest are not fitted, and their losses are infinite.
+    The last penalty is the largest. On many features, smaller penalties take longer: once two in a row have brought no
+    gain, the rest are not fitted, and their losses are infinite.
     """
     parts = np.unique(fold)
-    found: list[list[Array]] = [[] for _ in settings]
-    losses = np.full((len(settings), len(fold)), np.inf)
+    found: list[list[Array]] = [[] for _ in penalties]
+    losses = np.full((len(penalties), len(fold)), np.inf)
     starts: list[Array | None] = [None] * len(parts)  # each fit starts where the one before it ended
     means: list[float] = []
-    for j, (penalty, stiffness) in reversed(list(enumerate(settings))):
+    for j, penalty in reversed(list(enumerate(penalties))):
         for i, f in enumerate(parts):
-            here = _minimise(rows.take(fold != f), penalty, stiffness, starts[i])
+            here = _minimise(rows.take(fold != f), penalty, STIFFNESS, starts[i])
             test = rows.take(fold == f)
             losses[j, fold == f] = score_loss(_scores(here, test), test.response, test.binary)
             found[j].append(here)
             starts[i] = here
         means.append(float(rows.weight @ losses[j]))
-        smaller = penalty < settings[-1][0] and rows.size is not None
-        if smaller and len(means) > 2 and min(means[-2:]) > min(means):
+        if rows.size is not None and len(means) > 2 and min(means[-2:]) > min(means):
             break
     return found, losses
 

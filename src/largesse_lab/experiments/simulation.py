@@ -69,7 +69,7 @@ MODELS: dict[str, Callable[[], ResponseModel]] = {
     "ire unbiased": lambda: IRE(balance=Balance(estimator="unbiased")),
     "ire variance": lambda: IRE(balance=Balance(estimator="variance")),
     "stack": Stack,
-    "stack without bart": lambda: Stack(bart=False),
+    "stack with sire": lambda: Stack(models=[Additive(), Boosting(), SIRE()]),
     "paper sire": lambda: SIRE(head="minmax").set_params(**PAPER),
     "paper sire κ=0": lambda: SIRE(head="minmax", kappa=0.0).set_params(**PAPER),
     "paper ire": lambda: IRE().set_params(**PAPER),

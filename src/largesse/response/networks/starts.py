@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.records import Array, Log
-from largesse.response.linear import STIFFNESSES, Rows, fit_regression_folds
+from largesse.response.ladder import dose_shares
+from largesse.response.linear import Rows, fit_regression_folds
 from largesse.response.networks.fitted import Scale
 from largesse.response.networks.settings import FIRST_STEP
-from largesse.stats import chosen, logit, one_standard_error
+from largesse.stats import logit
 
 REGRESSION_ROWS = 20_000  # enough to know where to start
 RIDGE = 0.03
@@ -24,16 +25,14 @@ def guess_curve(log: Log, scale: Scale) -> Array:
 
 
 def regression_curves(X: Array, log: Log, fold: Array, parts: Array, scale: Scale) -> Array:
-    """Return the mean scores (parts, K) of regressions that leave each part out, their stiffness chosen once for all."""
+    """Return the mean scores (parts, K) of regressions that leave each part out."""
     some = np.arange(len(log))[:: -(-len(log) // REGRESSION_ROWS)]
     response = scale.standardise(log.response[some])
     weight = log.weights[some]
-    rows = Rows(X[some], log.level[some], response, weight, len(log.levels), scale.bounded)
     cluster = None if log.cluster is None else log.cluster[some]
-    settings = [(RIDGE, stiffness) for stiffness in STIFFNESSES]
-    fits, losses = fit_regression_folds(rows, fold[some], settings)
-    choices = one_standard_error([f"{stiffness:g}" for _, stiffness in settings], losses, weight, cluster)
-    kept = fits[chosen(choices)]
+    K, doses = len(log.levels), dose_shares(log.levels)
+    rows = Rows(X[some], log.level[some], response, weight, K, scale.bounded, doses, cluster)
+    kept = fit_regression_folds(rows, fold[some], RIDGE)
     middle = (weight / weight.sum()) @ X[some]
     order = np.unique(fold[some]).tolist()
     curves = []
