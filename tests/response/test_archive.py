@@ -142,7 +142,7 @@ KNOWN = {"Linear": Linear, "Shrunk": Shrunk}
         (lambda s, _: s["learnt"]["models_"][0]["learnt"].update(levels_=2), "models_/0/fit_/increments"),
         (lambda s, _: s["learnt"]["models_"][0].update(kind="Oracle"), "a model of kind 'Oracle'; known are Linear"),
         (lambda s, _: s["learnt"]["models_"][0]["params"].update(x=1), "Linear has other parameters: x"),
-        (lambda s, _: s["params"].update(shares={"run": "me"}), r"parameters: \['run'\] is not known"),
+        (lambda s, _: s["params"].update(folds={"run": "me"}), r"parameters: \['run'\] is not known"),
         (lambda _, a: a.update(more=np.zeros(1)), "arrays that belong to nothing: more"),
     ],
 )

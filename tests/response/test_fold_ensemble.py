@@ -5,6 +5,7 @@ from largesse.data.log import log_from_arrays
 from largesse.records import Log
 from largesse.response.fold_ensemble import fit_folds, held_out_scores, mean_scores, out_of_fold_curves
 from largesse.response.linear import Linear
+from largesse.response.links import Link
 from largesse.stats import logit
 
 FOLD = np.arange(120) % 3
@@ -21,10 +22,12 @@ def test_every_row_is_scored_by_the_model_that_did_not_see_it(log: Log) -> None:
     owner = Linear(penalty=0.1).fit(log)
     X = owner.encode(log)
     models = fit_folds(Linear(penalty=0.1), X, log, FOLD, owner)
-    held = held_out_scores(models, X, FOLD, True)
+    held = held_out_scores(models, X, FOLD, Link(True))
     for f, model in enumerate(models):
         np.testing.assert_allclose(held[f == FOLD], logit(model.predict(log))[f == FOLD])
-    np.testing.assert_allclose(mean_scores(models, X, True), np.mean([logit(m.predict(log)) for m in models], axis=0))
+    np.testing.assert_allclose(
+        mean_scores(models, X, Link(True)), np.mean([logit(m.predict(log)) for m in models], axis=0)
+    )
 
 
 def test_curves_of_a_fold_do_not_depend_on_its_responses(log: Log) -> None:

@@ -1,9 +1,10 @@
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from flat import flat
 
 from largesse.allocation.plan import allocate
 from largesse.data.log import log_from_arrays
@@ -11,15 +12,18 @@ from largesse.errors import InputError, MissingPartError
 from largesse.levels import Levels
 from largesse.policy.policy import Policy
 from largesse.records import Array
+from largesse.response import linear
+from largesse.response.additive import Additive
 from largesse.response.base import ResponseModel
 from largesse.response.baselines.bart import BART
 from largesse.response.boosting import Boosting
 from largesse.response.catalogue import model_from_state
 from largesse.response.fold_ensemble import mean_scores
 from largesse.response.linear import Linear
-from largesse.response.networks.sire import SIRE
-from largesse.response.stack import BART_ROWS, SMALL, Stack
+from largesse.response.links import Link
+from largesse.response.stack import Stack
 from largesse.response.thresholds import MANY, Thresholds
+from largesse.stats.link import sigmoid
 from largesse.worlds.simulation import simulate
 
 
@@ -31,12 +35,22 @@ def data(n: int, own: float, curved: float = 0.0, *, seed: int = 0, K: int = 4) 
     return X, level, (rng.random(n) < 1 / (1 + np.exp(-score))).astype(float)
 
 
+class Simulated(NamedTuple):
+    """Customers and the chances of yes at every level."""
+
+    X: Array
+    truth: Array
+
+
 def small() -> list[ResponseModel]:
     return [Linear(penalty=0.01), Boosting(rounds=60)]
 
 
+BARTS = {"trees": 50, "draws": 20, "warm": 10}
+
+
 def chosen(model: Stack) -> str:
-    (name,) = [choice.name for choice in model.choices_ if choice.chosen]
+    (name,) = [choice.name for choice in model.choices_ if choice.chosen and choice.of == "increments of the stack"]
     return name
 
 
@@ -55,27 +69,14 @@ def test_the_member_that_fits_the_base_is_weighted_up() -> None:
     assert bent.weights_[1] > 0.7
 
 
-def test_one_member_is_enough_unless_all_together_are_clearly_better() -> None:
-    straight = Stack(models=small()).fit(*data(1000, own=0))
-    assert (straight.weights_ > 0).sum() == 1
+def test_members_that_see_different_parts_of_the_base_are_all_weighted() -> None:
     rng = np.random.default_rng(0)
     X, level = rng.normal(size=(4000, 12)), rng.integers(0, 4, 4000)
-    lines, product = (
-        X[:, :10].sum(axis=1),
-        X[:, 10] * X[:, 11],
-    )  # the ones are what trees miss, the other what lines miss
+    lines, product = X[:, :10].sum(axis=1), X[:, 10] * X[:, 11]  # what trees miss, and what lines miss
     score = 0.5 * lines + 2.0 * product - 0.6 + 0.4 * level
     response = (rng.random(4000) < 1 / (1 + np.exp(-score))).astype(float)
     both = Stack(models=[Linear(penalty=0.01), Boosting(rounds=30)]).fit(X, level, response)
-    assert (both.weights_ > 0.05).all()
-
-
-def test_a_member_that_shrinks_itself_is_taken_whole_or_not_at_all() -> None:
-    X, level, response = data(600, own=1)
-    tiny = flat(SIRE, kappa=0.0, shrinkage=0.01, width=8, rate=0.03, batch=64, epochs=10, members=1)
-    model = Stack(models=[Linear(penalty=0.01), tiny]).fit(X, level, response)
-    own = [choice.name for choice in model.choices_ if choice.of == "increments of the stack"]
-    assert own == ["common increments", "SIRE × 1"]
+    assert (both.weights_ > 0.2).all()
 
 
 def kinds(model: Stack, features: int = 50, binary: bool = True) -> list[str]:
@@ -83,115 +84,94 @@ def kinds(model: Stack, features: int = 50, binary: bool = True) -> list[str]:
 
 
 def test_the_default_members_are_found_without_asking() -> None:
-    assert kinds(Stack()) == ["Additive", "Boosting", "SIRE"]
+    assert kinds(Stack()) == ["Additive", "Boosting", "Boosting"]
     assert all(member.get_params()["seed"] == 3 for member in Stack(seed=3)._default_models(200, True))
 
 
 def test_thresholds_are_among_the_default_members_where_features_are_many_and_responses_yes_or_no() -> None:
-    assert kinds(Stack(), MANY + 1) == ["Additive", "Thresholds", "Boosting", "SIRE"]
+    assert kinds(Stack(), MANY + 1) == ["Additive", "Thresholds", "Boosting", "Boosting"]
     assert "Thresholds" not in kinds(Stack(), MANY)
     assert "Thresholds" not in kinds(Stack(), MANY + 1, binary=False)
 
 
-def wants(model: Stack, rows: int, boosting: float, others: float, binary: bool = True) -> bool:
-    """Whether BART is asked where members hit a share of rows, the rest of them by chance."""
-    rng = np.random.default_rng(0)
-    level, response = rng.integers(0, 2, rows), (rng.random(rows) < 0.5).astype(float) * (1.0 if binary else 7.0)
-    log = log_from_arrays(rng.normal(size=(rows, 2)), level, response)
-
-    def scores(hit: float) -> Array:
-        known = np.where(rng.random(rows) < hit, response / response.max() - 0.5, 0.0)
-        return np.tile(known[:, None] if binary else response.mean() + 7 * known[:, None], (1, 2))
-
-    return model._wants_bart(
-        model._default_models(2, binary), np.array([scores(others), scores(boosting), scores(0.0)]), log
-    )
-
-
-@pytest.mark.parametrize("binary", [True, False])
-def test_bart_is_asked_where_boosting_comes_near_the_best_of_a_small_log(binary: bool) -> None:
-    assert wants(Stack(), 1000, boosting=0.5, others=0.5, binary=binary)
-    assert wants(Stack(), 1000, boosting=0.9, others=0.1, binary=binary)
-    assert not wants(Stack(), 1000, boosting=0.1, others=0.9, binary=binary)
-    assert not wants(Stack(), BART_ROWS + 1, boosting=0.9, others=0.1, binary=binary)
-    assert wants(Stack(bart=True), BART_ROWS + 1, boosting=0.1, others=0.9, binary=binary)
-    assert not wants(Stack(bart=False), 1000, boosting=0.9, others=0.1, binary=binary)
-
-
-@pytest.mark.parametrize(("rows", "asked"), [("trees", True), ("lines", False)])
-def test_the_default_members_have_a_bart_where_trees_are_the_better_ones(rows: str, asked: bool) -> None:
-    rng = np.random.default_rng(1)
-    X, level = rng.normal(size=(600, 4)), rng.integers(0, 2, 600)
-    score = 3.0 * np.where(rows == "trees", np.sign(X[:, 0] * X[:, 1]), X.sum(axis=1) / 2) + 0.3 * level
-    response = (rng.random(600) < 1 / (1 + np.exp(-score))).astype(float)
-    model = Stack(folds=2).fit(X, level, response)
-    assert ("BART" in [type(member[0]).__name__ for member in model.members_]) == asked
-    assert model.predict(X).shape == (600, 2)
-
-
-def test_without_stochtree_the_default_members_are_the_others_unless_bart_was_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_by_default_no_network_is_trained_and_no_bart_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "stochtree", None)
-    assert not wants(Stack(), 500, boosting=0.9, others=0.1)
+    monkeypatch.setattr("largesse.response.networks.runner.run_job", None)
+    X, level, response = data(300, own=0)
+    model = Stack(folds=2).fit(X, level, response)
+    assert [type(member[0]).__name__ for member in model.members_] == ["Additive", "Boosting", "Boosting"]
+    assert model.predict(X).shape == (300, 4)
+
+
+def test_without_stochtree_a_bart_that_was_asked_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "stochtree", None)
     with pytest.raises(MissingPartError, match=r"pip install 'largesse\[bart\]'"):
-        Stack(models=[BART(**SMALL)]).fit(*data(100, own=0))
+        Stack(models=[BART(**BARTS)]).fit(*data(100, own=0))
 
 
 def test_a_bart_gives_its_base_where_it_is_the_best_and_never_its_deviations() -> None:
-    models = [Linear(penalty=0.01), BART(**SMALL)]
+    models = [Linear(penalty=0.01), BART(**BARTS)]
     straight = Stack(models=models).fit(*data(1000, own=0))
     bent = Stack(models=models).fit(*data(2000, own=1, curved=1.5))
-    assert straight.weights_[0] > 0.7
-    assert straight.weights_[1] < 0.2
+    assert straight.weights_[0] > 0.6
+    assert straight.weights_[1] < 0.4
     assert bent.weights_[1] > 0.7
     for model in (straight, bent):
-        assert [choice.name for choice in model.choices_] == ["common increments"]
+        assert model.blend_.shares.tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_bart_that_saw_only_noise_has_no_say(seed: int) -> None:
+def test_a_bart_that_saw_only_noise_has_little_say(seed: int) -> None:
     X, level, response = data(800, own=0, seed=seed)
     model = Stack(models=[Linear(penalty=0.01), BART(trees=50, draws=1, warm=30)]).fit(X, level, response)
-    assert model.weights_[1] == 0
+    assert model.weights_[1] < 0.25
+    assert model.weights_[0] > 0.6
 
 
 def test_members_without_a_say_are_not_asked_about_customers(monkeypatch: pytest.MonkeyPatch) -> None:
     X, level, response = data(1000, own=0)
     model = Stack(models=small()).fit(X, level, response)
+    assert model.blend_.scores(scores_of(model, X)) == pytest.approx(
+        np.log(model.predict(X)) - np.log1p(-model.predict(X))
+    )
+    model.blend_ = replace(model.blend_, weights=np.array([1.0, 0.0]), shares=np.zeros(2))
     assert model.blend_.used == [0]
     curves = model.predict(X)
-    assert model.blend_.scores(scores_of(model, X)) == pytest.approx(np.log(curves) - np.log1p(-curves))
     monkeypatch.delattr(Boosting, "_curves")
     assert model.predict(X).tobytes() == curves.tobytes()
 
 
 def scores_of(model: Stack, X: Array) -> Array:
-    return np.array([mean_scores(member, model.encode(X), True) for member in model.members_])
+    return np.array([mean_scores(member, model.encode(X), Link(True)) for member in model.members_])
 
 
-def test_common_increments_are_kept_for_a_log_without_differences() -> None:
+def test_increments_are_all_but_common_for_a_log_without_differences() -> None:
     model = Stack(models=small()).fit(*data(2000, own=0, curved=1.0))
-    assert chosen(model) == "common increments"
-    assert model.blend_.share == 0
+    assert model.blend_.shares.max() < 0.2
+    assert abs(model.blend_.tilt) < 0.15
 
 
 def test_strong_differences_are_taken_from_the_member_that_sees_them() -> None:
-    model = Stack(models=small()).fit(*data(5000, own=1))
-    assert chosen(model) in ("Boosting × 0.5", "Boosting × 1")
+    X, level, response = data(5000, own=1)
+    model = Stack(models=small()).fit(X, level, response)
+    assert chosen(model) == "individual increments"
+    assert model.blend_.shares[0] == 0  # lines have common increments
+    rise = np.diff(model.predict(X)[:, [0, 3]], axis=1)[:, 0]
+    assert rise[X[:, 2] > 0.1].mean() > 2 * rise[X[:, 2] < -0.1].mean()
 
 
-def test_candidates_run_from_the_most_to_the_least_shrunk_and_from_simple_to_complex() -> None:
-    model = Stack(models=[Boosting(rounds=5), Linear(penalty=0.01), Boosting(rounds=20)]).fit(*data(500, own=1))
-    names = [choice.name for choice in model.choices_]
-    assert names == ["common increments", *(f"Boosting × {w}" for w in ("0.25", "0.25", "0.5", "0.5", "1", "1"))]
+def test_choices_are_of_the_stack_then_of_its_members() -> None:
+    model = Stack(models=[Additive(), Boosting(rounds=20)], folds=2).fit(*data(500, own=1))
+    names = [choice.name for choice in model.choices_ if choice.of == "increments of the stack"]
+    assert names == ["common increments", "individual increments"]
+    assert model.choices_[-1].of.startswith("Additive")
 
 
 def test_a_member_given_twice_changes_next_to_nothing() -> None:
     X, level, response = data(800, own=0)
     once = Stack(models=[Linear(penalty=0.01)]).fit(X, level, response).predict(X)
     twice = Stack(models=[Linear(penalty=0.01)] * 2).fit(X, level, response).predict(X)
-    np.testing.assert_allclose(twice, once, atol=1e-6)
+    np.testing.assert_allclose(twice, once, atol=2e-3)
 
 
 def test_no_member_is_fitted_more_often_than_there_are_folds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,6 +193,75 @@ def test_it_is_hardly_worse_than_its_best_member(name: str) -> None:
         skills.append(new.skill(allocate(curves, new.costs, budget=1.5).levels, 1.5))
     assert errors[2] < 1.03 * min(errors[:2])
     assert skills[2] > max(skills[:2]) - 0.1
+
+
+def saturating(n: int, seed: int, K: int = 10) -> tuple[Simulated, Simulated]:
+    """Customers to learn from and fresh ones; each has a reach and a half-way dose of its own."""
+
+    def draw(rows: int, rng: np.random.Generator) -> Simulated:
+        X, dose = rng.normal(size=(rows, 4)), np.arange(K) / (K - 1)
+        half = 0.15 * np.exp(0.7 * X[:, 1] + 0.4 * rng.normal(size=rows))
+        reach = 1.6 + 0.5 * X[:, 2]
+        score = 0.8 * X[:, :1] - 0.8 + reach.clip(0)[:, None] * dose / (dose + half[:, None])
+        return Simulated(X, sigmoid(score))
+
+    rng = np.random.default_rng(seed)
+    return draw(n, rng), draw(4000, rng)
+
+
+def skill_of(model: ResponseModel, known: Simulated, fresh: Simulated, budget: float, seed: int) -> float:
+    """The gain over the same level for all, as a share of the gain of the best plan over these."""
+    rng = np.random.default_rng([seed, 5])
+    level = rng.integers(0, known.truth.shape[1], len(known.X))
+    response = (rng.random(len(level)) < known.truth[np.arange(len(level)), level]).astype(float)
+    K = known.truth.shape[1]
+    log = log_from_arrays(known.X, level, response, levels=Levels(costs=np.arange(K)))
+    rows, costs = np.arange(len(fresh.X)), np.arange(K, dtype=float)
+    curves = model.fit(log).predict(fresh.X)
+    ours = fresh.truth[rows, allocate(curves, costs, budget=budget).levels].mean()
+    best = fresh.truth[rows, allocate(fresh.truth, costs, budget=budget).levels].mean()
+    even = np.interp(budget, costs, fresh.truth.mean(axis=0))
+    return float((ours - even) / (best - even))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_plans_over_ten_saturating_levels_do_not_gamble(seed: int) -> None:
+    """Equal steps would make every level as efficient as the next, and give some customers all and the others nothing."""
+    known, fresh = saturating(2000, seed)
+    model = Stack(models=[Linear(penalty=0.03), Boosting(rounds=50)], folds=3)
+    for budget in (2.25, 4.5):
+        assert skill_of(model, known, fresh, budget, seed) > -0.3
+
+
+def test_averaged_ladders_plan_better_than_measured_steps_and_than_equal_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    worlds = [(*saturating(2000, seed), budget, seed) for seed in range(6) for budget in (2.25, 4.5)]
+    model = Linear(penalty=0.03)
+    ours = np.array([skill_of(model, *world) for world in worlds])
+    monkeypatch.setattr(linear, "_settle", lambda found, rows: found)  # noqa: ARG005
+    equal = np.array([skill_of(model, *world) for world in worlds])
+    monkeypatch.setattr(linear, "STIFFNESS", 0.0)
+    measured = np.array([skill_of(model, *world) for world in worlds])
+    assert np.median(ours) > 0.1
+    assert ours.mean() > max(equal.mean(), measured.mean())
+    assert (ours > -0.3).mean() > 0.9
+
+
+def test_amounts_with_many_zeros_are_whether_times_how_much() -> None:
+    rng = np.random.default_rng(0)
+    X, level = rng.normal(size=(1500, 3)), rng.integers(0, 3, 1500)
+    buys = rng.random(1500) < sigmoid(X[:, 0] - 1 + 0.6 * level)
+    spent = buys * np.exp(2 + 0.5 * X[:, 1] + rng.normal(size=1500))
+    model = Stack(models=small(), folds=2).fit(X, level, spent)
+    assert model.amounts_ is not None
+    assert model.blend_.link.binary
+    curves = model.predict(X)
+    assert (curves > 0).all()
+    assert (np.diff(curves, axis=1) >= 0).all()
+    assert curves[np.arange(1500), level].mean() == pytest.approx(spent.mean(), rel=0.15)
+    assert np.corrcoef(curves[:, 1], sigmoid(X[:, 0] - 0.4) * np.exp(0.5 * X[:, 1]))[0, 1] > 0.8
+    again = model_from_state(*model.state())
+    assert again.predict(X).tobytes() == curves.tobytes()
+    assert Stack(models=small(), folds=2).fit(X, level, spent - 1).amounts_ is None
 
 
 # ---------------------------------------------------------------------------------------------- odd logs and keeping
@@ -243,13 +292,11 @@ def test_clusters_and_weights_are_respected() -> None:
 def test_stacking_no_models_is_refused() -> None:
     with pytest.raises(InputError, match="no models to stack"):
         Stack(models=[]).fit(*data(100, own=0))
-    with pytest.raises(InputError, match=r"bart=.always.\n.*True, False, or .auto."):
-        Stack(bart="always").fit(*data(100, own=0))
 
 
 def test_a_saved_bart_needs_stochtree_only_to_be_fitted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     X, level, response = data(400, own=1)
-    model = Stack(models=[BART(**SMALL)], bart=False, folds=2).fit(X, level, response)
+    model = Stack(models=[BART(**BARTS)], folds=2).fit(X, level, response)
     Policy(model, Levels(costs=[0, 1, 2, 3]), 0.1).save(tmp_path / "policy")
     again = Policy.load(tmp_path / "policy").model.fit(X, level, response)
     assert again.predict(X).tobytes() == model.predict(X).tobytes()
@@ -299,4 +346,14 @@ def test_a_saved_stack_whose_models_of_all_rows_are_of_no_member_is_refused() ->
     state, arrays = Stack(models=[Thresholds(penalty=0.1)]).fit(X, level, response).state()
     state["learnt"]["whole_"].append(None)
     with pytest.raises(ValueError, match="fold models of the members"):
+        model_from_state(state, arrays)
+
+
+def test_a_saved_stack_whose_blend_no_fit_can_have_found_is_refused() -> None:
+    state, arrays = Stack(models=small(), folds=2).fit(*data(200, own=0)).state()
+    for place, number in (("weights", -1.0), ("shares", -1.0)):
+        with pytest.raises(ValueError, match="negative"):
+            model_from_state(state, {**arrays, f"blend_/{place}": np.full(2, number)})
+    state["learnt"]["blend_"].update(tilt=0.5, spread=0.0)
+    with pytest.raises(ValueError, match="the same for all"):
         model_from_state(state, arrays)

@@ -15,6 +15,7 @@ from largesse.response.boosting import Boosting
 from largesse.response.catalogue import model_from_state
 from largesse.response.fold_ensemble import fit_folds, held_out_scores
 from largesse.response.linear import Linear
+from largesse.response.links import Link
 from largesse.response.networks.sire import SIRE
 from largesse.response.two_part import TwoPart
 from largesse.stats import assign_folds
@@ -90,7 +91,7 @@ def test_fold_models_have_not_seen_their_fold(place: int) -> None:
     other = fit_folds(MODELS[place], X, _with(huge), fold, model)
     assert np.allclose(one[0].predict(fresh().table), other[0].predict(fresh().table))
     assert other[1].predict(fresh().table).mean() > 20 * one[1].predict(fresh().table).mean()
-    assert np.isfinite(held_out_scores(one, X, fold, binary=False)).all()
+    assert np.isfinite(held_out_scores(one, X, fold, Link(False))).all()
 
 
 def _with(response: Any) -> Log:

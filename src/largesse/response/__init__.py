@@ -13,8 +13,9 @@ little data. `Additive`: a bent line per feature instead of a straight one.
 `CFRNet` (balanced representation, a head for each level), `GANITE` (counterfactuals filled in by an adversarial network) and
 `BART` (Bayesian sums of trees; strong on rough surfaces, with intervals) are what the paper compares with.
 `TLearner` fits one model for each level; `Pava` makes any model's curves non-falling.
-`Shrunk` shrinks any model's increments towards common ones by an amount chosen on held-out rows; `Stack`, the default,
-takes the best member's base (or a weighted sum of all, where that is clearly better) and shrinks increments in the same way.
+`Shrunk` gives any model a common ladder and as much of its deviations as held-out rows support; `Stack`, the default,
+does so with a weighted sum of several models' bases. Ladders are averaged over the shapes that they may have (`ladder`),
+and fitted to rows in `common`; `blend` puts base, ladder, tilt and deviations together on the scale of `links`.
 `Choose` takes the simplest candidate that the best one does not clearly beat on held-out rows.
 `WithCosts` adds a model of costs that are observed to any response model; `Proportional` is the one it takes by default.
 """

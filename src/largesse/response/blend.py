@@ -58,9 +58,7 @@ class Blend:
     weights: Annotated[Array, Shaped("M")]  # of the members' bases: not negative
     common: Annotated[Array, Shaped("K")]  # what each level adds to the base of every customer: never falling
     shares: Annotated[Array, Shaped("M")]  # of the members' deviations: not negative
-    centres: Annotated[
-        Array, Shaped("M", "K")
-    ]  # members' mean curves less their bases: deviations are measured from them
+    centres: Annotated[Array, Shaped("M", "K")]  # members' mean curves less their bases; deviations start there
     tilt: float  # how much increments grow with the base
     middle: float  # of the bases
     spread: float  # of the bases; 0 where they are the same for all
@@ -72,9 +70,16 @@ class Blend:
         return [m for m in range(len(self.weights)) if self.weights[m] > 0 or self.shares[m] > 0]
 
     def check(self, members: int) -> None:
-        """Refuse a blend of another number of members."""
-        if len(self.weights) != members or len(self.shares) != members or len(self.centres) != members:
+        """Refuse a blend of another number of members, or of numbers that no fit can have found."""
+        if len(self.weights) != members:
             raise ValueError(f"a blend of {len(self.weights)} members, of {members}")
+        self.link.check()
+        if (self.weights < 0).any() or (self.shares < 0).any():
+            raise ValueError("a blend with negative weights or shares")
+        if not np.isfinite([self.tilt, self.middle, self.spread]).all() or self.spread < 0:
+            raise ValueError(f"a blend with a tilt of {self.tilt}, around {self.middle} ± {self.spread}")
+        if self.tilt and self.spread <= FLAT:
+            raise ValueError(f"a blend with a tilt of {self.tilt} along bases that are the same for all")
 
     def scores(self, members: Array) -> Array:
         """Return scores (n, K) from the members' scores (M, n, K)."""
@@ -118,9 +123,9 @@ def choose_blend(members: Members, log: Log, fold: Array, seed: int = 0) -> tupl
     ladder = fit_ladder(rows, base)
     weights, base = weights * ladder.slope, base * ladder.slope
     lift = ladder.effects - float(rows.weight @ ladder.effects[rows.level]) / (rows.weight.sum() or 1.0)
-    middle, spread = float(base.mean()), float(base.std())
+    middle, spread = _place(base, rows.weight)
     tilt = _find_tilt(rows, base, ladder, lift, (middle, spread))
-    centres, own = _deviations(held, rows.level, fold)
+    centres, own = _deviations(held, rows, fold)
     shares, shift = _share_deviations(
         rows, base, ladder, tilt * _follow(base, middle, spread) * lift[rows.level], own, members
     )
@@ -129,6 +134,13 @@ def choose_blend(members: Members, log: Log, fold: Array, seed: int = 0) -> tupl
     )  # fmt: skip
     plain = replace(made, common=ladder.intercept + ladder.effects, shares=np.zeros(len(shares)), tilt=0.0)
     return made, _list_choices([plain, made], held, rows)
+
+
+def _place(base: Array, weight: Array) -> tuple[float, float]:
+    """Return the weighted mean and standard deviation of bases."""
+    weight = weight / (weight.sum() or 1.0)
+    middle = float(weight @ base)
+    return middle, float(np.sqrt(weight @ (base - middle) ** 2))
 
 
 def _follow(base: Array, middle: float, spread: float) -> Array:
@@ -171,15 +183,18 @@ def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place
     return float(there * tilt * TILT**2 / wide)
 
 
-def _deviations(held: Array, level: Array, fold: Array) -> tuple[Array, Array]:
+def _deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Array, Array]:
     """Return each member's mean curve less its base (M, K), and deviations (M, n) from it at rows' own levels.
 
     Each fold model is measured from its own mean: that folds disagree about it says nothing about customers.
     """
     deviations = held - held.mean(axis=2, keepdims=True)  # (M, n, K)
-    _, place = np.unique(fold, return_inverse=True)
-    centres = np.stack([deviations[:, place == f].mean(axis=1) for f in range(place.max() + 1)])  # (F, M, K)
-    own = deviations[:, np.arange(len(level)), level] - centres[place, :, level].T
+    parts, place = np.unique(fold, return_inverse=True)
+    weight = rows.weight + 1e-12  # a fold may have no weight
+    centres = np.stack(
+        [np.average(deviations[:, place == f], axis=1, weights=weight[place == f]) for f in range(len(parts))]
+    )  # (F, M, K)
+    own = deviations[:, np.arange(len(place)), rows.level] - centres[place, :, rows.level].T
     return centres.mean(axis=0), own
 
 

@@ -41,14 +41,14 @@ class Entry:
 
 
 MODELS: dict[str, Entry] = {
-    "auto": Entry(Stack, "the best of several models, their increments as individual as held-out rows advise; the same as stack"),
+    "auto": Entry(Stack, "additive and boosting, blended; increments as individual as held-out rows support; the same as stack"),
     "linear": Entry(Linear, "features shift the whole curve, each level adds the same increment for everybody"),
     "additive": Entry(Additive, "as linear, with a bent line for each feature"),
     "thresholds": Entry(Thresholds, "every level has coefficients of its own; for many correlated features"),
     "boosting": Entry(Boosting, "boosted trees that never fall in the level"),
     "two_part": Entry(TwoPart, "whether customers respond, and how much; for zeros and amounts with a long tail"),
-    "stack": Entry(Stack, "additive, boosting, sire and others, blended on held-out rows"),
-    "shrunk": Entry(Shrunk, "boosting, its increments shrunk towards common ones"),
+    "stack": Entry(Stack, "additive, two sizes of boosting and, for many features, thresholds, blended on held-out rows"),
+    "shrunk": Entry(Shrunk, "boosting, its increments shrunk towards a common ladder"),
     "choose": Entry(Choose, "linear or boosting, whichever held-out rows prefer"),
     "sire": Entry(SIRE, "the paper's network: never falls in the level, balanced by HSIC", slow=True),
     "ire": Entry(IRE, "the paper's network without the monotone head", slow=True),

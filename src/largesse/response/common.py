@@ -14,6 +14,9 @@ from largesse.stats import minimise, score_curvature, score_loss, score_slope
 STEPS = 100
 TOLERANCE = 1e-9  # of the summed loss over the number of rows
 FLAT = 1e-6  # a base that varies less is the same for all
+READINGS = 20  # of the rows around a ladder
+ENOUGH = 0.01  # a ladder that moves by less between readings is final
+FARTHEST = 2.0  # that one reading moves an effect
 LOOSE = 1e-3  # precision that decides where rows do not: an empty level, or one at which all agree
 
 
@@ -124,8 +127,7 @@ class Ladder:
 
 def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
     """Fit the common ladder to rows with a base (n,); its slope is 1 unless it is fitted, too."""
-    K = len(rows.doses)
-    moves = slope and base.std() > FLAT
+    moves = slope and bool(base.std() > FLAT)
     design = np.column_stack([np.ones(len(base)), *([base] if moves else []), rows.reached()])
     offset = np.zeros(len(base)) if moves else base
     first = 2 if moves else 1
@@ -135,15 +137,25 @@ def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
     precision[0] = 1e-6
     if moves:
         start[1] = 1.0
-    prior = Prior(start, precision, np.full(len(start), -np.inf))
-    found = fit_scores(rows, design, offset, prior, 1.0)
-    score = offset + design @ found
-    noise = measure_noise(rows, design, score)
-    told = information(rows, design, score, noise) + np.diag(precision)
-    covariance = np.linalg.inv(told)[first:, first:]
+    found = fit_scores(rows, design, offset, Prior(start, precision, np.full(len(start), -np.inf)), 1.0)
+    noise = measure_noise(rows, design, offset + design @ found)
+    ladder = Ladder(float(found[0]), 1.0, np.zeros(1), noise)
     typical = TYPICAL_LOGIT if rows.link.binary else TYPICAL_SHARE
-    effects = average_ladder(found[first:], covariance, rows.doses, typical) if K > 1 else np.zeros(1)
-    return _settle(rows, base, effects, noise, moves)
+    # Where nearly all rows of a level agree, the curvature at the best fit says nothing of how sure they are. So the rows
+    # are read again around the ladder itself: the effects that one Newton step leads to, and their covariance there.
+    for _ in range(READINGS):
+        score = offset + design @ found
+        told = information(rows, design, score, noise) + np.diag(precision)
+        step = np.linalg.solve(told, -design.T @ rows.slopes(score) / noise - precision * (found - start))
+        effects = found[first:] + np.clip(step[first:], -FARTHEST, FARTHEST)
+        ladder = _settle(
+            rows, base, average_ladder(effects, np.linalg.inv(told)[first:, first:], rows.doses, typical), noise, moves
+        )
+        there = np.array([ladder.intercept, *([ladder.slope] if moves else []), *ladder.effects[1:]])
+        moved, found = np.abs(there - found).max(), there
+        if not rows.link.binary or moved < ENOUGH:
+            break
+    return ladder
 
 
 def _settle(rows: ScoredRows, base: Array, effects: Array, noise: float, moves: bool) -> Ladder:

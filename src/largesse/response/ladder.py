@@ -20,7 +20,7 @@ from largesse.stats import sigmoid
 
 TYPICAL_LOGIT = 0.3  # what the dearest level usually adds to a logit
 TYPICAL_SHARE = 0.075  # and to an amount, in standard deviations of the response
-AMPLITUDES = np.exp(np.linspace(np.log(0.05), np.log(16.0), 24))  # tried, as multiples of the typical one
+AMPLITUDES = np.exp(np.linspace(np.log(0.002), np.log(64.0), 42))  # tried, as multiples of the typical one
 ROUGHNESSES = (0.02, 0.1)  # of the random walk, as shares of the amplitude
 
 

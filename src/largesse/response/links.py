@@ -25,6 +25,11 @@ class Link:
         """Return expected responses of scores."""
         return sigmoid(scores) if self.binary else self.unit * scores
 
+    def check(self) -> None:
+        """Refuse a unit in which nothing can be measured."""
+        if not 0 < self.unit < np.inf:
+            raise ValueError(f"responses in units of {self.unit}")
+
 
 def link_of(log: Log) -> Link:
     """Return the link of a log's responses."""

@@ -1,0 +1,213 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import binomtest
+
+from largesse.data.log import log_from_arrays
+from largesse.levels import Levels
+from largesse.records import Array, Log
+from largesse.response.common import Prior, ScoredRows, fit_ladder, fit_scores, measure_noise, scored_rows
+from largesse.response.links import Link, link_of
+from largesse.stats.link import sigmoid
+
+LADDER = np.array([0.0, 0.5, 0.6, 1.4])
+
+
+def made(n: int, *, binary: bool = True, effects: Array = LADDER, seed: int = 0, **more: Any) -> tuple[Log, Array]:
+    """A log whose scores are −0.5 + 1.5·base + the effect of the level, and the bases."""
+    rng = np.random.default_rng(seed)
+    base, level = rng.normal(size=n), rng.integers(0, len(effects), n)
+    score = -0.5 + 1.5 * base + effects[level]
+    response = rng.random(n) < sigmoid(score) if binary else score + rng.normal(size=n)
+    levels = Levels(costs=np.arange(len(effects)))
+    return log_from_arrays(base[:, None], level, response.astype(float), levels=levels, **more), base
+
+
+def rows_of(log: Log) -> ScoredRows:
+    return scored_rows(log, link_of(log))
+
+
+def test_scores_become_responses_and_scores_again() -> None:
+    curves = np.sort(np.random.default_rng(0).random((20, 5)), axis=1)
+    yes, amount = Link(True), Link(False, 12.0)
+    np.testing.assert_allclose(yes.to_responses(yes.to_scores(curves)), curves)
+    np.testing.assert_allclose(amount.to_responses(amount.to_scores(100 * curves)), 100 * curves)
+    assert np.isfinite(yes.to_scores(np.array([[0.0, 1.0]]))).all()
+
+
+# ---------------------------------------------------------------------------------------------- the solver
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_the_fit_is_that_of_a_general_solver(binary: bool) -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(6):
+        log, _ = made(300, binary=binary, weight=rng.random(300))
+        rows, design, offset = rows_of(log), rng.normal(size=(300, 4)), rng.normal(size=300)
+        prior = Prior(rng.normal(size=4), rng.random(4), np.array([-np.inf, 0.0, 0.0, -np.inf]))
+        noise = float(rng.uniform(0.3, 3))
+
+        def objective(
+            z: Array,
+            rows: ScoredRows = rows,
+            prior: Prior = prior,
+            noise: float = noise,
+            given: tuple[Array, Array] = (design, offset),
+        ) -> float:
+            loss = rows.weight @ rows.losses(given[1] + given[0] @ z) / noise
+            return float(loss + 0.5 * prior.precision @ (z - prior.mean) ** 2)
+
+        found = fit_scores(rows, design, offset, prior, noise)
+        assert (found[1:3] >= 0).all()
+        bounds = [(-9, 9), (0, 9), (0, 9), (-9, 9)]
+        slow = minimize(objective, np.zeros(4), method="SLSQP", bounds=bounds, options={"ftol": 1e-12})
+        assert objective(found) <= slow.fun + 1e-5
+
+
+# ---------------------------------------------------------------------------------------------- the common ladder
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_a_known_intercept_slope_and_ladder_are_recovered(binary: bool) -> None:
+    log, base = made(200_000, binary=binary)
+    found, unit = fit_ladder(rows_of(log), base), link_of(log).unit
+    np.testing.assert_allclose(unit * found.effects, LADDER, atol=0.05)
+    assert unit * found.slope == pytest.approx(1.5, abs=0.03)
+    assert unit * found.intercept == pytest.approx(-0.5, abs=0.05)
+
+
+def test_a_base_of_slope_one_may_be_taken_as_it_is() -> None:
+    log, base = made(50_000)
+    found = fit_ladder(rows_of(log), 1.5 * base, slope=False)
+    assert found.slope == 1.0
+    np.testing.assert_allclose(found.effects, LADDER, atol=0.1)
+    flat = fit_ladder(rows_of(log), np.zeros(len(log)))
+    assert flat.slope == 1.0  # a base that is the same for all has no slope
+
+
+STRANGE = {
+    "two jumps": [-1.0, -0.2, -0.2, -0.2, 0.7, 0.7],
+    "accelerating": [-1.0, -0.99, -0.95, -0.8, -0.3, 1.2],
+    "rare, late": [-5.0, -5.0, -5.0, -5.0, -4.0, -4.0],
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_many_rows_override_what_is_usual(name: str) -> None:
+    rng = np.random.default_rng(4)
+    chance, n = sigmoid(np.array(STRANGE[name])), 300_000
+    level = rng.integers(0, 6, n)
+    response = (rng.random(n) < chance[level]).astype(float)
+    log = log_from_arrays(np.zeros((n, 1)), level, response, levels=Levels(costs=[0, 1, 2, 3, 4, 5]))
+    found = fit_ladder(rows_of(log), np.zeros(n))
+    for k in range(6):
+        mine = response[level == k]
+        ends = binomtest(int(mine.sum()), len(mine)).proportion_ci(0.999)
+        assert ends.low < sigmoid(found.intercept + found.effects[k]) < ends.high
+
+
+def test_few_rows_leave_a_usual_ladder() -> None:
+    for seed in range(5):
+        log, base = made(200, effects=np.array([0.0, 0.0, 0.0, 0.5]), seed=seed)
+        steps = np.diff(fit_ladder(rows_of(log), base).effects)
+        assert steps[2] < steps.sum() * 0.75  # the truth is all at the last step; so few rows do not show it
+
+
+def test_levels_without_rows_and_levels_that_all_say_yes_are_harmless() -> None:
+    log, base = made(4000)
+    empty = log.take(log.level != 2)
+    found = fit_ladder(rows_of(empty), base[log.level != 2])
+    assert found.effects[1] <= found.effects[2] <= found.effects[3]
+    yes = np.where(log.level == 3, 1.0, log.response)
+    sure = log_from_arrays(base[:, None], log.level, yes, levels=log.levels)
+    top = fit_ladder(rows_of(sure), base).effects
+    assert np.isfinite(top).all()
+    assert top[3] > 2.0
+    np.testing.assert_allclose(top[1:3], fit_ladder(rows_of(log), base).effects[1:3], atol=0.3)
+
+
+def test_a_level_at_which_nearly_all_agree_is_known_as_well_as_its_rows_know_it() -> None:
+    for yes in (0, 3, 997, 1000):
+        level = np.repeat([0, 1, 2], 1000)
+        response = np.concatenate([np.arange(1000) < 500, np.arange(1000) < 550, np.arange(1000) < yes]).astype(float)
+        rows = ScoredRows(Link(True), level, response, np.ones(3000), None, np.array([0.0, 0.5, 1.0]))
+        found = fit_ladder(rows, np.zeros(3000))
+        if yes > 500:
+            assert abs(sigmoid(found.intercept + found.effects[2]) - yes / 1000) < 0.01
+        else:  # a ladder never falls
+            assert np.ptp(found.effects) < 0.01
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_one_level_has_an_intercept_and_a_slope(binary: bool) -> None:
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=20_000)
+    score = 1.5 * base - 0.5
+    response = (rng.random(20_000) < sigmoid(score)).astype(float) if binary else score
+    rows = ScoredRows(Link(binary), np.zeros(20_000, dtype=int), response, np.ones(20_000), None, np.zeros(1))
+    found = fit_ladder(rows, base)
+    assert found.effects.tolist() == [0.0]
+    assert found.slope == pytest.approx(1.5, abs=0.06)
+    assert found.intercept == pytest.approx(-0.5, abs=0.06)
+
+
+@pytest.mark.parametrize("answer", [0.0, 1.0])
+def test_rows_that_all_say_the_same_are_fitted(answer: float) -> None:
+    level = np.arange(40) % 4
+    rows = ScoredRows(Link(True), level, np.full(40, answer), np.ones(40), None, np.arange(4) / 3)
+    found = fit_ladder(rows, np.zeros(40))
+    assert np.isfinite([found.intercept, found.slope, *found.effects]).all()
+    assert abs(sigmoid(found.intercept) - answer) < 0.1
+
+
+def test_weights_count_as_repeated_rows_of_a_cluster_do() -> None:
+    log, base = made(3000)
+    times = np.random.default_rng(1).integers(1, 4, 3000)
+    again = np.repeat(np.arange(3000), times)
+    weighted = made(3000, weight=times.astype(float))[0]
+    repeated = log_from_arrays(
+        base[again, None], log.level[again], log.response[again], levels=log.levels, cluster=again
+    )
+    one, other = fit_ladder(rows_of(weighted), base), fit_ladder(rows_of(repeated), base[again])
+    np.testing.assert_allclose(one.effects, other.effects, atol=2e-3)
+    assert one.intercept == pytest.approx(other.intercept, abs=2e-3)
+    assert one.slope == pytest.approx(other.slope, abs=2e-3)
+
+
+def test_clusters_make_the_ladder_more_cautious() -> None:
+    """Thirty copies of few rows seem to show a strange ladder; as clusters they show next to nothing."""
+    log, base = made(300, effects=np.array([0.0, 0.0, 0.0, 2.0]), seed=3)
+    again = np.repeat(np.arange(300), 30)
+    parts = base[again, None], log.level[again], log.response[again]
+    apart = fit_ladder(rows_of(log_from_arrays(*parts, levels=log.levels)), base[again])
+    together = fit_ladder(rows_of(log_from_arrays(*parts, levels=log.levels, cluster=again)), base[again])
+    once = fit_ladder(rows_of(log), base)
+    assert together.noise > 20 * apart.noise
+    np.testing.assert_allclose(together.effects, once.effects, atol=0.02)
+    assert np.abs(together.effects - apart.effects).max() > 0.05
+
+
+# ---------------------------------------------------------------------------------------------- the noise
+
+
+def test_independent_yes_and_no_have_a_noise_of_one() -> None:
+    log, base = made(50_000)
+    assert fit_ladder(rows_of(log), base).noise == pytest.approx(1, abs=0.05)
+
+
+def test_copies_in_clusters_are_noisier_and_exact_amounts_hardly_noisy() -> None:
+    log, base = made(4000)
+    again = np.repeat(np.arange(4000), 5)
+    copies = log_from_arrays(base[again, None], log.level[again], log.response[again], cluster=again)
+    assert fit_ladder(rows_of(copies), base[again]).noise == pytest.approx(5, rel=0.1)
+    exact = log_from_arrays(base[:, None], log.level, 3.0 * base + log.level, levels=log.levels)
+    found = fit_ladder(rows_of(exact), base)
+    assert found.noise < 1e-3
+    np.testing.assert_allclose(link_of(exact).unit * found.effects, [0, 1, 2, 3], atol=0.02)
+
+
+def test_the_noise_of_nothing_is_one() -> None:
+    log, _ = made(100)
+    assert measure_noise(rows_of(log), np.zeros((100, 2)), np.zeros(100)) == 1.0
