@@ -96,7 +96,7 @@ def test_thresholds_are_among_the_default_members_where_features_are_many_and_re
 
 def test_by_default_no_network_is_trained_and_no_bart_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "stochtree", None)
-    monkeypatch.setattr("largesse.response.networks.runner.run_job", None)
+    monkeypatch.setitem(sys.modules, "jax", None)
     X, level, response = data(300, own=0)
     model = Stack(folds=2).fit(X, level, response)
     assert [type(member[0]).__name__ for member in model.members_] == ["Additive", "Boosting", "Boosting"]
