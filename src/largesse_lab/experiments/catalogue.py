@@ -6,6 +6,7 @@ from largesse_lab.experiments import (
     bound,
     coverage,
     false_alarms,
+    gains,
     hard_logs,
     hsic_kernels,
     kappa,
@@ -36,6 +37,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         overspend.EXPERIMENT,
         false_alarms.EXPERIMENT,
         real_logs.EXPERIMENT,
+        gains.EXPERIMENT,
     )
 }
 CHAPTERS = {name: experiment.chapter for name, experiment in EXPERIMENTS.items()}
