@@ -29,6 +29,7 @@ from largesse.evaluation import (
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, Log, Progress, Scores
 from largesse.response import list_models, make_model
+from largesse.stats import estimate_mean, is_rare
 from largesse.worlds import read_thornton, thornton_levels
 from largesse_lab.bench.kept import Kept, Key
 from largesse_lab.bench.request import Records, Request, find_unknown, ignore_progress, match_names
@@ -39,6 +40,7 @@ from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import write_table
 
 SHARES = (0.25, 0.5)  # budgets, as shares of what the dearest level costs
+DEALS = 3  # of folds
 MODELS = ("auto", "linear", "additive", "boosting")
 FULL_SITES = (3, 4, 5, 6)  # of RAND: the others lack a level, and what it would bring there nobody has seen
 RAND_FEATURES = (
@@ -52,7 +54,12 @@ HILLSTROM_FEATURES = ("recency", "history", "mens", "womens", "zip_code", "newbi
 
 
 def _read_thornton(_folder: Path | None) -> Log:
-    roles: dict[str, Any] = {"level": "incentive", "response": "got", "cluster": "village", "propensity_strata": "block"}
+    roles: dict[str, Any] = {
+        "level": "incentive",
+        "response": "got",
+        "cluster": "village",
+        "propensity_strata": "block",
+    }
     return read_log(read_thornton(), levels=thornton_levels(), features=["block", "age", "distance"], **roles)
 
 
@@ -117,47 +124,39 @@ ABOUT = {
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per log, model and budget: what the plan and the best uniform mix bring for the same money."""
+    """Return one record per log, model, budget and deal of folds: what plan and best uniform mix bring for the same money."""
     logs = list(LOGS) if request.problems is None else match_names(request.problems, LOGS)
     models = list(MODELS if request.rows is None else request.rows)
     refuse("experiment", find_unknown("log", logs, list(LOGS)) + find_unknown("model", models, list(list_models())))
-    if request.repeats == 0:
-        return []
-    kept = Kept(request.out, ("log", "model", "share"))
-    groups = [[(log, model, share) for share in SHARES] for log in logs for model in models]
+    deals = range(DEALS if request.repeats is None else request.repeats)
+    kept = Kept(request.out, ("log", "model", "repeat", "share"))
+    groups = [[(log, model, deal, share) for share in SHARES] for log in logs for model in models for deal in deals]
     kept.complete(groups, _measure_keys, progress)
     return kept.take([key for group in groups for key in group])
 
 
 def _measure_keys(keys: Sequence[Key]) -> Records:
-    name, model = keys[0][:2]
-    return measure_log(name, LOGS[name](find_data_folder()), model, [share for _, _, share in keys])
-
-
-def measure_log(name: str, log: Log, model: str, shares: Sequence[float] = SHARES) -> Records:
-    """Return one record per budget; models are fitted once."""
-    began = process_time()
-    scores = crossfit(log, make_model(model))
+    """Measure some budgets of one log, model and deal of folds; models are fitted once."""
+    name, model, deal, _ = keys[0]
+    log, began = LOGS[name](find_data_folder()), process_time()
+    scores = crossfit(log, make_model(model, deal), seed=deal)
     spending, means = measure_spending(scores), estimate_uniform(scores)
     curve = scores.weight @ scores.curves / scores.weight.sum()
-    outside = [
-        {"level": label, "mean": float(mean), **_as_dict(value)}
-        for label, mean, (value, _) in zip(log.levels.labels, curve, means, strict=True)
-        if not value.low <= mean <= value.high
-    ]
-    seconds = process_time() - began
+    shared = {"log": name, "model": model, "repeat": deal, "rows": len(log), "clusters": log.clusters}
+    shared |= {"seconds": process_time() - began, "labels": log.levels.labels, "curve": curve.tolist()}
+    shared |= {"means": [_as_list(value) for value, _ in means]}
     found = []
-    for share in shares:
+    for *_, share in keys:
         budget = share * _cost_of_dearest(scores)
         plan = plan_held_out(scores, budget, spending).levels
         value, spend = estimate_value(scores, plan)
         mix = find_best_mix(scores, spend.estimate)
-        gain, _ = estimate_difference(scores, plan, mix)
-        record = {"log": name, "model": model, "share": share, "rows": len(log), "levels": len(log.levels)}
-        record |= {"clusters": log.clusters, "budget": budget, "outside": outside, "seconds": seconds}
-        record |= {"given": (np.bincount(plan, minlength=len(mix)) / len(plan)).tolist(), "mix": mix.tolist()}
+        gain = estimate_difference(scores, plan, mix).value
         estimates = {"value": value, "spend": spend, "uniform": estimate_value(scores, mix)[0], "gain": gain}
-        found.append(record | {word: _as_dict(estimate) for word, estimate in estimates.items()})
+        estimates["fair"] = gain if log.levels.certain else allow_for_spend(scores, plan, mix)
+        record = shared | {"share": share, "budget": budget, "given": np.bincount(plan, minlength=len(mix)).tolist()}
+        record |= {"mix": mix.tolist()}
+        found.append(record | {word: _as_list(estimate) for word, estimate in estimates.items()})
     return found
 
 
@@ -168,64 +167,113 @@ def _cost_of_dearest(scores: Scores) -> float:
     return float(weight @ scores.paid[own] / weight.sum())
 
 
-def _as_dict(found: Estimate) -> dict[str, float]:
-    return {"estimate": found.estimate, "low": found.low, "high": found.high}
+def allow_for_spend(scores: Scores, plan: Array, mix: Array) -> Estimate:
+    """Return by how much a plan is better than a mix of two levels at the same *true* spend.
+
+    Where costs are not certain, the spends of both are estimates, too: a plan that by chance seems to be cheap is compared
+    with a mix that is too poor. What a unit of money brings within the mix turns errors of spends into errors of value.
+    """
+    weight, rows = scores.weight / scores.weight.sum(), np.arange(len(plan))
+    value, cost = weight @ scores.gamma, weight @ scores.costs
+    used = np.flatnonzero(mix)
+    worth = float(np.ptp(value[used]) / np.ptp(cost[used])) if len(used) == 2 else 0.0
+    net = scores.gamma - worth * scores.costs
+    given = np.eye(len(mix))[plan] - mix
+    ratio = given[rows, scores.level] / scores.propensity
+    tail = ratio * (scores.response - worth * scores.paid)
+    # Yes/no responses have no long tail, amounts paid and given have.
+    long = is_rare(scores.response) or is_rare(scores.paid)
+    return estimate_mean((given * net).sum(axis=1), scores.weight, scores.cluster, tail if long else None)
+
+
+def _as_list(found: Estimate) -> list[float]:
+    return [found.estimate, found.low, found.high]
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
 def tabulate(records: Records) -> str:
-    """Return the default's plans, the gains of all models, and the level means they miss, as Markdown."""
-    first = records[0]["model"] if records else MODELS[0]
-    head = ["log", "rows", "levels", "budget", "spend", "plan", "uniform mix", "plan − mix", "verdict"]
-    body = [_write_plan(record) for record in records if record["model"] == first]
-    tables = [f"Plans of `{first}`, 95 % intervals in brackets.", write_table(head, body)]
-    models = list(dict.fromkeys(record["model"] for record in records))
-    cells = {(record["log"], record["share"], record["model"]): record for record in records}
-    places = list(dict.fromkeys((record["log"], record["share"]) for record in records))
-    body = [
-        [log, f"{share:.0%}", *(_write_estimate(cells[log, share, model]["gain"], plus=True) for model in models)]
-        for log, share in places
+    """Return the first model's plans, the gains of all models, and the level means they miss, as Markdown.
+
+    Estimates and ends of intervals are averaged over deals of folds.
+    """
+    models, logs, shares = (
+        list(dict.fromkeys(record[word] for record in records)) for word in ("model", "log", "share")
+    )
+    if not records:
+        return ""
+    cells = {
+        (log, share, model): _average([r for r in records if (r["log"], r["share"], r["model"]) == (log, share, model)])
+        for log in logs
+        for share in shares
+        for model in models
+    }
+    head = [
+        "log",
+        "rows",
+        "levels",
+        "budget",
+        "spend",
+        "plan",
+        "uniform mix",
+        "plan − mix",
+        "at the same true spend",
+        "verdict",
     ]
-    tables += ["Plan − mix, by model.", write_table(["log", "budget", *models], body)]
-    logs = list(dict.fromkeys(log for log, _ in places))
-    body = [[log, *(_write_outside(cells[log, places[0][1], model]) for model in models)] for log in logs]
-    tables += ["Levels whose mean curve lies outside the honest interval.", write_table(["log", *models], body)]
+    body = [_write_plan(cells[log, share, models[0]]) for log in logs for share in shares]
+    tables = [f"Plans of `{models[0]}`, 95 % intervals in brackets.", write_table(head, body)]
+    body = [
+        [log, f"{share:.0%}", *(_write_estimate(cells[log, share, model]["fair"], plus=True) for model in models)]
+        for log in logs
+        for share in shares
+    ]
+    tables += ["Plan − mix at the same true spend, by model.", write_table(["log", "budget", *models], body)]
+    body = [[log, *(_write_missed(cells[log, shares[0], model]) for model in models)] for log in logs]
+    tables += ["Levels whose mean by the model lies outside its honest interval.", write_table(["log", *models], body)]
     return "\n\n".join(tables) + "\n"
+
+
+def _average(records: Records) -> dict[str, Any]:
+    """Return one record for several deals of folds."""
+    words = ("budget", "value", "spend", "uniform", "gain", "fair", "curve", "means")
+    return records[0] | {word: np.mean([record[word] for record in records], axis=0).tolist() for word in words}
 
 
 def _write_plan(record: dict[str, Any]) -> list[str]:
     clusters = "" if record["clusters"] is None else f" in {record['clusters']:,} clusters"
-    numbers = [f"{record['budget']:.4g} ({record['share']:.0%})", _write_estimate(record["spend"])]
-    values = [_write_estimate(record[word]) for word in ("value", "uniform")]
-    gain = record["gain"]
-    log = f"{record['log']}: {ABOUT.get(record['log'], '')}"
-    size = [f"{record['rows']:,}{clusters}", str(record["levels"])]
-    return [log, *size, *numbers, *values, _write_estimate(gain, plus=True), give_verdict(gain)]
+    size = [f"{record['rows']:,}{clusters}", str(len(record["labels"]))]
+    numbers = [f"{record['budget']:.4g} ({record['share']:.0%})"]
+    numbers += [_write_estimate(record[word]) for word in ("spend", "value", "uniform")]
+    numbers += [_write_estimate(record[word], plus=True) for word in ("gain", "fair")]
+    return [f"{record['log']}: {ABOUT[record['log']]}", *size, *numbers, give_verdict(*record["fair"][1:])]
 
 
-def give_verdict(gain: dict[str, float]) -> str:
-    """Say in words what an interval of a gain shows.
+def give_verdict(low: float, high: float) -> str:
+    """Say in words what the interval of a gain shows.
 
-    >>> give_verdict({"estimate": 0.1, "low": -0.1, "high": 0.3})
+    >>> give_verdict(-0.1, 0.3)
     'no difference beyond chance'
     """
-    if not np.isfinite(gain["high"] - gain["low"]):
+    if not np.isfinite(high - low):
         return "too few responses to say"
-    if gain["low"] > 0:
+    if low > 0:
         return "a gain"
-    return "a loss" if gain["high"] < 0 else "no difference beyond chance"
+    return "a loss" if high < 0 else "no difference beyond chance"
 
 
-def _write_estimate(found: dict[str, float], *, plus: bool = False) -> str:
-    form = "+.3g" if plus else ".4g"
-    return f"{found['estimate']:{form}} ({found['low']:{form}} to {found['high']:{form}})"
+def _write_estimate(found: Sequence[float], *, plus: bool = False) -> str:
+    estimate, low, high = (f"{number:{'+.2g' if plus else '.3g'}}".replace("-", "−") for number in found)
+    return f"{estimate} ({low} to {high})"
 
 
-def _write_outside(record: dict[str, Any]) -> str:
-    missed = [f"{one['level']}: {one['mean']:.4g} for {one['low']:.4g} to {one['high']:.4g}" for one in record["outside"]]
-    return f"{len(missed)} of {record['levels']}" + (f" ({'; '.join(missed)})" if missed else "")
+def _write_missed(record: dict[str, Any]) -> str:
+    missed = [
+        f"{label}: {mean:.3g} for {low:.3g} to {high:.3g}"
+        for label, mean, (_, low, high) in zip(record["labels"], record["curve"], record["means"], strict=True)
+        if mean < low or mean > high
+    ]
+    return f"{len(missed)} of {len(record['labels'])}" + (f" ({'; '.join(missed)})" if missed else "")
 
 
 SETUP = (

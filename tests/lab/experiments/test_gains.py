@@ -1,0 +1,97 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from largesse.errors import InputError
+from largesse.evaluation import crossfit, evaluate, find_best_mix
+from largesse.levels import Levels
+from largesse.records import Array
+from largesse.response import Linear
+from largesse.worlds import simulate
+from largesse_lab.bench.request import Records, Request
+from largesse_lab.experiments.gains import LOGS, allow_for_spend, give_verdict, measure, tabulate
+
+
+@pytest.fixture(scope="module")
+def thornton() -> Records:
+    pytest.importorskip("causaldata")
+    return measure(Request(problems=["thornton"], rows=["linear"], repeats=1))
+
+
+def test_a_gain_is_what_an_evaluation_finds(thornton: Records) -> None:
+    record = thornton[0]
+    found = evaluate(LOGS["Thornton"](None), Linear(), budget=record["budget"])
+    uniform = found.references[0]
+    gain = uniform.difference
+    assert record["value"] == pytest.approx([found.value, *found.value_interval])
+    assert record["spend"] == pytest.approx([found.spend, *found.spend_interval])
+    assert record["uniform"][0] == pytest.approx(uniform.value.estimate)
+    assert record["gain"] == pytest.approx([gain.estimate, gain.low, gain.high])
+
+
+def test_budgets_are_shares_of_the_dearest_level_and_plans_lose_nothing_beyond_chance(thornton: Records) -> None:
+    low, high = thornton
+    assert low["budget"] * 2 == pytest.approx(high["budget"])
+    assert 0 < high["budget"] < 2.59 / 2  # only those who come are paid
+    for record in thornton:
+        assert record["fair"][2] > 0
+        assert record["fair"][0] == pytest.approx(record["gain"][0])  # only its interval differs
+        assert sum(record["given"]) == record["rows"]
+
+
+def test_a_gain_allows_for_errors_of_spends() -> None:
+    """By hand: the influence on θ = V(plan) − F(S(plan)), F the line through the two levels of the mix."""
+    rng = np.random.default_rng(0)
+    log = simulate("averaged", n=400, seed=0).log
+    log = replace(log, levels=Levels(costs=[0, 1, 2, 3, 4], on_redemption=True))
+    scores, plan = crossfit(log), rng.integers(0, 5, 400)
+
+    def theta(weight: Array) -> float:
+        share = weight / weight.sum()
+        value, cost = share @ scores.gamma, share @ scores.costs
+        slope = (value[b] - value[a]) / (cost[b] - cost[a])
+        own = np.arange(400), plan
+        return float(share @ scores.gamma[own] - value[a] - slope * (share @ scores.costs[own] - cost[a]))
+
+    spend = float(scores.costs[np.arange(400), plan].mean())
+    mix = find_best_mix(scores, spend)
+    a, b = np.flatnonzero(mix)
+    found = allow_for_spend(scores, plan, mix)
+    left_out = np.array([theta(np.arange(400) != i) for i in range(400)])  # jackknife
+    assert found.estimate == pytest.approx(theta(np.ones(400)), abs=1e-9)
+    assert found.se == pytest.approx(float(left_out.std()) * np.sqrt(399), rel=0.02)
+
+
+def test_the_table_has_each_budget_and_level_means(thornton: Records) -> None:
+    text = tabulate(thornton)
+    assert text.count("| Thornton: came for the result, for cash | 2,825 in 119 clusters | 5 |") == 2
+    assert "| Thornton | 0 of 5 |" in text
+    missing = [record | {"curve": [0.9, *record["curve"][1:]]} for record in thornton]
+    assert "| Thornton | 1 of 5 (none: 0.9 for " in tabulate(missing)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (0.1, 0.3, "a gain"),
+        (-0.3, -0.1, "a loss"),
+        (-0.1, 0.3, "no difference beyond chance"),
+        (float("nan"), float("nan"), "too few responses to say"),
+    ],
+)
+def test_a_verdict_follows_from_the_interval(low: float, high: float, words: str) -> None:
+    assert give_verdict(low, high) == words
+
+
+def test_without_the_data_the_message_says_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LARGESSE_DATA", str(tmp_path))
+    with pytest.raises(InputError, match=r"set LARGESSE_DATA to the folder that holds hillstrom\.csv\.gz"):
+        measure(Request(problems=["Hillstrom"], rows=["linear"]))
+
+
+@pytest.mark.parametrize("request_", [Request(problems=["thorton"]), Request(rows=["linar"])])
+def test_unknown_names_are_refused(request_: Request) -> None:
+    with pytest.raises(InputError, match="is not known"):
+        measure(request_)
