@@ -323,3 +323,11 @@ def test_exploration_and_contact_cost_are_kept_with_the_policy(tmp_path: Path) -
     again = Policy.load(tmp_path / "p.largesse")
     assert (again.price, again.explore, again.share, again.levels) == (policy.price, 0.1, policy.share, levels)
     assert np.array_equal(again.probabilities(fresh(1)), policy.probabilities(fresh(1)))
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, 1e300, 1e-300, float("nan"), "x"])
+def test_a_scale_of_costs_that_cannot_be_is_refused(scale: Any) -> None:
+    X = np.arange(40.0).reshape(20, 2)
+    model = Linear(penalty=0.1).fit(X, np.arange(20) % 2, np.arange(20) % 3 / 2)
+    with pytest.raises(InputError, match="scale is"):
+        Policy(model, Levels(costs=[0, 1]), 0.1, scale=scale)

@@ -27,6 +27,7 @@ from largesse.response import ResponseModel, WithCosts, model_classes, own_costs
 from largesse.stats import draw_levels
 
 FORMAT = "largesse-policy"
+MOST_SCALE = 1e6  # of costs, up or down: corrections are far smaller, and products stay finite
 
 
 @final
@@ -95,8 +96,9 @@ class Policy:
             if chance is None or not 0 <= chance <= 1:
                 found.append(Problem(f"{word} is {show(given)}", "give a probability, from 0 to 1"))
         scale = as_number(self.scale)
-        if scale is None or not 0 < scale < math.inf:
-            found.append(Problem(f"scale is {show(self.scale)}", "costs are multiplied by a number above zero"))
+        if scale is None or not 1 / MOST_SCALE <= scale <= MOST_SCALE:
+            hint = f"costs are multiplied by a number from {1 / MOST_SCALE:g} to {MOST_SCALE:g}"
+            found.append(Problem(f"scale is {show(self.scale)}", hint))
         return found
 
     def __repr__(self) -> str:
