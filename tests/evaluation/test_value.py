@@ -1,20 +1,27 @@
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from largesse.evaluation.crossfitting import crossfit
+from largesse.evaluation.estimators import ESTIMATORS
+from largesse.evaluation.options import weigh_options
 from largesse.evaluation.value import (
     compare_references,
     describe_mix,
+    estimate_difference,
+    estimate_gain,
     estimate_uniform,
     estimate_value,
     find_best_mix,
     score_policy,
 )
 from largesse.levels import Levels
-from largesse.records import Array, Scores
+from largesse.records import Array, Log, Scores
 from largesse.stats.mean import mean_estimate
+from largesse.worlds import simulate
 
 
 def scores_of(gamma: Array, costs: Array, **more: Any) -> Scores:
@@ -108,6 +115,82 @@ def test_treating_all_alike_is_no_better_than_itself() -> None:
     same, _ = compare_references(scores, np.full(60, 2), Levels(costs=[0, 1, 2]))
     assert (same.difference.estimate, same.difference.se) == pytest.approx((0, 0), abs=1e-12)
     assert same.detail == "all get '2'"
+
+
+# ---------------------------------------------------------------------------------------------- gains at the same spend
+
+
+@pytest.fixture(scope="module")
+def always_paid() -> Log:
+    return simulate("averaged", n=400, seed=0).log
+
+
+@pytest.fixture(scope="module", params=["redeemed", "observed"])
+def uncertain(request: pytest.FixtureRequest, always_paid: Log) -> tuple[Log, Scores]:
+    """A log whose costs are paid on redemption, or observed: a large part of them by few customers."""
+    if request.param == "redeemed":
+        log = replace(always_paid, levels=Levels(costs=[0, 1, 2, 3, 4], on_redemption=True))
+    else:
+        paid = always_paid.level * np.random.default_rng(1).lognormal(sigma=1.5, size=400)
+        levels = Levels(names=["0", "1", "2", "3", "4"], observed=True)
+        log = replace(always_paid, levels=levels, costs=None, paid=paid)
+    return log, crossfit(log)
+
+
+@pytest.fixture(scope="module")
+def plan() -> Array:
+    return np.random.default_rng(0).integers(0, 5, 400)
+
+
+def test_a_gain_allows_for_errors_of_spends(uncertain: tuple[Log, Scores], plan: Array) -> None:
+    """By hand: a jackknife of θ = V(plan) − F(S(plan)), F the line through the two levels of the mix."""
+    _, scores = uncertain
+    own = np.arange(400), plan
+    mix = find_best_mix(scores, float(scores.costs[own].mean()))
+    a, b = np.flatnonzero(mix)
+
+    def theta(weight: Array) -> float:
+        share = weight / weight.sum()
+        value, cost = share @ scores.gamma, share @ scores.costs
+        slope = (value[b] - value[a]) / (cost[b] - cost[a])
+        return float(share @ scores.gamma[own] - value[a] - slope * (share @ scores.costs[own] - cost[a]))
+
+    found, alone = estimate_gain(scores, plan), estimate_difference(scores, plan, mix).value
+    left_out = np.array([theta(np.arange(400) != i) for i in range(400)])
+    assert found.estimate == pytest.approx(theta(np.ones(400)), abs=1e-9)
+    assert found.se == pytest.approx(float(left_out.std()) * np.sqrt(399), rel=0.02)
+    assert found.se != pytest.approx(alone.se, rel=0.03)
+    assert found.low < found.estimate - 1.9 * found.se
+    assert found.high > found.estimate + 1.9 * found.se
+
+
+def test_references_and_options_show_the_same_gain(uncertain: tuple[Log, Scores], plan: Array) -> None:
+    log, scores = uncertain
+    found = estimate_gain(scores, plan)
+    assert compare_references(scores, plan, log.levels)[0].difference == found
+    option = weigh_options(log, scores, plan).options[0]
+    assert option.gain == found
+    assert option.at_least is not None
+    assert option.at_least <= found.estimate - 1.64 * found.se
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_gain_at_certain_costs_is_the_difference_in_value(always_paid: Log, plan: Array, estimator: str) -> None:
+    scores = crossfit(always_paid)
+    mix = find_best_mix(scores, estimate_value(scores, plan, estimator)[1].estimate)
+    plain = estimate_difference(scores, plan, mix, estimator).value
+    assert estimate_gain(scores, plan, estimator) == plain
+    assert compare_references(scores, plan, always_paid.levels, estimator)[0].difference == plain
+
+
+def test_a_gain_over_a_single_level_needs_no_spends(uncertain: tuple[Log, Scores]) -> None:
+    _, scores = uncertain
+    scores = replace(scores, gamma=scores.gamma - 2.0 * np.arange(5))  # the cheapest level is the best
+    plan = np.full(400, 1)
+    cheapest = estimate_difference(scores, plan, np.zeros(400, dtype=np.int64)).value
+    found = estimate_gain(scores, plan)
+    assert (found.estimate, found.se) == pytest.approx((cheapest.estimate, cheapest.se))
+    assert np.isfinite(found.low)
 
 
 @pytest.mark.parametrize(

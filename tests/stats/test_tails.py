@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+from largesse.stats.answers import Answers
 from largesse.stats.mean import mean_estimate
 from largesse.stats.tails import FEW, count_few, estimate_mean, is_rare
 
@@ -104,3 +105,13 @@ def test_the_same_rows_have_the_same_interval() -> None:
 )
 def test_amounts_that_some_rows_lack_are_rare(outcome: list[float], rare: bool) -> None:
     assert is_rare(np.array(outcome)) is rare
+
+
+def test_an_interval_allows_for_both_answers_and_amounts() -> None:
+    rng = np.random.default_rng(6)
+    yes, paid = rng.random(1000) < 0.2, draw_purchases(rng, 1000)
+    values, answers = 3.0 * yes - paid, Answers(np.full(1000, 3.0), yes)
+    both = estimate_mean(values, tail=-paid, answers=answers)
+    assert both.low < estimate_mean(values, answers=answers).low
+    assert both.high >= estimate_mean(values, answers=answers).high
+    assert both.se == mean_estimate(values).se

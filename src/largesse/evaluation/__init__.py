@@ -30,6 +30,7 @@ from largesse.evaluation.spending import FoldSpending as FoldSpending
 from largesse.evaluation.spending import measure_spending as measure_spending
 from largesse.evaluation.study import make_study as make_study
 from largesse.evaluation.value import estimate_difference as estimate_difference
+from largesse.evaluation.value import estimate_gain as estimate_gain
 from largesse.evaluation.value import estimate_per_spend as estimate_per_spend
 from largesse.evaluation.value import estimate_uniform as estimate_uniform
 from largesse.evaluation.value import estimate_value as estimate_value

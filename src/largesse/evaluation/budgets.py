@@ -23,7 +23,7 @@ from largesse.errors import BudgetError
 from largesse.evaluation.estimators import weighted_mean
 from largesse.evaluation.influence import Influence
 from largesse.evaluation.spending import FoldSpending, measure_spending
-from largesse.evaluation.value import find_best_mix, predict_value, score_policy
+from largesse.evaluation.value import allow_for_spend, find_best_mix, predict_value, score_policy
 from largesse.records import Array, FrontierPoint, HeldOutPlan, Qini, QiniPoint, Scores
 from largesse.stats import COVERAGE, t_quantile
 
@@ -174,8 +174,7 @@ def trace_cost_curve(scores: Scores, plans: Sequence[HeldOutPlan], estimator: st
         paid = float(weight @ spend.values / weight.sum())
         mix = find_best_mix(scores, paid)
         other, cost = score_policy(scores, mix, estimator)
-        # At the same spend: where spends are estimated too, subtract what the difference between them would buy.
-        gap = value - other - (spend - cost) * _slope(scores, mix)
+        gap = allow_for_spend(scores, mix, value - other, spend - cost)
         gain = (value - start).estimate(weight, cluster)
         mixed = weighted_mean((other - start).values, weight)
         points.append(QiniPoint(plan.budget, paid, gain, mixed, gap.estimate(weight, cluster)))
@@ -183,16 +182,6 @@ def trace_cost_curve(scores: Scores, plans: Sequence[HeldOutPlan], estimator: st
     share = _trapezoid(np.array([point.spend for point in points]))
     area = sum((gap * float(s) for s, gap in zip(share, gaps, strict=True)), Influence(np.zeros(len(weight))))
     return Qini(tuple(points), area.estimate(weight, cluster))
-
-
-def _slope(scores: Scores, mix: Array) -> float:
-    """Return what one more unit of spend brings along the uniform mix; 0 where it is a single level."""
-    used = np.flatnonzero(mix)
-    if len(used) < 2:
-        return 0.0
-    weight = scores.weight / scores.weight.sum()
-    value, cost = weight @ scores.gamma[:, used], weight @ scores.costs[:, used]
-    return float((value[-1] - value[0]) / (cost[-1] - cost[0]))
 
 
 def _trapezoid(spend: Array) -> Array:

@@ -5,7 +5,7 @@ options lie above their bounds, so the bound of whichever is chosen holds after 
 reaches q standard errors below the estimate, q the 95 % quantile of the largest of the options' correlated errors, drawn by a
 multiplier bootstrap over rows or clusters. It never lies above the lower end of the option's own 95 % interval, which also
 allows for long tails: what is said of a gain and what is shown of it agree. The mix is chosen by the same rows, in its own
-favour, so the bound holds against every uniform mix.
+favour, so the bound holds against every uniform mix. Where costs are not certain, gains allow for errors of the spends.
 
 The option with the largest bound is recommended where that is above zero, else the plan. As long as nothing is shown to gain,
 bounds tell more about noise than about plans: on random worlds of 2,000 rows, a rule with the larger bound was the better
@@ -25,7 +25,7 @@ from largesse.evaluation.budgets import find_reach, sum_units
 from largesse.evaluation.estimators import judge_response
 from largesse.evaluation.influence import Influence
 from largesse.evaluation.simple_rule import learn_rules
-from largesse.evaluation.value import find_best_mix, score_policy
+from largesse.evaluation.value import measure_gain, score_policy
 from largesse.records import Array, Estimate, Log, Option, Safety, Scores
 from largesse.stats import COVERAGE, bound_mean
 
@@ -66,7 +66,7 @@ def weigh_options(
     if rules is not None:
         entries.append(_Entry(RULE, rules.whole.describe(log.levels), rules.policy, folds))
     excuse = excuse or _find_excuse(log)
-    gains = [_measure_gain(scores, entry.policy, estimator) for entry in entries]
+    gains = [measure_gain(scores, entry.policy, estimator) for entry in entries]
     reach = _find_joint_reach(scores, gains)
     options = tuple(
         _make_option(scores, entry, gain, reach, estimator, None if excuse else len(entries))
@@ -83,13 +83,6 @@ def _find_excuse(log: Log) -> str:
     if log.response.min() < 0 or log.response.max() > 1:
         return "There is no guaranteed value: it needs responses with a largest possible value, such as yes or no."
     return ""
-
-
-def _measure_gain(scores: Scores, policy: Array, estimator: str) -> Influence:
-    """Return the influence of rows on what a policy brings more than the best uniform mix at the same spend."""
-    value, spend = score_policy(scores, policy, estimator)
-    mix = find_best_mix(scores, float(scores.weight @ spend.values / scores.weight.sum()))
-    return value - score_policy(scores, mix, estimator)[0]
 
 
 def _find_joint_reach(scores: Scores, gains: list[Influence]) -> float:

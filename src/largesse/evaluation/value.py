@@ -163,9 +163,12 @@ def predict_value(curves: Array, policy: Array, weight: Array | None = None) -> 
 
 
 def compare_references(scores: Scores, policy: Array, levels: Levels, estimator: str = "dr") -> tuple[Reference, ...]:
-    """Compare a policy with the best uniform mix at the same spend, and with what was done before."""
+    """Compare a policy with the best uniform mix at the same spend, and with what was done before.
+
+    Where costs are not certain, the difference from the mix allows for errors of both spends; see `measure_gain`.
+    """
     value, spend = score_policy(scores, policy, estimator)
-    mix = find_best_mix(scores, float(scores.weight @ spend.values / scores.weight.sum()))
+    mix = find_best_mix(scores, weighted_mean(spend.values, scores.weight))
     uniform_value, uniform_spend = score_policy(scores, mix, estimator)
     before, paid = score_log(scores)
     return (
@@ -174,7 +177,7 @@ def compare_references(scores: Scores, policy: Array, levels: Levels, estimator:
             describe_mix(mix, levels),
             _mean(scores, uniform_value),
             _mean(scores, uniform_spend),
-            _mean(scores, value - uniform_value),
+            _mean(scores, _subtract_mix(scores, mix, value - uniform_value, spend - uniform_spend)),
         ),
         Reference(
             "what was done before",
@@ -184,6 +187,41 @@ def compare_references(scores: Scores, policy: Array, levels: Levels, estimator:
             _mean(scores, value - before),
         ),
     )
+
+
+def estimate_gain(scores: Scores, policy: Array, estimator: str = "dr") -> Estimate:
+    """Estimate what a policy brings more than the best uniform mix at the same spend; see `measure_gain`."""
+    return _mean(scores, measure_gain(scores, policy, estimator))
+
+
+def measure_gain(scores: Scores, policy: Array, estimator: str = "dr") -> Influence:
+    """Return the influence of rows on what a policy brings more than the best uniform mix at the same spend.
+
+    Where costs are not certain, both spends are estimates: a policy that seems cheap by chance is compared with a mix that is
+    too poor. The influence then allows for it.
+    """
+    value, spend = score_policy(scores, policy, estimator)
+    mix = find_best_mix(scores, weighted_mean(spend.values, scores.weight))
+    other, cost = score_policy(scores, mix, estimator)
+    return _subtract_mix(scores, mix, value - other, spend - cost)
+
+
+def _subtract_mix(scores: Scores, mix: Array, value: Influence, spend: Influence) -> Influence:
+    """Return the influence on a gain over a mix, from those on the differences in value and spend."""
+    return value if scores.certain else allow_for_spend(scores, mix, value, spend)
+
+
+def allow_for_spend(scores: Scores, mix: Array, value: Influence, spend: Influence) -> Influence:
+    """Return the influence on a difference in value from a mix of two levels, less what the difference in spend would buy.
+
+    What a unit of money brings between the levels of the mix turns errors of spends into errors of value.
+    """
+    used = np.flatnonzero(mix)
+    if len(used) < 2:  # a single level: more money buys nothing
+        return value
+    share = scores.weight / scores.weight.sum()
+    worth, cost = share @ scores.gamma[:, used], share @ scores.costs[:, used]
+    return value - spend * float((worth[-1] - worth[0]) / (cost[-1] - cost[0]))
 
 
 def compare_uniform(scores: Scores, policy: Array, levels: Levels, estimator: str = "dr") -> tuple[Reference, ...]:

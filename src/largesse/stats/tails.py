@@ -54,7 +54,8 @@ def estimate_mean(
 
     `tail` (n,) is the part of the values that few rows have, such as weighted purchases, and zero in all other rows. With
     fewer than `FEW` such rows there is no interval: its ends are NaN. Without `tail`, values far from the mean are large,
-    unless they come from yes/no `answers` of single rows.
+    unless they come from yes/no `answers` of single rows. With both, as where amounts paid count against answers, the interval
+    allows for both.
 
     >>> estimate_mean(np.r_[np.zeros(900), np.full(100, 2.0)]).estimate
     0.2
@@ -66,7 +67,9 @@ def estimate_mean(
     if tail is not None and count_few(tail) is not None:
         return replace(found, low=float("nan"), high=float("nan"))
     if answers is not None and cluster is None:
-        return _reach_at_least(found, *reach_answers(answers, weight, found.se))
+        found = _reach_at_least(found, *reach_answers(answers, weight, found.se))
+        if tail is None:
+            return found
     if not found.se > 0:
         return found
     if tail is not None:

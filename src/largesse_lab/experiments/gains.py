@@ -20,6 +20,7 @@ from largesse.errors import Problem, refuse
 from largesse.evaluation import (
     crossfit,
     estimate_difference,
+    estimate_gain,
     estimate_uniform,
     estimate_value,
     find_best_mix,
@@ -29,7 +30,6 @@ from largesse.evaluation import (
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, Log, Progress, Scores
 from largesse.response import list_models, make_model
-from largesse.stats import estimate_mean, is_rare
 from largesse.worlds import read_thornton, thornton_levels
 from largesse_lab.bench.kept import Kept, Key
 from largesse_lab.bench.request import Records, Request, find_unknown, ignore_progress, match_names
@@ -153,7 +153,7 @@ def _measure_keys(keys: Sequence[Key]) -> Records:
         mix = find_best_mix(scores, spend.estimate)
         gain = estimate_difference(scores, plan, mix).value
         estimates = {"value": value, "spend": spend, "uniform": estimate_value(scores, mix)[0], "gain": gain}
-        estimates["fair"] = gain if log.levels.certain else allow_for_spend(scores, plan, mix)
+        estimates["fair"] = estimate_gain(scores, plan)  # allows for errors of both spends
         record = shared | {"share": share, "budget": budget, "given": np.bincount(plan, minlength=len(mix)).tolist()}
         record |= {"mix": mix.tolist()}
         found.append(record | {word: _as_list(estimate) for word, estimate in estimates.items()})
@@ -165,25 +165,6 @@ def _cost_of_dearest(scores: Scores) -> float:
     own = scores.level == scores.gamma.shape[1] - 1
     weight: Array = (scores.weight / scores.propensity)[own]
     return float(weight @ scores.paid[own] / weight.sum())
-
-
-def allow_for_spend(scores: Scores, plan: Array, mix: Array) -> Estimate:
-    """Return by how much a plan is better than a mix of two levels at the same *true* spend.
-
-    Where costs are not certain, the spends of both are estimates, too: a plan that by chance seems to be cheap is compared
-    with a mix that is too poor. What a unit of money brings within the mix turns errors of spends into errors of value.
-    """
-    weight, rows = scores.weight / scores.weight.sum(), np.arange(len(plan))
-    value, cost = weight @ scores.gamma, weight @ scores.costs
-    used = np.flatnonzero(mix)
-    worth = float(np.ptp(value[used]) / np.ptp(cost[used])) if len(used) == 2 else 0.0
-    net = scores.gamma - worth * scores.costs
-    given = np.eye(len(mix))[plan] - mix
-    ratio = given[rows, scores.level] / scores.propensity
-    tail = ratio * (scores.response - worth * scores.paid)
-    # Yes/no responses have no long tail, amounts paid and given have.
-    long = is_rare(scores.response) or is_rare(scores.paid)
-    return estimate_mean((given * net).sum(axis=1), scores.weight, scores.cluster, tail if long else None)
 
 
 def _as_list(found: Estimate) -> list[float]:
