@@ -331,3 +331,11 @@ def test_a_scale_of_costs_that_cannot_be_is_refused(scale: Any) -> None:
     model = Linear(penalty=0.1).fit(X, np.arange(20) % 2, np.arange(20) % 3 / 2)
     with pytest.raises(InputError, match="scale is"):
         Policy(model, Levels(costs=[0, 1]), 0.1, scale=scale)
+
+
+@pytest.mark.parametrize("budget", [(1.0,), "1", None, -1.0, float("nan")])
+def test_a_budget_that_is_no_number_is_refused_when_calibrating(budget: Any) -> None:
+    X = np.arange(40.0).reshape(20, 2)
+    model = Linear(penalty=0.1).fit(X, np.arange(20) % 2, np.arange(20) % 3 / 2)
+    with pytest.raises(InputError, match="budget"):
+        Policy(model, Levels(costs=[0, 1])).calibrate(X, budget)

@@ -339,3 +339,11 @@ def test_fits_without_a_fold_are_those_of_the_other_rows(binary: bool) -> None:
     for f, fit in enumerate(fits):
         alone = fit_regression(given.take(fold != f), penalty=0.01)
         np.testing.assert_allclose(fit.predict(given.X), alone.predict(given.X), atol=0.02)
+
+
+def test_a_part_whose_rows_do_not_count_is_no_trouble() -> None:
+    X, level = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
+    weight = np.zeros(30)
+    weight[:2] = 1.0  # when a penalty is chosen, some parts are left without any weight
+    model = Linear().fit(X, level, (X[:, 0] > 0).astype(float), weight=weight)
+    assert np.isfinite(model.predict(X)).all()

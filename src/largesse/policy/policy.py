@@ -19,7 +19,17 @@ from largesse.allocation import (
     expected_costs,
 )
 from largesse.data import read_customers
-from largesse.errors import NotFittedError, Problem, as_number, fail, nearest, refuse, show, whole_problems
+from largesse.errors import (
+    NotFittedError,
+    Problem,
+    as_number,
+    budget_problems,
+    fail,
+    nearest,
+    refuse,
+    show,
+    whole_problems,
+)
 from largesse.files import archive_error, expected_content, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.records import Array, Customers, Decisions, Log, Spending
@@ -113,7 +123,7 @@ class Policy:
         What exploring costs is part of the budget. `confidence` is the probability with which the true cost is to be
         within the budget, where the policy knows what plans really cost (`spending`).
         """
-        refuse("policy", confidence_problems(confidence, "confidence"))
+        refuse("policy", [*budget_problems(budget, unlimited=True), *confidence_problems(confidence, "confidence")])
         policy = replace(self, scale=1.0) if explore is None else replace(self, scale=1.0, explore=explore)
         curves, costs = policy._expected(customers)
         scale = correct_costs(curves, costs, budget, self.spending, confidence).scale

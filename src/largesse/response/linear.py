@@ -136,6 +136,8 @@ class Rows:
         """Return the given rows (indices or a mask)."""
         cluster = None if self.cluster is None else self.cluster[rows]
         parts = {name: getattr(self, name)[rows] for name in ("X", "level", "response", "weight")}
+        if not parts["weight"].any():  # a part may hold only rows that do not count; then they count alike
+            parts["weight"] = np.ones(len(parts["weight"]))
         return replace(self, **parts, cluster=cluster)
 
     @property
