@@ -341,9 +341,11 @@ def test_fits_without_a_fold_are_those_of_the_other_rows(binary: bool) -> None:
         np.testing.assert_allclose(fit.predict(given.X), alone.predict(given.X), atol=0.02)
 
 
-def test_a_part_whose_rows_do_not_count_is_no_trouble() -> None:
-    X, level = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
-    weight = np.zeros(30)
+@pytest.mark.parametrize("n", [1, 30])
+def test_a_part_without_weight_or_rows_is_no_trouble(n: int) -> None:
+    X, level = np.random.default_rng(0).normal(size=(n, 2)), np.arange(n) % 2
+    weight = np.zeros(n)
     weight[:2] = 1.0  # when a penalty is chosen, some parts are left without any weight
-    model = Linear().fit(X, level, (X[:, 0] > 0).astype(float), weight=weight)
-    assert np.isfinite(model.predict(X)).all()
+    rows = Rows(X, level, (X[:, 0] > 0).astype(float), weight, 2, True, np.array([0.0, 1.0]))
+    with np.errstate(all="raise", under="ignore"):
+        assert np.isfinite(fit_regression(rows).predict(X)).all()

@@ -210,6 +210,8 @@ def _regression(found: Array, axes: Axes | None, rows: Rows, scale: float, penal
 def _choose(rows: Rows, seed: int) -> float:
     """Choose the penalty by mean held-out loss."""
     shuffled = shuffle_rows(len(rows.level), CHOOSING_ROWS, seed)
+    if len(shuffled) < 2:
+        return PENALTIES[-1]  # there is nothing to hold out
     rows = rows.take(shuffled)
     _, losses = _fit_without_folds(rows, np.arange(len(shuffled)) % CHOOSING_FOLDS, PENALTIES)
     return PENALTIES[int(np.argmin(losses @ rows.weight))]
