@@ -77,3 +77,10 @@ def test_roles_that_are_no_names_are_refused_in_words(roles: dict[str, Any]) -> 
     table = {"age": [20, 30, 40, 50], "coupon": [0, 5, 0, 5], "bought": [0, 1, 1, 0]}
     with pytest.raises(InputError, match=f"{next(iter(roles))} is"):
         read_log(table, levels=Levels(costs=[0, 5]), **{"level": "coupon", "response": "bought", **roles})
+
+
+@pytest.mark.parametrize("missing", ["level", "response"])
+def test_arrays_without_levels_or_responses_are_refused(missing: str) -> None:
+    given = {"level": [0, 1, 0, 1], "response": [0, 1, 1, 0], missing: None}
+    with pytest.raises(InputError, match=f"{missing} is None"):
+        log_from_arrays(np.eye(4), **given)

@@ -29,6 +29,7 @@ from largesse.stats import one_thread, softmax
 FORMAT = "largesse-banditnet"
 TRANSLATIONS = tuple(j / 10 for j in range(10))  # λ; the mean reward is added
 FINER = 0.01  # between the λ of the second round, which lie around the best of the first
+MOST_COST = 1e150  # squares of larger ones have no floats
 OPTIONS = {"spend": SPENDS, "search": ("posthoc", "retrain")}
 
 
@@ -133,7 +134,10 @@ class BanditNet(Learner):
             fail("BanditNet", Problem("costs are per customer, but this table was read without them", hint))
         K = len(self.levels_known_)
         # Nothing is paid on redemption here, so no curve is needed to know what is paid.
-        return np.broadcast_to(expected_costs(self.levels_known_, np.zeros((1, K)), face), (n, K))
+        paid = expected_costs(self.levels_known_, np.zeros((1, K)), face)
+        if not paid.max(initial=0.0) <= MOST_COST:
+            fail("BanditNet", Problem(f"a level costs {paid.max():g}", f"costs are at most {MOST_COST:g}"))
+        return np.broadcast_to(paid, (n, K))
 
     def _problems(self, levels: Levels) -> list[Problem]:
         wrong = option_problems(self, OPTIONS) + policy_network_problems(self.network, self.training)
