@@ -103,7 +103,8 @@ def check_plan(case: Instance, total: float, *, exact: bool, averaged: bool) -> 
     from largesse.errors import BudgetError
 
     n = len(case.curves)
-    limit = Fraction(total / n) * n if averaged else Fraction(total)
+    # A budget per customer times customers is rounded to a float once: that is the limit which plans are held to.
+    limit = Fraction(total / n * n) if averaged else Fraction(total)
     within = [value for cost, value in case.plans if cost <= limit]
     where = f"{case.curves.tolist()}, {case.costs.tolist()}, total={total!r}, exact={exact}, averaged={averaged}"
     try:

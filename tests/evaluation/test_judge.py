@@ -264,3 +264,9 @@ def test_odd_arguments_are_refused_in_words(given: dict[str, Any], what: str) ->
     ):
         with pytest.raises(InputError, match=what):
             verb(**{"log": log, **given})
+
+
+def test_a_ragged_policy_is_refused_in_words() -> None:
+    sim = simulate("averaged", 100)
+    with pytest.raises(InputError, match="no array of numbers"):
+        evaluate(sim.log, [[0.5, 0.5], [1.0]])

@@ -90,7 +90,7 @@ def _moderate(values: Array) -> bool:
 
 
 def total_limit(n: int, budget: float | None, total: float | None) -> float:
-    """Return the budget for all customers together."""
+    """Return the budget for all customers together; a budget per customer times customers is rounded to a float."""
     if (budget is None) == (total is None):
         refuse(
             "allocate",

@@ -256,9 +256,8 @@ def log_from_arrays(
         for role, values in given.items()
         if values.shape != (rows,)
     ]
-    for role in ("level", "response"):
-        if extras[role] is None:
-            problems.append(Problem(f"{_word(role)} is None", "give one value per row"))
+    missing = [role for role in ("level", "response") if extras[role] is None]
+    problems += [Problem(f"{_word(role)} is None", "give one value per row") for role in missing]
     if rows == 0 or width == 0:
         problems.append(Problem(f"features have shape ({rows}, {width})", "give at least one row and one column"))
     refuse("arrays", problems)

@@ -220,7 +220,7 @@ def as_policy(log: Log, policy: Any, budget: float | None = None) -> Candidate:
         warnings = _warn_if_seen(policy, log, "Evaluate it on a log that it was not trained on.")
         return Candidate(_check_array(policy.probabilities(log), log), warnings=warnings)
     if not hasattr(policy, "predict"):
-        return Candidate(_check_array(np.asarray(policy), log))
+        return Candidate(_check_array(_as_array(policy), log))
     if budget is None:
         hint = "give the budget too: evaluate(log, model, budget=1.7)"
         fail("evaluate", Problem("a model alone does not say who gets what", hint))
@@ -268,6 +268,14 @@ def check_choices(estimator: str, interval: str = INTERVALS[0]) -> None:
     if not isinstance(interval, str) or interval not in INTERVALS:
         problems.append(Problem(f"interval {interval!r} is not known", nearest(str(interval), INTERVALS)))
     refuse("evaluate", problems)
+
+
+def _as_array(given: Any) -> Array:
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError):
+        hint = "give one level per row of the log, or one probability for each row and level"
+        fail("evaluate", Problem(f"the policy is a {type(given).__name__} that is no array of numbers", hint))
 
 
 def _check_array(given: Array, log: Log) -> Array:
