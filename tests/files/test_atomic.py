@@ -1,16 +1,18 @@
 """Nothing is ever half there: what a failure, an interrupt or a kill leaves is what was there before."""
 
 import errno
+import gc
 import os
 import signal
 import stat
+import warnings
 from pathlib import Path
 
 import pytest
 from folders import earlier_run, everything_in
 
 from largesse.errors import OutputError
-from largesse.files import atomic_file, atomic_folder, can_recover, hold_folder, system, write_together
+from largesse.files import atomic, atomic_file, atomic_folder, can_recover, hold_folder, system, write_together
 
 RUN = {"marks": ("campaign.toml", "policy.largesse"), "files": ("campaign.toml", "policy.largesse", "report.html")}
 STOPS = [RuntimeError("boom"), KeyboardInterrupt(), SystemExit(143), OSError(errno.ENOSPC, "No space left on device")]
@@ -295,3 +297,22 @@ def test_an_interrupt_waits_until_a_folder_has_changed_places(tmp_path: Path, mo
         (part / "report.html").write_text("new")
     assert everything_in(tmp_path) == {"run": b"", "run/report.html": b"new"}
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_listing_is_closed_when_what_follows_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    target.mkdir()
+    for name in ("a", "b", "c"):
+        (source / name).write_text(name)
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(atomic, "_link", broken)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with pytest.raises(OSError, match="broken"):
+            atomic._carry(source, target, lambda _: True)
+        gc.collect()
+    assert not [one for one in said if issubclass(one.category, ResourceWarning)]

@@ -280,7 +280,7 @@ def refuse_foreign(target: Target, marks: Collection[str], files: Collection[str
     """Refuse to replace a folder that holds anything but hidden files, unless it has all marks and only `files`."""
     path = resolve_replaceable(target)
     with explain(target):
-        found = {entry.name for entry in os.scandir(path) if not _is_stray(entry)} if path.is_dir() else set()
+        found = {entry.name for entry in system.list_folder(path) if not _is_stray(entry)} if path.is_dir() else set()
     # A folder with all marks and nothing unknown was made by us; a user's own file among the known names proves nothing.
     other = sorted(found - {*files}) if marks and found.issuperset(marks) else sorted(found)
     if other:
@@ -297,7 +297,7 @@ def _is_stray(entry: os.DirEntry[str]) -> bool:
 
 def _carry(source: Path, target: Path, wanted: Callable[[str], bool]) -> None:
     """Let `target` hold, too, what is wanted of `source` and not there yet: the same files by a second name."""
-    for entry in os.scandir(source):
+    for entry in system.list_folder(source):
         there = target / entry.name
         if not wanted(entry.name) or os.path.lexists(there):
             continue
@@ -340,7 +340,7 @@ def _discard_folder(old: Path, path: Path, is_foreign: Callable[[str], bool]) ->
 
 
 def _rescue(old: Path, path: Path, is_foreign: Callable[[str], bool]) -> None:
-    for entry in os.scandir(old):
+    for entry in system.list_folder(old):
         there = path / entry.name
         if not is_foreign(entry.name):
             continue

@@ -42,11 +42,17 @@ def is_temporary(name: str) -> bool:
     return TEMPORARY.fullmatch(name) is not None
 
 
+def list_folder(path: Path) -> list[os.DirEntry[str]]:
+    """Return what a folder holds. The listing is closed before anything is done with it, which may fail half-way."""
+    with os.scandir(path) as entries:
+        return list(entries)
+
+
 def find_leftovers(path: Path) -> list[Path]:
     """Return what has a temporary name made from that of `path`, oldest first: commands that were killed left it."""
     mine = re.compile(re.escape(f".{_stem(path)}.") + r"[0-9a-f]{8}\.(part|old)(\.\w+)?", re.DOTALL)
     try:
-        found = [Path(entry.path) for entry in os.scandir(path.parent) if mine.fullmatch(entry.name)]
+        found = [Path(entry.path) for entry in list_folder(path.parent) if mine.fullmatch(entry.name)]
         return sorted(found, key=lambda one: one.lstat().st_mtime_ns)
     except OSError:  # not there, not readable, or somebody else has just removed one
         return []

@@ -86,15 +86,12 @@ class Blend:
         bases = members.mean(axis=2)
         # A sum over members, not a matrix product: a row's score must not depend on which rows come with it.
         base = sum((w * row for w, row in zip(self.weights, bases, strict=True)), np.zeros(bases.shape[1]))
-        out = base[:, None] + self.common + self._follow(base)[:, None] * self.lift
+        out = base[:, None] + self.common
+        if self.tilt:
+            out = out + (self.tilt * _follow(base, self.middle, self.spread))[:, None] * self.lift
         for m in np.flatnonzero(self.shares):
             out = out + self.shares[m] * (members[m] - bases[m][:, None] - self.centres[m])
         return out
-
-    def _follow(self, base: Array) -> Array:
-        if not self.tilt:
-            return np.zeros(len(base))
-        return self.tilt * np.clip((base - self.middle) / self.spread, -FAR, FAR)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +141,7 @@ def _place(base: Array, weight: Array) -> tuple[float, float]:
 
 
 def _follow(base: Array, middle: float, spread: float) -> Array:
+    """Return what the tilt multiplies (n,): standardised bases, held to a few standard deviations."""
     return np.clip((base - middle) / spread, -FAR, FAR) if spread > FLAT else np.zeros(len(base))
 
 

@@ -27,7 +27,7 @@ from largesse.errors import Problem, refuse
 from largesse.records import Array, Log
 from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel
-from largesse.response.networks.fitted import Scale, check_shapes, choose_least, is_bounded
+from largesse.response.networks.fitted import Scale, check_depth, check_shapes, choose_least, is_bounded
 from largesse.response.networks.jobs import TrainingJob, loop_of_steps
 from largesse.response.networks.runner import train
 from largesse.response.networks.settings import (
@@ -195,6 +195,8 @@ class CFRNet(ResponseModel):
     def _check_learnt(self) -> None:
         from largesse.response.baselines.cfrnet_program import shapes
 
-        wanted = shapes(self._net(len(self.encoder_.names)))
+        net = self._net(len(self.encoder_.names))
+        check_depth(self.params_, net.network.depth, net.network.head_depth)
+        wanted = shapes(net)
         nets = len(self._heads(self.levels_))
         check_shapes(self.params_, {name: (nets, *shape) for name, shape in wanted.items()})

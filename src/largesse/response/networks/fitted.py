@@ -61,6 +61,12 @@ def check_shapes(params: dict[str, Array], shapes: dict[str, tuple[int, ...]]) -
         raise ValueError(f"parameters of shapes {found}")
 
 
+def check_depth(params: dict[str, Array], *depths: int) -> None:
+    """Refuse more layers than there are parameters, before anything is made for each layer."""
+    if max(depths) > len(params):
+        raise ValueError(f"{max(depths)} layers and {len(params)} parameters")
+
+
 def choose_least(names: Sequence[str], losses: Array, of: str = "") -> tuple[Choice, ...]:
     """Return what was tried, the least loss (candidates,) chosen; one number each, so that standard errors are unknown.
 
@@ -118,6 +124,7 @@ class FoldNetworks:
             raise ValueError(f"{models} models of {self.folds} folds")
         if (self.shape.features, self.shape.levels) != (features, levels):
             raise ValueError(f"a network of {self.shape.features} features and {self.shape.levels} levels")
+        check_depth(self.params, self.shape.depth)
         wanted = param_shapes(self.shape)
         check_shapes(self.params, {name: (models, *size) for name, size in wanted.items()})
 

@@ -15,7 +15,7 @@ import numpy as np
 from largesse.errors import Problem
 from largesse.records import Array
 from largesse.response.archive import Shaped
-from largesse.response.networks.fitted import check_shapes
+from largesse.response.networks.fitted import check_depth, check_shapes
 from largesse.response.networks.jobs import TrainingJob, loop_of_steps
 from largesse.response.networks.runner import train
 from largesse.response.networks.settings import Network, Shape, Training, setting_problems, settle
@@ -61,6 +61,7 @@ class PolicyNetworks:
 
         if (self.shape.features, self.shape.levels) != (features, levels):
             raise ValueError(f"a network of {self.shape.features} features and {self.shape.levels} levels")
+        check_depth(self.params, self.shape.depth)
         check_shapes(self.params, {name: (models, *size) for name, size in param_shapes(self.shape).items()})
 
 
