@@ -23,7 +23,7 @@ demo: setup
 
 # Two workers, one thread each: threads that wait for each other are slower than no threads.
 test: setup lint
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 slow: setup
 	$(BIN)/python -m pytest -m slow

@@ -1,0 +1,32 @@
+"""One Spark session for all tests of the engine; without PySpark or Java they say why they are skipped."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from largesse.errors import MissingPartError
+from largesse.runs.on_spark import check_parts, open_session
+
+
+def why_not() -> str:
+    try:
+        check_parts()
+    except MissingPartError as missing:
+        return str(missing)
+    return ""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests with a session in one process: a second Java would cost more than it saves."""
+    for item in items:
+        if "session" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def session() -> Iterator[Any]:
+    if reason := why_not():
+        pytest.skip(reason)
+    with open_session(master="local[2]") as started:
+        yield started
