@@ -22,8 +22,8 @@ PRODUCT = Path(largesse.__file__).parent
 LAB = PRODUCT.parent / "largesse_lab"
 # A room imports only from those before it: the order in which a row walks through them.
 ROOMS = (
-    *("version", "errors", "levels", "records", "files", "stats", "data", "propensity", "response", "allocation"),
-    *("worlds", "evaluation", "policy", "report", "runs", "studio", "cli"),
+    *("version", "errors", "levels", "records", "progress", "files", "stats", "data", "propensity"),
+    *("response", "allocation", "worlds", "evaluation", "policy", "report", "runs", "studio", "cli"),
 )
 # Opening a file with one of these can run code that the file brings along.
 UNSAFE = {"pickle", "cPickle", "_pickle", "joblib", "cloudpickle", "dill", "shelve", "marshal"}

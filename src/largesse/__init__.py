@@ -26,6 +26,7 @@ from largesse.records import Evaluation as Evaluation
 from largesse.records import Frontier as Frontier
 from largesse.records import Log as Log
 from largesse.records import Plan as Plan
+from largesse.report.live import show_progress as show_progress
 from largesse.response.additive import Additive as Additive
 from largesse.response.baselines.bart import BART as BART
 from largesse.response.baselines.cfrnet import CFRNet as CFRNet

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from largesse.report import print_answer, print_checkup, print_error, show_progress
+from largesse.report import print_answer, print_checkup, print_error
 from largesse.report.words import select_notes
 from largesse.runs import examine, read_campaign, report
 
@@ -64,9 +64,3 @@ def test_the_checkup_is_printed_with_every_check_and_level(
 def test_an_error_is_printed_as_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
     print_error("log: [bold]no[/] markup\n   → " + "x" * 200)
     assert capsys.readouterr().err == "largesse: log: [bold]no[/] markup\n   → " + "x" * 200 + "\n"
-
-
-def test_progress_shows_nothing_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
-    with show_progress() as progress:
-        progress("reading", 0.0)
-    assert capsys.readouterr() == ("", "")

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from largesse.data import Encoder
+from largesse.progress import track
 from largesse.propensity.balance import balance_propensities
 from largesse.propensity.encoding import LevelFeatures, encode_for_levels
 from largesse.records import Array, Log, Propensities
@@ -92,7 +93,7 @@ def _crossfit(
     rng = np.random.default_rng(seed)
     name, fit = _choose(log, target, weight, K, rng.permutation(np.flatnonzero(taught))[:CHOOSING_ROWS], seed)
     found = np.empty((len(log), K))
-    for f in np.unique(fold):
+    for f in track(np.unique(fold)):
         test = fold == f
         rows = rng.permutation(np.flatnonzero(taught & ~test))[:FITTING_ROWS]
         encoder = Encoder()

@@ -6,7 +6,8 @@ offline, on a phone, in the dark and on paper. The second step computes nothing 
 traced to a number in the dict. `describe_checkup` and `render_checkup` do the same for a log that has only been examined.
 
 Inside, `sections` has one folder for each section of the page, `charts` is the drawing kit (the lab's results page uses it too),
-`formats` writes numbers, `words` writes sentences, `page` fills the templates, and `console` prints the answer on a terminal.
+`formats` writes numbers, `words` writes sentences, `page` fills the templates, `console` prints the answer on a
+terminal, and `live` shows how far the work is until then.
 """
 
 from largesse.report.charts.dots import draw_dots as draw_dots
@@ -19,9 +20,10 @@ from largesse.report.console import print_bound as print_bound
 from largesse.report.console import print_checkup as print_checkup
 from largesse.report.console import print_error as print_error
 from largesse.report.console import print_warnings as print_warnings
-from largesse.report.console import show_progress as show_progress
 from largesse.report.formats import DASH as DASH
 from largesse.report.formats import finite as finite
+from largesse.report.live import show_progress as show_progress
+from largesse.report.live import write_seconds as write_seconds
 from largesse.report.page import render_checkup as render_checkup
 from largesse.report.page import render_report as render_report
 from largesse.report.parts import Heading as Heading

@@ -1,14 +1,12 @@
-"""What the command line shows: a bar while it works, and the answer as a table. Plain dicts of the report come in."""
+"""What the command line shows at the end: the answer as a table. Plain dicts of the report come in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from largesse.errors import make_visible
-from largesse.records import Progress
 from largesse.report.formats import Units
 from largesse.report.words import brief_urgent, select_notes, write_bound, write_gain, write_interval, write_value
 
@@ -19,27 +17,6 @@ if TYPE_CHECKING:
 
 MARKS = {"no": "✗", "careful": "!", "fine": "✓", "note": "·"}
 COLOURS = {"no": "red", "careful": "yellow", "fine": "green", "note": ""}
-
-
-@contextmanager
-def show_progress(quiet: bool = False) -> Iterator[Progress]:
-    """Show a bar on a terminal, and nothing elsewhere."""
-    from rich import progress as bars
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda _stage, _done: None
-        return
-    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TimeElapsedColumn())
-    with bars.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def update(stage: str, done: float, /) -> None:
-            # A stage that does not say how far it is shows a moving bar.
-            bar.update(task, description=stage, total=1.0 if done > 0 else None, completed=done)
-
-        yield update
 
 
 def print_error(text: str) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from largesse.data import Encoder, feature_table, log_from_arrays
 from largesse.errors import NotFittedError, Problem, nearest, refuse
+from largesse.progress import stage_of, track
 from largesse.records import Array, Choice, Customers, Log
 from largesse.response.archive import Arrays, Reader, State, learnt_hints, pack, pack_settings, unpack_settings
 from largesse.stats import response_loss
@@ -87,9 +88,10 @@ class Learner(Configurable, ABC):
                 refuse("fit", [Problem(f"got a {type(log).__name__} and no level or response", hint)])
             log = log_from_arrays(log, level, response, weight=weight)
         encoder = Encoder()
-        X = encoder.fit_transform(log.features, log.response, seed=getattr(self, "seed", 0))
-        self._begin(encoder, log)
-        self._learn(X, log)
+        with stage_of(f"fitting {type(self).__name__}", len(log)):
+            X = encoder.fit_transform(log.features, log.response, seed=getattr(self, "seed", 0))
+            self._begin(encoder, log)
+            self._learn(X, log)
         return self
 
     def _begin(self, encoder: Encoder, log: Log) -> None:
@@ -181,7 +183,7 @@ class ResponseModel(Learner):
         Models that choose settings may override this, to choose once for all folds.
         """
         parts = [fold != f for f in np.unique(fold)]
-        return [fit_copy(self, X[mine], log.take(mine), self.encoder_) for mine in parts]
+        return [fit_copy(self, X[mine], log.take(mine), self.encoder_) for mine in track(parts)]
 
     @abstractmethod
     def _curves(self, X: Array) -> Array:

@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from largesse.errors import Problem, refuse
+from largesse.progress import portion, track
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel, check_auto, fit_copy, fresh, own_level_loss
 from largesse.response.boosting import Boosting
@@ -54,13 +55,15 @@ class Choose(ResponseModel):
             refuse("Choose", [Problem("there are no models to choose from", "give at least one, the simplest first")])
         some = log if len(log) <= ROWS else log.take(sample_rows(len(log), ROWS, self.seed))
         fold = assign_folds(some, self.folds, self.seed)
-        losses = np.array([_held_out(model, some, fold) for model in candidates])
+        with portion(0.0, 0.8):
+            losses = np.array([_held_out(model, some, fold) for model in track(candidates)])
         self.choices_ = one_standard_error(
             [type(m).__name__ for m in candidates], losses, some.weight, some.cluster, of="model"
         )
         kept = chosen(self.choices_)
         # The encoding is the same for every candidate, so the matrix need not be made again.
-        self.model_ = fit_copy(candidates[kept], X, log, self.encoder_)
+        with portion(0.8, 1.0):
+            self.model_ = fit_copy(candidates[kept], X, log, self.encoder_)
 
     def _curves(self, X: Array) -> Array:
         return self.model_._curves(X)
@@ -68,7 +71,7 @@ class Choose(ResponseModel):
 
 def _held_out(model: ResponseModel, log: Log, fold: Array) -> Array:
     losses = np.empty(len(log))
-    for f in np.unique(fold):
+    for f in track(np.unique(fold)):
         test = fold == f
         held = log.take(test)
         losses[test] = own_level_loss(fresh(model).fit(log.take(~test)).predict(held), held, log.binary)

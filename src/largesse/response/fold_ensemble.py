@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from largesse.progress import begin, follow, track
 from largesse.records import Array, Log, Progress
 from largesse.response.base import ResponseModel, blank_copy, fresh
 from largesse.response.links import Link
@@ -42,11 +43,10 @@ def out_of_fold_curves(model: Any, log: Log, fold: Array, progress: Progress | N
     """Return the curves (n, K) of a log, each fold's predicted by a copy of the model fitted to the other folds."""
     parts = np.unique(fold)
     curves = np.empty((len(log), len(log.levels)))
-    for done, f in enumerate(parts):
+    with follow(progress):
         if progress:
-            progress(HELD_OUT, done / len(parts))
-        test = fold == f
-        curves[test] = fresh(model).fit(log.take(~test)).predict(log.take(test).features)
-    if progress:
-        progress(HELD_OUT, 1.0)
+            begin(HELD_OUT, len(log))
+        for f in track(parts):
+            test = fold == f
+            curves[test] = fresh(model).fit(log.take(~test)).predict(log.take(test).features)
     return curves

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from largesse.progress import track
 from largesse.propensity import correct_curves, estimate_propensities
 from largesse.records import Array, Choice, Log
 from largesse.response.calibration import Calibration, HeldOutScores, calibrate
@@ -92,7 +93,10 @@ def learn_networks(recipe: Recipe, task: Task) -> Learnt:
     kappa = recipe.kappas[0]
     with one_thread(task.X.size * len(task.parts) * len(recipe.penalties)):
         searches = [Search(recipe, task, start) for start in starts]
+        jobs = [*([len(recipe.penalties)] * len(starts)), len(recipe.kappas) - 1, recipe.members - 1]  # fold networks
+        turns = track(range(len(jobs)), jobs)
         for search in searches:
+            next(turns)
             search.add([(penalty, kappa) for penalty in recipe.penalties])
         shrinkage = [search.choose_penalty() for search in searches]
         penalties = [recipe.penalties[chosen(choices)] for choices in shrinkage]
@@ -100,9 +104,11 @@ def learn_networks(recipe: Recipe, task: Task) -> Learnt:
         start = least_loss(list(starts), losses, task.held.weight, task.held.cluster)
         kept = chosen(start)
         search, penalty = searches[kept], penalties[kept]
+        next(turns)
         search.add([(penalty, other) for other in recipe.kappas[1:]])
         choices = search.choose_kappa(penalty)
         best = (penalty, recipe.kappas[chosen(choices)])
+        next(turns)
         search.add_members(best)
     second = search.correct(best) if recipe.orthogonal else Chosen(None, ())
     return Learnt(search.finish(best, second), start, shrinkage[kept], choices, second.choices)

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from largesse.progress import advance, track_done
 from largesse.records import Array
 from largesse.response.networks.jobs import Loop, Program, TrainedNetworks, TrainingJob
 from largesse.stats import cores
@@ -43,10 +44,14 @@ def run(job: TrainingJob) -> TrainedNetworks:
         own = jax.tree.map(lambda part: np.asarray(part)[models], job.own)
         return _run_group(job, data, own, models)
 
-    # A small network keeps one core busy: on a CPU several groups run side by side. The first one compiles for all.
+    def results() -> Iterator[TrainedNetworks]:
+        yield trained(parts[0])  # it compiles for all
+        yield from pool.map(trained, parts[1:])
+
+    # A small network keeps one core busy: on a CPU several groups run side by side.
     side_by_side = job.program.at_once is not None and jax.default_backend() == "cpu"
     with ThreadPoolExecutor(cores() if side_by_side else 1) as pool:
-        found = [trained(parts[0]), *pool.map(trained, parts[1:])]
+        found = list(track_done(results(), len(parts)))
     params = jax.tree.map(lambda *each: np.concatenate(each)[: len(job.seeds)], *(one.params for one in found))
     loss, look = (np.concatenate([getattr(f, name) for f in found])[: len(job.seeds)] for name in ("loss", "look"))
     return TrainedNetworks(params, loss, look)
@@ -97,7 +102,8 @@ def _run_group(job: TrainingJob, data: Any, own: Any, models: Array) -> TrainedN
     carry = begin(job.program.start(seeds, own))
     own = jax.tree.map(jnp.asarray, own)
     drawn = next(draws)
-    for numbers in stretches:
+    for done, numbers in enumerate(stretches):
+        advance(done / len(stretches))
         carry = stretch(carry, numbers, drawn, source, data, own)
         drawn = next(draws, None)  # while the device works
         if not loop.last and bool((int(numbers[-1]) - carry[3] > loop.patience).all()):
