@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from largesse.data import check_customers, read_log, read_table
-from largesse.errors import Problem, nearest, refuse
+from largesse.data import read_log, read_table
 from largesse.evaluation import crossfit, make_study
 from largesse.files import atomic_file
 from largesse.records import Array, Customers, Log, Progress, Scores, Study
 from largesse.response import ResponseModel, own_costs
 from largesse.runs.campaign import Campaign
+from largesse.runs.customers import check_planned
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,14 +33,7 @@ class Local:
         """Read and check a table of customers; a table without the id column is numbered by its rows."""
         named = campaign.columns.get("customer")
         table = read_table(source, what="customers", plain=[str(named)], parse=campaign.roles.get("parse"))
-        others = [name for name in table.column_names if name not in features]
-        there = named in table.column_names or _misspelt(named, others)
-        customers = check_customers(table, levels=campaign.levels, customer=named if there else None)
-        known = customers.features.column_names
-        missing = [name for name in features if name not in known]
-        problems = [Problem(f"the feature {name!r} is not in the table", nearest(name, known)) for name in missing]
-        refuse("customers", problems)
-        return customers
+        return check_planned(table, campaign.levels, named, features)
 
     def fit(self, model: ResponseModel, log: Log) -> ResponseModel:
         """Fit the model to the log and return it."""
@@ -82,8 +75,3 @@ class Local:
         # Arrow takes only names that are UTF-8; an open file has none.
         with atomic_file(path) as part, part.open("wb") as sink:
             writers.get(path.suffix.lower(), pq.write_table)(table, sink)
-
-
-def _misspelt(name: str | None, others: list[str]) -> bool:
-    """Whether another column looks like the id column under a slightly wrong name: reading it then says so."""
-    return name is not None and nearest(name, others).startswith("did you mean")
