@@ -7,7 +7,8 @@ more than the budget. `constraints` holds what else a campaign must keep, one cl
 a multiplier, repairs the plan, and names an impossible set with the smallest change that helps. `exact/` proves the best
 whole plan, with and without constraints. `costs` says what a level is expected to cost a customer, however it is paid;
 `spending` corrects costs that are expected, not known, so that a plan really costs its budget; `doses` chooses amounts on a
-continuous scale; `explore` gives a share of customers a level at random.
+continuous scale; `explore` gives a share of customers a level at random. `scored` plans customers who are never all in
+one place, by a few passes over batches of them (`passes/`): the plan is the same whatever the batches.
 """
 
 from largesse.allocation.constraints import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
@@ -18,6 +19,12 @@ from largesse.allocation.explore import Mixture as Mixture
 from largesse.allocation.explore import calibrate_mixture as calibrate_mixture
 from largesse.allocation.explore import explore_plan as explore_plan
 from largesse.allocation.explore import find_mixture as find_mixture
+from largesse.allocation.passes.gather import Gather as Gather
+from largesse.allocation.passes.gather import Gathered as Gathered
+from largesse.allocation.passes.look import Look as Look
+from largesse.allocation.passes.look import Tally as Tally
+from largesse.allocation.passes.packing import pack_answer as pack_answer
+from largesse.allocation.passes.packing import unpack_answer as unpack_answer
 from largesse.allocation.plan import allocate as allocate
 from largesse.allocation.plan import decide_at_price as decide_at_price
 from largesse.allocation.plan import frontier as frontier
@@ -25,6 +32,13 @@ from largesse.allocation.rules.rule import Limit as Limit
 from largesse.allocation.rules.rule import Rule as Rule
 from largesse.allocation.rules.rule import Segments as Segments
 from largesse.allocation.rules.rule import Setting as Setting
+from largesse.allocation.scored import PricedPlan as PricedPlan
+from largesse.allocation.scored import Question as Question
+from largesse.allocation.scored import Scored as Scored
+from largesse.allocation.scored import ScoredBatches as ScoredBatches
+from largesse.allocation.scored import check_batch as check_batch
+from largesse.allocation.scored import hold_scores as hold_scores
+from largesse.allocation.scored import price_plan as price_plan
 from largesse.allocation.spending import EVEN as EVEN
 from largesse.allocation.spending import Correction as Correction
 from largesse.allocation.spending import confidence_problems as confidence_problems

@@ -19,7 +19,7 @@ BLOCK = 512  # customers that are looked at abreast: their curves stay in the fa
 
 
 @inlined
-def _next(curves: Array, costs: Array, i: int, j: int, at: int) -> tuple[int, float]:
+def next_step(curves: Array, costs: Array, i: int, j: int, at: int) -> tuple[int, float]:
     """Return the next level up the hull of row i, and its gain per unit of cost; −1 when there is none.
 
     Of levels on one straight piece the nearest comes first: they are the finer steps that a whole plan can take.
@@ -178,7 +178,7 @@ def walk(
         j = i if own else 0
         at, before = levels[i], math.inf
         while True:
-            level, s = _next(curves, costs, i, j, at)
+            level, s = next_step(curves, costs, i, j, at)
             if level < 0 or s < low:
                 break
             before = min(s, before)
@@ -238,7 +238,7 @@ def settle(curves: Array, costs: Array, rows: Array, levels: Array, price: float
         j = i if own else 0
         at, before = levels[i], math.inf
         while True:
-            level, s = _next(curves, costs, i, j, at)
+            level, s = next_step(curves, costs, i, j, at)
             before = min(s, before)
             if level < 0 or before <= price:
                 break
@@ -252,7 +252,7 @@ def settle(curves: Array, costs: Array, rows: Array, levels: Array, price: float
             j = i if own else 0
             at = levels[i]
             while True:
-                level, s = _next(curves, costs, i, j, at)
+                level, s = next_step(curves, costs, i, j, at)
                 extra = np.float64(costs[j, level]) - np.float64(costs[j, at]) if level >= 0 else 0.0
                 if level < 0 or s < price or extra > left:
                     break

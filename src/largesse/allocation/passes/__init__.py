@@ -1,0 +1,1 @@
+"""Passes over batches of customers, whose answers are added exactly."""

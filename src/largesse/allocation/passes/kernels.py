@@ -1,0 +1,158 @@
+"""The compiled loops of passes over customers. Nothing imports this file until it is needed: it brings numba with it.
+
+Curves are (n, K) in single or double precision, costs (1, K) or (n, K), as in `price.kernels`. `ends` says which steps
+are open: (high, low) are slopes, (first, last) the rows that are open at a slope which is `high` and `low` at once.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from largesse.allocation.passes.sums import BITS, LOWEST
+from largesse.allocation.price.kernels import next_step
+from largesse.records import Array
+
+compiled = njit(cache=True, nogil=True, error_model="numpy")
+inlined = njit(cache=True, nogil=True, error_model="numpy", inline="always")
+MASK = (1 << BITS) - 1
+TAKEN, OPEN, LEFT = 0, 1, 2
+
+
+@inlined
+def add_exactly(total: Array, x: float) -> None:
+    """Add a float to a sum (CHUNKS,) without rounding."""
+    if x != 0.0:
+        part, exponent = math.frexp(abs(x))
+        digits = np.int64(part * 9007199254740992.0)  # 2⁵³: a whole number now
+        place = exponent - 53 + LOWEST
+        chunk, shift = place >> 5, place & 31
+        low, high = (digits & MASK) << shift, (digits >> BITS) << shift
+        sign = -1 if x < 0.0 else 1
+        total[chunk] += sign * (low & MASK)
+        total[chunk + 1] += sign * ((low >> BITS) + (high & MASK))
+        total[chunk + 2] += sign * (high >> BITS)
+
+
+@inlined
+def start_at(curves: Array, costs: Array, i: int, j: int) -> int:
+    """Return a row's cheapest level, the best of them if they tie."""
+    at = 0
+    for k in range(1, curves.shape[1]):
+        if costs[j, k] < costs[j, at] or (costs[j, k] == costs[j, at] and curves[i, k] > curves[i, at]):
+            at = k
+    return at
+
+
+@inlined
+def side_of(slope: float, row: int, slopes: Array, ends: Array) -> int:
+    """Return whether a step is taken, open, or left, going by the ends of what is open."""
+    if slope > slopes[0] or (slope == slopes[0] and row < ends[0]):
+        return TAKEN
+    return LEFT if slope < slopes[1] or (slope == slopes[1] and row >= ends[1]) else OPEN
+
+
+@compiled
+def count_steps(
+    batch: tuple[Array, Array, Array],
+    slopes: Array,
+    ends: Array,
+    shift: int,
+    sums: Array,
+    counts: Array,
+    reach: Array,
+    paid: Array,
+) -> None:
+    """Add a batch of rows, curves and costs to a tally.
+
+    `sums` (2, CHUNKS) get value and cost of every row at the steps that are taken; of open steps each cell gets the
+    number (`counts`), the lowest and the highest place (`reach`, (cells, 2)), and the exact cost (`paid`). A step's place is
+    that of its slope among floats, the steepest first; when all open steps share one slope, it is the row.
+    """
+    rows, curves, costs = batch
+    own, by_row = len(costs) > 1, slopes[0] == slopes[1]
+    slope, words = np.empty(2), np.empty(0, np.int64)
+    words = slope.view(np.int64)
+    slope[1] = slopes[0]
+    top = ends[0] if by_row else words[1]
+    for i in range(len(curves)):
+        j = i if own else 0
+        at = start_at(curves, costs, i, j)
+        taken, before = at, math.inf
+        while True:
+            level, s = next_step(curves, costs, i, j, at)
+            before = min(s, before)
+            side = LEFT if level < 0 else side_of(before, rows[i], slopes, ends)
+            if side == LEFT:
+                break
+            if side == TAKEN:
+                taken = level
+            else:
+                slope[0] = before
+                place = rows[i] - top if by_row else top - words[0]
+                cell = place >> shift
+                reach[cell, 0] = place if counts[cell] == 0 else min(place, reach[cell, 0])
+                reach[cell, 1] = place if counts[cell] == 0 else max(place, reach[cell, 1])
+                counts[cell] += 1
+                add_exactly(paid[cell], np.float64(costs[j, level]))
+                add_exactly(paid[cell], -np.float64(costs[j, at]))
+            at = level
+        add_exactly(sums[0], np.float64(curves[i, taken]))
+        add_exactly(sums[1], np.float64(costs[j, taken]))
+
+
+@compiled
+def part_rows(
+    batch: tuple[Array, Array, Array], slopes: Array, ends: Array, levels: Array, sums: Array, unsure: Array
+) -> int:
+    """Write the level of every row at the steps that are taken, and the rows with open steps into `unsure`.
+
+    `sums` (2, CHUNKS) get value and cost of every row at that level. Returns how many rows have open steps.
+    """
+    rows, curves, costs = batch
+    own, found = len(costs) > 1, 0
+    for i in range(len(curves)):
+        j = i if own else 0
+        at, before, side = start_at(curves, costs, i, j), math.inf, TAKEN
+        while side == TAKEN:
+            level, s = next_step(curves, costs, i, j, at)
+            before = min(s, before)
+            side = LEFT if level < 0 else side_of(before, rows[i], slopes, ends)
+            at = level if side == TAKEN else at
+        if side == OPEN:
+            unsure[found] = i
+            found += 1
+        levels[i] = at
+        add_exactly(sums[0], np.float64(curves[i, at]))
+        add_exactly(sums[1], np.float64(costs[j, at]))
+    return found
+
+
+@compiled
+def spend_at(curves: Array, costs: Array, prices: Array, paid: Array) -> None:
+    """Add to `paid` (m + 1, CHUNKS) what rows cost at their cheapest level, and what comes on top at each falling price."""
+    own = len(costs) > 1
+    for i in range(len(curves)):
+        j = i if own else 0
+        at = start_at(curves, costs, i, j)
+        add_exactly(paid[0], np.float64(costs[j, at]))
+        before, place = math.inf, 0
+        while True:
+            level, s = next_step(curves, costs, i, j, at)
+            before = min(s, before)
+            while level >= 0 and place < len(prices) and prices[place] > before:
+                place += 1
+            if level < 0 or place == len(prices):
+                break
+            add_exactly(paid[place + 1], np.float64(costs[j, level]))
+            add_exactly(paid[place + 1], -np.float64(costs[j, at]))
+            at = level
+
+
+@compiled
+def add_up(values: Array, total: Array) -> None:
+    """Add numbers (n,) to a sum (CHUNKS,)."""
+    for i in range(len(values)):
+        add_exactly(total, np.float64(values[i]))
