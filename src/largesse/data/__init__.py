@@ -3,7 +3,8 @@
 `read_log` and `read_customers` take a table in any usual form, check every rule and name everything that is wrong together.
 A `Log` is not checked again: the rooms behind the door rely on it, and check only what else they are given (a budget, a
 plan, the columns a fitted model needs). `Encoder` turns features into a matrix of numbers, learnt on the log and safe for
-values never seen. `group_column` puts the values of a column into a few groups.
+values never seen. `group_column` puts the values of a column into a few groups. `split_file` and `read_piece` read files in
+pieces, for several machines at once.
 """
 
 from largesse.data.columns import Groups as Groups
@@ -21,10 +22,15 @@ from largesse.data.log import read_customers as read_customers
 from largesse.data.log import read_log as read_log
 from largesse.data.notation import parse_problems as parse_problems
 from largesse.data.notation import read_notation as read_notation
+from largesse.data.pieces import Piece as Piece
+from largesse.data.pieces import read_piece as read_piece
+from largesse.data.pieces import split_file as split_file
 from largesse.data.propensities import Choices as Choices
 from largesse.data.propensities import doubt_propensities as doubt_propensities
 from largesse.data.read import check_names as check_names
 from largesse.data.read import expand_home as expand_home
+from largesse.data.read import find_files as find_files
+from largesse.data.read import merge_schemas as merge_schemas
 from largesse.data.read import read_table as read_table
 from largesse.data.suggest import Suggestion as Suggestion
 from largesse.data.suggest import is_yes_or_no as is_yes_or_no

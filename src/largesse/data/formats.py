@@ -49,20 +49,25 @@ def read_file(file: Path, what: str, plain: Collection[str] = (), texts: Collect
 
     The columns `texts` of a CSV are text, even where they hold digits.
     """
-    with _explain(file, what):
-        if not file.is_file():
-            fail(what, Problem(f"{file} is not a regular file", "give a file or a folder of files"))
-        if file.stat().st_size == 0:
-            fail(what, Problem(f"{file} is empty (0 bytes)", "was the export interrupted?"))
+    with explain(file, what):
+        check_file(file, what)
         readers: dict[str, Callable[[Path], pa.Table]] = {
             "parquet": partial(_read_parquet, what=what, plain=plain),
             "csv": partial(_read_csv, texts=texts),
             "arrow": partial(_read_arrow, what=what),
         }
-        return readers[_kind(file, what)](file)
+        return readers[kind_of_file(file, what)](file)
 
 
-def _checked(table: pa.Table) -> pa.Table:
+def check_file(file: Path, what: str) -> None:
+    """Refuse what is not a regular file, or is empty."""
+    if not file.is_file():
+        fail(what, Problem(f"{file} is not a regular file", "give a file or a folder of files"))
+    if file.stat().st_size == 0:
+        fail(what, Problem(f"{file} is empty (0 bytes)", "was the export interrupted?"))
+
+
+def checked(table: pa.Table) -> pa.Table:
     """Return a table whose every name, offset, length and code was checked: Arrow would follow them anywhere."""
     _ = [field.name for field in table.schema]  # a name that is not UTF-8 raises here
     table.validate(full=True)
@@ -85,7 +90,8 @@ def is_table(file: Path) -> bool:
     return file.name.lower().endswith(tuple(ending for kind in KINDS.values() for ending in kind))
 
 
-def _kind(file: Path, what: str) -> str:
+def kind_of_file(file: Path, what: str) -> str:
+    """Return the kind of a table, by the ending of its name or its first bytes."""
     name = file.name.lower()
     for kind, endings in KINDS.items():
         if name.endswith(endings):
@@ -100,7 +106,7 @@ def _kind(file: Path, what: str) -> str:
 
 
 @contextmanager
-def _explain(file: Path, what: str) -> Iterator[None]:
+def explain(file: Path, what: str) -> Iterator[None]:
     """Turn the errors of Arrow's readers into a sentence that names the file."""
     import pyarrow as pa
 
@@ -134,7 +140,7 @@ def _diagnosis(file: Path, message: str) -> Problem:
 def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
     import pyarrow.parquet as pq
 
-    with _open(file) as stream, pq.ParquetFile(stream) as opened:
+    with open_file(file) as stream, pq.ParquetFile(stream) as opened:
         schema, rows = opened.schema_arrow, opened.metadata.num_rows
         lengths = [opened.schema.column(k).length for k in range(opened.metadata.num_columns)]
     with file.open("rb") as raw:
@@ -146,8 +152,8 @@ def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
     _check_repeated(file, what, chunks, words)
     # Pages are decoded straight into dictionary codes: the plain strings never exist in memory. pq.read_table would fail on
     # two columns of one name before an error could name them.
-    with _open(file) as stream, pq.ParquetFile(stream, read_dictionary=words) as opened:
-        return _checked(opened.read())
+    with open_file(file) as stream, pq.ParquetFile(stream, read_dictionary=words) as opened:
+        return checked(opened.read())
 
 
 def _read_arrow(file: Path, what: str) -> pa.Table:
@@ -160,7 +166,7 @@ def _read_arrow(file: Path, what: str) -> pa.Table:
     except pa.ArrowInvalid:
         opened, size = pa.ipc.open_stream(content), measure_stream(content)
     _check_unpacked(file, what, size)
-    table = _checked(opened.read_all())
+    table = checked(opened.read_all())
     # Columns that say how often a value comes, or show the same text many times, are small only until they are read.
     _check_memory(file, what, 4 * table.num_rows * table.num_columns, f"has {count(table.num_rows, 'row')}: at least")
     views = [column for column in table.columns if pa.types.is_string_view(column.type)]
@@ -193,7 +199,7 @@ def _check_repeated(file: Path, what: str, chunks: list[Chunk], words: list[str]
     if sum(chunk.values * size for chunk, size in largest.items()) <= memory_limit():
         return
     names = sorted({chunk.column for chunk, size in largest.items() if size})
-    with _open(file) as stream, pq.ParquetFile(stream) as opened:
+    with open_file(file) as stream, pq.ParquetFile(stream) as opened:
         size = measure_repeated(opened, names, max(largest.values()), memory_limit())
     _check_memory(file, what, size, "holds text that repeats itself: at least")
 
@@ -215,7 +221,7 @@ def _read_csv(file: Path, texts: Collection[str]) -> pa.Table:
     for column in table.schema:
         if pa.types.is_binary(column.type):  # what Arrow makes of text that is not UTF-8
             raise pa.ArrowInvalid(f"invalid UTF8 in column {column.name}")
-    return _checked(table)
+    return checked(table)
 
 
 def _parse_csv(file: Path, head: str, texts: Collection[str], *, careful: bool) -> pa.Table:
@@ -224,7 +230,7 @@ def _parse_csv(file: Path, head: str, texts: Collection[str], *, careful: bool) 
 
     delimiter, decimal = _dialect(head)
     kinds = dict.fromkeys([*texts, *_find_codes(head, delimiter)], pa.string())
-    with _open(file) as stream:
+    with open_file(file) as stream:
         return csv.read_csv(
             stream,
             read_options=csv.ReadOptions(use_threads=not careful),
@@ -233,7 +239,7 @@ def _parse_csv(file: Path, head: str, texts: Collection[str], *, careful: bool) 
         )
 
 
-def _open(file: Path) -> Any:
+def open_file(file: Path) -> Any:
     """Open a file for Arrow, which itself knows only names that are UTF-8."""
     import pyarrow as pa
 

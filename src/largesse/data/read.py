@@ -39,9 +39,9 @@ def read_table(
     refuse(what, parse_problems(parse))
     if isinstance(source, str | os.PathLike):
         texts = [name for name, way in parse.items() if way == "text"]
-        table = _read_files(_find_files(source, what), what, plain, texts)
+        table = _read_files(find_files(source, what), what, plain, texts)
     else:
-        table = _encode_text(_from_memory(source, what), plain)
+        table = encode_text(_from_memory(source, what), plain)
     if not parse:
         return table
     reading = read_notation(table, parse, None)
@@ -49,7 +49,7 @@ def read_table(
     return reading.table
 
 
-def _find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
+def find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
     """Return the files that a path, a folder or a glob stands for, in the order of their names."""
     text = os.fspath(source)
     refuse(what, path_problems(text))
@@ -93,25 +93,31 @@ def _neighbours(path: Path) -> str:
 def _read_files(files: list[Path], what: str, plain: Collection[str], texts: Collection[str]) -> pa.Table:
     import pyarrow as pa
 
-    tables = [_encode_text(read_file(file, what, plain, texts), plain) for file in files]
+    tables = [encode_text(read_file(file, what, plain, texts), plain) for file in files]
     if len(tables) == 1:
         return tables[0]
-    refuse(what, _column_mismatches(files, tables))
+    merge_schemas(files, [table.schema for table in tables], what)
+    return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+
+
+def merge_schemas(files: Sequence[Path], schemas: Sequence[pa.Schema], what: str) -> pa.Schema:
+    """Return the schema that the tables of several files have together; refuse files that do not fit together."""
+    import pyarrow as pa
+
+    refuse(what, _column_mismatches(files, [set(schema.names) for schema in schemas]))
     try:
-        merged = pa.concat_tables(tables, promote_options="permissive")
+        return pa.unify_schemas(schemas, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         column = re.search(r"Field (.+) has incompatible types", str(error))
         which = f"the column {column[1]!r}" if column else "a column"
         hint = "write the column with one type in every file"
         raise InputError(what, [Problem(f"{which} has different types in the {len(files)} files", hint)]) from error
-    return merged.unify_dictionaries()
 
 
-def _column_mismatches(files: list[Path], tables: list[pa.Table]) -> list[Problem]:
-    first = set(tables[0].column_names)
+def _column_mismatches(files: Sequence[Path], columns: Sequence[set[str]]) -> list[Problem]:
     problems = []
-    for file, table in zip(files[1:], tables[1:], strict=True):
-        odd = sorted(first ^ set(table.column_names))
+    for file, names in zip(files[1:], columns[1:], strict=True):
+        odd = sorted(columns[0] ^ names)
         if odd:
             problems.append(
                 Problem(
@@ -173,7 +179,7 @@ def _plain_frame(frame: Any) -> Any:
     return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
-def _encode_text(table: pa.Table, plain: Collection[str]) -> pa.Table:
+def encode_text(table: pa.Table, plain: Collection[str]) -> pa.Table:
     """Give every text column the type dictionary<int32, string>, one dictionary per column, or string if it is plain."""
     import pyarrow as pa
 
