@@ -196,7 +196,7 @@ def test_a_run_computes_everything_once(shop: Path, monkeypatch: pytest.MonkeyPa
 
     planned = record_calls(monkeypatch, budgets, "allocate", lambda curves, _, budget: (curves.tobytes(), budget))
     encoded = record_calls(monkeypatch, Encoder, "fit_transform", table_key)
-    fitted = record_calls(monkeypatch, Linear, "fit", lambda _model, log: log.fingerprint)
+    fitted = record_calls(monkeypatch, Linear, "_learn", lambda _model, _X, log: log.fingerprint)
     overlaps = record_calls(monkeypatch, checks, "measure_overlap", lambda *_: None)
     uniform = record_calls(monkeypatch, value, "_everyone", lambda _, level: level)
     loaded = record_calls(monkeypatch, Policy, "load", lambda path: path)
@@ -204,8 +204,8 @@ def test_a_run_computes_everything_once(shop: Path, monkeypatch: pytest.MonkeyPa
     points = read_table(str(shop / "run" / "frontier.parquet"))
     # Every budget of the frontier in every one of five folds.
     assert len(set(planned)) == len(planned) == 5 * len(points)
-    # The model: the whole log and five folds. Levels: the whole log, five folds and the sample that chooses how.
-    assert len(set(encoded)) == len(encoded) == 13
+    # Once for the response, once for the levels.
+    assert len(set(encoded)) == len(encoded) == 2
     assert len(set(fitted)) == len(fitted) == 6
     assert len(overlaps) == 1
     assert sorted(uniform) == [0, 0, 1, 2]  # level 0 is also what the gain per unit spent starts from

@@ -49,7 +49,7 @@ def make_case(rng: np.random.Generator) -> Case:
     """Draw a log, curves, propensities and a policy; rows may have weights, clusters and costs of their own."""
     from largesse.evaluation import score_rows
     from largesse.levels import Levels
-    from largesse.records import Log, Propensities
+    from largesse.records import HeldOut, Log, Propensities
 
     n, K = int(rng.integers(4, 120)), int(rng.integers(2, 6))
     level = rng.integers(0, K, n)
@@ -63,7 +63,7 @@ def make_case(rng: np.random.Generator) -> Case:
     curves = np.maximum.accumulate(rng.random((n, K)) * max(response.max(), 1.0), axis=1)
     shares = rng.dirichlet(np.ones(K), n) * 0.9 + 0.1 / K
     propensity = shares[np.arange(n), level]
-    scores = score_rows(log, curves, rng.integers(0, 2, n), Propensities(propensity, "given"))
+    scores = score_rows(log, HeldOut(curves, rng.integers(0, 2, n)), Propensities(propensity, "given"))
     policy, given = make_policy(rng, n, K)
     face = own if own is not None else np.tile(levels.common_costs, (n, 1))  # type: ignore[arg-type]
     fields = {"level": level, "response": response, "curves": curves, "propensity": propensity, "face": face}

@@ -329,3 +329,17 @@ def test_any_table_gives_a_finite_matrix_of_one_width(both: tuple[pa.Table, pa.T
     assert X.shape[0] == log.num_rows
     assert found.shape == (customers.num_rows, X.shape[1])
     assert len(encoder.names) == X.shape[1]
+
+
+def test_means_of_words_leave_the_whole_fold_of_a_row_out() -> None:
+    rng = np.random.default_rng(7)
+    n = 600
+    table = pa.table({"zip": pa.array([f"z{code}" for code in rng.integers(0, 60, n)])})
+    fold, target = np.arange(n) % 4, rng.random(n)
+    other = np.where(fold == 1, 1 - target, target)
+    one, two = (Encoder().fit_transform(table, values, fold=fold) for values in (target, other))
+    means = [block[:, 0] * 1.0 for block in (one, two)]
+    # Standardised alike, the means of a fold's own rows do not know its targets.
+    here = np.corrcoef(means[0][fold == 1], means[1][fold == 1])[0, 1]
+    assert here == pytest.approx(1.0, abs=1e-6)
+    assert np.corrcoef(means[0][fold == 0], means[1][fold == 0])[0, 1] < 0.95

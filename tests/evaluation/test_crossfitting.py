@@ -8,7 +8,7 @@ from largesse.data.log import log_from_arrays, read_log
 from largesse.evaluation.crossfitting import crossfit, score_rows
 from largesse.evaluation.value import estimate_uniform
 from largesse.levels import Levels
-from largesse.records import Array, Log, Propensities, Scores
+from largesse.records import Array, HeldOut, Log, Propensities, Scores
 from largesse.response.base import fresh
 from largesse.response.choose import Choose
 from largesse.response.linear import Linear
@@ -61,7 +61,7 @@ def slow_gamma(log: Log, curves: Array, propensity: Array) -> Array:
 
 def scored(log: Log, curves: Array) -> Scores:
     assert log.propensity is not None
-    return score_rows(log, curves, np.arange(len(log)) % 5, Propensities(log.propensity, "given"))
+    return score_rows(log, HeldOut(curves, np.arange(len(log)) % 5), Propensities(log.propensity, "given"))
 
 
 # ---------------------------------------------------------------------------------------------- the formula

@@ -23,7 +23,7 @@ from largesse.evaluation.influence import estimate_all
 from largesse.evaluation.judge import compare, evaluate
 from largesse.evaluation.value import compare_uniform, estimate_difference, estimate_per_spend, estimate_value
 from largesse.levels import Levels
-from largesse.records import Array, Log, Propensities, Scores
+from largesse.records import Array, HeldOut, Log, Propensities, Scores
 from largesse.worlds.simulation import Simulation, simulate
 
 
@@ -175,7 +175,7 @@ def test_every_estimator_finds_the_truth(sim: Simulation, scores: Scores, estima
 def test_spend_on_redemption_is_judged_like_the_response(sim: Simulation, log: Log, scores: Scores) -> None:
     redeemed = replace(log, levels=Levels(costs=[0, 1, 2, 3, 4], on_redemption=True))
     assert log.propensity is not None
-    made = scored(redeemed, scores.curves, scores.fold, Propensities(log.propensity, "given"))
+    made = scored(redeemed, HeldOut(scores.curves, scores.fold), Propensities(log.propensity, "given"))
     levels = np.full(2000, 3)
     true = 3 * sim.truth[:, 3].mean()
     for estimator in ("ips", "snips", "dr", "sndr"):

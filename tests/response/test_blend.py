@@ -8,7 +8,16 @@ from largesse.data.log import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response.archive import Reader, pack
-from largesse.response.blend import NONE, SHRUNK, Blend, Members, choose_blend, deviation_precision, unlink
+from largesse.response.blend import (
+    NONE,
+    SHRUNK,
+    Blend,
+    Members,
+    blend_held_out,
+    choose_blend,
+    deviation_precision,
+    unlink,
+)
 from largesse.response.links import Link
 from largesse.stats.folds import assign_folds
 from largesse.stats.link import sigmoid
@@ -279,3 +288,22 @@ def test_a_blend_that_no_fit_can_have_found_is_refused(changes: dict[str, Any], 
     made(tilt=0.0, spread=0.0).check(2)
     with pytest.raises(ValueError, match="2 members, of 3"):
         made().check(3)
+
+
+def test_the_curves_of_a_fold_do_not_depend_on_its_responses_once_members_are_fitted() -> None:
+    rng = np.random.default_rng(5)
+    n, K = 400, 3
+    held = rng.normal(size=(2, n, 1)) + np.cumsum(rng.random((2, n, K)), axis=2)
+    level = rng.integers(0, K, n)
+    log = log_from_arrays(
+        np.zeros((n, 1)), level, (rng.random(n) < sigmoid(held[0, np.arange(n), level])).astype(float)
+    )
+    fold, members = assign_folds(log, 5), Members(held, [NONE, NONE])
+    turned = replace(log, response=np.where(fold == 2, 1 - log.response, log.response))
+    curves, others = blend_held_out(members, log, fold), blend_held_out(members, turned, fold)
+    assert np.array_equal(curves[fold == 2], others[fold == 2])
+    assert not np.allclose(curves[fold == 1], others[fold == 1])
+    assert (np.diff(curves, axis=1) >= 0).all()
+    # The blend of all rows says nearly the same of them.
+    whole = unlink(choose_blend(members, log, fold)[0].scores(held), Link(True))
+    assert np.abs(curves - whole).max() < 0.15

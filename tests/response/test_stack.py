@@ -14,7 +14,7 @@ from largesse.policy.policy import Policy
 from largesse.records import Array
 from largesse.response import linear
 from largesse.response.additive import Additive
-from largesse.response.base import ResponseModel
+from largesse.response.base import ResponseModel, own_level_loss
 from largesse.response.baselines.bart import BART
 from largesse.response.boosting import Boosting
 from largesse.response.catalogue import model_from_state
@@ -23,6 +23,7 @@ from largesse.response.linear import Linear
 from largesse.response.links import Link
 from largesse.response.stack import Stack
 from largesse.response.thresholds import MANY, Thresholds
+from largesse.stats import assign_folds
 from largesse.stats.link import sigmoid
 from largesse.worlds.simulation import simulate
 
@@ -357,3 +358,20 @@ def test_a_saved_stack_whose_blend_no_fit_can_have_found_is_refused() -> None:
     state["learnt"]["blend_"].update(tilt=0.5, spread=0.0)
     with pytest.raises(ValueError, match="the same for all"):
         model_from_state(state, arrays)
+
+
+@pytest.mark.parametrize("name", ["averaged", "unit"])
+def test_a_fit_that_holds_rows_out_is_the_fit_itself(name: str) -> None:
+    log = simulate(name, n=400, seed=2).log
+    fold = assign_folds(log, 5, 0)
+    plain, both = (Stack(models=[Linear(penalty=0.1), Boosting(rounds=10)]) for _ in range(2))
+    held = both.fit_held_out(log, fold)
+    assert np.array_equal(plain.fit(log).predict(log), both.predict(log))
+    assert held.curves.shape == (400, len(log.levels))
+    assert (np.diff(held.curves, axis=1) >= 0).all()
+    assert np.array_equal(
+        held.curves, Stack(models=[Linear(penalty=0.1), Boosting(rounds=10)]).predict_held_out(log, fold).curves
+    )
+    # Rows that were held out are less well known than rows that were seen.
+    seen, unseen = (own_level_loss(curves, log, log.binary).mean() for curves in (both.predict(log), held.curves))
+    assert seen < unseen

@@ -13,6 +13,7 @@ from largesse.errors import InputError
 from largesse.response import make_model
 from largesse.runs.campaign import read_campaign
 from largesse.runs.engine import Engine
+from largesse.runs.line import silent
 from largesse.runs.local import Local
 
 FEATURES = ("age", "city", "since")
@@ -57,7 +58,7 @@ def test_customers_without_the_id_column_have_no_ids_but_a_misspelt_one_is_named
 
 def test_a_fitted_model_predicts_every_level_of_every_customer(engine: Engine, shop: Path) -> None:
     campaign = read_campaign(shop)
-    model = engine.fit(make_model("linear"), engine.read_log(campaign))
+    model, _ = engine.fit(make_model("linear"), engine.read_log(campaign), seed=0, progress=silent)
     customers = engine.read_customers(campaign, str(shop / "customers.parquet"), FEATURES)
     assert engine.predict(model, customers).shape == (200, 3)
 

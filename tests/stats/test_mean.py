@@ -101,3 +101,9 @@ def test_one_unit_has_a_mean_but_no_interval(cluster: np.ndarray | None) -> None
     found = mean_estimate(np.array([3.0]), None, cluster)
     assert found.estimate == 3
     assert all(math.isnan(x) for x in (found.se, found.low, found.high))
+
+
+def test_numbers_whose_squares_vanish_have_the_interval_of_larger_ones() -> None:
+    values = np.random.default_rng(3).normal(size=50)
+    small, usual = mean_estimate(1e-90 * values, np.ones(50)), mean_estimate(values, np.ones(50))
+    assert small.high == pytest.approx(1e-90 * usual.high)

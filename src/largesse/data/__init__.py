@@ -13,6 +13,7 @@ from largesse.data.columns import as_plain as as_plain
 from largesse.data.columns import group_column as group_column
 from largesse.data.columns import kind_of as kind_of
 from largesse.data.columns import why_skip as why_skip
+from largesse.data.digest import digest_log as digest_log
 from largesse.data.encode import Encoder as Encoder
 from largesse.data.log import CODED as CODED
 from largesse.data.log import check_customers as check_customers

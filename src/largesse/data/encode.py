@@ -51,11 +51,14 @@ class Encoder:
 
     # -- learning -----------------------------------------------------------------------------------------------
 
-    def fit_transform(self, table: pa.Table, target: Array, *, discrete: bool = False, seed: int = 0) -> Array:
+    def fit_transform(
+        self, table: pa.Table, target: Array, *, discrete: bool = False, seed: int = 0, fold: Array | None = None
+    ) -> Array:
         """Learn the encoding and return the matrix (n, p).
 
         `target` (n,) is what text with many values is averaged over: responses, or (``discrete=True``) levels. For
-        these columns the rows of the log get cross-fitted averages, so that no row is encoded by its own target.
+        these columns the rows of the log get cross-fitted averages, so that no row is encoded by its own target; with
+        `fold` (n,), by that of no row of its fold.
         """
         self.columns, self.width = [], table.num_columns
         blocks = []
@@ -63,7 +66,7 @@ class Encoder:
             column = table.column(name)
             if kind_of(column.type) in ("nothing", "other"):
                 continue
-            learnt, block = self._learn(name, column, _Target(target, discrete, seed))
+            learnt, block = self._learn(name, column, _Target(target, discrete, seed, fold))
             if block.shape[1]:
                 self.columns.append(learnt)
                 blocks.append(block)
@@ -159,6 +162,7 @@ class _Target:
     values: Array  # (n,)
     discrete: bool
     seed: int
+    fold: Array | None = None  # (n,) whose means leave each other out; None: folds drawn at random
 
 
 def _learn_scale(values: Array) -> Scale:
@@ -184,11 +188,12 @@ def _used_cycles(seconds: Array) -> list[str]:
 
 def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> tuple[Means, Array]:
     """Return the standardised mean of every word, and the cross-fitted means (n, t) of the log's own rows."""
-    from sklearn.model_selection import KFold
+    from sklearn.model_selection import KFold, PredefinedSplit
     from sklearn.preprocessing import TargetEncoder
 
     several = "multiclass" if len(np.unique(target.values)) > 2 else "binary"
-    cv = KFold(TARGET_FOLDS, shuffle=True, random_state=target.seed)
+    drawn = KFold(TARGET_FOLDS, shuffle=True, random_state=target.seed)
+    cv = drawn if target.fold is None else PredefinedSplit(target.fold)
     every = np.arange(int(codes.max()) + 2)
     encoder = TargetEncoder(categories=[every], target_type=several if target.discrete else "continuous", cv=cv)
     means = encoder.fit_transform(codes[:, None], target.values)

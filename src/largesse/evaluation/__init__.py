@@ -16,12 +16,14 @@ from largesse.evaluation.budgets import trace_cost_curve as trace_cost_curve
 from largesse.evaluation.budgets import trace_frontier as trace_frontier
 from largesse.evaluation.checks import doctor as doctor
 from largesse.evaluation.crossfitting import crossfit as crossfit
+from largesse.evaluation.crossfitting import hold_out_rows as hold_out_rows
 from largesse.evaluation.crossfitting import score_rows as score_rows
 from largesse.evaluation.doses import DoseLog as DoseLog
 from largesse.evaluation.doses import evaluate_doses as evaluate_doses
 from largesse.evaluation.estimators import ESTIMATORS as ESTIMATORS
 from largesse.evaluation.judge import compare as compare
 from largesse.evaluation.judge import evaluate as evaluate
+from largesse.evaluation.judge import examine_held_out as examine_held_out
 from largesse.evaluation.options import weigh_options as weigh_options
 from largesse.evaluation.simple_rule import RULE_GROUPS as RULE_GROUPS
 from largesse.evaluation.simple_rule import SimpleRule as SimpleRule
@@ -29,6 +31,7 @@ from largesse.evaluation.simple_rule import learn_rules as learn_rules
 from largesse.evaluation.spending import FoldSpending as FoldSpending
 from largesse.evaluation.spending import measure_spending as measure_spending
 from largesse.evaluation.study import make_study as make_study
+from largesse.evaluation.study import study_scores as study_scores
 from largesse.evaluation.value import estimate_difference as estimate_difference
 from largesse.evaluation.value import estimate_gain as estimate_gain
 from largesse.evaluation.value import estimate_per_spend as estimate_per_spend

@@ -54,14 +54,15 @@ def doctor(log: Log, *, folds: int = 5, seed: int = 0) -> Checkup:
     >>> found.randomised, found.answer
     (True, 'fine')
     """
-    features = encode_unless_given(log, seed)
-    propensities = estimate_propensities(log, assign_folds(log, folds, seed), seed, features)
+    fold = assign_folds(log, folds, seed)
+    features = encode_unless_given(log, seed, fold)
+    propensities = estimate_propensities(log, fold, seed, features)
     return check_log(log, propensities, features, seed)
 
 
-def encode_unless_given(log: Log, seed: int = 0) -> LevelFeatures | None:
+def encode_unless_given(log: Log, seed: int = 0, fold: Array | None = None) -> LevelFeatures | None:
     """Encode the whole log where its propensities must be estimated; the checks alone need only some of its rows."""
-    return encode_for_levels(log, seed=seed) if log.propensity is None else None
+    return encode_for_levels(log, seed=seed, fold=fold) if log.propensity is None else None
 
 
 def check_log(log: Log, propensities: Propensities, features: LevelFeatures | None = None, seed: int = 0) -> Checkup:

@@ -6,14 +6,15 @@ f̂ or the propensities ρ are, and their errors enter only as a product.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from largesse.allocation import expected_costs
 from largesse.propensity import correct_curves, estimate_propensities
-from largesse.records import Array, Log, Progress, Propensities, Scores
-from largesse.response import Linear, WithCosts, out_of_fold_curves
+from largesse.records import Array, HeldOut, Log, Progress, Propensities, Scores
+from largesse.response import Linear, WithCosts, predict_held_out
 from largesse.stats import assign_folds
 
 
@@ -26,25 +27,35 @@ def crossfit(
     propensities: Propensities | None = None,
     progress: Progress | None = None,
 ) -> Scores:
-    """Return the scores of a log under a model (anything with `fit(log)` and `predict(features)`), refitted per fold.
+    """Return the scores of a log under a model (anything with `fit(log)` and `predict(features)`), held out by folds.
 
     The default outcome model is `Linear`. Observed costs have a model of their own, that of `WithCosts` or its default.
     Propensities that are known already need not be estimated again.
     """
+    held = hold_out_rows(log, model, folds=folds, seed=seed, progress=progress)
+    return score_rows(log, held, propensities or estimate_propensities(log, held.fold, seed))
+
+
+def hold_out_rows(
+    log: Log, model: Any = None, *, folds: int = 5, seed: int = 0, progress: Progress | None = None
+) -> HeldOut:
+    """Return what models that did not see a row expect of it; see `crossfit`."""
     fold = assign_folds(log, folds, seed)
-    model, costs = Linear(seed=seed) if model is None else model, None
-    if isinstance(model, WithCosts) or log.levels.observed:
-        both = model if isinstance(model, WithCosts) else WithCosts(model, seed=seed)
-        model, of_costs = both.parts
-        if log.levels.observed:
-            costs = np.maximum(out_of_fold_curves(of_costs, log.of_costs, fold), 0.0)
-    curves = out_of_fold_curves(model, log, fold, progress)
-    return score_rows(log, curves, fold, propensities or estimate_propensities(log, fold, seed), costs)
+    model = Linear(seed=seed) if model is None else model
+    of_costs = None
+    if isinstance(model, WithCosts):
+        model, of_costs = model.parts
+    held = predict_held_out(model, log, fold, progress)
+    if not log.levels.observed:
+        return held
+    of_costs = WithCosts(seed=seed).parts[1] if of_costs is None else of_costs
+    spent = predict_held_out(of_costs, log.of_costs, fold).curves
+    return replace(held, costs=np.maximum(spent, 0.0))
 
 
-def score_rows(log: Log, curves: Array, fold: Array, propensities: Propensities, costs: Array | None = None) -> Scores:
-    """Return the scores of out-of-fold curves (n, K) and, where costs are observed, of their own curves (n, K)."""
-    levels, propensity = log.levels, propensities.own
+def score_rows(log: Log, held: HeldOut, propensities: Propensities) -> Scores:
+    """Return the scores of a log whose rows were held out."""
+    levels, propensity, curves, costs = log.levels, propensities.own, held.curves, held.costs
     expected = np.broadcast_to(expected_costs(levels, curves, log.costs if costs is None else costs), curves.shape)
     paid = _what_was_paid(log)
     return Scores(
@@ -54,7 +65,7 @@ def score_rows(log: Log, curves: Array, fold: Array, propensities: Propensities,
         costs=expected if levels.certain else correct_curves(expected, log.level, paid, propensity),
         expected_costs=expected,
         propensity=propensity,
-        fold=fold,
+        fold=held.fold,
         level=log.level,
         response=log.response,
         paid=paid,

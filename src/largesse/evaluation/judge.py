@@ -10,7 +10,7 @@ import numpy as np
 from largesse.errors import Problem, count, fail, nearest, refuse, show, whole_problems
 from largesse.evaluation.budgets import plan_held_out
 from largesse.evaluation.checks import check_log, encode_unless_given
-from largesse.evaluation.crossfitting import crossfit
+from largesse.evaluation.crossfitting import crossfit, hold_out_rows, score_rows
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.options import weigh_options
 from largesse.evaluation.value import (
@@ -32,9 +32,11 @@ from largesse.records import (
     Estimate,
     Evaluation,
     Finding,
+    HeldOut,
     HeldOutPlan,
     Log,
     Progress,
+    Propensities,
     Safety,
     Scores,
 )
@@ -141,13 +143,26 @@ def compare(
 def examine(
     log: Log, model: Any, *, folds: int = 5, seed: int = 0, progress: Progress | None = None
 ) -> tuple[Scores, Checkup]:
-    """Score a log with a model, refitted per fold, and check it: one encoding and one set of propensities for both."""
-    features = encode_unless_given(log, seed)
-    propensities = estimate_propensities(log, assign_folds(log, folds, seed), seed, features)
-    scores = crossfit(log, model, folds=folds, seed=seed, propensities=propensities, progress=progress)
+    """Score a log with a model, held out by folds, and check it."""
+    return examine_held_out(log, hold_out_rows(log, model, folds=folds, seed=seed, progress=progress), seed, progress)
+
+
+def examine_held_out(
+    log: Log,
+    held: HeldOut,
+    seed: int = 0,
+    progress: Progress | None = None,
+    propensities: Propensities | None = None,
+) -> tuple[Scores, Checkup]:
+    """Score a log whose rows were held out, and check it: one encoding and one set of propensities for both.
+
+    Propensities that are known already need not be estimated again.
+    """
     if progress is not None:
         progress("examining the log", 0.0)
-    return scores, check_log(log, propensities, features, seed)
+    features = encode_unless_given(log, seed, held.fold) if propensities is None else None
+    propensities = propensities or estimate_propensities(log, held.fold, seed, features)
+    return score_rows(log, held, propensities), check_log(log, propensities, features, seed)
 
 
 def judge_policy(

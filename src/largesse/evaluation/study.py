@@ -15,9 +15,9 @@ from largesse.evaluation.budgets import (
 )
 from largesse.evaluation.estimators import judge_response
 from largesse.evaluation.influence import estimate_all
-from largesse.evaluation.judge import as_policy, check_choices, examine, judge_policy
+from largesse.evaluation.judge import Candidate, check_choices, examine, judge_policy
 from largesse.evaluation.spending import measure_spending
-from largesse.records import Log, Progress, Study
+from largesse.records import Checkup, Log, Progress, Scores, Study
 
 
 def make_study(
@@ -44,11 +44,26 @@ def make_study(
     """
     check_choices(estimator)
     scores, checkup = examine(log, model, folds=folds, seed=seed, progress=progress)
+    return study_scores(log, scores, checkup, budget, estimator=estimator, seed=seed, confidence=confidence)
+
+
+def study_scores(
+    log: Log,
+    scores: Scores,
+    checkup: Checkup,
+    budget: float,
+    *,
+    estimator: str = "dr",
+    seed: int = 0,
+    confidence: float = EVEN,
+) -> Study:
+    """Judge the model whose scores of a log these are, at a budget and at every other: nothing is fitted."""
+    check_choices(estimator)
     spread, spending = spread_budgets(scores), measure_spending(scores)
     plans = plan_budgets(scores, add_budget(spread, budget), spending, confidence)
     plan = next((plan for plan in plans if plan.budget == budget), None)
     plan = plan or plan_held_out(scores, budget, spending, confidence)
-    candidate = as_policy(log, model, budget).follow(plan, scores)
+    candidate = Candidate(None, budget=budget).follow(plan, scores)
     return Study(
         scores=scores,
         plan=plan,

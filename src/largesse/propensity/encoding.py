@@ -28,8 +28,8 @@ class LevelFeatures:
         return LevelFeatures(self.X[drawn], self.rows[drawn], self.names, self.sources)
 
 
-def encode_for_levels(log: Log, most: int | None = None, seed: int = 0) -> LevelFeatures:
-    """Encode the features of a log, or of at most `most` of its rows, drawn at random.
+def encode_for_levels(log: Log, most: int | None = None, seed: int = 0, fold: Array | None = None) -> LevelFeatures:
+    """Encode the features of a log, or of at most `most` of its rows, drawn at random; of a fold (n,) without its levels.
 
     >>> from largesse.data import log_from_arrays
     >>> encode_for_levels(log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 1, 1, 0])).X.shape
@@ -38,5 +38,7 @@ def encode_for_levels(log: Log, most: int | None = None, seed: int = 0) -> Level
     rows = np.arange(len(log)) if most is None else sample_rows(len(log), most, seed)
     part = log if len(rows) == len(log) else log.take(rows)
     encoder = Encoder()
-    X = encoder.fit_transform(part.features, part.level, discrete=True, seed=seed)
+    X = encoder.fit_transform(
+        part.features, part.level, discrete=True, seed=seed, fold=None if fold is None else fold[rows]
+    )
     return LevelFeatures(X, rows, tuple(encoder.features), tuple(encoder.sources))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,25 +42,30 @@ def estimate_propensities(log: Log, fold: Array, seed: int = 0, features: LevelF
     """
     if log.propensity is not None:
         return Propensities(log.propensity, "given")
+    X = (encode_for_levels(log, fold=fold, seed=seed) if features is None else features).X
     with one_thread():
-        probabilities, model = estimate_probabilities(log, fold, seed)
-        X = (encode_for_levels(log, seed=seed) if features is None else features).X.astype(np.float64)
+        probabilities, model = estimate_probabilities(log, fold, seed, X)
         own = probabilities[np.arange(len(log)), log.level]
         own = balance_propensities(own, X, log.level, log.weights, seed)
     return _raise_to_floor(own, log.weights, model)
 
 
-def estimate_probabilities(log: Log, fold: Array, seed: int = 0) -> tuple[Array, str]:
-    """Return the probabilities (n, K) of every level, from models that did not see the row, and the models' name."""
-    logger = _loggers(log)
+def estimate_probabilities(log: Log, fold: Array, seed: int = 0, X: Array | None = None) -> tuple[Array, str]:
+    """Return the probabilities (n, K) of every level, from models that did not see the row, and the models' name.
+
+    `X` (n, p) are the encoded features, where they are known already.
+    """
+    X = encode_for_levels(log, fold=fold, seed=seed).X if X is None else X
+    logger, K = _loggers(log), len(log.levels)
     if logger is None:
-        found, model = _crossfit(log, log.level, len(log.levels), fold, seed)
+        found, model = _crossfit(_Task(X, log.level, log.scaled_weights, K), fold, seed)
         return _calibrate(found, log.level, log.weight), model
-    met, _ = _crossfit(log, logger, int(logger.max()) + 1, fold, seed)
+    of_loggers = Encoder().fit_transform(log.features, logger, discrete=True, seed=seed, fold=fold)
+    met, _ = _crossfit(_Task(of_loggers, logger, log.scaled_weights, int(logger.max()) + 1), fold, seed)
     met = _calibrate(met, logger, log.weight)  # (n, S): which policy a row like this meets
     mixed, model = np.zeros((len(log), len(log.levels))), ""
     for s in range(met.shape[1]):
-        found, model = _crossfit(log, log.level, len(log.levels), fold, seed, taught=logger == s)
+        found, model = _crossfit(_Task(X, log.level, log.scaled_weights, K), fold, seed, taught=logger == s)
         mixed += met[:, [s]] * _calibrate(found, log.level, log.weight, taught=logger == s)
     return mixed, model
 
@@ -84,32 +90,35 @@ def _raise_to_floor(found: Array, weight: Array, model: str) -> Propensities:
 # -- cross-fitting ----------------------------------------------------------------------------------------------------
 
 
-def _crossfit(
-    log: Log, target: Array, K: int, fold: Array, seed: int, taught: Array | None = None
-) -> tuple[Array, str]:
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What is to be predicted from what."""
+
+    X: Array  # (n, p) encoded features, those of a fold without its own targets
+    target: Array  # (n,) in 0..K−1
+    weight: Array  # (n,)
+    K: int
+
+
+def _crossfit(task: _Task, fold: Array, seed: int, taught: Array | None = None) -> tuple[Array, str]:
     """Return the probabilities (n, K) of a target (n,) and the model's name; a fold learns from the others' `taught` rows."""
-    weight = log.scaled_weights
-    taught = np.ones(len(log), dtype=bool) if taught is None else taught
+    taught = np.ones(len(fold), dtype=bool) if taught is None else taught
     rng = np.random.default_rng(seed)
-    name, fit = _choose(log, target, weight, K, rng.permutation(np.flatnonzero(taught))[:CHOOSING_ROWS], seed)
-    found = np.empty((len(log), K))
+    name, fit = _choose(task, rng.permutation(np.flatnonzero(taught))[:CHOOSING_ROWS])
+    found = np.empty((len(fold), task.K))
     for f in track(np.unique(fold)):
         test = fold == f
         rows = rng.permutation(np.flatnonzero(taught & ~test))[:FITTING_ROWS]
-        encoder = Encoder()
-        X = encoder.fit_transform(log.features.take(rows), target[rows], discrete=True, seed=seed)
-        asked = encoder.transform(log.features.take(np.flatnonzero(test)))
-        found[test] = fit(X, target[rows], weight[rows], asked, K)
+        found[test] = fit(task.X[rows], task.target[rows], task.weight[rows], task.X[test], task.K)
     return found, name
 
 
-def _choose(log: Log, target: Array, weight: Array, K: int, rows: Array, seed: int) -> tuple[str, Fit]:
+def _choose(task: _Task, rows: Array) -> tuple[str, Fit]:
     """Return what predicts held-out rows best: a strength of the logistic regression, or trees.
 
     Trees must be better than the best strength by more than one standard error.
     """
-    target, weight = target[rows], weight[rows]
-    X = Encoder().fit_transform(log.features.take(rows), target, discrete=True, seed=seed)
+    X, target, weight, K = task.X[rows], task.target[rows], task.weight[rows], task.K
     if X.shape[1] == 0 or len(np.unique(target)) < 2:
         return "shares", _shares
     fold = np.arange(len(rows)) % CHOOSING_FOLDS

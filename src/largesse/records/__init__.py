@@ -16,6 +16,7 @@ from largesse.records.evaluation import Evaluation as Evaluation
 from largesse.records.evaluation import Finding as Finding
 from largesse.records.evaluation import FrontierPoint as FrontierPoint
 from largesse.records.evaluation import HeavyRow as HeavyRow
+from largesse.records.evaluation import HeldOut as HeldOut
 from largesse.records.evaluation import HeldOutPlan as HeldOutPlan
 from largesse.records.evaluation import Leak as Leak
 from largesse.records.evaluation import Option as Option

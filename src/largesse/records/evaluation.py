@@ -46,6 +46,15 @@ class Propensities:
 
 
 @dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What models that did not see a row of a log expect of it."""
+
+    curves: Array  # (n, K) of the response
+    fold: Array  # (n,) int64: rows of one fold are predicted by the same models
+    costs: Array | None = None  # (n, K) of what levels cost, where that is observed
+
+
+@dataclass(frozen=True, eq=False)
 class Scores:
     """What a log says about every row and level, from models that did not see the row (cross-fitting).
 

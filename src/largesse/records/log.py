@@ -131,6 +131,11 @@ class Log:
         )
 
     @property
+    def bare(self) -> Log:
+        """The log without its features, for those who have them encoded: its rows are taken at no cost."""
+        return replace(self, features=self.features.select([]), customer=None)
+
+    @property
     def of_costs(self) -> Log:
         """The log with what each row really cost as its response: what a model of observed costs learns from."""
         assert self.paid is not None  # a log of observed costs is read with them

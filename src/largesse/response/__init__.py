@@ -38,7 +38,7 @@ from largesse.response.catalogue import list_models as list_models
 from largesse.response.catalogue import make_model as make_model
 from largesse.response.catalogue import model_classes as model_classes
 from largesse.response.choose import Choose as Choose
-from largesse.response.fold_ensemble import out_of_fold_curves as out_of_fold_curves
+from largesse.response.fold_ensemble import predict_held_out as predict_held_out
 from largesse.response.linear import Linear as Linear
 from largesse.response.monotone import Pava as Pava
 from largesse.response.monotone import isotonic as isotonic

@@ -160,7 +160,7 @@ class Additive(ResponseModel):
             for f in np.unique(fold):
                 others = np.flatnonzero(fold != f)
                 mine = others[sample_rows(len(others), ROWS, self.seed)]
-                fits.append(_fit(X[mine], log.take(mine), found))
+                fits.append(_fit(X[mine], log.bare.take(mine), found))
         return [self._single(fit, much) for fit, much in zip(fits, amounts, strict=True)]
 
     def _hinges(self, X: Array) -> Hinges:

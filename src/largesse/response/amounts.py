@@ -98,7 +98,7 @@ def fold_amounts(
 ) -> list[Amounts]:
     """Return how much responders respond with, fitted without each fold in turn."""
     parts = [fold != f for f in np.unique(fold)]
-    return [fit_amounts(X[mine], log.take(mine), encoder, model, seed) for mine in parts]
+    return [fit_amounts(X[mine], log.bare.take(mine), encoder, model, seed) for mine in parts]
 
 
 def times_amounts(curves: Array, amounts: Amounts | None, X: Array) -> Array:
@@ -113,7 +113,7 @@ def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str
     rows = rows[sample_rows(len(rows), ROWS, seed)]
     if not len(rows):
         return Amounts(None, 0.0, 0.0, np.zeros(len(log.levels)), 0.0, 0.0)  # nobody responds, with whatever amount
-    X, log = X[rows], log.take(rows)
+    X, log = X[rows], log.bare.take(rows)
     if isinstance(model, str):
         model = Boosting(rounds=120, leaves=4, penalty=5.0, seed=seed)
     weight = log.weights if log.weights.sum() > 0 else np.ones(len(log))

@@ -12,9 +12,11 @@ import numpy as np
 from largesse.data import Encoder, feature_table, log_from_arrays
 from largesse.errors import NotFittedError, Problem, nearest, refuse
 from largesse.progress import stage_of, track
-from largesse.records import Array, Choice, Customers, Log
+from largesse.records import Array, Choice, Customers, HeldOut, Log
 from largesse.response.archive import Arrays, Reader, State, learnt_hints, pack, pack_settings, unpack_settings
-from largesse.stats import response_loss
+from largesse.stats import assign_folds, response_loss
+
+FOLDS = 5  # that rows are held out by, unless a model has a number of its own
 
 
 class Configurable:
@@ -87,12 +89,22 @@ class Learner(Configurable, ABC):
                 hint = "model.fit(log) with a log from read_log, or model.fit(X, level, response)"
                 refuse("fit", [Problem(f"got a {type(log).__name__} and no level or response", hint)])
             log = log_from_arrays(log, level, response, weight=weight)
-        encoder = Encoder()
         with stage_of(f"fitting {type(self).__name__}", len(log)):
-            X = encoder.fit_transform(log.features, log.response, seed=getattr(self, "seed", 0))
-            self._begin(encoder, log)
-            self._learn(X, log)
+            self._learn(self._begin_with(log, self._encoding_folds(log)), log)
         return self
+
+    def _begin_with(self, log: Log, fold: Array | None) -> Array:
+        """Learn the encoding of a log, note what there is to know of it, and return its features (n, p)."""
+        encoder = Encoder()
+        X = encoder.fit_transform(log.features, log.response, seed=getattr(self, "seed", 0), fold=fold)
+        self._begin(encoder, log)
+        return X
+
+    def _encoding_folds(self, log: Log) -> Array | None:
+        """Return the folds (n,) that a log is cut into: text of many values is encoded without a row's own fold."""
+        folds, seed = getattr(self, "folds", FOLDS), getattr(self, "seed", 0)
+        can = isinstance(folds, int) and isinstance(seed, int) and 2 <= folds <= len(log) and seed >= 0
+        return assign_folds(log, folds, seed) if can and (log.clusters is None or log.clusters > 1) else None
 
     def _begin(self, encoder: Encoder, log: Log) -> None:
         """Note what every learner knows about the log that it is about to learn from."""
@@ -165,6 +177,7 @@ class ResponseModel(Learner):
     shrinks: ClassVar[bool] = False  # whether it shrinks increments towards common ones itself
     whole: ClassVar[bool] = False  # whether one model of all rows is better than a mean of fold models
     only_base: ClassVar[bool] = False  # whether a blend uses its base alone and none of its increments
+    by_folds: ClassVar[bool] = False  # whether holding out every fold in turn is how it learns
 
     def predict(self, customers: Any) -> Array:
         """Return the expected response (n, K) of customers: `Customers`, a `Log`, a table or an array (n, p)."""
@@ -183,7 +196,30 @@ class ResponseModel(Learner):
         Models that choose settings may override this, to choose once for all folds.
         """
         parts = [fold != f for f in np.unique(fold)]
-        return [fit_copy(self, X[mine], log.take(mine), self.encoder_) for mine in track(parts)]
+        return [fit_copy(self, X[mine], log.bare.take(mine), self.encoder_) for mine in track(parts)]
+
+    def fit_held_out(self, log: Log, fold: Array) -> HeldOut:
+        """Learn from a log, and return what models that did not see its rows' folds (n,) expect of them."""
+        return self._learn_held_out(self._begin_with(log, fold), log, fold)
+
+    def predict_held_out(self, log: Log, fold: Array) -> HeldOut:
+        """Return what copies of this model, fitted without each fold (n,) of a log in turn, expect of it."""
+        one: ResponseModel = fresh(self)
+        return one._hold_out(one._begin_with(log, fold), log, fold)
+
+    def _learn_held_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
+        """Learn from encoded features (n, p) and a log, and return what models without each fold expect of its rows."""
+        held = self._hold_out(X, log, fold)
+        if not self.by_folds:
+            self._learn(X, log)
+        return held
+
+    def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
+        """Return what models without each fold expect of its rows; they share the encoding of features (n, p)."""
+        curves = np.empty((len(log), len(log.levels)))
+        for model, f in zip(self.fold_models(X, log, fold), np.unique(fold), strict=True):
+            curves[fold == f] = model._curves(X[fold == f])
+        return HeldOut(curves, fold)
 
     @abstractmethod
     def _curves(self, X: Array) -> Array:

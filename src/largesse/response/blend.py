@@ -109,11 +109,28 @@ def deviation_precision(shrinks: bool, only_base: bool) -> float:
 
 def choose_blend(members: Members, log: Log, fold: Array, seed: int = 0) -> tuple[Blend, tuple[Choice, ...]]:
     """Choose how members become one on the held-out rows of a log and its folds (n,); return it and what was tried."""
-    link = link_of(log)
-    rows, held = scored_rows(log, link), members.held
+    rows, held = scored_rows(log, link_of(log)), members.held
     if len(fold) > ROWS:
         some = sample_rows(len(fold), ROWS, seed)
         rows, held, fold = rows.take(some), held[:, some], fold[some]
+    plain, made = _fit_blend(rows, replace(members, held=held), fold)
+    return made, _list_choices([plain, made], held, rows)
+
+
+def blend_held_out(members: Members, log: Log, fold: Array, seed: int = 0) -> Array:
+    """Return the curves (n, K) of a log, each fold's by a blend that was fitted without the fold's rows."""
+    rows, curves = scored_rows(log, link_of(log)), np.empty(members.held.shape[1:])
+    for f in np.unique(fold):
+        others = np.flatnonzero(fold != f)
+        others = others[sample_rows(len(others), ROWS, seed)]
+        _, blend = _fit_blend(rows.take(others), replace(members, held=members.held[:, others]), fold[others])
+        curves[fold == f] = unlink(blend.scores(members.held[:, fold == f]), rows.link)
+    return curves
+
+
+def _fit_blend(rows: ScoredRows, members: Members, fold: Array) -> tuple[Blend, Blend]:
+    """Fit blends of members to held-out rows and their folds (n,): one of common increments alone, and the whole one."""
+    held = members.held
     bases = held.mean(axis=2).T  # (n, M)
     weights = _weigh_bases(rows, bases)
     base = bases @ weights
@@ -126,11 +143,9 @@ def choose_blend(members: Members, log: Log, fold: Array, seed: int = 0) -> tupl
     shares, shift = _share_deviations(
         rows, base, ladder, tilt * _follow(base, middle, spread) * lift[rows.level], own, members
     )
-    made = Blend(
-        link, weights, ladder.intercept + shift + ladder.effects, shares, centres, tilt, middle, spread, lift
-    )  # fmt: skip
-    plain = replace(made, common=ladder.intercept + ladder.effects, shares=np.zeros(len(shares)), tilt=0.0)
-    return made, _list_choices([plain, made], held, rows)
+    common = ladder.intercept + ladder.effects
+    made = Blend(rows.link, weights, common + shift, shares, centres, tilt, middle, spread, lift)
+    return replace(made, common=common, shares=np.zeros(len(shares)), tilt=0.0), made
 
 
 def _place(base: Array, weight: Array) -> tuple[float, float]:

@@ -10,7 +10,7 @@ import numpy as np
 from largesse.errors import Problem, refuse
 from largesse.progress import portion, track
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel, check_auto, fit_copy, fresh, own_level_loss
+from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy, own_level_loss, take_rows
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
 from largesse.stats import assign_folds, chosen, one_standard_error, sample_rows
@@ -53,10 +53,11 @@ class Choose(ResponseModel):
         candidates = default if isinstance(self.models, str) else list(self.models)
         if not candidates:
             refuse("Choose", [Problem("there are no models to choose from", "give at least one, the simplest first")])
-        some = log if len(log) <= ROWS else log.take(sample_rows(len(log), ROWS, self.seed))
+        few, some = take_rows(X, log, sample_rows(len(log), ROWS, self.seed))
         fold = assign_folds(some, self.folds, self.seed)
         with portion(0.0, 0.8):
-            losses = np.array([_held_out(model, some, fold) for model in track(candidates)])
+            blank = [blank_copy(model, some, self.encoder_) for model in candidates]
+            losses = np.array([_held_out(model, few, some, fold) for model in track(blank)])
         self.choices_ = one_standard_error(
             [type(m).__name__ for m in candidates], losses, some.weight, some.cluster, of="model"
         )
@@ -69,10 +70,5 @@ class Choose(ResponseModel):
         return self.model_._curves(X)
 
 
-def _held_out(model: ResponseModel, log: Log, fold: Array) -> Array:
-    losses = np.empty(len(log))
-    for f in track(np.unique(fold)):
-        test = fold == f
-        held = log.take(test)
-        losses[test] = own_level_loss(fresh(model).fit(log.take(~test)).predict(held), held, log.binary)
-    return losses
+def _held_out(model: ResponseModel, X: Array, log: Log, fold: Array) -> Array:
+    return own_level_loss(model._hold_out(X, log, fold).curves, log, log.binary)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from largesse.progress import begin, follow, track
-from largesse.records import Array, Log, Progress
+from largesse.records import Array, HeldOut, Log, Progress
 from largesse.response.base import ResponseModel, blank_copy, fresh
 from largesse.response.links import Link
 
@@ -39,7 +39,20 @@ def mean_scores(models: Sequence[ResponseModel], X: Array, link: Link) -> Array:
     return total / len(models)
 
 
-def out_of_fold_curves(model: Any, log: Log, fold: Array, progress: Progress | None = None) -> Array:
+def predict_held_out(model: Any, log: Log, fold: Array, progress: Progress | None = None) -> HeldOut:
+    """Return what copies of a model (anything with `fit(log)` and `predict(features)`), fitted without a fold, expect of it.
+
+    Response models of this package share one encoding of the log and what they choose; others are fitted anew.
+    """
+    if not isinstance(model, ResponseModel):
+        return HeldOut(_refit_per_fold(model, log, fold, progress), fold)
+    with follow(progress):
+        if progress:
+            begin(HELD_OUT, len(log))
+        return model.predict_held_out(log, fold)
+
+
+def _refit_per_fold(model: Any, log: Log, fold: Array, progress: Progress | None) -> Array:
     """Return the curves (n, K) of a log, each fold's predicted by a copy of the model fitted to the other folds."""
     parts = np.unique(fold)
     curves = np.empty((len(log), len(log.levels)))

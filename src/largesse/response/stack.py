@@ -9,11 +9,11 @@ from typing import Any, final
 import numpy as np
 
 from largesse.errors import Problem, refuse
-from largesse.records import Array, Log
+from largesse.records import Array, HeldOut, Log
 from largesse.response.additive import Additive
-from largesse.response.amounts import Amounts, split_amounts, times_amounts
+from largesse.response.amounts import Amounts, fold_amounts, split_amounts, times_amounts
 from largesse.response.base import ResponseModel, check_auto, fit_copy
-from largesse.response.blend import Blend, Members, choose_blend, deviation_precision, unlink
+from largesse.response.blend import Blend, Members, blend_held_out, choose_blend, deviation_precision, unlink
 from largesse.response.boosting import Boosting
 from largesse.response.fold_ensemble import fit_folds, held_out_scores, mean_scores
 from largesse.response.links import link_of
@@ -54,6 +54,7 @@ class Shrunk(ResponseModel):
     (True, (2, 5))
     """
 
+    by_folds = True
     models_: tuple[ResponseModel, ...]
     blend_: Blend
 
@@ -63,13 +64,21 @@ class Shrunk(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
+        self._learn_folds(X, log, assign_folds(log, self.folds, self.seed))
+
+    def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
+        members = self._learn_folds(X, log, fold)
+        return HeldOut(blend_held_out(members, log, fold, self.seed), fold)
+
+    def _learn_folds(self, X: Array, log: Log, fold: Array) -> Members:
+        """Fit the model once per fold, and the blend to what fold models expect of held-out rows; return the latter."""
         check_auto(self, "model")
         model = Boosting(seed=self.seed) if isinstance(self.model, str) else self.model
-        fold = assign_folds(log, self.folds, self.seed)
         self.models_ = tuple(fit_folds(model, X, log, fold, self))
         held = held_out_scores(self.models_, X, fold, link_of(log))
         members = Members(held[None], [deviation_precision(model.shrinks, model.only_base)])
         self.blend_, self.choices_ = choose_blend(members, log, fold, self.seed)
+        return members
 
     def _curves(self, X: Array) -> Array:
         scores = mean_scores(self.models_, X, self.blend_.link)[None]
@@ -115,6 +124,7 @@ class Stack(ResponseModel):
     (True, (2, 5))
     """
 
+    by_folds = True
     members_: tuple[tuple[ResponseModel, ...], ...]
     whole_: tuple[ResponseModel | None, ...]
     blend_: Blend
@@ -126,19 +136,33 @@ class Stack(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
+        self._learn_folds(X, log, assign_folds(log, self.folds, self.seed))
+
+    def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
+        """Return each fold's curves by members fitted without it and a blend fitted without its held-out rows."""
+        members, first = self._learn_folds(X, log, fold)
+        curves = blend_held_out(members, first, fold, self.seed)
+        if self.amounts_ is not None:
+            amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed)
+            for f, much in zip(np.unique(fold), amounts, strict=True):
+                curves[fold == f] = times_amounts(curves[fold == f], much, X[fold == f])
+        return HeldOut(curves, fold)
+
+    def _learn_folds(self, X: Array, log: Log, fold: Array) -> tuple[Members, Log]:
+        """Fit members once per fold, and the blend to what they expect of held-out rows; return that, and of which log."""
         check_auto(self, "models")
         if not isinstance(self.models, str) and not list(self.models):
             refuse("Stack", [Problem("there are no models to stack", "give at least one")])
         log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
         models = self._default_models(X.shape[1], log.binary) if isinstance(self.models, str) else list(self.models)
-        fold, link = assign_folds(log, self.folds, self.seed), link_of(log)
         self.members_ = tuple(tuple(fit_folds(model, X, log, fold, self)) for model in models)
-        held = np.array([held_out_scores(member, X, fold, link) for member in self.members_])
+        held = np.array([held_out_scores(member, X, fold, link_of(log)) for member in self.members_])
         self.whole_ = tuple(fit_copy(model, X, log, self.encoder_) if model.whole else None for model in models)
-        found = Members(held, [deviation_precision(model.shrinks, model.only_base) for model in models])
-        self.blend_, choices = choose_blend(found, log, fold, self.seed)
+        members = Members(held, [deviation_precision(model.shrinks, model.only_base) for model in models])
+        self.blend_, choices = choose_blend(members, log, fold, self.seed)
         own = (replace(choice, of="increments of the stack") for choice in choices)
         self.choices_ = (*own, *(choice for member in self.members_ for choice in member[0].choices_))
+        return members, log
 
     def _default_models(self, features: int, binary: bool) -> list[ResponseModel]:
         """Return the members for a log of this many encoded features."""

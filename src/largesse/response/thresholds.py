@@ -104,7 +104,7 @@ class Thresholds(ResponseModel):
             for f in np.unique(fold):
                 others = np.flatnonzero(fold != f)
                 mine = others[sample_rows(len(others), ROWS, self.seed)]
-                lines.append(fit_lines(X[mine], self._shares(log.take(mine)), self.penalty_))
+                lines.append(fit_lines(X[mine], self._shares(log.bare.take(mine)), self.penalty_))
         return [self._single(one) for one in lines]
 
     def _shares(self, log: Log) -> Shares:

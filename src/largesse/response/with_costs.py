@@ -7,8 +7,8 @@ from typing import Any, final
 import numpy as np
 
 from largesse.errors import Problem, refuse
-from largesse.records import Array, Customers, Log
-from largesse.response.base import ResponseModel, check_auto, fit_copy
+from largesse.records import Array, Customers, HeldOut, Log
+from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy
 from largesse.response.proportional import Proportional
 from largesse.response.stack import Stack
 
@@ -51,15 +51,27 @@ class WithCosts(ResponseModel):
         return model, Proportional(seed=self.seed) if isinstance(self.costs, str) else self.costs
 
     def _learn(self, X: Array, log: Log) -> None:
-        if log.paid is None:
-            hint = (
-                "name the column with what each row cost: read_log(…, cost_column=…); or fit the response model alone"
-            )
-            refuse("WithCosts", [Problem("the log does not say what its rows cost", hint)])
         model, costs = self.parts
+        paid = _of_costs(log)
         self.model_ = fit_copy(model, X, log, self.encoder_)
-        self.costs_ = fit_copy(costs, X, log.of_costs, self.encoder_)
+        self.costs_ = fit_copy(costs, X, paid, self.encoder_)
         self.choices_ = self.model_.choices_
+
+    def _learn_held_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
+        model, costs = self.parts
+        paid = _of_costs(log)
+        self.model_, self.costs_ = blank_copy(model, log, self.encoder_), blank_copy(costs, paid, self.encoder_)
+        responses = self.model_._learn_held_out(X, log, fold)
+        spent = self.costs_._learn_held_out(X, paid, fold)
+        self.choices_ = self.model_.choices_
+        return HeldOut(responses.curves, fold, np.maximum(spent.curves, 0.0))
+
+    def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
+        model, costs = self.parts
+        paid = _of_costs(log)
+        responses = blank_copy(model, log, self.encoder_)._hold_out(X, log, fold)
+        spent = blank_copy(costs, paid, self.encoder_)._hold_out(X, paid, fold)
+        return HeldOut(responses.curves, fold, np.maximum(spent.curves, 0.0))
 
     def _curves(self, X: Array) -> Array:
         return self.model_._curves(X)
@@ -73,6 +85,14 @@ class WithCosts(ResponseModel):
         """Raise ValueError unless the curves of both models can be computed and are finite."""
         self.model_.check_curves()
         self.costs_.check_curves()
+
+
+def _of_costs(log: Log) -> Log:
+    """Return the log of what its rows cost; refuse one that does not say."""
+    if log.paid is None:
+        hint = "name the column with what each row cost: read_log(…, cost_column=…); or fit the response model alone"
+        refuse("WithCosts", [Problem("the log does not say what its rows cost", hint)])
+    return log.of_costs
 
 
 def own_costs(model: ResponseModel, customers: Any) -> Array | None:

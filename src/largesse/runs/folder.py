@@ -1,6 +1,6 @@
 """The run folder: the names of its files, and how they are written and read back.
 
-`campaign.toml` has every default spelt out. `policy.largesse`, `plan.parquet` and `frontier.parquet` are for machines,
+`campaign.toml` has every default spelt out. `policy.largesse`, `plan.parquet`, `frontier.parquet` and `scores.parquet` are for machines,
 `report.html` is for people, and `fit.json`, `plan.json` and `evaluation.json` are the numbers behind the report, one
 file per step. They belong together: a command that changes the folder makes a new one beside it, without what no longer
 belongs, and lets it take the old one's place in one step. The same seed gives the same bytes.
@@ -29,7 +29,7 @@ from largesse.files import (
     resolve_file,
     resolve_folder,
 )
-from largesse.records import Estimate, FrontierPoint, Log, Study
+from largesse.records import Estimate, FrontierPoint, HeldOut, Log, Study
 from largesse.report import (
     FitNumbers,
     FitStep,
@@ -44,8 +44,9 @@ from largesse.report import (
 from largesse.response import WithCosts
 from largesse.runs.campaign import Campaign
 from largesse.runs.engine import Engine
+from largesse.runs.kept import key_of, table_of
 from largesse.runs.spreadsheets import escape_formulas
-from largesse.runs.steps import Fitted, Planned, have_same_budget
+from largesse.runs.steps import Examined, Fitted, Planned, have_same_budget
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Part:
 
 
 CAMPAIGN, LOG, POLICY, REPORT = "campaign.toml", "log.parquet", "policy.largesse", "report.html"
-PLAN, FRONTIER = "plan.parquet", "frontier.parquet"
+PLAN, FRONTIER, SCORES = "plan.parquet", "frontier.parquet", "scores.parquet"
 FIT_PART = Part("fit.json", "fit", FitNumbers)
 PLAN_PART = Part("plan.json", "plan", PlanNumbers)
 EVALUATION_PART = Part("evaluation.json", "evaluate", StudyNumbers)
@@ -67,7 +68,7 @@ MOST_BYTES = 2**26  # of a part
 PARTS = (FIT_PART, PLAN_PART, EVALUATION_PART)
 # A folder with the first two and nothing that is not listed is a run folder: it may be replaced.
 MARKS = (CAMPAIGN, POLICY)
-FILES = frozenset((*MARKS, LOG, PLAN, FRONTIER, REPORT, *(part.file for part in PARTS)))
+FILES = frozenset((*MARKS, LOG, PLAN, FRONTIER, SCORES, REPORT, *(part.file for part in PARTS)))
 TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
 
 
@@ -191,6 +192,14 @@ def write_study(folder: Path, study: Study, log: Log, engine: Engine) -> dict[st
     return write_part(folder, EVALUATION_PART, describe_study(log, study))
 
 
+def write_scores(folder: Path, campaign: Campaign, log: Log, examined: Examined | HeldOut, engine: Engine) -> None:
+    """Keep what does not depend on the budget: held-out curves and, where the log was examined, its propensities."""
+    held, propensities = (
+        (examined.held, examined.checkup.propensity) if isinstance(examined, Examined) else (examined, None)
+    )
+    engine.write_table(folder / SCORES, table_of(key_of(campaign, log), held, propensities))
+
+
 def write_report(folder: Path, shown: dict[str, Any], out: str | Path | None = None) -> None:
     """Write the page (to `out`, if given)."""
     write_text(Path(out) if out else folder / REPORT, render_report(shown))
@@ -204,7 +213,7 @@ def drop_outdated(new: Path, before: Path, *, apart: bool = False) -> None:
     if apart or not _are_together(new):
         for name in (EVALUATION_PART.file, FRONTIER):
             (new / name).unlink(missing_ok=True)
-    told = FILES - {LOG, REPORT}
+    told = FILES - {LOG, SCORES, REPORT}
     if any(not _is_same(new / name, before / name) for name in told):
         (new / REPORT).unlink(missing_ok=True)
 

@@ -8,12 +8,13 @@ from typing import Any, Unpack
 from largesse.evaluation import measure_spending
 from largesse.files import write_together
 from largesse.policy import Policy
-from largesse.records import Customers, Log, Progress, Study
+from largesse.records import Log, Progress
 from largesse.response import check_model_name
 from largesse.runs import folder as files
 from largesse.runs import steps
 from largesse.runs.campaign import Campaign, Spent, read_campaign
 from largesse.runs.engine import Engine
+from largesse.runs.kept import key_of, read_kept
 from largesse.runs.local import Local
 
 LOCAL = Local()
@@ -42,27 +43,18 @@ def run(
         files.write_campaign(folder, campaign)
         fitted = steps.fit(campaign, log, engine, progress)
         learnt = files.write_fit(folder, fitted, log)
-        planned, study = _plan_and_judge(campaign, fitted, log, customers, engine, progress)
+        examined = steps.examine(campaign, log, fitted.held, engine, progress)
+        files.write_scores(folder, campaign, log, examined, engine)
+        study = steps.judge(campaign, log, examined, campaign.planning.average(len(customers)), "dr", engine)
+        policy = Policy(fitted.model, fitted.levels, spending=study.spending)
+        own = None if campaign.customers is not None or log.levels.certain else study.scores
+        planned = steps.plan(campaign, policy, customers, engine, progress, own)
         planning = files.write_plan(folder, planned, engine)
         evaluation = files.write_study(folder, study, log, engine)
         progress("writing the report", 0.0)
         shown = steps.report(campaign, learnt, planning, evaluation, str(out))
         files.write_report(folder, shown)
         return shown
-
-
-def _plan_and_judge(
-    campaign: Campaign, fitted: steps.Fitted, log: Log, customers: Customers, engine: Engine, progress: Progress
-) -> tuple[steps.Planned, Study]:
-    """Return plan and study; where costs are not certain, the plan follows from what the study's held-out rows cost."""
-    average = campaign.planning.average(len(customers))
-    if log.levels.certain:
-        planned = steps.plan(campaign, Policy(fitted.model, fitted.levels), customers, engine, progress)
-        return planned, steps.judge(campaign, log, average, "dr", engine, progress)
-    study = steps.judge(campaign, log, average, "dr", engine, progress)
-    own = study.scores if campaign.customers is None else None
-    policy = Policy(fitted.model, fitted.levels, spending=study.spending)
-    return steps.plan(campaign, policy, customers, engine, progress, own), study
 
 
 def fit(campaign: Campaign, out: str | Path, progress: Progress = silent, *, engine: Engine = LOCAL) -> dict[str, Any]:
@@ -74,9 +66,14 @@ def fit(campaign: Campaign, out: str | Path, progress: Progress = silent, *, eng
     with files.replace_run_folder(out) as folder:
         files.write_campaign(folder, campaign)
         fitted = steps.fit(campaign, log, engine, progress)
-        scores = steps.score(campaign, log, engine, progress)
-        spending = None if scores is None else measure_spending(scores)
-        known = None if spending is None else spending.whole
+        known = None
+        if log.levels.certain:
+            files.write_scores(folder, campaign, log, fitted.held, engine)
+        else:
+            examined = steps.examine(campaign, log, fitted.held, engine, progress)
+            files.write_scores(folder, campaign, log, examined, engine)
+            spending = measure_spending(examined.scores)
+            known = None if spending is None else spending.whole
         Policy(fitted.model, fitted.levels, spending=known).save(folder / files.POLICY)
         return files.write_fit(folder, fitted, log)
 
@@ -111,7 +108,8 @@ def plan(
         else:
             log = engine.read_log(campaign)
             found = steps.choose_customers(campaign, log, engine)
-            scores = steps.score(campaign, log, engine, progress)
+            if not log.levels.certain:
+                scores = _recall(home, campaign, log, engine, progress).scores
         planned = steps.plan(campaign, policy, found, engine, progress, scores)
         with write_together() as batch:
             new = files.renew_run_folder(batch, home)
@@ -146,12 +144,25 @@ def judge(
             steps.check_budget(planned, campaign, str(folder))
         progress("reading", 0.0)
         read = engine.read_log(campaign, log)
-        study = steps.judge(campaign, read, campaign.planning.average(len(read)), estimator, engine, progress)
+        examined = _recall(home, campaign, read, engine, progress)
+        study = steps.judge(campaign, read, examined, campaign.planning.average(len(read)), estimator, engine)
         with write_together() as batch:
             new = files.renew_run_folder(batch, home)
+            if log is None:
+                files.write_scores(new, campaign, read, examined, engine)
             shown = files.write_study(new, study, read, engine)
             files.drop_outdated(new, home)
         return shown
+
+
+def _recall(home: Path, campaign: Campaign, log: Log, engine: Engine, progress: Progress) -> steps.Examined:
+    """Return what a log says under the campaign's model: as the run folder keeps it, or fitted where it does not."""
+    kept = read_kept(home / files.SCORES, key_of(campaign, log), log)
+    if kept is None:
+        held, known = steps.fit(campaign, log, engine, progress).held, None
+    else:
+        held, known = kept
+    return steps.examine(campaign, log, held, engine, progress, known)
 
 
 def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:

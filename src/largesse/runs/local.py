@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from largesse.data import read_log, read_table
-from largesse.evaluation import crossfit, make_study
+from largesse.evaluation import examine_held_out, study_scores
 from largesse.files import atomic_file
-from largesse.records import Array, Customers, Log, Progress, Scores, Study
+from largesse.progress import begin, follow
+from largesse.records import Array, Checkup, Customers, HeldOut, Log, Progress, Propensities, Scores, Study
 from largesse.response import ResponseModel, own_costs
 from largesse.runs.campaign import Campaign
 from largesse.runs.customers import check_planned
+from largesse.stats import assign_folds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,9 +37,11 @@ class Local:
         table = read_table(source, what="customers", plain=[str(named)], parse=campaign.roles.get("parse"))
         return check_planned(table, campaign.levels, named, features)
 
-    def fit(self, model: ResponseModel, log: Log) -> ResponseModel:
-        """Fit the model to the log and return it."""
-        return model.fit(log)
+    def fit(self, model: ResponseModel, log: Log, *, seed: int, progress: Progress) -> tuple[ResponseModel, HeldOut]:
+        """Fit the model to the log; return it, and what models that did not see a row expect of it."""
+        with follow(progress):
+            begin("learning the response", len(log))
+            return model, model.fit_held_out(log, assign_folds(log, seed=seed))
 
     def predict(self, model: ResponseModel, customers: Customers) -> Array:
         """Return the expected response (n, K) of every customer at every level."""
@@ -47,23 +51,17 @@ class Local:
         """Return each customer's own costs (n, K): expected ones where costs are observed; None where all have the same."""
         return own_costs(model, customers)
 
-    def study(
-        self,
-        model: ResponseModel,
-        log: Log,
-        budget: float,
-        *,
-        estimator: str,
-        seed: int,
-        confidence: float,
-        progress: Progress,
-    ) -> Study:
-        """Judge the unfitted model at a budget, to be kept with this confidence, by cross-fitting."""
-        return make_study(log, model, budget, estimator=estimator, seed=seed, confidence=confidence, progress=progress)
+    def examine(
+        self, log: Log, held: HeldOut, *, seed: int, progress: Progress, propensities: Propensities | None = None
+    ) -> tuple[Scores, Checkup]:
+        """Score the log's held-out rows and check the log; propensities that are known are not estimated again."""
+        return examine_held_out(log, held, seed, progress, propensities)
 
-    def score(self, model: ResponseModel, log: Log, *, seed: int, progress: Progress) -> Scores:
-        """Return the cross-fitted scores of the log under the unfitted model: those of a study with the same seed."""
-        return crossfit(log, model, seed=seed, progress=progress)
+    def study(
+        self, log: Log, scores: Scores, checkup: Checkup, budget: float, *, estimator: str, seed: int, confidence: float
+    ) -> Study:
+        """Judge by a log's scores what plans bring at a budget, to be kept with this confidence; nothing is fitted."""
+        return study_scores(log, scores, checkup, budget, estimator=estimator, seed=seed, confidence=confidence)
 
     def write_table(self, path: Path, table: pa.Table) -> None:
         """Write a table, all of it or nothing, in the format that the ending of the path names."""

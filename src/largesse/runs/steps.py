@@ -21,7 +21,20 @@ from largesse.errors import Problem, fail, nearest, refuse
 from largesse.evaluation import ESTIMATORS
 from largesse.levels import Levels
 from largesse.policy import Policy
-from largesse.records import Array, Choice, Customers, Finding, Log, Plan, Progress, Scores, Study
+from largesse.records import (
+    Array,
+    Checkup,
+    Choice,
+    Customers,
+    Finding,
+    HeldOut,
+    Log,
+    Plan,
+    Progress,
+    Propensities,
+    Scores,
+    Study,
+)
 from largesse.report import Heading, join_parts
 from largesse.response import ResponseModel, WithCosts, make_model
 from largesse.runs.campaign import Campaign
@@ -38,6 +51,16 @@ class Fitted:
     model: ResponseModel
     levels: Levels
     choices: tuple[Choice, ...]  # what the model tried and chose among
+    held: HeldOut  # what models that did not see the log's rows expect of them
+
+
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """What the log says of itself under a model that did not see its rows: all that an evaluation is made from."""
+
+    scores: Scores
+    checkup: Checkup
+    held: HeldOut
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +110,8 @@ def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Customers:
 
 def fit(campaign: Campaign, log: Log, engine: Engine, progress: Progress) -> Fitted:
     """Fit the campaign's model to the log."""
-    progress("learning the response", 0.0)
-    model = engine.fit(choose_model(campaign), log)
-    return Fitted(model, log.levels, model.choices_)
+    model, held = engine.fit(choose_model(campaign), log, seed=campaign.seed, progress=progress)
+    return Fitted(model, log.levels, model.choices_, held)
 
 
 def choose_model(campaign: Campaign) -> ResponseModel:
@@ -98,15 +120,21 @@ def choose_model(campaign: Campaign) -> ResponseModel:
     return WithCosts(model, seed=campaign.seed) if campaign.levels.observed else model
 
 
-def score(campaign: Campaign, log: Log, engine: Engine, progress: Progress) -> Scores | None:
-    """Return the scores of the log's rows by models that did not see them, where planning needs them; else None.
+def examine(
+    campaign: Campaign,
+    log: Log,
+    held: HeldOut,
+    engine: Engine,
+    progress: Progress,
+    propensities: Propensities | None = None,
+) -> Examined:
+    """Score the log's held-out rows, and check the log.
 
-    It does where costs are not certain: held-out rows say what plans really cost. And the log's own customers are planned
-    by models that did not see them: a model knows too well whether its own rows will pay.
+    Scores do not depend on the budget. Where costs are not certain, they say what plans really cost. And then the log's own
+    customers are planned by models that did not see them: a model knows too well whether its own rows will pay.
     """
-    return (
-        None if log.levels.certain else engine.score(choose_model(campaign), log, seed=campaign.seed, progress=progress)
-    )
+    scores, checkup = engine.examine(log, held, seed=campaign.seed, progress=progress, propensities=propensities)
+    return Examined(scores, checkup, held)
 
 
 def plan(
@@ -175,11 +203,12 @@ def _constraints(campaign: Campaign, customers: Customers) -> Constraints:
     return Constraints(**{"segment": segment, **how.constraints, **per_level})
 
 
-def judge(campaign: Campaign, log: Log, budget: float, estimator: str, engine: Engine, progress: Progress) -> Study:
+def judge(campaign: Campaign, log: Log, examined: Examined, budget: float, estimator: str, engine: Engine) -> Study:
     """Estimate what the campaign's model brings and costs at a budget, on rows that did not train it."""
-    sure = campaign.planning.budget_confidence
-    model, seed = choose_model(campaign), campaign.seed
-    study = engine.study(model, log, budget, estimator=estimator, seed=seed, confidence=sure, progress=progress)
+    sure, seed = campaign.planning.budget_confidence, campaign.seed
+    study = engine.study(
+        log, examined.scores, examined.checkup, budget, estimator=estimator, seed=seed, confidence=sure
+    )
     found = study.evaluation
     return replace(study, evaluation=replace(found, warnings=(*_not_judged(campaign), *found.warnings)))
 

@@ -66,7 +66,8 @@ def _freedom(squares: Array) -> float:
     units, whole = len(squares), float(squares.sum())
     if not whole > 0:
         return units - 1
-    kurtosis = units * float(squares @ squares) / whole**2
+    shares = squares / whole  # whose squares cannot vanish, however small the sum
+    kurtosis = units * float(shares @ shares)
     kurtosis -= 2 * np.sqrt(24 / units)  # two standard errors: what random variation may add
     return min(units - 1, 2 * units / max(kurtosis - 1, 1e-9))
 

@@ -32,7 +32,7 @@ from largesse.evaluation import (
     weigh_options,
 )
 from largesse.propensity import estimate_propensities
-from largesse.records import Array, HeldOutPlan, Log, Option, Progress, Propensities, Scores
+from largesse.records import Array, HeldOut, HeldOutPlan, Log, Option, Progress, Propensities, Scores
 from largesse.response import Linear
 from largesse.worlds import RandomLog, draw_world
 from largesse_lab.bench.kept import Kept
@@ -79,7 +79,7 @@ def _measure_log(seed: int) -> dict[str, Any]:
     for source in SOURCES:
         log = replace(drawn.log, propensity=own if source == "given" else None)
         known = Propensities(own, "given") if source == "given" else estimate_propensities(log, base.fold, seed)
-        scores = score_rows(log, base.curves, base.fold, known)
+        scores = score_rows(log, HeldOut(base.curves, base.fold), known)
         record[source] = _judge(log, scores, plan, _Fresh(fresh, watched.seen, drawn.table))
     return record
 

@@ -33,7 +33,7 @@ from largesse.evaluation import (
 )
 from largesse.levels import Levels
 from largesse.propensity import estimate_propensities
-from largesse.records import Array, Estimate, HeldOutPlan, Log, Progress, Propensities, Scores
+from largesse.records import Array, Estimate, HeldOut, HeldOutPlan, Log, Progress, Propensities, Scores
 from largesse.response import Linear, ResponseModel
 from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.bench.joint_training import call_together
@@ -131,7 +131,7 @@ def _measure_log(name: str, log: int, rows: int, mix: float, model: Callable[[],
 
 def _score(log: Log, base: Scores, estimated: Propensities, paid: str) -> Scores:
     levels = Levels(costs=FACE, on_redemption=paid == "redeemed")
-    return score_rows(replace(log, levels=levels), base.curves, base.fold, estimated)
+    return score_rows(replace(log, levels=levels), HeldOut(base.curves, base.fold), estimated)
 
 
 def _find_truths(made: Scores, fresh: Simulation, seen: list[Array], paid: str) -> dict[str, tuple[float, float]]:

@@ -26,7 +26,7 @@ from largesse.evaluation import (
     score_rows,
 )
 from largesse.levels import Levels
-from largesse.records import Array, Estimate, Log, Progress, Propensities, Scores
+from largesse.records import Array, Estimate, HeldOut, Log, Progress, Propensities, Scores
 from largesse.stats import mean_estimate
 from largesse_lab.bench.kept import Kept
 from largesse_lab.bench.request import Records, Request, check_part, find_unknown, ignore_progress
@@ -195,7 +195,8 @@ def _score(case: Case, log: Log, feature: Array, seed: int) -> Scores:
     assert log.propensity is not None
     unit = np.arange(len(log)) if log.cluster is None else log.cluster
     fold = np.random.default_rng(seed).integers(0, FOLDS, int(unit.max()) + 1)[unit]
-    return score_rows(log, _fit_lines(log, feature, fold), fold, Propensities(log.propensity, "given"))
+    held = HeldOut(_fit_lines(log, feature, fold), fold)
+    return score_rows(log, held, Propensities(log.propensity, "given"))
 
 
 def _fit_lines(log: Log, feature: Array, fold: Array) -> Array:

@@ -15,7 +15,7 @@ from largesse.progress import track
 from largesse.propensity import correct_curves, estimate_propensities
 from largesse.records import Array, Choice, Log
 from largesse.response.calibration import Calibration, HeldOutScores, calibrate
-from largesse.response.fold_ensemble import out_of_fold_curves
+from largesse.response.fold_ensemble import predict_held_out
 from largesse.response.linear import Linear
 from largesse.response.networks.fitted import FoldNetworks, Scale, choose_least
 from largesse.response.networks.jobs import Loop, TrainedNetworks, TrainingJob
@@ -242,7 +242,7 @@ class Search:
         """Doubly robust increments (rows, K−1) of the held-out rows under a cross-fitted `Linear`."""
         log, seed = self.task.log, self.recipe.seed
         fold = assign_folds(log, DR_FOLDS, seed)
-        curves = out_of_fold_curves(Linear(seed=seed), log, fold)
+        curves = predict_held_out(Linear(seed=seed), log, fold).curves
         scores = correct_curves(curves, log.level, log.response, estimate_propensities(log, fold, seed).own)
         return np.diff(scores, axis=1)[self.task.rows]
 
