@@ -1,0 +1,50 @@
+"""Numbers that tell ids apart: equal ids have equal numbers on every machine. Brings numba with it: imported when needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from largesse.records import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def hash_ids(ids: pa.Array) -> Array:
+    """Return a number (n,) for each id; different ids share one only by rare accident."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(ids.type):
+        # Signed or not, wide or narrow: the same number is the same id in every file.
+        return _mix(np.asarray(ids.cast(pa.int64(), safe=False)).view(np.uint64))
+    texts = ids.cast(pa.large_binary() if pa.types.is_binary(ids.type) else pa.string()).cast(pa.large_binary())
+    _, starts, content = texts.buffers()
+    ends = np.frombuffer(starts, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    letters = np.frombuffer(content, dtype=np.uint8) if content is not None else np.zeros(0, np.uint8)
+    return _mix(_hash_bytes(ends, letters))
+
+
+@njit(cache=True, nogil=True)
+def _hash_bytes(ends: Array, letters: Array) -> Array:
+    found = np.empty(len(ends) - 1, dtype=np.uint64)
+    for i in range(len(found)):
+        number = np.uint64(14695981039346656037)  # FNV-1a
+        for k in range(ends[i], ends[i + 1]):
+            number = (number ^ np.uint64(letters[k])) * np.uint64(1099511628211)
+        found[i] = number
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _mix(numbers: Array) -> Array:
+    """Spread numbers over all 64 bits (the finaliser of MurmurHash3); different ones stay different."""
+    found = np.empty(len(numbers), dtype=np.uint64)
+    for i in range(len(numbers)):
+        x = np.uint64(numbers[i])
+        x = (x ^ (x >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+        x = (x ^ (x >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+        found[i] = x ^ (x >> np.uint64(33))
+    return found

@@ -1,0 +1,69 @@
+"""Tables where they are: a DataFrame, a table that Spark knows by name, or files that executors read themselves.
+
+Files on a disk that driver and executors share are read by the same code as on one machine, so that the rules, the messages
+and the order of rows are the same. Spark reads what only it can reach: its own tables, and addresses like s3a://….
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from largesse.data import Piece, find_files, split_file
+from largesse.errors import InputError, Problem
+from largesse.runs.on_spark.session import explain_failure, first_line
+
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+NAME = re.compile(r"[\w`]+(\.[\w`]+){0,2}")
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".txt", ".arrow", ".feather", ".ipc")
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table on Spark: a DataFrame of its rows, or of the numbers of `pieces` of files."""
+
+    frame: Any
+    pieces: tuple[Piece, ...] | None = None
+
+
+def find_table(session: Any, source: Any, what: str) -> Table:
+    """Return the table that a DataFrame, a name, a path or an address stands for; `what` names it in errors."""
+    if is_frame(source):
+        return Table(source)
+    if not isinstance(source, str | os.PathLike):
+        hint = "give a Spark DataFrame, the name of a table, or a path"
+        raise InputError(what, [Problem(f"not a table for Spark: got {type(source).__name__}", hint)])
+    text = os.fspath(source)
+    if text.startswith("file:"):
+        text = "/" + text.removeprefix("file:").lstrip("/")
+    if ADDRESS.match(text):
+        return _read_address(session, text, what)
+    if NAME.fullmatch(text) and not os.path.exists(text) and _is_known(session, text):  # noqa: PTH110
+        return Table(session.table(text))
+    pieces = tuple(piece for file in find_files(text, what) for piece in split_file(file, what))
+    # One task for each piece; the rows of this DataFrame are the numbers of pieces.
+    return Table(session.range(0, len(pieces), 1, len(pieces)), pieces)
+
+
+def is_frame(source: Any) -> bool:
+    """Whether this is a DataFrame of Spark, classic or Connect."""
+    return hasattr(source, "mapInArrow") and hasattr(source, "sparkSession")
+
+
+def _is_known(session: Any, name: str) -> bool:
+    with explain_failure(f"looking for the table {name!r}"):
+        return bool(session.catalog.tableExists(name))
+
+
+def _read_address(session: Any, address: str, what: str) -> Table:
+    """Let Spark read Parquet at an address."""
+    if address.lower().endswith(ENDINGS):
+        hint = "give a DataFrame, or the name of a table: how text is read is for Spark to say"
+        raise InputError(what, [Problem(f"{address} is not Parquet", hint)])
+    try:
+        return Table(session.read.parquet(address))
+    except Exception as error:
+        hint = "can Spark reach it, and is it Parquet?"
+        raise InputError(what, [Problem(f"{address} cannot be read: {first_line(error)}", hint)]) from error

@@ -1,0 +1,98 @@
+"""Customers are scored where they are: the same curves, the same checks, the same plan as in memory."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from shops import shop_table
+
+from largesse.allocation import hold_scores, price_plan
+from largesse.data import read_log
+from largesse.errors import InputError
+from largesse.levels import Levels
+from largesse.policy import Policy
+from largesse.records import Customers
+from largesse.response import Linear
+from largesse.runs.on_spark.scoring import score_table
+from largesse.runs.on_spark.tables import Table, find_table
+from largesse.runs.on_spark.tasks import Wanted
+
+COSTS = {"c0": 0.0, "c1": 5.0, "c2": 10.0}
+
+
+@pytest.fixture(scope="module")
+def policy() -> Policy:
+    levels = Levels(costs=[0, 5, 10])
+    log = read_log(shop_table(300, seed=1), levels=levels, level="coupon", response="bought", customer="id")
+    return Policy(Linear().fit(log), log.levels)
+
+
+def wanted(policy: Policy, **more: Any) -> Wanted:
+    return Wanted(tuple(policy.model.encoder_.features), "id", **more)
+
+
+def make_frame(session: Any, table: pa.Table, partitions: int = 3) -> Any:
+    """A DataFrame whose rows are in order, in some partitions, one of which has no rows."""
+    frame = session.createDataFrame(table).repartitionByRange(partitions, "id").sortWithinPartitions("id")
+    return frame.unionByName(frame.limit(0))
+
+
+@pytest.fixture(params=["frame", "files", "name"])
+def table_of(request: pytest.FixtureRequest, session: Any, tmp_path: Path) -> Any:
+    def place(table: pa.Table) -> Table:
+        if request.param == "frame":
+            return find_table(session, make_frame(session, table), "customers")
+        if request.param == "name":
+            make_frame(session, table).createOrReplaceTempView("shop_customers")
+            return find_table(session, "shop_customers", "customers")
+        for k, start in enumerate(range(0, max(len(table), 1), 70)):
+            pq.write_table(table.slice(start, 70), tmp_path / f"c{k:02d}.parquet", row_group_size=20)
+        pq.write_table(table.slice(0, 0), tmp_path / "c05.parquet")
+        return find_table(session, str(tmp_path / "c*.parquet"), "customers")
+
+    return place
+
+
+def test_the_plan_is_that_of_all_customers_in_memory(table_of: Any, policy: Policy) -> None:
+    table = shop_table(200, seed=2, log=False)
+    curves = policy.model.predict(Customers(table.drop_columns("id")))
+    with score_table(table_of(table), policy, wanted(policy)) as scored:
+        assert scored.n == 200
+        found = price_plan(scored, budget=2.5)
+    expected = price_plan(hold_scores(curves, np.array([0.0, 5.0, 10.0])), budget=2.5)
+    assert (found.price, found.value, found.spend) == pytest.approx(
+        (expected.price, expected.value, expected.spend), rel=1e-12
+    )
+
+
+def spoil(table: pa.Table, name: str, rows: list[int], value: Any) -> pa.Table:
+    column = table.column(name).to_pylist()
+    for row in rows:
+        column[row] = value
+    return table.set_column(table.column_names.index(name), name, pa.array(column, table.schema.field(name).type))
+
+
+SPOILT = {
+    "no id": lambda table: spoil(table, "id", [3, 150, 199], None),
+    "ids twice": lambda table: spoil(table, "id", [3, 150, 199], "c00007"),
+    "no feature": lambda table: table.drop_columns("age"),
+    "id misspelt": lambda table: table.rename_columns(["ids", *table.column_names[1:]]),
+    "no rows": lambda table: table.slice(0, 0),
+}
+
+
+@pytest.mark.parametrize("kind", SPOILT)
+def test_bad_customers_get_the_message_of_one_machine(kind: str, session: Any, policy: Policy, tmp_path: Path) -> None:
+    from largesse.data import read_table
+    from largesse.runs.customers import check_planned
+
+    table = SPOILT[kind](shop_table(200, seed=2, log=False))
+    with pytest.raises(InputError) as expected:
+        check_planned(read_table(table, plain=["id"]), policy.levels, "id", policy.model.encoder_.features)
+    frame = session.createDataFrame(table).coalesce(2)
+    with pytest.raises(InputError) as found, score_table(Table(frame), policy, wanted(policy)):
+        pass
+    assert str(found.value) == str(expected.value)
