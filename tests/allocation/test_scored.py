@@ -12,11 +12,24 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from instances import KINDS, instances, linear_optimum, paid_by
 
-from largesse.allocation import Gather, Look, allocate, check_batch, hold_scores, pack_answer, price_plan, unpack_answer
+from largesse.allocation import (
+    Gather,
+    Look,
+    allocate,
+    check_batch,
+    correct_costs,
+    correct_scored,
+    explore_plan,
+    find_mixture,
+    hold_scores,
+    pack_answer,
+    price_plan,
+    unpack_answer,
+)
 from largesse.allocation.passes import look as looks
 from largesse.allocation.scored import PricedPlan, ScoredBatches
 from largesse.errors import BudgetError, InputError
-from largesse.records import Array
+from largesse.records import Array, Spending
 
 laws = settings(max_examples=60, deadline=None, derandomize=True)
 
@@ -33,7 +46,7 @@ def cut(curves: Array, costs: Array, places: list[int], *, backwards: bool = Fal
 def levels_of(scored: ScoredBatches, plan: PricedPlan) -> Array:
     levels = np.full(plan.n, -1)
     for rows, curves, costs in scored.batches():
-        levels[rows] = plan.decide(rows, curves, costs)
+        levels[rows] = plan.decide(rows, curves, costs)[0]
     return levels
 
 
@@ -169,7 +182,9 @@ def test_rows_need_not_follow_each_other() -> None:
     scored = ScoredBatches(N, lambda: [(rows, *check_batch(curves, costs)[1:])])
     with few_open(64):
         plan, same = price_plan(scored, 1.7), price_plan(hold_scores(curves, costs), 1.7)
-        assert np.array_equal(levels_of(hold_scores(curves, costs), same), plan.decide(*next(iter(scored.batches()))))
+        assert np.array_equal(
+            levels_of(hold_scores(curves, costs), same), plan.decide(*next(iter(scored.batches())))[0]
+        )
         assert (plan.price, plan.value, plan.bound) == (same.price, same.value, same.bound)
 
 
@@ -232,6 +247,56 @@ def test_a_budget_below_the_cheapest_plan_is_refused_in_its_own_unit() -> None:
 def test_batches_are_refused_as_tables_are(curves: Any, costs: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_batch(curves, costs)
+
+
+# ---------------------------------------------------------------------------------------------- rules, exploring, spending
+
+
+@laws
+@given(tasks(), st.lists(st.integers(0, 99), max_size=6), st.sampled_from([0.0, 0.2, 1.0]))
+def test_rules_and_exploring_are_those_in_memory(task: Any, places: list[int], explore: float) -> None:
+    curves, costs, budget = task
+    random = float(np.broadcast_to(costs, curves.shape).mean())
+    assume(possible(curves, costs, budget))
+    assume(explore == 0 or possible(curves, costs, (budget - explore * random) / max(1 - explore, 1e-9)))
+    parts = cut(curves, costs, places)
+    plan = price_plan(parts, budget, explore=explore, seed=7)
+    if not explore:
+        rule = find_mixture(curves, costs, plan.price, budget)
+        assert (plan.rule.price, plan.rule.explore) == (rule.price, 0.0)
+        assert plan.rule.share == pytest.approx(rule.share, abs=1e-9)
+        return
+    other = explore_plan(curves, costs, budget, explore, seed=7)
+    assert (plan.value, plan.spend) == pytest.approx((other.plan.value, other.plan.spend), abs=1e-9)
+    assert plan.rule.explore == explore
+    if explore == 1:  # everybody's level is drawn, whatever the plan
+        drawn = [plan.decide(*batch) for batch in parts.batches()]
+        assert np.array_equal(np.concatenate([levels for levels, _ in drawn]), other.decisions.levels)
+        assert np.concatenate([chance for _, chance in drawn]) == pytest.approx(other.decisions.propensity)
+
+
+def test_what_is_drawn_does_not_hang_on_batches() -> None:
+    curves, costs = crowd("common")
+    whole, parts = hold_scores(curves, costs), cut(curves, costs, [1, 7000, 7001, 20_000])
+    one, other = (price_plan(scored, 1.5, explore=0.3, seed=3) for scored in (whole, parts))
+    drawn = [other.decide(*batch) for batch in parts.batches()]
+    levels, chances = one.decide(*next(iter(whole.batches())))
+    assert np.array_equal(levels, np.concatenate([part for part, _ in drawn]))
+    assert np.array_equal(chances, np.concatenate([part for _, part in drawn if part is not None]))
+    planned = one.settled.decide(*next(iter(whole.batches())))
+    assert 0.22 < np.mean(levels != planned) < 0.26  # one of five who explore draws what was planned
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9])
+@pytest.mark.parametrize("name", ["common", "own", "ten curves"])
+def test_costs_are_corrected_as_in_memory(name: str, confidence: float) -> None:
+    curves, costs = crowd(name)
+    prices = (2.0, 0.5, 0.1, 0.0)
+    spending = Spending(prices, (0.1, 0.5, 1.0, 2.0), (0.2, 0.6, 1.3, 2.1), (0.01, 0.02, 0.1, 0.1))
+    known = correct_costs(curves, costs, 1.2, spending, confidence)
+    found = correct_scored(cut(curves, costs, [5, 700]), 1.2, spending, confidence)
+    assert (found.scale, found.error, found.ratio) == pytest.approx((known.scale, known.error, known.ratio), rel=1e-9)
+    assert correct_scored(hold_scores(curves, costs), 1.2, None).scale == 1.0
 
 
 # ---------------------------------------------------------------------------------------------- tallies

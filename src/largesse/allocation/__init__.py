@@ -25,6 +25,8 @@ from largesse.allocation.passes.look import Look as Look
 from largesse.allocation.passes.look import Tally as Tally
 from largesse.allocation.passes.packing import pack_answer as pack_answer
 from largesse.allocation.passes.packing import unpack_answer as unpack_answer
+from largesse.allocation.passes.questions import Sums as Sums
+from largesse.allocation.passes.questions import add_by_group as add_by_group
 from largesse.allocation.plan import allocate as allocate
 from largesse.allocation.plan import decide_at_price as decide_at_price
 from largesse.allocation.plan import frontier as frontier
@@ -37,6 +39,7 @@ from largesse.allocation.scored import Question as Question
 from largesse.allocation.scored import Scored as Scored
 from largesse.allocation.scored import ScoredBatches as ScoredBatches
 from largesse.allocation.scored import check_batch as check_batch
+from largesse.allocation.scored import correct_scored as correct_scored
 from largesse.allocation.scored import hold_scores as hold_scores
 from largesse.allocation.scored import price_plan as price_plan
 from largesse.allocation.spending import EVEN as EVEN

@@ -56,20 +56,46 @@ class ExploringPlan:
         return iter((self.plan, self.decisions))
 
 
+def check_exploring(explore: Any, seed: Any) -> None:
+    """Refuse a share of customers, or a seed, that is none."""
+    problems = whole_problems(seed, "seed")
+    share = as_number(explore)
+    if share is None or not 0 <= share <= 1:
+        problems.append(Problem(f"explore is {show(explore)}", "give a share of customers from 0 to 1"))
+    refuse("explore", problems)
+
+
 def mix_levels(probabilities: Array, explore: float) -> Array:
     """Return probabilities (n, K) after a share of customers explores: for them all levels are alike."""
     return explore / probabilities.shape[1] + (1 - explore) * probabilities if explore else probabilities
 
 
-def exploring_budget(costs: Array, budget: float, explore: float) -> float:
-    """Return what is left per customer for those who do not explore, or refuse; costs (n, K)."""
-    cheapest, random = float(costs.min(axis=1).mean()), float(costs.mean())
+def left_to_plan(cheapest: float, random: float, budget: float, explore: float) -> float:
+    """Return what is left per customer for those who do not explore, or refuse.
+
+    `cheapest` and `random` are what customers cost on average at their cheapest level, and at any level alike.
+    """
     rest = budget - explore * random
     if rest < (1 - explore) * cheapest * (1 - SHORT):
         most = max(budget - cheapest, 0.0) / (random - cheapest) if random > cheapest else 0.0
         got = f"exploring with {explore:g} leaves less than the cheapest plan costs"
         raise BudgetError("explore", [Problem(got, f"raise the budget, or explore with {most:.3g} at most")])
     return rest / (1 - explore) if explore < 1 else budget
+
+
+def exploring_budget(costs: Array, budget: float, explore: float) -> float:
+    """Return what is left per customer for those who do not explore, or refuse; costs (n, K)."""
+    return left_to_plan(float(costs.min(axis=1).mean()), float(costs.mean()), budget, explore)
+
+
+def split_ties(price: float, ends: tuple[float, float], budget: float, explore: float = 0.0) -> Mixture:
+    """Return the rule at a price whose ties are split so that those who do not explore cost `budget` on average.
+
+    `ends` are what they cost if the cheapest of equally good levels is taken, and the dearest.
+    """
+    low, high = ends
+    share = min(max((budget - low) / (high - low), 0.0), 1.0) if high > low and price > 0 else 0.0
+    return Mixture(price, share, explore)
 
 
 def calibrate_mixture(curves: Array, costs: Array, budget: float, explore: float = 0.0) -> Mixture:
@@ -90,8 +116,7 @@ def find_mixture(curves: Array, costs: Array, price: float, budget: float, explo
     low, high = (
         float(wide[rows, decide_at_price(curves, costs, price, dearest=dearest)].mean()) for dearest in (False, True)
     )
-    share = min(max((budget - low) / (high - low), 0.0), 1.0) if high > low and price > 0 else 0.0
-    return Mixture(price, share, explore)
+    return split_ties(price, (low, high), budget, explore)
 
 
 def explore_plan(
@@ -105,11 +130,7 @@ def explore_plan(
     >>> plan.spend, np.unique(made.propensity).round(2)
     (0.5, array([0.05, 0.95]))
     """
-    problems = whole_problems(seed, "seed")
-    share = as_number(explore)
-    if share is None or not 0 <= share <= 1:
-        problems.append(Problem(f"explore is {show(explore)}", "give a share of customers from 0 to 1"))
-    refuse("explore", problems)
+    check_exploring(explore, seed)
     curves, costs = check_task(curves, costs)
     n, K = curves.shape
     average = total_limit(n, budget, total) / n

@@ -16,11 +16,15 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from largesse.allocation.checks import check_task, too_small, total_limit
+from largesse.allocation.explore import Mixture, check_exploring, left_to_plan, mix_levels, split_ties
 from largesse.allocation.passes.gather import Gather, Settled, settle
-from largesse.allocation.passes.look import Look, Tally
+from largesse.allocation.passes.look import Look
+from largesse.allocation.passes.questions import Average, SpendAt, Ties
 from largesse.allocation.passes.sums import units_of
 from largesse.allocation.price.search import ROUNDING
-from largesse.records import Array, Plan
+from largesse.allocation.spending import EVEN, Correction, correct
+from largesse.records import Array, Spending
+from largesse.stats import draw_rows_levels
 
 Batch = tuple[Array, Array, Array]  # row numbers (n,), curves (n, K), cost rows (1, K) or (n, K)
 Answer = TypeVar("Answer")
@@ -63,7 +67,8 @@ class ScoredBatches:
 class PricedPlan:
     """A plan without a list of levels: the price, exact sums, and the levels of the few whom the price leaves open.
 
-    Its value is proven to be within `bound` − `value` of the best there is, as that of `allocate`.
+    Its value is proven to be within `bound` − `value` of the best there is, as that of `allocate`. A plan that explores has
+    expected values and spends.
     """
 
     n: int
@@ -73,14 +78,28 @@ class PricedPlan:
     bound: float
     budget: float
     settled: Settled
+    rule: Mixture  # for customers not seen yet
+    seed: int = 0  # of what is drawn at random
 
-    def decide(self, rows: Array, curves: Array, costs: Array) -> Array:
-        """Return the levels (n,) of some of the customers: row numbers (n,), curves (n, K), cost rows (1, K) or (n, K)."""
-        return self.settled.decide(rows, curves, costs)
+    @property
+    def gap(self) -> float:
+        """How much better the best plan could be at most."""
+        return max(self.bound - self.value, 0.0)
 
-    def with_levels(self, levels: Array) -> Plan:
-        """Return the plan of all customers, whose levels are these."""
-        return Plan(levels, self.value, self.spend, self.price, self.bound, self.budget)
+    def __len__(self) -> int:
+        return self.n
+
+    def decide(self, rows: Array, curves: Array, costs: Array) -> tuple[Array, Array | None]:
+        """Return the levels (n,) of some of the customers and, where the plan explores, their propensities (n,).
+
+        Customers are row numbers (n,), curves (n, K) and cost rows (1, K) or (n, K), as in the batches that were asked.
+        """
+        levels, explore = self.settled.decide(rows, curves, costs), self.rule.explore
+        if not explore:
+            return levels, None
+        probabilities = mix_levels(np.eye(curves.shape[1])[levels], explore)
+        drawn = draw_rows_levels(probabilities, rows, self.seed)
+        return drawn, probabilities[np.arange(len(rows)), drawn]
 
 
 def check_batch(curves: Any, costs: Any, first: int = 0) -> Batch:
@@ -96,29 +115,64 @@ def hold_scores(curves: Any, costs: Any) -> ScoredBatches:
 
 
 def price_plan(
-    scored: Scored, budget: float | None = None, *, total: float | None = None, seen: Tally | None = None
+    scored: Scored,
+    budget: float | None = None,
+    *,
+    total: float | None = None,
+    explore: float = 0.0,
+    seed: int = 0,
 ) -> PricedPlan:
-    """Plan within an average or a total budget, whatever holds the customers.
+    """Plan within an average or a total budget, whatever holds the customers; a share of them explores.
 
     All steps up the hulls stand in one order, the steepest first, of equal ones that of the earlier row, and are bought as
     long as they fit. So price, levels and bound do not depend on how customers were cut into batches. Two or three looks at
-    all customers find where the budget ends; `seen` is the answer to `Look()`, if that was asked before.
+    all customers find where the budget ends.
 
     >>> scored = hold_scores([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]], [0, 1, 2])
     >>> plan = price_plan(scored, budget=1.5)
-    >>> plan.price, plan.spend, plan.decide(*next(iter(scored.batches())))
+    >>> plan.price, plan.spend, plan.decide(*next(iter(scored.batches())))[0]
     (0.09999999999999998, 1.5, array([1, 2]))
     """
+    check_exploring(explore, seed)
     n = scored.n
     limit = total_limit(n, budget, total)
     average = limit / n if budget is None else float(budget)
+    if not explore:
+        found = _search(scored, limit, total is not None)
+        value, spend, bound = (float(part) / n for part in (found.value, found.spend, found.bound))
+        rule = split_ties(found.price, _ends(scored, found.price), average)
+        # The exact mean is within the budget; spend / n is rounded and may be a bit above it.
+        return PricedPlan(n, value, min(spend, average), found.price, bound, average, found, rule)
+    cheapest, *each = scored.ask(Average()).means
+    random, response = (sum(means) / len(means) for means in (each[: len(each) // 2], each[len(each) // 2 :]))
+    rest = left_to_plan(cheapest, random, average, explore)
+    found = _search(scored, rest * n, False)
+    value, bound = ((1 - explore) * float(part) / n + explore * response for part in (found.value, found.bound))
+    spend = (1 - explore) * min(float(found.spend) / n, rest) + explore * random
+    rule = split_ties(found.price, _ends(scored, found.price), rest, explore)
+    return PricedPlan(n, value, min(spend, average), found.price, bound, average, found, rule, seed)
+
+
+def _search(scored: Scored, limit: float, total: bool) -> Settled:
+    """Look closer and closer at all customers until few steps are open, then settle them."""
     look = Look()
     while not look.closing:
-        tally = scored.ask(look) if seen is None else seen
+        tally = scored.ask(look)
         if look == Look() and limit < np.inf and tally.spent > units_of(limit * (1 + ROUNDING)):
-            raise too_small(tally.spend, limit, n, total is not None)
-        look, seen = look.closer(tally, limit), None
-    found = settle(look, scored.ask(Gather(look)), limit)
-    value, spend, bound = (float(part) / n for part in (found.value, found.spend, found.bound))
-    # The exact mean is within the budget; spend / n is rounded and may be a bit above it.
-    return PricedPlan(n, value, min(spend, average), found.price, bound, average, found)
+            raise too_small(tally.spend, limit, scored.n, total)
+        look = look.closer(tally, limit)
+    return settle(look, scored.ask(Gather(look)), limit)
+
+
+def _ends(scored: Scored, price: float) -> tuple[float, float]:
+    """Return what customers cost at a price, the cheapest of equally good levels taken, or the dearest."""
+    low, high = scored.ask(Ties(price)).means
+    return low, high
+
+
+def correct_scored(scored: Scored, budget: float, spending: Spending | None, confidence: float = EVEN) -> Correction:
+    """Return the correction with which a plan for these customers really costs `budget` on average: see `correct_costs`."""
+    if spending is None:
+        return Correction()
+    expected = scored.ask(SpendAt(spending.price))
+    return correct(np.cumsum(expected.means), budget, spending, confidence)

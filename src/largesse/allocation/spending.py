@@ -72,7 +72,14 @@ def correct_costs(
     if spending is None:
         return Correction()
     front = frontier(curves, costs)
-    expected = np.array([front.spend[0], *(front.budget_at(price) for price in spending.price)])
+    return correct(np.array([front.spend[0], *map(front.budget_at, spending.price)]), budget, spending, confidence)
+
+
+def correct(expected: Array, budget: float, spending: Spending, confidence: float = EVEN) -> Correction:
+    """Return the correction for customers from what the model expects them to cost, (m + 1,).
+
+    That is at their cheapest levels, and at each price of `spending`.
+    """
     ratio, error = _ratios(spending)
     beyond = t_quantile(1e9, 2 * confidence - 1) if confidence > EVEN else 0.0
     aim = _rising(expected * (ratio + beyond * error))

@@ -29,6 +29,7 @@ from largesse.stats.mean import mean_estimate as mean_estimate
 from largesse.stats.mean import t_quantile as t_quantile
 from largesse.stats.newton import minimise as minimise
 from largesse.stats.sample import draw_levels as draw_levels
+from largesse.stats.sample import draw_rows_levels as draw_rows_levels
 from largesse.stats.sample import sample_rows as sample_rows
 from largesse.stats.sample import shuffle_rows as shuffle_rows
 from largesse.stats.sample import standardise as standardise

@@ -32,6 +32,21 @@ def draw_levels(probabilities: Array, seed: int | np.random.Generator) -> Array:
     return (np.random.default_rng(seed).random(len(probabilities))[:, None] >= thresholds).sum(axis=1)
 
 
+def draw_rows_levels(probabilities: Array, rows: Array, seed: int) -> Array:
+    """Return what `draw_levels` with this seed gives some rows (n,) of a larger table, by their probabilities (n, K).
+
+    >>> every = np.full((5, 2), 0.5)
+    >>> draw_rows_levels(every[2:], np.arange(2, 5), 0), draw_levels(every, 0)
+    (array([0, 0, 1]), array([1, 0, 0, 0, 1]))
+    """
+    levels = np.empty(len(rows), dtype=np.int64)
+    starts = np.flatnonzero(np.diff(rows, prepend=rows[:1] - 2) != 1)
+    for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
+        generator = np.random.PCG64(seed).advance(int(rows[start]))  # one number for each row before
+        levels[start:end] = draw_levels(probabilities[start:end], np.random.Generator(generator))
+    return levels
+
+
 def standardise(X: Array) -> Array:
     """Return the columns of X (n, p) that vary, each with mean 0 and standard deviation 1."""
     spread = X.std(axis=0)

@@ -156,3 +156,10 @@ def add_up(values: Array, total: Array) -> None:
     """Add numbers (n,) to a sum (CHUNKS,)."""
     for i in range(len(values)):
         add_exactly(total, np.float64(values[i]))
+
+
+@compiled
+def add_by_group(values: Array, codes: Array, totals: Array) -> None:
+    """Add numbers (n,) to the sums (groups, CHUNKS) of their groups (n,)."""
+    for i in range(len(values)):
+        add_exactly(totals[codes[i]], np.float64(values[i]))

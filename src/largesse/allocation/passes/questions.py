@@ -1,0 +1,88 @@
+"""Further questions to batches of customers, whose answers are exact sums: means, spends at prices, and ties at a price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from largesse.allocation.passes.sums import CHUNKS, as_fraction, carry
+from largesse.allocation.plan import decide_at_price
+from largesse.records import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Exact sums over customers. Added, neither their order nor batches matter."""
+
+    n: int
+    parts: Array  # (m, CHUNKS)
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(self.n + other.n, carry(self.parts + other.parts))
+
+    @property
+    def totals(self) -> list[float]:
+        """The sums, rounded once."""
+        return [float(as_fraction(part)) for part in self.parts]
+
+    @property
+    def means(self) -> list[float]:
+        """The sums over the number of customers."""
+        return [float(as_fraction(part) / self.n) for part in self.parts]
+
+
+@dataclass(frozen=True)
+class Average:
+    """Asks for what customers cost at their cheapest levels, and what they cost and bring at every level."""
+
+    def of(self, rows: Array, curves: Array, costs: Array) -> Sums:
+        """Return the sums of cheapest costs, of the cost at each level, and of the response at each level."""
+        wide = np.broadcast_to(costs, curves.shape)
+        return Sums(len(rows), np.stack([add_up(values) for values in (wide.min(axis=1), *wide.T, *curves.T)]))
+
+
+@dataclass(frozen=True)
+class SpendAt:
+    """Asks for what customers cost if every step is taken that brings at least a price, for each of several prices."""
+
+    prices: tuple[float, ...]  # falling
+
+    def of(self, rows: Array, curves: Array, costs: Array) -> Sums:
+        """Return the sums of the cheapest costs, and of what comes on top at each price."""
+        from largesse.allocation.passes.kernels import spend_at
+
+        paid = np.zeros((len(self.prices) + 1, CHUNKS), dtype=np.int64)
+        spend_at(curves, costs, np.array(self.prices, dtype=np.float64), paid)
+        return Sums(len(rows), carry(paid))
+
+
+@dataclass(frozen=True)
+class Ties:
+    """Asks for what customers cost at a price, the cheapest of equally good levels taken, or the dearest."""
+
+    price: float
+
+    def of(self, rows: Array, curves: Array, costs: Array) -> Sums:
+        """Return the two sums."""
+        wide, every = np.broadcast_to(costs, curves.shape), np.arange(len(curves))
+        ends = [decide_at_price(curves, costs, self.price, dearest=dearest) for dearest in (False, True)]
+        return Sums(len(rows), np.stack([add_up(wide[every, levels]) for levels in ends]))
+
+
+def add_up(values: Array) -> Array:
+    """Return the exact sum (CHUNKS,) of numbers of any shape."""
+    from largesse.allocation.passes import kernels
+
+    total = np.zeros(CHUNKS, dtype=np.int64)
+    kernels.add_up(np.ascontiguousarray(values).ravel(), total)
+    return carry(total)
+
+
+def add_by_group(values: Array, codes: Array, groups: int) -> Array:
+    """Return the exact sums (groups, CHUNKS) of numbers (n,), by their group (n,)."""
+    from largesse.allocation.passes import kernels
+
+    totals = np.zeros((groups, CHUNKS), dtype=np.int64)
+    kernels.add_by_group(np.ascontiguousarray(values), codes, totals)
+    return carry(totals)
