@@ -37,6 +37,7 @@ Confidence = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Where to write.")]
 Columns = dict[str, Any]  # role → what the option says, for the roles that are given
+Where = dict[str, Any]  # the engine and its master, if they are given
 DEMO_OUT = Path("largesse-demo")
 
 
@@ -103,8 +104,10 @@ def init(
 
 
 @app.command()
+@runs.with_options("where", runs.engine_options())
 def run(
     campaign: Annotated[Path, typer.Argument(help="The campaign file.")],
+    where: Where,
     budget: Budget = None,
     total: Total = None,
     confidence: Confidence = None,
@@ -116,8 +119,8 @@ def run(
     found = runs.read_campaign(campaign, blank_budget=given)
     found = found.spending(budget=budget, total=total, confidence=confidence)
     folder = out or Path(found.out or campaign.with_suffix("").name + "-run")
-    with show_progress(as_json) as progress:
-        shown = runs.run(found, folder, progress)
+    with show_progress(as_json) as progress, runs.open_engine(**where) as engine:
+        shown = runs.run(found, folder, progress, engine=engine)
     _show_answer(shown, folder, as_json)
 
 
@@ -145,8 +148,10 @@ def fit(
 
 
 @app.command()
+@runs.with_options("where", runs.engine_options())
 def plan(
     run_folder: Annotated[Path, typer.Argument(help="Run folder made by fit or run.")],
+    where: Where,
     customers: Annotated[str | None, typer.Argument(help="Table of customers; default: those of the campaign.")] = None,
     budget: Budget = None,
     total: Total = None,
@@ -161,8 +166,8 @@ def plan(
 ) -> None:
     """Give every customer a level at a budget."""
     spent: runs.Spent = {"budget": budget, "total": total, "confidence": confidence}
-    with show_progress(as_json) as progress:
-        made = runs.plan(run_folder, customers, out=out, raw_ids=raw_ids, progress=progress, **spent)
+    with show_progress(as_json) as progress, runs.open_engine(**where) as engine:
+        made = runs.plan(run_folder, customers, out=out, raw_ids=raw_ids, progress=progress, engine=engine, **spent)
     planned = made["planned"]
     text = (
         f"planned {made['customers']:,} customers: spend {planned['spend']:.6g} each, price {planned['price']:.4g}; "

@@ -15,13 +15,14 @@ from largesse.runs.campaign import read_campaign
 from largesse.runs.engine import Engine
 from largesse.runs.line import silent
 from largesse.runs.local import Local
+from largesse.runs.on_spark import Spark
 
 FEATURES = ("age", "city", "since")
 
 
-@pytest.fixture(params=[Local])
+@pytest.fixture(params=["local", "spark"])
 def engine(request: pytest.FixtureRequest) -> Engine:
-    return request.param()
+    return Local() if request.param == "local" else Spark(request.getfixturevalue("session"))
 
 
 def test_an_engine_has_every_method_of_the_protocol_with_the_same_parameters(engine: Engine) -> None:

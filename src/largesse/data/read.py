@@ -53,6 +53,8 @@ def find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
     """Return the files that a path, a folder or a glob stands for, in the order of their names."""
     text = os.fspath(source)
     refuse(what, path_problems(text))
+    if is_elsewhere(text):
+        fail(what, Problem(f"{text} is not a file on this machine", "Spark may reach it: --engine spark"))
     path = expand_home(text)
     try:
         if path.is_dir():
@@ -68,6 +70,15 @@ def find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
     except OSError as error:  # a name that is too long, a folder that may not be read
         shown = text if len(text) <= 80 else f"{text[:77]}…"
         raise InputError(what, [Problem(f"{shown!r} cannot be opened: {error.strerror}", "give a path")]) from error
+
+
+def is_elsewhere(text: str) -> bool:
+    """Whether this is an address, or the name of a table of Spark, and not a path.
+
+    >>> is_elsewhere("s3a://shop/log"), is_elsewhere("table:shop.log"), is_elsewhere("log.parquet")
+    (True, True, False)
+    """
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+://|table:", text) is not None
 
 
 def expand_home(text: str) -> Path:

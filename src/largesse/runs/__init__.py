@@ -2,7 +2,8 @@
 
 `read_campaign` reads the campaign file, `guess_campaign` writes a first one for a table. `run` goes the whole way and
 leaves a run folder; `fit`, `plan`, `judge` and `report` are its steps, each reading what the one before it left in the
-folder. `examine` checks a log before anything is fitted. An `Engine` touches the rows; `Local` is the one for one machine.
+folder. `examine` checks a log before anything is fitted. An `Engine` touches the rows; `Local` is the one for one machine,
+and `spark` runs a campaign on Spark.
 """
 
 from largesse.runs.campaign import Campaign as Campaign
@@ -20,7 +21,10 @@ from largesse.runs.line import judge as judge
 from largesse.runs.line import plan as plan
 from largesse.runs.line import report as report
 from largesse.runs.line import run as run
+from largesse.runs.on_spark import open_engine as open_engine
+from largesse.runs.on_spark import spark as spark
 from largesse.runs.options import campaign_from_options as campaign_from_options
 from largesse.runs.options import column_options as column_options
+from largesse.runs.options import engine_options as engine_options
 from largesse.runs.options import level_options as level_options
 from largesse.runs.options import with_options as with_options

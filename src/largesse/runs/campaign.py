@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
 from largesse.allocation import confidence_problems
-from largesse.data import expand_home, parse_problems
+from largesse.data import expand_home, is_elsewhere, parse_problems
 from largesse.errors import InputError, Problem, budget_problems, fail, nearest, path_problems, refuse, show
 from largesse.levels import Levels
 from largesse.records import ROLES, Roles
@@ -277,4 +277,6 @@ def _shares(section: dict[str, Any], roles: Roles, problems: list[Problem]) -> t
 
 
 def _placed(path: str, folder: Path) -> str:
+    if is_elsewhere(path):
+        return path
     return str((folder / expand_home(path)).absolute())

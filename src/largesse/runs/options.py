@@ -75,6 +75,15 @@ def level_options() -> dict[str, inspect.Parameter]:
     }
 
 
+def engine_options() -> dict[str, inspect.Parameter]:
+    """Return the options that say on which machines a command works."""
+    master = "Where Spark runs, like local[4], spark://host:7077 or sc://host; default: as it is installed, or here."
+    return {
+        "engine": _option("engine", "local (default), or spark for tables that one machine cannot hold."),
+        "master": _option("master", master),
+    }
+
+
 def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str, Any], **more: Any) -> Campaign:
     """Return the campaign that options describe; without costs, the levels cost 0, 1, 2 and so on."""
     read: dict[str, Callable[[str], Any]] = {"costs": _numbers_or_words, "doses": _numbers_or_words, "names": _split}

@@ -5,6 +5,9 @@ lets the executors write the plan. What executors run lies in `tasks`: functions
 numbers, never objects of a user.
 """
 
+from largesse.runs.on_spark.engine import Spark as Spark
 from largesse.runs.on_spark.session import ClusterError as ClusterError
 from largesse.runs.on_spark.session import check_parts as check_parts
 from largesse.runs.on_spark.session import open_session as open_session
+from largesse.runs.on_spark.start import open_engine as open_engine
+from largesse.runs.on_spark.start import spark as spark

@@ -15,6 +15,7 @@ from largesse.data import Piece, find_files, split_file
 from largesse.errors import InputError, Problem
 from largesse.runs.on_spark.session import explain_failure, first_line
 
+MARK = "table:"  # before the name of a table of Spark in a campaign file
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 NAME = re.compile(r"[\w`]+(\.[\w`]+){0,2}")
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".txt", ".arrow", ".feather", ".ipc")
@@ -26,6 +27,7 @@ class Table:
 
     frame: Any
     pieces: tuple[Piece, ...] | None = None
+    path: str = ""  # of the files, or their folder or glob
 
 
 def find_table(session: Any, source: Any, what: str) -> Table:
@@ -40,11 +42,11 @@ def find_table(session: Any, source: Any, what: str) -> Table:
         text = "/" + text.removeprefix("file:").lstrip("/")
     if ADDRESS.match(text):
         return _read_address(session, text, what)
-    if NAME.fullmatch(text) and not os.path.exists(text) and _is_known(session, text):  # noqa: PTH110
-        return Table(session.table(text))
+    if name := _find_name(session, text, what):
+        return Table(session.table(name))
     pieces = tuple(piece for file in find_files(text, what) for piece in split_file(file, what))
     # One task for each piece; the rows of this DataFrame are the numbers of pieces.
-    return Table(session.range(0, len(pieces), 1, len(pieces)), pieces)
+    return Table(session.range(0, len(pieces), 1, len(pieces)), pieces, text)
 
 
 def is_frame(source: Any) -> bool:
@@ -52,9 +54,16 @@ def is_frame(source: Any) -> bool:
     return hasattr(source, "mapInArrow") and hasattr(source, "sparkSession")
 
 
-def _is_known(session: Any, name: str) -> bool:
+def _find_name(session: Any, text: str, what: str) -> str:
+    """Return the name of the table that a text stands for; empty if it is the path of a file."""
+    name = text.removeprefix(MARK)
+    if name == text and (not NAME.fullmatch(text) or os.path.exists(text)):  # noqa: PTH110
+        return ""
     with explain_failure(f"looking for the table {name!r}"):
-        return bool(session.catalog.tableExists(name))
+        known = bool(session.catalog.tableExists(name))
+    if not known and name != text:
+        raise InputError(what, [Problem(f"Spark knows no table {name!r}", "give its name as in catalog.schema.table")])
+    return name if known else ""
 
 
 def _read_address(session: Any, address: str, what: str) -> Table:

@@ -20,7 +20,8 @@ def why_not() -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests with a session in one process: a second Java would cost more than it saves."""
     for item in items:
-        if "session" in getattr(item, "fixturenames", ()):
+        names = getattr(item, "fixturenames", ())
+        if "session" in names or ("engine" in names and "spark" in item.name):
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 

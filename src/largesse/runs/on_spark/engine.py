@@ -1,0 +1,94 @@
+"""The engine of a cluster: logs come to the driver, customers stay where they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from largesse.records import Array, Checkup, Customers, HeldOut, Log, Progress, Propensities, Scores, Study
+from largesse.response import ResponseModel
+from largesse.runs.campaign import Campaign
+from largesse.runs.local import Local
+from largesse.runs.on_spark.logs import ROWS, fetch_log
+from largesse.runs.on_spark.session import explain_failure
+from largesse.runs.on_spark.tables import find_table, is_frame
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+
+@final
+class Spark:
+    """Fulfils `Engine` on a Spark session.
+
+    Parameters
+    ----------
+    session
+        A session, classic or Connect.
+    log, customers
+        DataFrames, names of tables or paths that take the place of what the campaign names.
+    rows
+        The most rows of a log that are brought to the driver; of a larger log, a random sample of every level.
+    """
+
+    def __init__(self, session: SparkSession, *, log: Any = None, customers: Any = None, rows: int = ROWS) -> None:
+        self.session, self.log, self.customers, self.rows = session, log, customers, rows
+        self._local = Local()
+
+    def read_log(self, campaign: Campaign, source: Any = None) -> Log:
+        """Read and check the campaign's log, or another source with the same columns.
+
+        Files that the driver reaches are read as on one machine; Spark fetches the rest.
+        """
+        given = source if source is not None else self.log if self.log is not None else campaign.log
+        if not (is_frame(given) or isinstance(given, str | os.PathLike)):
+            return self._local.read_log(campaign, given)
+        found = find_table(self.session, given, "log")
+        if found.pieces is not None:
+            return self._local.read_log(campaign, found.path)
+        level, features = str(campaign.roles["level"]), campaign.roles.get("features")
+        listed = {*campaign.columns.values(), *(campaign.levels.cost_columns or ()), *(features or ())}
+        columns = None if features is None else listed
+        table, note = fetch_log(found.frame, level, columns, self.rows, campaign.seed)
+        log = self._local.read_log(campaign, table)
+        return replace(log, notes=(note, *log.notes)) if note else log
+
+    def read_customers(self, campaign: Campaign, source: str, features: Sequence[str]) -> Customers:
+        """Read and check a table of customers; a table without the id column is numbered by its rows."""
+        found = find_table(self.session, source if self.customers is None else self.customers, "customers")
+        if found.pieces is not None:
+            return self._local.read_customers(campaign, found.path, features)
+        with explain_failure("reading customers"):
+            return self._local.read_customers(campaign, found.frame.toArrow(), features)
+
+    def fit(self, model: ResponseModel, log: Log, *, seed: int, progress: Progress) -> tuple[ResponseModel, HeldOut]:
+        """Fit the model to the log, on the driver; return it, and what models that did not see a row expect of it."""
+        return self._local.fit(model, log, seed=seed, progress=progress)
+
+    def predict(self, model: ResponseModel, customers: Customers) -> Array:
+        """Return the expected response (n, K) of every customer at every level."""
+        return self._local.predict(model, customers)
+
+    def predict_costs(self, model: ResponseModel, customers: Customers) -> Array | None:
+        """Return each customer's own costs (n, K): expected ones where costs are observed; None where all have the same."""
+        return self._local.predict_costs(model, customers)
+
+    def examine(
+        self, log: Log, held: HeldOut, *, seed: int, progress: Progress, propensities: Propensities | None = None
+    ) -> tuple[Scores, Checkup]:
+        """Score the log's held-out rows and check the log; propensities that are known are not estimated again."""
+        return self._local.examine(log, held, seed=seed, progress=progress, propensities=propensities)
+
+    def study(
+        self, log: Log, scores: Scores, checkup: Checkup, budget: float, *, estimator: str, seed: int, confidence: float
+    ) -> Study:
+        """Judge by a log's scores what plans bring at a budget, to be kept with this confidence; nothing is fitted."""
+        return self._local.study(log, scores, checkup, budget, estimator=estimator, seed=seed, confidence=confidence)
+
+    def write_table(self, path: Path, table: pa.Table) -> None:
+        """Write a table, all of it or nothing, in the format that the ending of the path names."""
+        self._local.write_table(path, table)
