@@ -120,7 +120,7 @@ def _refuse_repeats(blocks: Blocks, customer: str) -> None:
     """Refuse ids that come more than once."""
     buckets = max(len(blocks) // IDS, 1)
     with explain_failure("comparing ids"):
-        spread = blocks.frame.mapInArrow(partial(spread_ids, buckets), ANSWER)
+        spread = blocks.frame.select("place", "part", "data").mapInArrow(partial(spread_ids, buckets), ANSWER)
         met = spread.repartition(buckets, "place").mapInArrow(find_repeats, ANSWER).toArrow()
     if numbers := b"".join(met.column("data").to_pylist()):
         ids = blocks.gather(fetch_ids, numbers, doing="comparing ids")

@@ -23,7 +23,7 @@ from largesse.policy import Policy
 from largesse.records import Array, Customers
 from largesse.response import own_costs
 from largesse.runs.customers import check_planned
-from largesse.runs.on_spark.blocks import column_matrix, give_answer, matrix_column, pack_block, read_blocks
+from largesse.runs.on_spark.blocks import Block, column_matrix, give_answer, matrix_column, pack_block, read_blocks
 from largesse.stats import one_thread
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def score_customers(content: bytes, wanted: Wanted, batches: Iterator[pa.RecordB
     for place, tables in list_places(wanted, batches):
         for part in itertools.count():
             note: dict[str, Any] = {}
-            table = rows = None
+            table = rows = features = None
             try:
                 table = next(tables, None)
                 if table is None:
@@ -109,11 +109,12 @@ def score_customers(content: bytes, wanted: Wanted, batches: Iterator[pa.RecordB
                 note = {} if part else {"schema": table.schema.serialize().to_pybytes().hex()}
                 if table.num_rows:
                     with one_thread():
-                        rows = _score(policy, check_rows(table, policy, wanted))
+                        customers = check_rows(table, policy, wanted)
+                        rows, features = _score(policy, customers), customers.features.select(wanted.features)
             except LargesseError as error:
                 note["wrong"] = [error.subject, [[problem.what, problem.hint] for problem in error.problems]]
                 rows = None if table is None else _suspect(table, wanted)
-            yield pack_block(place, part, note, rows)
+            yield pack_block(place, part, note, rows, features)
 
 
 def _score(policy: Policy, customers: Customers) -> pa.RecordBatch:
@@ -164,21 +165,18 @@ class Place:
     common: tuple[float, ...] | None  # costs of the levels; None: every customer has their own
     scale: float = 1.0  # of all costs
 
-    def batch(self, place: int, part: int, rows: pa.RecordBatch) -> tuple[Array, Array, Array]:
+    def batch(self, block: Block) -> tuple[Array, Array, Array]:
         """Return the row numbers (n,), curves (n, K) and cost rows (1, K) or (n, K) of a block."""
-        own = column_matrix(rows.column("costs")) if self.common is None else np.asarray(self.common)
-        return check_batch(
-            column_matrix(rows.column("curves")),
-            own if self.scale == 1.0 else own * self.scale,
-            self.offsets[place, part],
-        )
+        own = column_matrix(block.data.column("costs")) if self.common is None else np.asarray(self.common)
+        costs = own if self.scale == 1.0 else own * self.scale
+        return check_batch(column_matrix(block.data.column("curves")), costs, self.offsets[block.place, block.part])
 
 
 def answer_question(question: Any, place: Place, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Give the sum of the answers of this task's blocks; none if it has no rows."""
     total = None
-    for where, part, rows in read_blocks(batches):
-        answer = question.of(*place.batch(where, part, rows))
+    for block in read_blocks(batches):
+        answer = question.of(*place.batch(block))
         total = answer if total is None else total + answer
     if total is not None:
         yield give_answer(_partition(), pack_answer(total))
@@ -186,9 +184,9 @@ def answer_question(question: Any, place: Place, batches: Iterator[pa.RecordBatc
 
 def fetch_blocks(wanted: list[tuple[int, int]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Give the blocks at these places and parts as they are."""
-    for place, part, rows in read_blocks(batches):
-        if (place, part) in wanted:
-            yield pack_block(place, part, {}, rows)
+    for block in read_blocks(batches):
+        if (block.place, block.part) in wanted:
+            yield pack_block(block.place, block.part, {}, block.data)
 
 
 # -- ids that repeat ------------------------------------------------------------------------------------------------------
@@ -198,8 +196,8 @@ def spread_ids(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     """Give a number for every id, in buckets, so that equal ids meet in one place."""
     from largesse.runs.on_spark.hashing import hash_ids
 
-    for _, _, rows in read_blocks(batches):
-        numbers = hash_ids(rows.column("customer"))
+    for block in read_blocks(batches):
+        numbers = hash_ids(block.data.column("customer"))
         bucket = numbers % np.uint64(buckets)
         for k in np.unique(bucket).tolist():
             yield give_answer(k, numbers[bucket == k].tobytes())
@@ -219,7 +217,8 @@ def fetch_ids(numbers: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
     from largesse.runs.on_spark.hashing import hash_ids
 
     wanted = np.frombuffer(numbers, dtype=np.uint64)
-    for place, part, rows in read_blocks(batches):
-        found = rows.select(["customer"]).filter(np.isin(hash_ids(rows.column("customer")), wanted))
+    for block in read_blocks(batches):
+        ids = block.data.select(["customer"])
+        found = ids.filter(np.isin(hash_ids(ids.column("customer")), wanted))
         if found.num_rows:
-            yield pack_block(place, part, {}, found)
+            yield pack_block(block.place, block.part, {}, found)
