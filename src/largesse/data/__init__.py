@@ -4,9 +4,11 @@
 A `Log` is not checked again: the rooms behind the door rely on it, and check only what else they are given (a budget, a
 plan, the columns a fitted model needs). `Encoder` turns features into a matrix of numbers, learnt on the log and safe for
 values never seen. `group_column` puts the values of a column into a few groups. `split_file` and `read_piece` read files in
-pieces, for several machines at once.
+pieces, for several machines at once; `open_batches` reads tables batch by batch, in any number of passes.
 """
 
+from largesse.data.batches import Batches as Batches
+from largesse.data.batches import open_batches as open_batches
 from largesse.data.columns import Groups as Groups
 from largesse.data.columns import as_floats as as_floats
 from largesse.data.columns import as_plain as as_plain

@@ -1,4 +1,4 @@
-"""One file in, one Arrow table out: Parquet, CSV (also .gz, also ; or tab separated) and Arrow/Feather.
+"""One file in, one Arrow table out: Parquet, CSV (see `delimited`) and Arrow/Feather.
 
 A file may be damaged, cut off or made to harm. Nothing is mapped into memory, and every buffer is checked before it is
 used: Arrow itself trusts the offsets, lengths and codes that a file gives.
@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import gzip
 import io
-import itertools
 import re
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from csv import Error as CsvError
-from csv import reader as csv_reader
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from largesse.data.columns import is_text
+from largesse.data.delimited import Text, describe_text, read_text
 from largesse.data.memory import memory_limit, write_size
 from largesse.data.unpacked import (
     Chunk,
@@ -53,7 +52,7 @@ def read_file(file: Path, what: str, plain: Collection[str] = (), texts: Collect
         check_file(file, what)
         readers: dict[str, Callable[[Path], pa.Table]] = {
             "parquet": partial(_read_parquet, what=what, plain=plain),
-            "csv": partial(_read_csv, texts=texts),
+            "csv": lambda file: checked(read_text(describe_csv(file, texts))),
             "arrow": partial(_read_arrow, what=what),
         }
         return readers[kind_of_file(file, what)](file)
@@ -137,7 +136,18 @@ def _diagnosis(file: Path, message: str) -> Problem:
     return Problem(f"{file} is damaged or cut off: {first}", "write the file again; was the export interrupted?")
 
 
-def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
+@dataclass(frozen=True, eq=False)
+class ParquetFacts:
+    """What a Parquet file says of itself."""
+
+    schema: pa.Schema
+    rows: int
+    words: list[str]  # columns of text that are read as dictionaries
+    chunks: list[Chunk]
+
+
+def look_at_parquet(file: Path, what: str, plain: Collection[str], *, whole: bool = True) -> ParquetFacts:
+    """Return what a Parquet file says of itself; refuse one that would unpack to more than a table may."""
     import pyarrow.parquet as pq
 
     with open_file(file) as stream, pq.ParquetFile(stream) as opened:
@@ -146,13 +156,21 @@ def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
     with file.open("rb") as raw:
         chunks = list_chunks(raw, lengths)
     words = [field.name for field in schema if is_text(field.type) and field.name not in plain]
-    _check_unpacked(file, what, sum(chunk.pages for chunk in chunks))
+    _check_unpacked(file, what, sum(chunk.pages for chunk in chunks), whole=whole)
+    return ParquetFacts(schema, rows, words, chunks)
+
+
+def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    found = look_at_parquet(file, what, plain)
+    least = sum(chunk.least for chunk in found.chunks)
     # A few bytes can stand for a billion equal rows: the least they take in memory is known beforehand.
-    _check_memory(file, what, sum(chunk.least for chunk in chunks), f"unpacks to {count(rows, 'row')}: at least")
-    _check_repeated(file, what, chunks, words)
+    _check_memory(file, what, least, f"unpacks to {count(found.rows, 'row')}: at least")
+    check_repeated(file, what, found)
     # Pages are decoded straight into dictionary codes: the plain strings never exist in memory. pq.read_table would fail on
     # two columns of one name before an error could name them.
-    with open_file(file) as stream, pq.ParquetFile(stream, read_dictionary=words) as opened:
+    with open_file(file) as stream, pq.ParquetFile(stream, read_dictionary=found.words) as opened:
         return checked(opened.read())
 
 
@@ -174,9 +192,9 @@ def _read_arrow(file: Path, what: str) -> pa.Table:
     return table
 
 
-def _check_unpacked(file: Path, what: str, size: float) -> None:
+def _check_unpacked(file: Path, what: str, size: float, *, whole: bool = True) -> None:
     """Refuse a file whose packed parts, of the size they announce, are beyond what a table may unpack to."""
-    if size > _most(file):
+    if size > _most(file, whole=whole):
         hint = "is it a table? If so, write it again without compression"
         fail(what, Problem(f"{file} unpacks from {write_size(file.stat().st_size)} to {write_size(size)}", hint))
 
@@ -188,13 +206,14 @@ def _check_memory(file: Path, what: str, size: float, got: str) -> None:
         fail(what, Problem(got, "read fewer rows at a time"))
 
 
-def _check_repeated(file: Path, what: str, chunks: list[Chunk], words: list[str]) -> None:
+def check_repeated(file: Path, what: str, found: ParquetFacts) -> None:
     """Refuse text that is written once and stands for many rows, where it would have to be written out.
 
     The columns `words` stay in a dictionary; what other text takes is counted, if it could be too much.
     """
     import pyarrow.parquet as pq
 
+    words, chunks = found.words, found.chunks
     largest = {chunk: max(chunk.beginnings, 0 if chunk.column in words else chunk.words) for chunk in chunks}
     if sum(chunk.values * size for chunk, size in largest.items()) <= memory_limit():
         return
@@ -204,47 +223,23 @@ def _check_repeated(file: Path, what: str, chunks: list[Chunk], words: list[str]
     _check_memory(file, what, size, "holds text that repeats itself: at least")
 
 
-def _most(file: Path) -> int:
-    """Return the bytes that a file may unpack to."""
-    return min(memory_limit(), max(HARMLESS, USUAL_RATIO * file.stat().st_size))
+def _most(file: Path, *, whole: bool = True) -> int:
+    """Return the bytes that a file may unpack to; what is not in memory as a whole may be larger than that."""
+    most = max(HARMLESS, USUAL_RATIO * file.stat().st_size)
+    return min(memory_limit(), most) if whole else most
 
 
-def _read_csv(file: Path, texts: Collection[str]) -> pa.Table:
-    import pyarrow as pa
-
-    head = _head(file)
-    try:
-        table = _parse_csv(file, head, texts, careful=_quoted_newlines(head))
-    except pa.ArrowInvalid:
-        # Again, on one thread: line breaks inside quotes may come late in the file, and only one thread can name a bad line.
-        table = _parse_csv(file, head, texts, careful=True)
-    for column in table.schema:
-        if pa.types.is_binary(column.type):  # what Arrow makes of text that is not UTF-8
-            raise pa.ArrowInvalid(f"invalid UTF8 in column {column.name}")
-    return checked(table)
+def describe_csv(file: Path, texts: Collection[str], *, whole: bool = True) -> Text:
+    """Return how a CSV is written, by its first lines; with `whole`, all of it is to be in memory at once."""
+    return describe_text(lambda: open_file(file, whole=whole), _head(file), texts)
 
 
-def _parse_csv(file: Path, head: str, texts: Collection[str], *, careful: bool) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.csv as csv
-
-    delimiter, decimal = _dialect(head)
-    kinds = dict.fromkeys([*texts, *_find_codes(head, delimiter)], pa.string())
-    with open_file(file) as stream:
-        return csv.read_csv(
-            stream,
-            read_options=csv.ReadOptions(use_threads=not careful),
-            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=careful),
-            convert_options=csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal, column_types=kinds),
-        )
-
-
-def open_file(file: Path) -> Any:
+def open_file(file: Path, *, whole: bool = True) -> Any:
     """Open a file for Arrow, which itself knows only names that are UTF-8."""
     import pyarrow as pa
 
-    if _is_gzip(file):
-        return pa.PythonFile(_Unpacked(file), mode="r")
+    if is_gzip(file):
+        return pa.PythonFile(_Unpacked(file, _most(file, whole=whole)), mode="r")
     try:
         str(file).encode()
     except UnicodeEncodeError:
@@ -255,9 +250,9 @@ def open_file(file: Path) -> Any:
 class _Unpacked(io.RawIOBase):
     """What a gzip file unpacks to, read up to a limit: a few megabytes can unpack to more than a machine holds."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, most: int) -> None:
         self.file, self.inner = file, gzip.open(file, "rb")  # noqa: SIM115
-        self.most = _most(file)
+        self.most = most
 
     def read(self, size: int = -1, /) -> bytes:
         """Return the next bytes, at most `size`."""
@@ -277,46 +272,14 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-def _is_gzip(file: Path) -> bool:
+def is_gzip(file: Path) -> bool:
+    """Whether the name of a file says that it is packed by gzip."""
     return file.name.lower().endswith(".gz")
 
 
 def _head(file: Path, size: int = 65536) -> str:
-    with (gzip.open if _is_gzip(file) else open)(file, "rb") as stream:
+    with (gzip.open if is_gzip(file) else open)(file, "rb") as stream:
         found = stream.read(size)
     if found.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16, as Excel writes "Unicode text"
         raise UnicodeDecodeError("utf-8", found[:2], 0, 2, "UTF-16 byte order mark")
     return str(found.decode("utf-8", errors="replace"))
-
-
-def _dialect(head: str) -> tuple[str, str]:
-    """Guess the separator from the header, and the decimal comma that goes with semicolons."""
-    header, _, body = head.partition("\n")
-    delimiter = max(",;\t|", key=header.count)
-    if header.count(delimiter) == 0:
-        return ",", "."
-    commas = delimiter == ";" and re.search(r"(^|;)-?\d+,\d+(;|\r?$)", body, re.MULTILINE)
-    points = re.search(r"(^|;)-?\d+\.\d+(;|\r?$)", body, re.MULTILINE)
-    return delimiter, "," if commas and not points else "."
-
-
-def _find_codes(head: str, delimiter: str) -> list[str]:
-    """Return the columns of codes, like postcodes: as numbers they would lose their leading zeros."""
-    try:
-        rows = list(itertools.islice(csv_reader(head.splitlines()[:-1], delimiter=delimiter), 500))
-    except CsvError:  # a line that is no CSV; reading the file will say so
-        return []
-    columns = zip(*(row for row in rows[1:] if len(row) == len(rows[0])), strict=True)
-    return [name for name, values in zip(rows[0] if rows else [], columns, strict=False) if _are_codes(values)]
-
-
-def _are_codes(values: Sequence[str]) -> bool:
-    """Whether values are digits of one length, four or more, some with a zero in front."""
-    known = [value for value in values if value]
-    digits = all(re.fullmatch("[0-9]{4,}", value) for value in known)
-    return digits and len(set(map(len, known))) == 1 and any(value.startswith("0") for value in known)
-
-
-def _quoted_newlines(head: str) -> bool:
-    """Whether an early quoted field spans lines; reading such a file takes a slower path."""
-    return any(line.count('"') % 2 for line in head.splitlines()[:200])

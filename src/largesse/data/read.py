@@ -41,7 +41,7 @@ def read_table(
         texts = [name for name, way in parse.items() if way == "text"]
         table = _read_files(find_files(source, what), what, plain, texts)
     else:
-        table = encode_text(_from_memory(source, what), plain)
+        table = encode_text(from_memory(source, what), plain)
     if not parse:
         return table
     reading = read_notation(table, parse, None)
@@ -139,7 +139,8 @@ def _column_mismatches(files: Sequence[Path], columns: Sequence[set[str]]) -> li
     return problems
 
 
-def _from_memory(source: Any, what: str) -> pa.Table:
+def from_memory(source: Any, what: str) -> pa.Table:
+    """Return a table in memory as an Arrow table."""
     import pyarrow as pa
 
     try:
@@ -221,9 +222,13 @@ def _encode_column(column: pa.ChunkedArray, *, plain: bool) -> pa.ChunkedArray:
 
 def check_names(table: pa.Table, what: str) -> None:
     """Refuse a table with two columns of one name, or with no rows."""
-    names: Sequence[str] = table.column_names
+    check_size(table.column_names, table.num_rows, what)
+
+
+def check_size(names: Sequence[str], rows: int, what: str) -> None:
+    """Refuse columns of which two have one name, or that have no rows."""
     problems = _repeated_names(names)
-    if table.num_rows == 0:
+    if rows == 0:
         problems.append(
             Problem(f"it has {count(len(names), 'column')} but no rows", "was the export filtered to nothing?")
         )

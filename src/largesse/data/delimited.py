@@ -1,0 +1,220 @@
+"""Separated text, as CSV: its separator, its decimal point, and the types of its columns.
+
+`read_text` reads all of it, and Arrow finds the types. `settle_types` finds the same types without holding more than a block:
+a column begins with what its first block shows, and where a later value does not fit, it gets the next type that the value
+fits, in Arrow's own order. `iter_text` then reads block by block.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from csv import Error as CsvError
+from csv import reader as csv_reader
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCK = 1 << 24  # bytes
+MISFIT = re.compile(
+    r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to .+?: (?:invalid value|expected .*?offset in) '(.*)'",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Separated text: how to open it, and how it is written."""
+
+    open: Callable[[], Any]
+    delimiter: str
+    decimal: str
+    types: dict[str, pa.DataType]  # of the columns whose types are known
+    columns: int  # as the header counts them
+    careful: bool = False  # on one thread: fields may have line breaks in them, and a bad line is named
+    names: tuple[str, ...] = field(default=(), kw_only=True)
+    rows: int = field(default=0, kw_only=True)  # both once types are settled
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, once their types are settled."""
+        import pyarrow as pa
+
+        return pa.schema([(name, self.types[name]) for name in self.names])
+
+
+def describe_text(opener: Callable[[], Any], head: str, texts: Collection[str]) -> Text:
+    """Return how text is written, by its first lines; the columns `texts` are text, even where they hold digits."""
+    import pyarrow as pa
+
+    delimiter, decimal = _dialect(head)
+    kinds = dict.fromkeys([*texts, *_find_codes(head, delimiter)], pa.string())
+    columns = head.partition("\n")[0].count(delimiter) + 1
+    return Text(opener, delimiter, decimal, kinds, columns, _quoted_newlines(head))
+
+
+def read_text(text: Text) -> pa.Table:
+    """Read all rows."""
+    import pyarrow as pa
+
+    try:
+        table = _parse(text)
+    except pa.ArrowInvalid:
+        # Again, on one thread: line breaks inside quotes may come late in the file, and only one thread can name a bad line.
+        table = _parse(replace(text, careful=True))
+    _refuse_bytes(table.schema)
+    return table
+
+
+def _refuse_bytes(schema: pa.Schema) -> None:
+    import pyarrow as pa
+
+    for column in schema:
+        if pa.types.is_binary(column.type):  # what Arrow makes of text that is not UTF-8
+            raise pa.ArrowInvalid(f"invalid UTF8 in column {column.name}")
+
+
+def _parse(text: Text) -> pa.Table:
+    import pyarrow.csv as csv
+
+    with text.open() as stream:
+        return csv.read_csv(stream, csv.ReadOptions(use_threads=not text.careful), **_options(text))
+
+
+def _options(text: Text, columns: Sequence[str] | None = None) -> dict[str, Any]:
+    import pyarrow.csv as csv
+
+    return {
+        "parse_options": csv.ParseOptions(delimiter=text.delimiter, newlines_in_values=text.careful),
+        "convert_options": csv.ConvertOptions(
+            strings_can_be_null=True,
+            decimal_point=text.decimal,
+            column_types=text.types,
+            include_columns=None if columns is None else list(columns),
+        ),
+    }
+
+
+# -- block by block ------------------------------------------------------------------------------------------------------
+
+
+def settle_types(text: Text) -> Text:
+    """Return the text with its columns, their types and its number of rows: what `read_text` would find."""
+    import pyarrow as pa
+
+    while True:
+        try:
+            return _walk(text)
+        except _MisfitError as error:
+            text = replace(text, names=error.names, types=text.types | error.types)
+        except pa.ArrowInvalid:
+            if text.careful:
+                raise
+            text = replace(text, careful=True)
+
+
+def iter_text(text: Text, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Give the rows of text whose types are settled, block by block; of some columns, if they are named."""
+    with _stream(text, columns) as reader:
+        yield from reader
+
+
+@contextmanager
+def _stream(text: Text, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    import pyarrow.csv as csv
+
+    options = csv.ReadOptions(use_threads=not text.careful, block_size=BLOCK)
+    with text.open() as opened, csv.open_csv(opened, options, **_options(text, columns)) as reader:
+        yield reader
+
+
+class _MisfitError(Exception):
+    """A value that does not fit the type of its column."""
+
+    def __init__(self, names: tuple[str, ...], types: dict[str, pa.DataType]) -> None:
+        super().__init__()
+        self.names, self.types = names, types
+
+
+def _walk(text: Text) -> Text:
+    """Read all blocks and count their rows."""
+    import pyarrow as pa
+
+    names, types, rows = text.names, text.types, 0
+    try:
+        with _stream(text) as reader:
+            _refuse_bytes(reader.schema)
+            names, types = tuple(reader.schema.names), {column.name: column.type for column in reader.schema}
+            rows = sum(batch.num_rows for batch in reader)
+    except pa.ArrowInvalid as error:
+        misfit = MISFIT.search(str(error))
+        if misfit is None or int(misfit[1]) >= len(names):
+            raise
+        name = names[int(misfit[1])]
+        raise _MisfitError(names, types | {name: _loosen(types[name], misfit[2], text.decimal)}) from error
+    return replace(text, names=names, types=types, rows=rows)
+
+
+def _loosen(kind: pa.DataType, value: str, decimal: str) -> pa.DataType:
+    """Return the next type, in the order in which Arrow tries them, that a value fits."""
+    import pyarrow as pa
+
+    stamps = [pa.timestamp(unit, tz=zone) for unit in ("s", "ns") for zone in (None, "UTC")]
+    order = [pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), *stamps, pa.float64(), pa.string()]
+    later = order[order.index(kind) + 1 :] if kind in order else []
+    return next((other for other in later if _fits(value, other, decimal)), pa.string())
+
+
+def _fits(value: str, kind: pa.DataType, decimal: str) -> bool:
+    import pyarrow as pa
+    import pyarrow.csv as csv
+
+    written = 'x\n"' + value.replace('"', '""') + '"\n'
+    options = csv.ConvertOptions(column_types={"x": kind}, decimal_point=decimal)
+    parse = csv.ParseOptions(newlines_in_values=True)
+    try:
+        csv.read_csv(io.BytesIO(written.encode("utf-8", "surrogatepass")), parse_options=parse, convert_options=options)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+# -- how it is written ---------------------------------------------------------------------------------------------------
+
+
+def _dialect(head: str) -> tuple[str, str]:
+    """Guess the separator from the header, and the decimal comma that goes with semicolons."""
+    header, _, body = head.partition("\n")
+    delimiter = max(",;\t|", key=header.count)
+    if header.count(delimiter) == 0:
+        return ",", "."
+    commas = delimiter == ";" and re.search(r"(^|;)-?\d+,\d+(;|\r?$)", body, re.MULTILINE)
+    points = re.search(r"(^|;)-?\d+\.\d+(;|\r?$)", body, re.MULTILINE)
+    return delimiter, "," if commas and not points else "."
+
+
+def _find_codes(head: str, delimiter: str) -> list[str]:
+    """Return the columns of codes, like postcodes: as numbers they would lose their leading zeros."""
+    try:
+        rows = list(itertools.islice(csv_reader(head.splitlines()[:-1], delimiter=delimiter), 500))
+    except CsvError:  # a line that is no CSV; reading the file will say so
+        return []
+    columns = zip(*(row for row in rows[1:] if len(row) == len(rows[0])), strict=True)
+    return [name for name, values in zip(rows[0] if rows else [], columns, strict=False) if _are_codes(values)]
+
+
+def _are_codes(values: Sequence[str]) -> bool:
+    """Whether values are digits of one length, four or more, some with a zero in front."""
+    known = [value for value in values if value]
+    digits = all(re.fullmatch("[0-9]{4,}", value) for value in known)
+    return digits and len(set(map(len, known))) == 1 and any(value.startswith("0") for value in known)
+
+
+def _quoted_newlines(head: str) -> bool:
+    """Whether an early quoted field spans lines; reading such a file takes a slower path."""
+    return any(line.count('"') % 2 for line in head.splitlines()[:200])
