@@ -15,13 +15,13 @@ from largesse.data.columns import (
     as_plain,
     as_seconds,
     count_words,
-    group_column,
     is_number,
     kind_of,
     nan_as_null,
     why_skip,
     word_codes,
 )
+from largesse.data.groups import find_grouping, group_column
 
 
 def column(*values: Any, kind: pa.DataType | None = None) -> pa.ChunkedArray:
@@ -153,6 +153,23 @@ def test_groups_are_called_what_they_hold(values: pa.ChunkedArray, labels: tuple
     assert groups.labels == labels
     assert len(groups.code) == len(values)
     assert groups.code.max() < len(labels)
+
+
+@pytest.mark.parametrize(
+    ("known", "others", "labels"),
+    [
+        (column(3, 1, 3), column(1, 2, None), ["1", "other", "missing"]),
+        (column(1.5, 2.5, 3.5, 4.5), column(0.0, 2.5, 9.0, None), ["up to 2.5", "up to 2.5", "over 2.5", "missing"]),
+        (column("b", "a"), column("a", "c", None), ["a", "other", "missing"]),
+        (column(True, False), column(True, None), ["yes", "missing"]),
+        (column(None, None), column(None), ["missing"]),
+    ],
+)
+def test_groups_are_told_for_rows_they_were_not_found_on(
+    known: pa.ChunkedArray, others: pa.ChunkedArray, labels: list[str]
+) -> None:
+    found = find_grouping(known, 2)
+    assert [found.labels[g] for g in found.code(others)] == labels
 
 
 # -- what is left out ---------------------------------------------------------------------------------------------------

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from plan_steps import make_plan_step
 
 from largesse.allocation import allocate, expected_costs
 from largesse.data import log_from_arrays
 from largesse.evaluation import make_study
 from largesse.levels import Levels
-from largesse.records import Choice, Log, Study
+from largesse.records import Array, Choice, Log, Study
 from largesse.report import FitStep, Heading, PlanStep, describe_fit, describe_plan, describe_study, join_parts
 from largesse.response import Linear
 
@@ -34,6 +35,7 @@ class SmallRun:
     fit: FitStep
     plan: PlanStep
     study: Study
+    curves: Array  # (n, K)
     numbers: dict[str, Any]
 
 
@@ -52,11 +54,11 @@ def make_run(*, binary: bool) -> SmallRun:
     curves = model.predict(features)
     costs = np.broadcast_to(expected_costs(levels, curves), curves.shape)
     fit = FitStep("Linear", CHOICES, log)
-    plan = PlanStep(allocate(curves, costs, 2.5), features, curves, costs, levels.labels)
+    plan = make_plan_step(allocate(curves, costs, 2.5), log.features, curves, costs, levels.labels)
     study = make_study(log, Linear(), 2.5)
     parts = (describe_fit(fit), describe_plan(plan), describe_study(log, study))
     heading = Heading("Autumn coupons", "€" if binary else "USD", 0)
-    return SmallRun(log, fit, plan, study, json.loads(json.dumps(join_parts(heading, *parts))))
+    return SmallRun(log, fit, plan, study, curves, json.loads(json.dumps(join_parts(heading, *parts))))
 
 
 @pytest.fixture(scope="session")

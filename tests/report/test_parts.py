@@ -65,7 +65,7 @@ def test_value_and_spend_are_those_of_the_evaluation(binary_run: Any, parts: tup
 
 
 def test_an_unlimited_budget_is_missing_and_shadow_prices_are_kept(binary_run: Any) -> None:
-    plan = replace(binary_run.plan.plan, budget=math.inf, shadow={"at most 3 at 'big'": 0.5})
-    shown = describe_plan(replace(binary_run.plan, plan=plan))
+    plan = replace(binary_run.plan.plan, budget=math.inf)
+    shown = describe_plan(replace(binary_run.plan, plan=plan, shadow={"at most 3 at 'big'": 0.5}))
     assert shown["budget"] == {"average": None, "total": None}
     assert shown["shadow"] == {"at most 3 at 'big'": 0.5}

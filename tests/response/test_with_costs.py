@@ -1,6 +1,7 @@
 """A response model with a model of observed costs beside it."""
 
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,12 @@ from sklearn.base import clone
 from largesse.data.log import log_from_arrays
 from largesse.errors import InputError, PolicyFileError
 from largesse.policy.policy import Policy
-from largesse.records import Log, Spending
+from largesse.records import Customers, Log, Spending
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
 from largesse.response.proportional import Proportional
 from largesse.response.stack import Stack
-from largesse.response.with_costs import WithCosts, own_costs
+from largesse.response.with_costs import WithCosts, expect_in_blocks, own_costs
 
 MODEL = WithCosts(Linear(penalty=0.01), costs=Proportional(penalty=0.01))
 CURVE = Spending(price=(2.0, 0.0), expected=(0.0, 1.0), honest=(0.0, 1.2), reach=(0.0, 0.05), noise=0.1)
@@ -84,3 +85,17 @@ def test_a_damaged_spending_curve_is_refused(
     policy.save(tmp_path / "policy")
     with pytest.raises(PolicyFileError):
         Policy.load(tmp_path / "policy")
+
+
+def test_what_is_expected_of_a_customer_does_not_depend_on_who_else_is_in_the_table() -> None:
+    both, features = clone(MODEL).fit(log()), log().features
+    curves, costs = expect_in_blocks(both, Customers(features))
+    assert costs is not None
+    assert np.allclose(curves, both.predict(features), atol=1e-6)
+    assert np.allclose(costs, both.predict_costs(features), atol=1e-6)
+    ends = [0, 1, 2, 5, 100, 291, 300]
+    parts = [expect_in_blocks(both, Customers(features.slice(a, b - a))) for a, b in pairwise(ends)]
+    assert np.array_equal(curves, np.concatenate([part for part, _ in parts]))
+    assert np.array_equal(costs, np.concatenate([part for _, part in parts if part is not None]))
+    own = np.ones((300, 3))
+    assert expect_in_blocks(both.model_, Customers(features, None, own))[1] is own

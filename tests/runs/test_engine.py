@@ -2,22 +2,27 @@
 
 import inspect
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from largesse.data import read_table
 from largesse.errors import InputError
+from largesse.policy import Policy
 from largesse.response import make_model
 from largesse.runs.campaign import read_campaign
 from largesse.runs.engine import Engine
 from largesse.runs.line import silent
 from largesse.runs.local import Local
 from largesse.runs.on_spark import Spark
+from largesse.runs.planned import Target
+from largesse.runs.plans import make_plan
 
-FEATURES = ("age", "city", "since")
+FEATURES = {"age": "number", "city": "text", "since": "date"}
 
 
 @pytest.fixture(params=["local", "spark"])
@@ -35,33 +40,50 @@ def test_an_engine_has_every_method_of_the_protocol_with_the_same_parameters(eng
 def test_the_log_is_read_as_the_campaign_says(engine: Engine, shop: Path) -> None:
     log = engine.read_log(read_campaign(shop))
     assert len(log) == 300
-    assert tuple(log.features.column_names) == FEATURES
+    assert log.features.column_names == list(FEATURES)
     other = engine.read_log(read_campaign(shop), pq.read_table(shop / "log.parquet").slice(0, 120))
     assert len(other) == 120
 
 
-def test_customers_keep_their_ids_and_columns_that_are_no_features(engine: Engine, shop: Path) -> None:
+def planned_by(engine: Engine, shop: Path, customers: Path, features: Mapping[str, str] = FEATURES) -> pa.Table:
+    """Return the plan that an engine makes and writes for customers, as it reads back."""
     campaign = read_campaign(shop)
-    customers = engine.read_customers(campaign, str(shop / "customers.parquet"), ("age",))
-    assert customers.customer is not None
-    assert customers.customer.to_pylist()[:2] == ["c00000", "c00001"]
-    assert set(customers.features.column_names) == {*FEATURES}
+    log = engine.read_log(campaign)
+    model, _ = engine.fit(make_model("linear"), log, seed=0, progress=silent)
+    opened, policy = engine.open_customers(campaign, str(customers), features), Policy(model, log.levels)
+    with engine.score_customers(policy, opened, shop, silent) as scored:
+        planned = make_plan(campaign.spending(budget=2.0), policy, scored, silent)
+        _, tally = engine.write_plan(planned, [Target(shop / "plan.parquet")], silent)
+    plan = pq.read_table(shop / "plan.parquet")
+    assert tally.counts.sum() == scored.n == len(plan)
+    return plan
 
 
-def test_customers_without_the_id_column_have_no_ids_but_a_misspelt_one_is_named(engine: Engine, shop: Path) -> None:
-    campaign, table = read_campaign(shop), pq.read_table(shop / "customers.parquet")
+def test_a_plan_has_every_customer_by_id_and_in_order(engine: Engine, shop: Path) -> None:
+    plan = planned_by(engine, shop, shop / "customers.parquet")
+    assert plan["customer"].to_pylist() == pq.read_table(shop / "customers.parquet")["id"].to_pylist()
+    assert np.mean(plan["expected_cost"]) <= 2.0
+
+
+def test_constraints_see_columns_that_are_no_features(engine: Engine, shop: Path) -> None:
+    campaign = read_campaign(shop)
+    log = engine.read_log(campaign)
+    opened = engine.open_customers(campaign, str(shop / "customers.parquet"), {"age": "number"})
+    model, _ = engine.fit(make_model("linear"), log, seed=0, progress=silent)
+    with engine.score_customers(Policy(model, log.levels), opened, shop, silent) as scored:
+        customers, curves, costs = scored.gather()
+    assert set(customers.features.column_names) >= {*FEATURES}
+    assert curves.shape == (200, 3)
+    assert costs.shape == (3,)
+
+
+def test_customers_without_the_id_column_are_numbered_but_a_misspelt_one_is_named(engine: Engine, shop: Path) -> None:
+    table = pq.read_table(shop / "customers.parquet")
     pq.write_table(table.drop_columns("id"), shop / "new.parquet")
-    assert engine.read_customers(campaign, str(shop / "new.parquet"), FEATURES).customer is None
+    assert planned_by(engine, shop, shop / "new.parquet")["customer"].to_pylist() == list(range(200))
     pq.write_table(table.rename_columns(["ids", *FEATURES]), shop / "new.parquet")
     with pytest.raises(InputError, match="did you mean 'ids'"):
-        engine.read_customers(campaign, str(shop / "new.parquet"), FEATURES)
-
-
-def test_a_fitted_model_predicts_every_level_of_every_customer(engine: Engine, shop: Path) -> None:
-    campaign = read_campaign(shop)
-    model, _ = engine.fit(make_model("linear"), engine.read_log(campaign), seed=0, progress=silent)
-    customers = engine.read_customers(campaign, str(shop / "customers.parquet"), FEATURES)
-    assert engine.predict(model, customers).shape == (200, 3)
+        planned_by(engine, shop, shop / "new.parquet")
 
 
 @pytest.mark.parametrize("ending", ["parquet", "pq", "csv", "feather", "arrow"])

@@ -9,14 +9,16 @@ pieces, for several machines at once; `open_batches` reads tables batch by batch
 
 from largesse.data.batches import Batches as Batches
 from largesse.data.batches import open_batches as open_batches
-from largesse.data.columns import Groups as Groups
 from largesse.data.columns import as_floats as as_floats
 from largesse.data.columns import as_plain as as_plain
-from largesse.data.columns import group_column as group_column
 from largesse.data.columns import kind_of as kind_of
 from largesse.data.columns import why_skip as why_skip
 from largesse.data.digest import digest_log as digest_log
 from largesse.data.encode import Encoder as Encoder
+from largesse.data.groups import Grouping as Grouping
+from largesse.data.groups import Groups as Groups
+from largesse.data.groups import find_grouping as find_grouping
+from largesse.data.groups import group_column as group_column
 from largesse.data.log import CODED as CODED
 from largesse.data.log import check_customers as check_customers
 from largesse.data.log import feature_table as feature_table

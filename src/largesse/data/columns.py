@@ -1,4 +1,4 @@
-"""Columns of an Arrow table: which kind of feature they are, and their values as numbers, as codes or in a few groups.
+"""Columns of an Arrow table: which kind of feature they are, and their values as numbers or as codes.
 
 A column is of one of five kinds: numbers (booleans, durations and times of day among them), text, dates, nothing (missing
 throughout), or other (lists, records, bytes: no feature can be that).
@@ -6,9 +6,7 @@ throughout), or other (lists, records, bytes: no feature can be that).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -22,14 +20,6 @@ Kind: TypeAlias = Literal["number", "text", "date", "nothing", "other"]
 INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")  # names that row numbers get when they are written to a file
 OWN_TEXT = 0.9  # share of rows with a text of their own above which a column is an identifier
 FEW_ROWS = 50  # with fewer, a text of its own in every row says little
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """A column in a few groups: the group of every row and what each group is called."""
-
-    code: Array  # (n,) int64, an index into labels
-    labels: tuple[str, ...]
 
 
 # ---------------------------------------------------------------------------------------------------------------- kinds
@@ -203,77 +193,3 @@ def word_codes(column: pa.ChunkedArray, words: Sequence[str]) -> Array:
         index = np.asarray(pc.fill_null(chunk.indices.cast(pa.int64()), len(chunk.dictionary)))
         parts.append(np.append(place(chunk.dictionary), len(words))[index])
     return np.concatenate(parts)
-
-
-# --------------------------------------------------------------------------------------------------------------- groups
-
-
-def group_column(column: pa.ChunkedArray, most: int) -> Groups:
-    """Return a column in about `most` groups: its most frequent words, its few values, or ranges of about equal size.
-
-    Rarer words are one more group, and so is what is missing.
-
-    >>> import pyarrow as pa
-    >>> group_column(pa.chunked_array([[1, 2, 3, 4, None]]), most=2).labels
-    ('up to 2', 'over 2', 'missing')
-    """
-    import pyarrow as pa
-
-    kind = kind_of(column.type)
-    if kind in ("nothing", "other"):
-        return Groups(np.zeros(len(column), dtype=np.int64), ("missing",))
-    if kind == "text":
-        return _group_words(column, most)
-    if kind == "date":
-        return _group_ranges(as_seconds(column), most, lambda second: str(np.datetime64(int(second), "s"))[:10])
-    values = as_floats(column)
-    known = values[np.isfinite(values)]
-    if pa.types.is_boolean(column.type):
-        return _group_values(values, lambda value: "yes" if value else "no")
-    # The first rows show at once that most columns have more values than groups.
-    if len(known) and len(np.unique(known[: 100 * most])) <= most and len(np.unique(known)) <= most:
-        return _group_values(values, _short)
-    return _group_ranges(values, most, _short)
-
-
-def _group_words(column: pa.ChunkedArray, most: int) -> Groups:
-    words = list(count_words(column))
-    shown = sorted(words[:most])
-    labels = [*shown, "other"] if len(words) > most else shown
-    code = word_codes(column, shown)
-    if column.null_count:
-        code[np.asarray(column.is_null())] = len(labels)
-        labels = [*labels, "missing"]
-    return Groups(code, tuple(labels))
-
-
-def _group_values(values: Array, label: Callable[[float], str]) -> Groups:
-    known = np.isfinite(values)
-    distinct, own = np.unique(values[known], return_inverse=True)
-    code = np.full(len(values), len(distinct))
-    code[known] = own
-    return Groups(code, (*map(label, distinct), *_missing_label(known)))
-
-
-def _group_ranges(values: Array, most: int, label: Callable[[float], str]) -> Groups:
-    known = np.isfinite(values)
-    if not known.any():
-        return Groups(np.zeros(len(values), dtype=np.int64), ("missing",))
-    inside = values[known]
-    cuts = np.unique(np.quantile(inside, np.linspace(0, 1, most + 1)[1:-1], method="inverted_cdf"))
-    cuts = cuts[cuts < inside.max()]
-    code = np.full(len(values), len(cuts) + 1)
-    code[known] = np.searchsorted(cuts, inside, side="left")
-    texts = [label(cut) for cut in cuts]
-    ranges = (
-        (f"up to {texts[0]}", *(f"{a} – {b}" for a, b in pairwise(texts)), f"over {texts[-1]}") if texts else ("all",)
-    )
-    return Groups(code, (*ranges, *_missing_label(known)))
-
-
-def _missing_label(known: Array) -> tuple[str, ...]:
-    return () if known.all() else ("missing",)
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else f"{value:.3g}"

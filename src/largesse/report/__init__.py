@@ -32,7 +32,13 @@ from largesse.report.parts import describe_plan as describe_plan
 from largesse.report.parts import describe_study as describe_study
 from largesse.report.parts import join_parts as join_parts
 from largesse.report.section import FitStep as FitStep
+from largesse.report.section import PlanFacts as PlanFacts
 from largesse.report.section import PlanStep as PlanStep
 from largesse.report.shapes import FitNumbers as FitNumbers
 from largesse.report.shapes import PlanNumbers as PlanNumbers
 from largesse.report.shapes import StudyNumbers as StudyNumbers
+from largesse.report.tally import SAMPLE as SAMPLE
+from largesse.report.tally import PlanTally as PlanTally
+from largesse.report.tally import Shown as Shown
+from largesse.report.tally import choose_shown as choose_shown
+from largesse.report.tally import tally_plan as tally_plan

@@ -49,7 +49,7 @@ def describe_plan(step: PlanStep) -> Part:
         "budget": {"average": _finite(plan.budget), "total": _finite(plan.budget * len(plan))},
         "planned": {"value": plan.value, "spend": plan.spend, "price": plan.price, "gap": plan.gap}
         | ({} if step.confidence is None else {"confidence": step.confidence}),
-        **({"shadow": plan.shadow} if plan.shadow else {}),
+        **({"shadow": dict(step.shadow)} if step.shadow else {}),
         **{section.name: section.plan(step) for section in SECTIONS if section.plan},
     }
 

@@ -8,14 +8,12 @@ joined numbers of all (`joint`). They are kept under its name. `view` turns them
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
 
-from largesse.records import Array, Choice, Log, Plan, Study
+from largesse.records import Choice, Log, Study
 from largesse.report.formats import Units
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from largesse.report.tally import PlanTally, Shown
 
 Numbers: TypeAlias = Mapping[str, Any]
 Part: TypeAlias = dict[str, Any]
@@ -30,16 +28,42 @@ class FitStep:
     log: Log
 
 
+class PlanFacts(Protocol):
+    """What the report says of a plan itself: that of `allocate`, or one whose levels are nowhere together."""
+
+    @property
+    def value(self) -> float:
+        """Average response."""
+
+    @property
+    def spend(self) -> float:
+        """Average cost."""
+
+    @property
+    def price(self) -> float:
+        """Response gained per further unit of budget."""
+
+    @property
+    def budget(self) -> float:
+        """Average per customer."""
+
+    @property
+    def gap(self) -> float:
+        """How much better the best plan could be at most."""
+
+    def __len__(self) -> int: ...
+
+
 @dataclass(frozen=True, eq=False)
 class PlanStep:
-    """A plan, the features of its customers, and what the model expects of every level."""
+    """A plan, and who gets what in it."""
 
-    plan: Plan
-    features: pa.Table
-    curves: Array  # (n, K) expected responses
-    costs: Array  # (n, K) expected costs
+    plan: PlanFacts
     labels: Sequence[str]  # of the levels
+    shown: Sequence[Shown]  # the features that explain most of it
+    tally: PlanTally
     confidence: float | None = None  # probability that the plan keeps its budget; None: it is certain to
+    shadow: Mapping[str, float] = field(default_factory=dict)  # constraint → what one more unit of it would bring
 
 
 @dataclass(frozen=True)

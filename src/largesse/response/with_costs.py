@@ -8,7 +8,7 @@ import numpy as np
 
 from largesse.errors import Problem, refuse
 from largesse.records import Array, Customers, HeldOut, Log
-from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy
+from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy, in_blocks
 from largesse.response.proportional import Proportional
 from largesse.response.stack import Stack
 
@@ -100,3 +100,15 @@ def own_costs(model: ResponseModel, customers: Any) -> Array | None:
     if isinstance(model, WithCosts):
         return model.predict_costs(customers)
     return customers.costs if isinstance(customers, Customers | Log) else None
+
+
+def expect_in_blocks(model: ResponseModel, customers: Customers) -> tuple[Array, Array | None]:
+    """Return the curves (n, K) of customers and their own costs (n, K), if they have any: see `own_costs`.
+
+    To the last bit, they do not depend on how customers are cut into tables.
+    """
+    X = model.encode(customers)
+    curves = in_blocks(model._curves, X)
+    if isinstance(model, WithCosts):
+        return curves, np.maximum(in_blocks(model.costs_._curves, X), 0.0)
+    return curves, customers.costs

@@ -1,18 +1,22 @@
 """What a run needs of the machine that holds the rows.
 
-`line` walks the straight line and `steps` does the thinking; both touch rows only through an `Engine`. `Local` keeps
-them in the memory of one machine. An engine for a cluster is one more file that fulfils this protocol.
+`line` walks the straight line, `steps` and `plans` do the thinking; all touch rows only through an `Engine`. `Local` is
+one machine. An engine for a cluster is one more file that fulfils this protocol.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from largesse.records import Array, Checkup, Customers, HeldOut, Log, Progress, Propensities, Scores, Study
+from largesse.policy import Policy
+from largesse.records import Checkup, HeldOut, Log, Progress, Propensities, Scores, Study
+from largesse.report import PlanTally, Shown
 from largesse.response import ResponseModel
 from largesse.runs.campaign import Campaign
+from largesse.runs.planned import Planned, ScoredCustomers, Target
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,17 +28,29 @@ class Engine(Protocol):
     def read_log(self, campaign: Campaign, source: Any = None) -> Log:
         """Read and check the campaign's log, or another source with the same columns."""
 
-    def read_customers(self, campaign: Campaign, source: str, features: Sequence[str]) -> Customers:
-        """Read and check a table of customers that must have these features; ids are optional."""
+    def open_customers(self, campaign: Campaign, source: Any, features: Mapping[str, str]) -> Any:
+        """Open a table of customers and check that it has these features; ids are optional.
+
+        `features` says of which kind each was in the log. Where the table is larger than memory, its rows are checked when
+        they are scored.
+        """
+
+    def score_customers(
+        self, policy: Policy, customers: Any, near: Path, progress: Progress, own: Scores | None = None
+    ) -> AbstractContextManager[ScoredCustomers]:
+        """Score customers, which `open_customers` gave or which are `Customers`, and hold what is expected of them.
+
+        `own` are the scores of the log whose own customers they are, where costs are not certain: they stand in for the
+        model. What does not fit into memory goes to files `near` a path, which are gone when the context ends.
+        """
+
+    def write_plan(
+        self, planned: Planned, targets: Sequence[Target], progress: Progress
+    ) -> tuple[Sequence[Shown], PlanTally]:
+        """Write a plan, each table all or nothing, in the customers' order; return who gets what, for the report."""
 
     def fit(self, model: ResponseModel, log: Log, *, seed: int, progress: Progress) -> tuple[ResponseModel, HeldOut]:
         """Fit the model to the log; return it, and what models that did not see a row expect of it."""
-
-    def predict(self, model: ResponseModel, customers: Customers) -> Array:
-        """Return the expected response (n, K) of every customer at every level."""
-
-    def predict_costs(self, model: ResponseModel, customers: Customers) -> Array | None:
-        """Return each customer's own costs (n, K): expected ones where costs are observed; None where all have the same."""
 
     def examine(
         self, log: Log, held: HeldOut, *, seed: int, progress: Progress, propensities: Propensities | None = None

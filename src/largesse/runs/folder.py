@@ -29,7 +29,7 @@ from largesse.files import (
     resolve_file,
     resolve_folder,
 )
-from largesse.records import Estimate, FrontierPoint, HeldOut, Log, Study
+from largesse.records import Estimate, FrontierPoint, HeldOut, Log, Plan, Progress, Study
 from largesse.report import (
     FitNumbers,
     FitStep,
@@ -45,8 +45,8 @@ from largesse.response import WithCosts
 from largesse.runs.campaign import Campaign
 from largesse.runs.engine import Engine
 from largesse.runs.kept import key_of, table_of
-from largesse.runs.spreadsheets import escape_formulas
-from largesse.runs.steps import Examined, Fitted, Planned, have_same_budget
+from largesse.runs.planned import Planned, Target
+from largesse.runs.steps import Examined, Fitted, have_same_budget
 
 
 @dataclass(frozen=True)
@@ -169,20 +169,24 @@ def write_fit(folder: Path, fitted: Fitted, log: Log) -> dict[str, Any]:
 
 
 def write_plan(
-    folder: Path, planned: Planned, engine: Engine, out: str | Path | None = None, *, raw_ids: bool = False
+    folder: Path,
+    planned: Planned,
+    engine: Engine,
+    progress: Progress,
+    out: str | Path | None = None,
+    *,
+    raw_ids: bool = False,
 ) -> dict[str, Any]:
     """Write the plan (to `out`, too, if given) and its policy; return the numbers for the report as they are written.
 
     CSV is for spreadsheets: text that would begin a formula there is escaped, unless ids are wanted raw.
     """
-    table = planned.table
-    for path in (folder / PLAN, *([Path(out)] if out else [])):
-        escaped = path.suffix.lower() == ".csv" and not raw_ids
-        engine.write_table(path, escape_formulas(table) if escaped else table)
+    paths = (folder / PLAN, *([Path(out)] if out else []))
+    targets = [Target(path, path.suffix.lower() == ".csv" and not raw_ids) for path in paths]
+    shown, tally = engine.write_plan(planned, targets, progress)
     planned.policy.save(folder / POLICY)
-    features = planned.customers.features.select(list(planned.policy.model.encoder_.features))
-    labels, sure = planned.policy.levels.labels, planned.confidence
-    step = PlanStep(planned.plan, features, planned.curves, planned.costs, labels, sure)
+    shadow = planned.plan.shadow if isinstance(planned.plan, Plan) else {}
+    step = PlanStep(planned.plan, planned.policy.levels.labels, shown, tally, planned.confidence, shadow)
     return write_part(folder, PLAN_PART, describe_plan(step))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -16,6 +17,7 @@ from largesse.runs.campaign import Campaign, Spent, read_campaign
 from largesse.runs.engine import Engine
 from largesse.runs.kept import key_of, read_kept
 from largesse.runs.local import Local
+from largesse.runs.plans import make_plan
 
 LOCAL = Local()
 
@@ -45,11 +47,12 @@ def run(
         learnt = files.write_fit(folder, fitted, log)
         examined = steps.examine(campaign, log, fitted.held, engine, progress)
         files.write_scores(folder, campaign, log, examined, engine)
-        study = steps.judge(campaign, log, examined, campaign.planning.average(len(customers)), "dr", engine)
-        policy = Policy(fitted.model, fitted.levels, spending=study.spending)
-        own = None if campaign.customers is not None or log.levels.certain else study.scores
-        planned = steps.plan(campaign, policy, customers, engine, progress, own)
-        planning = files.write_plan(folder, planned, engine)
+        policy = Policy(fitted.model, fitted.levels)
+        own = None if campaign.customers is not None or log.levels.certain else examined.scores
+        with engine.score_customers(policy, customers, folder, progress, own) as scored:
+            study = steps.judge(campaign, log, examined, campaign.planning.average(scored.n), "dr", engine)
+            planned = make_plan(campaign, replace(policy, spending=study.spending), scored, progress)
+            planning = files.write_plan(folder, planned, engine, progress)
         evaluation = files.write_study(folder, study, log, engine)
         progress("writing the report", 0.0)
         shown = steps.report(campaign, learnt, planning, evaluation, str(out))
@@ -104,19 +107,22 @@ def plan(
         progress("reading", 0.0)
         scores = None
         if source:
-            found = engine.read_customers(campaign, source, policy.model.encoder_.features)
+            kinds: dict[str, str] = {learnt.name: learnt.kind for learnt in policy.model.encoder_.columns}
+            found = engine.open_customers(campaign, source, kinds)
         else:
             log = engine.read_log(campaign)
             found = steps.choose_customers(campaign, log, engine)
             if not log.levels.certain:
                 scores = _recall(home, campaign, log, engine, progress).scores
-        planned = steps.plan(campaign, policy, found, engine, progress, scores)
-        with write_together() as batch:
-            new = files.renew_run_folder(batch, home)
-            shown = files.write_plan(new, planned, engine, batch.add_file(out) if out else None, raw_ids=raw_ids)
-            files.write_campaign(new, campaign)
-            surer = campaign.planning.budget_confidence != before.planning.budget_confidence
-            files.drop_outdated(new, home, apart=surer and not policy.levels.certain)
+        with engine.score_customers(policy, found, home.resolve().parent, progress, scores) as scored:
+            planned = make_plan(campaign, policy, scored, progress)
+            with write_together() as batch:
+                new = files.renew_run_folder(batch, home)
+                copy = batch.add_file(out) if out else None
+                shown = files.write_plan(new, planned, engine, progress, copy, raw_ids=raw_ids)
+                files.write_campaign(new, campaign)
+                surer = campaign.planning.budget_confidence != before.planning.budget_confidence
+                files.drop_outdated(new, home, apart=surer and not policy.levels.certain)
         return shown
 
 

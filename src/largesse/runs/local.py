@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from largesse.data import read_log, read_table
 from largesse.evaluation import examine_held_out, study_scores
 from largesse.files import atomic_file
+from largesse.policy import Policy
 from largesse.progress import begin, follow
-from largesse.records import Array, Checkup, Customers, HeldOut, Log, Progress, Propensities, Scores, Study
-from largesse.response import ResponseModel, own_costs
+from largesse.records import Checkup, Customers, HeldOut, Log, Progress, Propensities, Scores, Study
+from largesse.report import PlanTally, Shown
+from largesse.response import ResponseModel
 from largesse.runs.campaign import Campaign
 from largesse.runs.customers import check_planned
+from largesse.runs.planned import Planned, Target
+from largesse.runs.scored import LocalScored, hold_customers
+from largesse.runs.writing import write_batches
 from largesse.stats import assign_folds
 
 if TYPE_CHECKING:
@@ -31,25 +37,40 @@ class Local:
             roles = {**roles, "propensity": campaign.propensities}
         return read_log(campaign.log if source is None else source, levels=campaign.levels, **roles)
 
-    def read_customers(self, campaign: Campaign, source: str, features: Sequence[str]) -> Customers:
+    def open_customers(self, campaign: Campaign, source: Any, features: Mapping[str, str]) -> Customers:
         """Read and check a table of customers; a table without the id column is numbered by its rows."""
         named = campaign.columns.get("customer")
         table = read_table(source, what="customers", plain=[str(named)], parse=campaign.roles.get("parse"))
-        return check_planned(table, campaign.levels, named, features)
+        return check_planned(table, campaign.levels, named, list(features))
+
+    @contextmanager
+    def score_customers(
+        self,
+        policy: Policy,
+        customers: Any,
+        near: Path,  # noqa: ARG002
+        progress: Progress,
+        own: Scores | None = None,
+    ) -> Iterator[LocalScored]:
+        """Score customers and hold what is expected of them."""
+        with follow(progress):
+            begin("scoring customers", len(customers))
+            scored = hold_customers(policy, customers, own)
+        yield scored
+
+    def write_plan(
+        self, planned: Planned, targets: Sequence[Target], progress: Progress
+    ) -> tuple[Sequence[Shown], PlanTally]:
+        """Write a plan, each table all or nothing, in the customers' order; return who gets what, for the report."""
+        with follow(progress):
+            begin("writing the plan", planned.scored.n)
+            return write_batches(planned, targets)
 
     def fit(self, model: ResponseModel, log: Log, *, seed: int, progress: Progress) -> tuple[ResponseModel, HeldOut]:
         """Fit the model to the log; return it, and what models that did not see a row expect of it."""
         with follow(progress):
             begin("learning the response", len(log))
             return model, model.fit_held_out(log, assign_folds(log, seed=seed))
-
-    def predict(self, model: ResponseModel, customers: Customers) -> Array:
-        """Return the expected response (n, K) of every customer at every level."""
-        return model.predict(customers)
-
-    def predict_costs(self, model: ResponseModel, customers: Customers) -> Array | None:
-        """Return each customer's own costs (n, K): expected ones where costs are observed; None where all have the same."""
-        return own_costs(model, customers)
 
     def examine(
         self, log: Log, held: HeldOut, *, seed: int, progress: Progress, propensities: Propensities | None = None

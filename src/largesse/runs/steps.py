@@ -1,35 +1,22 @@
-"""The steps of a run: fit, plan, judge, report. Each takes records and returns a record; none writes anything."""
+"""The steps of a run: fit, judge, report. Each takes records and returns a record; none writes anything."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from largesse.allocation import (
-    Constraints,
-    Mixture,
-    allocate,
-    correct_costs,
-    expected_costs,
-    explore_plan,
-    find_mixture,
-)
-from largesse.errors import Problem, fail, nearest, refuse
+from largesse.data import kind_of
+from largesse.errors import Problem, fail, nearest
 from largesse.evaluation import ESTIMATORS
 from largesse.levels import Levels
-from largesse.policy import Policy
 from largesse.records import (
-    Array,
     Checkup,
     Choice,
     Customers,
     Finding,
     HeldOut,
     Log,
-    Plan,
     Progress,
     Propensities,
     Scores,
@@ -39,9 +26,6 @@ from largesse.report import Heading, join_parts
 from largesse.response import ResponseModel, WithCosts, make_model
 from largesse.runs.campaign import Campaign
 from largesse.runs.engine import Engine
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,45 +47,11 @@ class Examined:
     held: HeldOut
 
 
-@dataclass(frozen=True, eq=False)
-class Planned:
-    """A plan for customers, and the policy that makes it."""
-
-    plan: Plan
-    policy: Policy
-    customers: Customers
-    curves: Array  # (n, K) expected responses
-    costs: Array  # (n, K) expected costs
-    propensity: Array | None  # (n,) of each customer's level, where the plan explores
-    confidence: float | None = None  # probability that the plan keeps its budget; None: it is certain to
-
-    @property
-    def spend(self) -> Array:
-        """The expected cost (n,) of each customer's level."""
-        spend: Array = self.costs[np.arange(len(self.plan)), self.plan.levels]
-        return spend
-
-    @property
-    def table(self) -> pa.Table:
-        """One row per customer: id, level, expected response, expected cost and, where the plan explores, propensity."""
-        import pyarrow as pa
-
-        levels, rows = self.plan.levels, np.arange(len(self.plan))
-        names = pa.DictionaryArray.from_arrays(pa.array(levels.astype(np.int32)), pa.array(self.policy.levels.labels))
-        columns = {
-            "customer": pa.array(rows) if self.customers.customer is None else self.customers.customer,
-            "level": names.cast(pa.string()),
-            "level_number": levels.astype(np.int32),
-            "expected_response": self.curves[rows, levels],
-            "expected_cost": np.ascontiguousarray(self.spend),
-        }
-        return pa.table(columns if self.propensity is None else columns | {"propensity": self.propensity})
-
-
-def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Customers:
-    """Return the customers to plan for: the campaign's table of customers or, without one, those of the log."""
+def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
+    """Return the customers to plan for: the campaign's table of customers, opened, or, without one, those of the log."""
     if campaign.customers is not None:
-        return engine.read_customers(campaign, campaign.customers, log.features.column_names)
+        kinds: dict[str, str] = {field.name: kind_of(field.type) for field in log.features.schema}
+        return engine.open_customers(campaign, campaign.customers, kinds)
     if log.customer is not None and len(log.customer.unique()) < len(log):
         hint = 'name a table with one row per customer: customers = "customers.parquet"'
         fail("campaign", Problem("the log has some customers more than once, so it cannot be planned for itself", hint))
@@ -135,72 +85,6 @@ def examine(
     """
     scores, checkup = engine.examine(log, held, seed=campaign.seed, progress=progress, propensities=propensities)
     return Examined(scores, checkup, held)
-
-
-def plan(
-    campaign: Campaign,
-    policy: Policy,
-    customers: Customers,
-    engine: Engine,
-    progress: Progress,
-    own: Scores | None = None,
-) -> Planned:
-    """Give every customer a level, within the campaign's budget and constraints.
-
-    `own` are the scores of the log whose own customers are planned, where costs are not certain.
-    """
-    progress("planning", 0.0)
-    how, propensity = campaign.planning, None
-    curves = engine.predict(policy.model, customers) if own is None else own.curves
-    costs = own.expected_costs if own is not None else _expect_costs(policy, customers, curves, engine)
-    fix = correct_costs(curves, costs, how.average(len(customers)), policy.spending, how.budget_confidence)
-    kept = costs if policy.spending is None else costs * fix.scale
-    if how.explore:
-        explored = explore_plan(curves, kept, how.budget, how.explore, total=how.total, seed=campaign.seed)
-        made, rule, propensity = explored.plan, explored.rule, explored.decisions.propensity
-    else:
-        made = _allocate(campaign, customers, curves, kept)
-        # A rule cannot keep constraints, so there is no budget that its ties should meet.
-        rule = Mixture(made.price) if how.constrained else find_mixture(curves, kept, made.price, made.budget)
-    policy = replace(policy, price=rule.price, explore=rule.explore, share=rule.share, scale=fix.scale)
-    if policy.spending is None:
-        return Planned(made, policy, customers, curves, np.broadcast_to(costs, curves.shape), propensity)
-    sure = fix.confidence(made.spend, made.budget)
-    made = replace(made, spend=made.spend / fix.scale * fix.ratio)  # the margin that confidence takes is not spent
-    return Planned(made, policy, customers, curves, costs * fix.ratio, propensity, sure)
-
-
-def _expect_costs(policy: Policy, customers: Customers, curves: Array, engine: Engine) -> Array:
-    """Return what levels are expected to cost customers: (K,), or (n, K) where that differs."""
-    own = engine.predict_costs(policy.model, customers) if policy.levels.observed else customers.costs
-    return expected_costs(policy.levels, curves, own)
-
-
-def _allocate(campaign: Campaign, customers: Customers, curves: Array, costs: Array) -> Plan:
-    """Return the plan within the campaign's budget and constraints."""
-    how = campaign.planning
-    rules = _constraints(campaign, customers) if how.constrained else None
-    return allocate(curves, costs, how.budget, total=how.total, constraints=rules, exact=how.exact)
-
-
-def _constraints(campaign: Campaign, customers: Customers) -> Constraints:
-    """Return the campaign's constraints for these customers."""
-    how, table = campaign.planning, customers.features
-    named = [*([how.segment] if how.segment else []), *(name for names in how.columns.values() for name in names)]
-    refuse(
-        "customers",
-        [
-            Problem(f"the column {name!r}, which [plan] names, is not in the table", nearest(name, table.column_names))
-            for name in named
-            if name not in table.column_names
-        ],
-    )
-    per_level = {
-        word: np.column_stack([[bool(value) for value in table.column(name).to_pylist()] for name in names])
-        for word, names in how.columns.items()
-    }
-    segment = np.array([str(v) for v in table.column(how.segment).to_pylist()]) if how.segment else None
-    return Constraints(**{"segment": segment, **how.constraints, **per_level})
 
 
 def judge(campaign: Campaign, log: Log, examined: Examined, budget: float, estimator: str, engine: Engine) -> Study:

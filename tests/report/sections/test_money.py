@@ -15,7 +15,7 @@ def test_levels_add_up_to_the_plan(binary_run: Any) -> None:
     assert sum(row["share"] for row in rows) == pytest.approx(1)
     assert sum(row["spend"] for row in rows) == pytest.approx(step.plan.spend * n)
     assert sum(row["spend_share"] for row in rows) == pytest.approx(1)
-    assert sum(row["extra"] for row in rows) == pytest.approx(step.plan.value * n - step.curves[:, 0].sum())
+    assert sum(row["extra"] for row in rows) == pytest.approx(step.plan.value * n - binary_run.curves[:, 0].sum())
 
 
 def test_the_cheapest_level_adds_nothing_and_has_no_cost_per_extra(binary_run: Any) -> None:

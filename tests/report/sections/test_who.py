@@ -1,41 +1,63 @@
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from plan_steps import make_plan_step
 
-from largesse.report.section import PlanStep
-from largesse.report.sections.who import numbers as module
+from largesse.records import Array, Plan
+from largesse.report import PlanStep, choose_shown, tally_plan
 from largesse.report.sections.who.numbers import describe_who
 
+LABELS = ("none", "small", "big")
 
-def make_step(step: PlanStep, n: int) -> PlanStep:
+
+def make_step(n: int, levels: Array | None = None) -> PlanStep:
     """A plan that follows one feature, and does not follow another."""
     rng = np.random.default_rng(0)
-    levels = rng.integers(0, 3, n)
-    features = pa.table({"follows": levels.astype(float), "noise": rng.normal(size=n)})
-    plan = replace(step.plan, levels=levels)
-    return PlanStep(plan, features, np.zeros((n, 3)), np.tile([0.0, 5.0, 10.0], (n, 1)), step.labels)
+    drawn = rng.integers(0, 3, n)
+    features = pa.table({"follows": drawn.astype(float), "noise": rng.normal(size=n)})
+    plan = Plan(drawn if levels is None else levels, 0.1, 1.0, 0.1, 0.1, 1.0)
+    return make_plan_step(plan, features, np.zeros((n, 3)), np.tile([0.0, 5.0, 10.0], (n, 1)), LABELS)
 
 
-def test_features_that_explain_the_plan_come_first_and_others_are_left_out(binary_run: Any) -> None:
-    (feature,) = describe_who(make_step(binary_run.plan, 3000))["features"]
+def test_features_that_explain_the_plan_come_first_and_others_are_left_out() -> None:
+    (feature,) = describe_who(make_step(3000))["features"]
     assert feature["feature"] == "follows"
     assert feature["explains"] == pytest.approx(1.0)
     assert [group["average_cost"] for group in feature["groups"]] == [0.0, 5.0, 10.0]
     assert [group["shares"] for group in feature["groups"]] == np.eye(3).tolist()
 
 
-def test_groups_count_all_customers_also_where_features_are_compared_on_a_sample(
-    binary_run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "ROWS", 500)
-    feature = describe_who(make_step(binary_run.plan, 3000))["features"][0]
-    assert sum(group["customers"] for group in feature["groups"]) == 3000
+def test_a_plan_that_is_the_same_for_everyone_is_explained_by_nothing() -> None:
+    assert describe_who(make_step(100, np.ones(100, dtype=np.int64)))["features"] == []
 
 
-def test_a_plan_that_is_the_same_for_everyone_is_explained_by_nothing(binary_run: Any) -> None:
-    step = make_step(binary_run.plan, 100)
-    same = replace(step, plan=replace(step.plan, levels=np.ones(100, dtype=np.int64)))
-    assert describe_who(same)["features"] == []
+def mixed_plan(n: int) -> tuple[pa.Table, Array, Array, Array]:
+    rng = np.random.default_rng(1)
+    age, city = rng.uniform(20, 70, n), rng.integers(0, 9, n)
+    levels = np.clip((age // 20).astype(int) - 1 + (city == 3), 0, 2)
+    features = pa.table({"age": pa.array(age, mask=rng.random(n) < 0.1), "city": [f"c{c}" for c in city]})
+    return features, levels, rng.random((n, 3)), rng.random((n, 3)).cumsum(axis=1)
+
+
+def test_batches_change_nothing_of_a_tally() -> None:
+    features, levels, curves, costs = mixed_plan(2000)
+    shown = choose_shown(features, levels)
+    assert [one.feature for one in shown] == ["age", "city"]
+    whole, parts = tally_plan(shown, features, levels, curves, costs), []
+    for start in range(0, 2000, 333):
+        here = slice(start, start + 333)
+        parts.append(tally_plan(shown, features.slice(start, 333), levels[here], curves[here], costs[here]))
+    total: Any = sum(parts[1:], parts[0])
+    for word in ("n", "counts", "money", "grouped", "paid"):
+        assert np.array_equal(getattr(whole, word), getattr(total, word))
+
+
+def test_groups_found_on_a_sample_count_all_customers() -> None:
+    features, levels, curves, costs = mixed_plan(2000)
+    shown = choose_shown(features.slice(0, 50), levels[:50])
+    plan = Plan(levels, 0.1, 1.0, 0.1, 0.1, 1.0)
+    tally = tally_plan(shown, features, levels, curves, costs)
+    for feature in describe_who(PlanStep(plan, LABELS, shown, tally))["features"]:
+        assert sum(group["customers"] for group in feature["groups"]) == 2000

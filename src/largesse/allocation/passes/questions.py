@@ -86,3 +86,13 @@ def add_by_group(values: Array, codes: Array, groups: int) -> Array:
     totals = np.zeros((groups, CHUNKS), dtype=np.int64)
     kernels.add_by_group(np.ascontiguousarray(values), codes, totals)
     return carry(totals)
+
+
+def add_sums(first: Array, second: Array) -> Array:
+    """Return the sums (…, CHUNKS) of exact sums."""
+    return carry(first + second)
+
+
+def total_of(part: Array) -> float:
+    """Return an exact sum (CHUNKS,), rounded once."""
+    return float(as_fraction(part))

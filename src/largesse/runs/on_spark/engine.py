@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from largesse.records import Array, Checkup, Customers, HeldOut, Log, Progress, Propensities, Scores, Study
+from largesse.policy import Policy
+from largesse.records import Checkup, HeldOut, Log, Progress, Propensities, Scores, Study
+from largesse.report import PlanTally, Shown
 from largesse.response import ResponseModel
 from largesse.runs.campaign import Campaign
 from largesse.runs.local import Local
 from largesse.runs.on_spark.logs import ROWS, fetch_log
 from largesse.runs.on_spark.session import explain_failure
 from largesse.runs.on_spark.tables import find_table, is_frame
+from largesse.runs.planned import Planned, ScoredCustomers, Target
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,25 +61,29 @@ class Spark:
         log = self._local.read_log(campaign, table)
         return replace(log, notes=(note, *log.notes)) if note else log
 
-    def read_customers(self, campaign: Campaign, source: str, features: Sequence[str]) -> Customers:
-        """Read and check a table of customers; a table without the id column is numbered by its rows."""
+    def open_customers(self, campaign: Campaign, source: Any, features: Mapping[str, str]) -> Any:
+        """Open a table of customers and check that it has these features; ids are optional."""
         found = find_table(self.session, source if self.customers is None else self.customers, "customers")
         if found.pieces is not None:
-            return self._local.read_customers(campaign, found.path, features)
+            return self._local.open_customers(campaign, found.path, features)
         with explain_failure("reading customers"):
-            return self._local.read_customers(campaign, found.frame.toArrow(), features)
+            return self._local.open_customers(campaign, found.frame.toArrow(), features)
+
+    def score_customers(
+        self, policy: Policy, customers: Any, near: Path, progress: Progress, own: Scores | None = None
+    ) -> AbstractContextManager[ScoredCustomers]:
+        """Score customers and hold what is expected of them."""
+        return self._local.score_customers(policy, customers, near, progress, own)
+
+    def write_plan(
+        self, planned: Planned, targets: Sequence[Target], progress: Progress
+    ) -> tuple[Sequence[Shown], PlanTally]:
+        """Write a plan, each table all or nothing, in the customers' order; return who gets what, for the report."""
+        return self._local.write_plan(planned, targets, progress)
 
     def fit(self, model: ResponseModel, log: Log, *, seed: int, progress: Progress) -> tuple[ResponseModel, HeldOut]:
         """Fit the model to the log, on the driver; return it, and what models that did not see a row expect of it."""
         return self._local.fit(model, log, seed=seed, progress=progress)
-
-    def predict(self, model: ResponseModel, customers: Customers) -> Array:
-        """Return the expected response (n, K) of every customer at every level."""
-        return self._local.predict(model, customers)
-
-    def predict_costs(self, model: ResponseModel, customers: Customers) -> Array | None:
-        """Return each customer's own costs (n, K): expected ones where costs are observed; None where all have the same."""
-        return self._local.predict_costs(model, customers)
 
     def examine(
         self, log: Log, held: HeldOut, *, seed: int, progress: Progress, propensities: Propensities | None = None

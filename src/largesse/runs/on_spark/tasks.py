@@ -21,7 +21,7 @@ from largesse.data import Piece, as_floats, kind_of, read_notation, read_piece, 
 from largesse.errors import LargesseError, refuse
 from largesse.policy import Policy
 from largesse.records import Array, Customers
-from largesse.response import own_costs
+from largesse.response import expect_in_blocks
 from largesse.runs.customers import check_planned
 from largesse.runs.on_spark.blocks import Block, column_matrix, give_answer, matrix_column, pack_block, read_blocks
 from largesse.stats import one_thread
@@ -121,8 +121,8 @@ def _score(policy: Policy, customers: Customers) -> pa.RecordBatch:
     """Return ids, curves (n, K) and, where customers differ in them, costs (n, K)."""
     import pyarrow as pa
 
-    curves = policy.model.predict(customers)
-    costs = expected_costs(policy.levels, curves, own_costs(policy.model, customers))
+    curves, own = expect_in_blocks(policy.model, customers)
+    costs = expected_costs(policy.levels, curves, own)
     columns = {"curves": matrix_column(curves)}
     if costs.ndim == 2:
         columns["costs"] = matrix_column(costs)

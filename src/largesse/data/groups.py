@@ -1,0 +1,122 @@
+"""The values of a column in a few groups: found on some rows, and told for any others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from largesse.data.columns import as_floats, as_seconds, count_words, kind_of, word_codes
+from largesse.records import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """A column in a few groups: the group of every row and what each group is called."""
+
+    code: Array  # (n,) int64, an index into labels
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How values are put into groups: by words, by numbers, or by ranges of numbers or dates. The last group is what is missing."""
+
+    kind: Literal["words", "values", "ranges", "dates", "nothing"]
+    labels: tuple[str, ...]
+    words: tuple[str, ...] = ()
+    numbers: tuple[float, ...] = ()  # rising: the values, or where ranges end
+
+    def code(self, column: pa.ChunkedArray) -> Array:
+        """Return the group (n,) of every row: an index into `labels`."""
+        missing = len(self.labels) - 1
+        if self.kind == "nothing":
+            return np.full(len(column), missing)
+        if self.kind == "words":
+            code = word_codes(column, self.words)
+            code[np.asarray(column.is_null())] = missing
+            return code
+        values = as_seconds(column) if self.kind == "dates" else as_floats(column)
+        known, numbers = np.isfinite(values), np.array(self.numbers)
+        code = np.full(len(values), missing)
+        place = np.searchsorted(numbers, values[known], side="left")
+        if self.kind == "values":  # another value than those found is in the group of others
+            same = (place < len(numbers)) & (numbers[np.minimum(place, len(numbers) - 1)] == values[known])
+            place = np.where(same, place, len(numbers))
+        code[known] = place
+        return code
+
+
+def find_grouping(column: pa.ChunkedArray, most: int) -> Grouping:
+    """Return about `most` groups: a column's most frequent words, its few values, or ranges of about equal size.
+
+    Rarer words, or values that were not found here, are one more group, and so is what is missing.
+    """
+    import pyarrow as pa
+
+    kind = kind_of(column.type)
+    if kind in ("nothing", "other"):
+        return Grouping("nothing", ("missing",))
+    if kind == "text":
+        shown = tuple(sorted(list(count_words(column))[:most]))
+        return Grouping("words", (*shown, "other", "missing"), words=shown)
+    if kind == "date":
+        cuts = _find_cuts(as_seconds(column), most)
+        return _name_ranges("dates", cuts, lambda second: str(np.datetime64(int(second), "s"))[:10])
+    values = as_floats(column)
+    known = values[np.isfinite(values)]
+    flags = pa.types.is_boolean(column.type)
+    # The first rows show at once that most columns have more values than groups.
+    few = len(known) and len(np.unique(known[: 100 * most])) <= most and len(np.unique(known)) <= most
+    if flags or few:
+        distinct = tuple(map(float, np.unique(known)))
+        names = ("yes" if value else "no" for value in distinct) if flags else map(_short, distinct)
+        return Grouping("values", (*names, "other", "missing"), numbers=distinct)
+    return _name_ranges("ranges", _find_cuts(values, most), _short)
+
+
+def group_column(column: pa.ChunkedArray, most: int) -> Groups:
+    """Return a column in about `most` groups: see `find_grouping`.
+
+    >>> import pyarrow as pa
+    >>> group_column(pa.chunked_array([[1, 2, 3, 4, None]]), most=2).labels
+    ('up to 2', 'over 2', 'missing')
+    """
+    found = find_grouping(column, most)
+    code = found.code(column)
+    # Groups of what is missing, and of others, are there only if somebody is in them.
+    spare = 0 if found.kind == "nothing" else 1 if found.kind in ("ranges", "dates") else 2
+    own = len(found.labels) - spare
+    here = [g for g in range(len(found.labels)) if g < own or (code == g).any()]
+    place = np.zeros(len(found.labels), dtype=np.int64)
+    place[here] = np.arange(len(here))
+    return Groups(place[code], tuple(found.labels[g] for g in here))
+
+
+def _find_cuts(values: Array, most: int) -> Array | None:
+    """Return where ranges of about equal size end; None where no value is known."""
+    inside = values[np.isfinite(values)]
+    if not len(inside):
+        return None
+    cuts = np.unique(np.quantile(inside, np.linspace(0, 1, most + 1)[1:-1], method="inverted_cdf"))
+    return cuts[cuts < inside.max()]
+
+
+def _name_ranges(kind: Literal["ranges", "dates"], cuts: Array | None, label: Callable[[float], str]) -> Grouping:
+    if cuts is None:
+        return Grouping("nothing", ("missing",))
+    texts = [label(cut) for cut in cuts]
+    ranges = (
+        (f"up to {texts[0]}", *(f"{a} – {b}" for a, b in pairwise(texts)), f"over {texts[-1]}") if texts else ("all",)
+    )
+    return Grouping(kind, (*ranges, "missing"), numbers=tuple(map(float, cuts)))
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else f"{value:.3g}"

@@ -1,0 +1,79 @@
+"""A plan for customers who may be anywhere: what holds them, and what every batch of them gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from largesse.allocation import PricedPlan, Scored
+from largesse.policy import Policy
+from largesse.records import Array, Customers, Plan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ScoredCustomers(Scored, Protocol):
+    """Customers with what is expected of them, wherever they are: see `allocation.Scored`."""
+
+    def scaled(self, scale: float) -> Scored:
+        """Return the same customers with costs that are multiplied."""
+
+    def gather(self) -> tuple[Customers, Array, Array]:
+        """Return all customers in memory: with all their features, curves (n, K) and expected costs (K,) or (n, K)."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file that a plan is written to."""
+
+    path: Path
+    escaped: bool = False  # text that a spreadsheet would take for a formula gets an apostrophe before it
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A plan for customers, and the policy that makes it."""
+
+    plan: PricedPlan | Plan
+    policy: Policy
+    scored: ScoredCustomers
+    scale: float = 1.0  # what expected costs are multiplied by to plan
+    ratio: float = 1.0  # what they are multiplied by to be what is really paid
+    confidence: float | None = None  # probability that the plan keeps its budget; None: it is certain to
+
+    def decide(self, rows: Array, curves: Array, costs: Array) -> tuple[Array, Array | None]:
+        """Return the levels (n,) of some customers and, where the plan explores, their propensities (n,).
+
+        Customers are row numbers (n,), curves (n, K), and expected costs (1, K) or (n, K) as they are.
+        """
+        if isinstance(self.plan, Plan):
+            return self.plan.levels[rows], None
+        return self.plan.decide(rows, curves, costs if self.scale == 1.0 else costs * self.scale)
+
+    def show_costs(self, curves: Array, costs: Array) -> Array:
+        """Return what is really paid (n, K), on average, at every level."""
+        return np.broadcast_to(costs if self.ratio == 1.0 else costs * self.ratio, curves.shape)
+
+    def tabulate(
+        self, customer: pa.Array, decided: tuple[Array, Array | None], curves: Array, costs: Array
+    ) -> pa.Table:
+        """Return one row per customer: id, level, expected response, expected cost and, where the plan explores, propensity.
+
+        `costs` (n, K) are those of `show_costs`.
+        """
+        import pyarrow as pa
+
+        (levels, propensity), rows = decided, np.arange(len(curves))
+        names = pa.DictionaryArray.from_arrays(pa.array(levels.astype(np.int32)), pa.array(self.policy.levels.labels))
+        columns = {
+            "customer": customer,
+            "level": names.cast(pa.string()),
+            "level_number": levels.astype(np.int32),
+            "expected_response": curves[rows, levels].astype(np.float64, copy=False),
+            "expected_cost": np.ascontiguousarray(costs[rows, levels], dtype=np.float64),
+        }
+        return pa.table(columns if propensity is None else columns | {"propensity": propensity})
