@@ -81,12 +81,12 @@ def test_members_that_see_different_parts_of_the_base_are_all_weighted() -> None
 
 
 def kinds(model: Stack, features: int = 50, binary: bool = True) -> list[str]:
-    return [type(member).__name__ for member in model._default_models(features, binary)]
+    return [type(member).__name__ for member in model._default_models(np.zeros((10, features)), binary)]
 
 
 def test_the_default_members_are_found_without_asking() -> None:
     assert kinds(Stack()) == ["Additive", "Boosting", "Boosting"]
-    assert all(member.get_params()["seed"] == 3 for member in Stack(seed=3)._default_models(200, True))
+    assert all(member.get_params()["seed"] == 3 for member in Stack(seed=3)._default_models(np.zeros((10, 200)), True))
 
 
 def test_thresholds_are_among_the_default_members_where_features_are_many_and_responses_yes_or_no() -> None:
@@ -372,6 +372,9 @@ def test_a_fit_that_holds_rows_out_is_the_fit_itself(name: str) -> None:
     assert np.array_equal(
         held.curves, Stack(models=[Linear(penalty=0.1), Boosting(rounds=10)]).predict_held_out(log, fold).curves
     )
+    by_fold = both.predict_by_fold(log)
+    for f, curves in enumerate(by_fold):
+        np.testing.assert_allclose(curves[fold == f], held.curves[fold == f], atol=1e-9)
     # Rows that were held out are less well known than rows that were seen.
     seen, unseen = (own_level_loss(curves, log, log.binary).mean() for curves in (both.predict(log), held.curves))
     assert seen < unseen

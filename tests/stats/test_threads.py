@@ -1,9 +1,12 @@
+import threading
+from functools import partial
+
 import numpy as np  # its BLAS is a pool of threads
 import pytest
 from threadpoolctl import threadpool_info
 
 from largesse.stats import threads
-from largesse.stats.threads import cores, one_thread
+from largesse.stats.threads import cores, one_thread, side_by_side
 
 
 def most_threads() -> int:
@@ -28,3 +31,36 @@ def test_the_threads_come_back_after_an_error() -> None:
 
 def test_there_is_a_core_to_run_on() -> None:
     assert cores() >= 1
+
+
+def test_jobs_side_by_side_keep_their_order() -> None:
+    assert side_by_side([partial(pow, base, 2) for base in range(20)], workers=4) == [base**2 for base in range(20)]
+
+
+def test_the_first_error_ends_it_and_what_has_not_begun_does_not_begin() -> None:
+    began: list[int] = []
+    stop = threading.Event()
+
+    def job(number: int) -> None:
+        began.append(number)
+        if number == 0:
+            raise ValueError("the first")
+        stop.wait(5)
+
+    with pytest.raises(ValueError, match="the first"):
+        side_by_side([partial(job, number) for number in range(50)], workers=2)
+    stop.set()
+    assert len(began) < 10
+
+
+def test_jobs_run_at_the_same_time_with_one_thread_each() -> None:
+    from threadpoolctl import threadpool_info
+
+    both = threading.Barrier(2, timeout=30)
+
+    def job() -> set[int]:
+        both.wait()  # neither passes unless both are there
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"}
+
+    for pools in side_by_side([job, job], workers=2):
+        assert pools <= {1}

@@ -25,6 +25,7 @@ from largesse.data.log import feature_table as feature_table
 from largesse.data.log import log_from_arrays as log_from_arrays
 from largesse.data.log import read_customers as read_customers
 from largesse.data.log import read_log as read_log
+from largesse.data.memory import memory_limit as memory_limit
 from largesse.data.notation import parse_problems as parse_problems
 from largesse.data.notation import read_notation as read_notation
 from largesse.data.pieces import Piece as Piece

@@ -36,10 +36,11 @@ from largesse.response.linear import (
 from largesse.stats import assign_folds, chosen, one_standard_error, sample_rows
 
 HINGE_SCALES = (0.0, 0.5, 2.0)
-ROWS = 100_000  # a few hundred coefficients are known well enough from these
+ROWS = 400_000  # a few hundred coefficients are known well enough from these
 CHOOSING_ROWS = 20_000  # and settings from these
 FOLDS = 5
 ROWS_AT_ONCE = 65_536  # whose hinges are held together when predicting
+WORK = 40_000_000_000  # rows × columns², which a fit costs; no more
 MOST_HINGES = 1500  # with more features than that allows, all keep straight lines: a fit costs their number cubed
 QUANTILE_ROWS = 20_000  # rows, spread over the table, that give the quantiles
 
@@ -130,6 +131,7 @@ class Additive(ResponseModel):
     (True, (2, 5))
     """
 
+    threads = True
     shape_: Shape
     fit_: Regression
     amounts_: Amounts | None
@@ -141,9 +143,9 @@ class Additive(ResponseModel):
 
     def _learn(self, X: Array, log: Log) -> None:
         log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
-        X, log = take_rows(X, log, sample_rows(len(log), ROWS, self.seed))
         few, some = take_rows(X, log, sample_rows(len(log), CHOOSING_ROWS, self.seed))
         found = self._choose(self._hinges(X), few, some, assign_folds(some, FOLDS, self.seed))
+        X, log = take_rows(X, log, sample_rows(len(log), _most_rows(found.shape, X.shape[1]), self.seed))
         self.fit_ = _fit(X, log, found)
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
@@ -156,11 +158,9 @@ class Additive(ResponseModel):
         found = self._choose(hinges, *take_rows(X, log, kept), fold[kept])
         fits = found.fits
         if len(X) > CHOOSING_ROWS:
-            fits = []
-            for f in np.unique(fold):
-                others = np.flatnonzero(fold != f)
-                mine = others[sample_rows(len(others), ROWS, self.seed)]
-                fits.append(_fit(X[mine], log.bare.take(mine), found))
+            kept = sample_rows(len(log), _most_rows(found.shape, X.shape[1]), self.seed)
+            rows = regression_rows(found.shape.design(X[kept]), log.bare.take(kept))
+            fits = fit_regression_folds(rows, fold[kept], found.penalty)
         return [self._single(fit, much) for fit, much in zip(fits, amounts, strict=True)]
 
     def _hinges(self, X: Array) -> Hinges:
@@ -209,6 +209,12 @@ class Additive(ResponseModel):
         columns = p + (hinges.knots.size if self.shape_.scale else 0)
         if len(self.fit_.coef) != columns or not ((hinges.columns >= 0) & (hinges.columns < p)).all():
             raise ValueError(f"{len(self.fit_.coef)} coefficients of {columns} lines and hinges")
+
+
+def _most_rows(shape: Shape, features: int) -> int:
+    """Return how many rows lines and hinges of this many features are fitted to at most."""
+    columns = features + (shape.hinges.knots.size if shape.scale else 0)
+    return int(min(ROWS, max(WORK // max(columns, 1) ** 2, CHOOSING_ROWS)))
 
 
 def _fit(X: Array, log: Log, found: _Chosen) -> Regression:

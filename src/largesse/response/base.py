@@ -5,17 +5,20 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from largesse.data import Encoder, feature_table, log_from_arrays
+from largesse.data import Encoder, feature_table, log_from_arrays, memory_limit
 from largesse.errors import NotFittedError, Problem, nearest, refuse
-from largesse.progress import stage_of, track
+from largesse.progress import stage_of
 from largesse.records import Array, Choice, Customers, HeldOut, Log
 from largesse.response.archive import Arrays, Reader, State, learnt_hints, pack, pack_settings, unpack_settings
-from largesse.stats import assign_folds, response_loss
+from largesse.stats import assign_folds, cores, response_loss, side_by_side
 
+BYTES = 30  # that a fit takes for each cell of its matrix: copies of it, one of them in float64
+WORTH = 200_000  # cells, from which threads pay
 FOLDS = 5  # that rows are held out by, unless a model has a number of its own
 BLOCK = 4096  # rows that are looked at together where a curve may not depend on who else is in the table
 
@@ -178,6 +181,7 @@ class ResponseModel(Learner):
     shrinks: ClassVar[bool] = False  # whether it shrinks increments towards common ones itself
     whole: ClassVar[bool] = False  # whether one model of all rows is better than a mean of fold models
     only_base: ClassVar[bool] = False  # whether a blend uses its base alone and none of its increments
+    threads: ClassVar[bool] = False  # whether fits release the interpreter, so that threads pay
     by_folds: ClassVar[bool] = False  # whether holding out every fold in turn is how it learns
 
     def predict(self, customers: Any) -> Array:
@@ -196,8 +200,24 @@ class ResponseModel(Learner):
 
         Models that choose settings may override this, to choose once for all folds.
         """
-        parts = [fold != f for f in np.unique(fold)]
-        return [fit_copy(self, X[mine], log.bare.take(mine), self.encoder_) for mine in track(parts)]
+        return [model for models in side_by_side(self.fold_jobs(X, log, fold), self.workers(X)) for model in models]
+
+    def fold_jobs(self, X: Array, log: Log, fold: Array) -> list[Callable[[], list[ResponseModel]]]:
+        """Return jobs, each of which fits some of the models of `fold_models`, in their order."""
+        if type(self).fold_models is not ResponseModel.fold_models:
+            return [partial(self.fold_models, X, log, fold)]
+        bare = log.bare
+
+        def fit_without(f: int) -> list[ResponseModel]:
+            mine = fold != f
+            return [fit_copy(self, X[mine], bare.take(mine), self.encoder_)]
+
+        return [partial(fit_without, f) for f in np.unique(fold)]
+
+    def workers(self, X: Array) -> int:
+        """Return how many of these jobs may be done at the same time: small ones, or large ones, are better done in turn."""
+        room = memory_limit() // 2 // max(BYTES * X.size, 1)
+        return min(cores(), room) if self.threads and X.size >= WORTH else 1
 
     def fit_held_out(self, log: Log, fold: Array) -> HeldOut:
         """Learn from a log, and return what models that did not see its rows' folds (n,) expect of them."""

@@ -117,15 +117,16 @@ def choose_blend(members: Members, log: Log, fold: Array, seed: int = 0) -> tupl
     return made, _list_choices([plain, made], held, rows)
 
 
-def blend_held_out(members: Members, log: Log, fold: Array, seed: int = 0) -> Array:
-    """Return the curves (n, K) of a log, each fold's by a blend that was fitted without the fold's rows."""
-    rows, curves = scored_rows(log, link_of(log)), np.empty(members.held.shape[1:])
+def blend_held_out(members: Members, log: Log, fold: Array, seed: int = 0) -> tuple[Array, list[Blend]]:
+    """Return the curves (n, K) of a log, each fold's by a blend that was fitted without the fold's rows; and these blends."""
+    rows, curves, blends = scored_rows(log, link_of(log)), np.empty(members.held.shape[1:]), []
     for f in np.unique(fold):
         others = np.flatnonzero(fold != f)
         others = others[sample_rows(len(others), ROWS, seed)]
         _, blend = _fit_blend(rows.take(others), replace(members, held=members.held[:, others]), fold[others])
         curves[fold == f] = unlink(blend.scores(members.held[:, fold == f]), rows.link)
-    return curves
+        blends.append(blend)
+    return curves, blends
 
 
 def _fit_blend(rows: ScoredRows, members: Members, fold: Array) -> tuple[Blend, Blend]:

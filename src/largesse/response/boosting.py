@@ -35,6 +35,7 @@ class Boosting(ResponseModel):
     True
     """
 
+    threads = True
     trees_: BoostedTrees
 
     def __init__(

@@ -21,6 +21,7 @@ from largesse.response.base import ResponseModel, check_auto
 from largesse.response.common import ScoredRows, fit_ladder
 from largesse.response.ladder import dose_shares
 from largesse.response.links import Link
+from largesse.response.together import Problem, fit_together, held_out_scores, reached_levels
 from largesse.stats import (
     Axes,
     logit,
@@ -39,8 +40,10 @@ STIFFNESS = 0.1  # holds increments together while coefficients are fitted; the 
 CHOOSING_ROWS = 20_000  # more rows than this do not make the choice of a penalty better, only slower
 CHOOSING_FOLDS = 5
 TOLERANCE = 1e-10  # of the mean loss
+NEAR = 1e-8  # the same where penalties are only compared
+ROUGH = 1e-4  # and where a fit is but a start
 BLOCK = 65_536  # rows
-WIDE = 300  # features, beyond which Newton's matrices cost more than gradients on principal axes
+WIDE = 800  # features, beyond which Newton's matrices cost more than gradients on principal axes
 GRADIENTS = 500
 
 
@@ -168,7 +171,7 @@ def fit_regression_folds(rows: Rows, fold: Array, penalty: float) -> list[Regres
     scale = rows.spread
     with one_thread():
         rows, axes = _turn(replace(rows, response=rows.response / scale))
-        (found,), _ = _fit_without_folds(rows, fold, [penalty])
+        (found,), _ = _fit_without_folds(rows, fold, [penalty], TOLERANCE)
         settled = [_settle(one, rows.take(fold != f)) for one, f in zip(found, np.unique(fold), strict=True)]
     return [_regression(one, axes, rows, scale, penalty) for one in settled]
 
@@ -180,7 +183,7 @@ def held_out_losses(rows: Rows, fold: Array) -> Array:
     """
     with one_thread():
         rows, _ = _turn(replace(rows, response=rows.response / rows.spread))
-        return _fit_without_folds(rows, fold, PENALTIES)[1]
+        return _fit_without_folds(rows, fold, PENALTIES, NEAR)[1]
 
 
 def _settle(found: Array, rows: Rows) -> Array:
@@ -213,30 +216,42 @@ def _choose(rows: Rows, seed: int) -> float:
     if len(shuffled) < 2:
         return PENALTIES[-1]  # there is nothing to hold out
     rows = rows.take(shuffled)
-    _, losses = _fit_without_folds(rows, np.arange(len(shuffled)) % CHOOSING_FOLDS, PENALTIES)
+    _, losses = _fit_without_folds(rows, np.arange(len(shuffled)) % CHOOSING_FOLDS, PENALTIES, NEAR)
     return PENALTIES[int(np.argmin(losses @ rows.weight))]
 
 
-def _fit_without_folds(rows: Rows, fold: Array, penalties: Sequence[float]) -> tuple[list[list[Array]], Array]:
-    """Return the parameters, penalties × folds, of fits without each fold, and rows' losses (penalties, n) under them.
+def _fit_without_folds(rows: Rows, fold: Array, penalties: Sequence[float], tolerance: float) -> tuple[Array, Array]:
+    """Return the parameters (penalties, folds, q) of fits without each fold, and rows' losses (penalties, n) under them."""
+    if rows.size is not None:
+        return _fit_on_axes(rows, fold, penalties)
+    p, K = rows.X.shape[1], rows.K
+    place = np.unique(fold, return_inverse=True)[1]
+    ridges = np.stack([_ridge(p, K, penalty, STIFFNESS) for penalty in penalties])
+    weight = rows.weight if rows.weight.any() else np.ones(len(place))
+    problem = Problem(rows.X, rows.level, rows.response, weight, K, rows.binary, place, ridges)
+    first = _minimise(replace(rows, weight=weight), penalties[len(penalties) // 2], STIFFNESS, tolerance=ROUGH)
+    found = fit_together(problem, first, _lower(p, K), tolerance)
+    return found, score_loss(held_out_scores(problem, found), rows.response, rows.binary)
 
-    The last penalty is the largest. On many features, smaller penalties take longer: once two in a row have brought no
-    gain, the rest are not fitted, and their losses are infinite.
+
+def _fit_on_axes(rows: Rows, fold: Array, penalties: Sequence[float]) -> tuple[Array, Array]:
+    """Return the same for features on principal axes.
+
+    The last penalty is the largest, and smaller ones take longer: once two in a row have brought no gain, the rest are not
+    fitted, and their losses are infinite.
     """
     parts = np.unique(fold)
-    found: list[list[Array]] = [[] for _ in penalties]
+    found = np.zeros((len(penalties), len(parts), rows.X.shape[1] + rows.K))
     losses = np.full((len(penalties), len(fold)), np.inf)
     starts: list[Array | None] = [None] * len(parts)  # each fit starts where the one before it ended
     means: list[float] = []
     for j, penalty in reversed(list(enumerate(penalties))):
         for i, f in enumerate(parts):
-            here = _minimise(rows.take(fold != f), penalty, STIFFNESS, starts[i])
+            starts[i] = found[j, i] = _minimise(rows.take(fold != f), penalty, STIFFNESS, starts[i])
             test = rows.take(fold == f)
-            losses[j, fold == f] = score_loss(_scores(here, test), test.response, test.binary)
-            found[j].append(here)
-            starts[i] = here
+            losses[j, fold == f] = score_loss(_scores(found[j, i], test), test.response, test.binary)
         means.append(float(rows.weight @ losses[j]))
-        if rows.size is not None and len(means) > 2 and min(means[-2:]) > min(means):
+        if len(means) > 2 and min(means[-2:]) > min(means):
             break
     return found, losses
 
@@ -247,10 +262,17 @@ def _scores(parameters: Array, rows: Rows) -> Array:
     return (rows.X @ parameters[:p].astype(rows.X.dtype)).astype(np.float64) + effects[rows.level] + parameters[-1]
 
 
-def _minimise(rows: Rows, penalty: float, stiffness: float, start: Array | None = None) -> Array:
+def _lower(p: int, K: int) -> Array:
+    """Return the least that parameters (q,) may be: increments never fall."""
+    return np.concatenate([np.full(p, -np.inf), np.zeros(K - 1), [-np.inf]])
+
+
+def _minimise(
+    rows: Rows, penalty: float, stiffness: float, start: Array | None = None, tolerance: float = TOLERANCE
+) -> Array:
     """Return the parameters with the least penalised loss: coefficients (p,), increments (K−1,), intercept."""
     p, K = rows.X.shape[1], rows.K
-    lower = np.concatenate([np.full(p, -np.inf), np.zeros(K - 1), [-np.inf]])
+    lower = _lower(p, K)
     if start is None:
         start = np.zeros(p + K)
         mean = rows.weight @ rows.response / rows.weight.sum()
@@ -263,7 +285,7 @@ def _minimise(rows: Rows, penalty: float, stiffness: float, start: Array | None 
         lambda here: _derivatives(here, rows, ridge),
         start,
         lower=lower,
-        tolerance=TOLERANCE,
+        tolerance=tolerance,
     )
 
 
@@ -276,7 +298,7 @@ def _minimise_on_axes(rows: Rows, penalty: float, stiffness: float, start: Array
     mean = float(rows.weight @ rows.response / whole)
     curvature = max(mean * (1.0 - mean), 0.01) if rows.binary else 1.0
     scale = 1.0 / np.sqrt(np.concatenate([curvature * rows.size + penalty, np.full(K, curvature)]))
-    reached = _reached(K)
+    reached = reached_levels(K)
 
     def objective(scaled: Array) -> tuple[float, Array]:
         here = scale * scaled
@@ -320,7 +342,7 @@ def _derivatives(parameters: Array, rows: Rows, ridge: Array) -> tuple[Array, Ar
     score = _scores(parameters, rows)
     pull = rows.weight * score_slope(score, rows.response, rows.binary) / whole
     curve = rows.weight * score_curvature(score, rows.binary) / whole
-    reached = _reached(K)
+    reached = reached_levels(K)
     slope = np.concatenate([(pull.astype(X.dtype) @ X).astype(np.float64), np.bincount(level, pull, K) @ reached])
     square, cross = _moments(X, level, curve, K)
     rest = reached.T @ np.diag(np.bincount(level, curve, K)) @ reached
@@ -328,11 +350,6 @@ def _derivatives(parameters: Array, rows: Rows, ridge: Array) -> tuple[Array, Ar
     curvature = np.block([[square, across], [across.T, rest]]) + ridge
     # A level without rows, or a feature that repeats another, must not make the system singular.
     return slope + ridge @ parameters, curvature + 1e-9 * np.eye(len(curvature))
-
-
-def _reached(K: int) -> Array:
-    """Return which increments, and last the intercept, a row at each level has in its score: (K, K)."""
-    return np.column_stack([np.tril(np.ones((K, K)))[:, 1:], np.ones(K)])
 
 
 def _moments(X: Array, level: Array, curve: Array, K: int) -> tuple[Array, Array]:

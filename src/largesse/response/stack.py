@@ -15,12 +15,12 @@ from largesse.response.amounts import Amounts, fold_amounts, split_amounts, time
 from largesse.response.base import ResponseModel, check_auto, fit_copy
 from largesse.response.blend import Blend, Members, blend_held_out, choose_blend, deviation_precision, unlink
 from largesse.response.boosting import Boosting
-from largesse.response.fold_ensemble import fit_folds, held_out_scores, mean_scores
+from largesse.response.fold_ensemble import fit_folds, fit_members, held_out_scores, mean_scores
 from largesse.response.links import link_of
 from largesse.response.thresholds import MANY, Thresholds
 from largesse.stats import assign_folds
 
-SMALL: dict[str, Any] = {"leaves": 4, "rate": 0.06, "rounds": 400}  # trees that see few features together
+MANY_ROWS = 50_000  # from which trees make larger steps; with four times as many they are twice as large
 
 
 @final
@@ -68,7 +68,7 @@ class Shrunk(ResponseModel):
 
     def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
         members = self._learn_folds(X, log, fold)
-        return HeldOut(blend_held_out(members, log, fold, self.seed), fold)
+        return HeldOut(blend_held_out(members, log, fold, self.seed)[0], fold)
 
     def _learn_folds(self, X: Array, log: Log, fold: Array) -> Members:
         """Fit the model once per fold, and the blend to what fold models expect of held-out rows; return the latter."""
@@ -141,12 +141,25 @@ class Stack(ResponseModel):
     def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
         """Return each fold's curves by members fitted without it and a blend fitted without its held-out rows."""
         members, first = self._learn_folds(X, log, fold)
-        curves = blend_held_out(members, first, fold, self.seed)
+        curves, blends = blend_held_out(members, first, fold, self.seed)
+        amounts: list[Amounts] | list[None] = [None] * len(blends)
         if self.amounts_ is not None:
             amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed)
             for f, much in zip(np.unique(fold), amounts, strict=True):
                 curves[fold == f] = times_amounts(curves[fold == f], much, X[fold == f])
+        self._by_fold = list(zip(blends, amounts, strict=True))
         return HeldOut(curves, fold)
+
+    def predict_by_fold(self, customers: Any) -> list[Array]:
+        """Return the curves (n, K) of customers by what each fold's rows were predicted by, after `fit_held_out`.
+
+        These are what an evaluation judges. They are not saved.
+        """
+        X, curves = self.encode(customers), []
+        for f, (blend, amounts) in enumerate(self._by_fold):
+            scores = np.array([blend.link.to_scores(member[f]._curves(X)) for member in self.members_])
+            curves.append(times_amounts(unlink(blend.scores(scores), blend.link), amounts, X))
+        return curves
 
     def _learn_folds(self, X: Array, log: Log, fold: Array) -> tuple[Members, Log]:
         """Fit members once per fold, and the blend to what they expect of held-out rows; return that, and of which log."""
@@ -154,8 +167,8 @@ class Stack(ResponseModel):
         if not isinstance(self.models, str) and not list(self.models):
             refuse("Stack", [Problem("there are no models to stack", "give at least one")])
         log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
-        models = self._default_models(X.shape[1], log.binary) if isinstance(self.models, str) else list(self.models)
-        self.members_ = tuple(tuple(fit_folds(model, X, log, fold, self)) for model in models)
+        models = self._default_models(X, log.binary) if isinstance(self.models, str) else list(self.models)
+        self.members_ = fit_members(models, X, log, fold, self)
         held = np.array([held_out_scores(member, X, fold, link_of(log)) for member in self.members_])
         self.whole_ = tuple(fit_copy(model, X, log, self.encoder_) if model.whole else None for model in models)
         members = Members(held, [deviation_precision(model.shrinks, model.only_base) for model in models])
@@ -164,11 +177,17 @@ class Stack(ResponseModel):
         self.choices_ = (*own, *(choice for member in self.members_ for choice in member[0].choices_))
         return members, log
 
-    def _default_models(self, features: int, binary: bool) -> list[ResponseModel]:
-        """Return the members for a log of this many encoded features."""
+    def _default_models(self, X: Array, binary: bool) -> list[ResponseModel]:
+        """Return the members for encoded features (n, p)."""
         # With few features the others say as much, and one more to weigh is one more to be wrong about.
-        thresholds = [Thresholds(seed=self.seed)] if binary and features > MANY else []
-        return [Additive(seed=self.seed), *thresholds, Boosting(seed=self.seed), Boosting(seed=self.seed, **SMALL)]
+        thresholds = [Thresholds(seed=self.seed)] if binary and X.shape[1] > MANY else []
+        # Trees of many rows are worth larger steps: fewer of them take half the time and predict as well.
+        hurry = float(np.clip(np.log2(len(X) / MANY_ROWS) / 2, 0.0, 1.0)) if len(X) else 0.0
+        boosting = [
+            Boosting(seed=self.seed, rate=0.05 * 2**hurry),
+            Boosting(seed=self.seed, leaves=4, rounds=400, rate=0.06 * 2.5**hurry),  # sees few features together
+        ]
+        return [Additive(seed=self.seed), *thresholds, *boosting]
 
     def _curves(self, X: Array) -> Array:
         link = self.blend_.link

@@ -79,6 +79,7 @@ class Thresholds(ResponseModel):
     """
 
     shrinks = True  # the ridge shrinks increments as much as all else
+    threads = True
     whole = True  # a mean of lines is a line: it has nothing to gain from a mean
 
     lines_: Lines

@@ -38,3 +38,4 @@ from largesse.stats.tails import estimate_mean as estimate_mean
 from largesse.stats.tails import is_rare as is_rare
 from largesse.stats.threads import cores as cores
 from largesse.stats.threads import one_thread as one_thread
+from largesse.stats.threads import side_by_side as side_by_side

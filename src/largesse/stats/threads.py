@@ -1,14 +1,21 @@
-"""One thread for linear algebra, and for small work.
+"""Threads where they pay: one for linear algebra and small work, one for each of several fits.
 
 On small matrices the threads of BLAS and OpenMP cost more than they save, and on a busy machine they wait for each other:
-the demo took ten times as long. Growing many trees is worth the threads.
+the demo took ten times as long. Fits that do not need each other wait for nothing: each has a thread of its own.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+from largesse.progress import track
+
+Result = TypeVar("Result")
 
 SMALL = 5_000_000  # cells
 
@@ -25,6 +32,50 @@ def one_thread(cells: int = 0) -> Iterator[None]:
         return
     with threadpool_limits(1):
         yield
+
+
+def side_by_side(jobs: Sequence[Callable[[], Result]], workers: int) -> list[Result]:
+    """Do jobs at the same time, each in one thread, and return their results in the jobs' order.
+
+    The first error ends it. Who stops waiting (an interrupt) does not wait for jobs under way, and their threads do not keep
+    the process alive.
+
+    >>> side_by_side([lambda: 1, lambda: 2, lambda: 3], workers=2)
+    [1, 2, 3]
+    """
+    if min(workers, len(jobs)) < 2:
+        return [job() for job in track(jobs)]
+    found: dict[int, Result] = {}
+    waiting, ended = queue.SimpleQueue[int](), queue.SimpleQueue[BaseException | None]()
+    for place in range(len(jobs)):
+        waiting.put(place)
+
+    def work() -> None:
+        while True:
+            try:
+                place = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                with one_thread():  # the threads of OpenMP are counted for each thread apart
+                    found[place] = jobs[place]()
+                ended.put(None)
+            except BaseException as error:  # whoever waits raises it
+                ended.put(error)
+
+    try:
+        with one_thread():
+            for _ in range(min(workers, len(jobs))):
+                threading.Thread(target=work, daemon=True).start()
+            for _ in track(jobs):
+                error = ended.get()
+                if error is not None:
+                    raise error
+    finally:
+        while not waiting.empty():  # what has not begun does not begin
+            with suppress(queue.Empty):
+                waiting.get_nowait()
+    return [found[place] for place in range(len(jobs))]
 
 
 def cores() -> int:

@@ -23,8 +23,8 @@ import numpy as np
 from largesse.allocation import decide_at_price, expected_costs
 from largesse.errors import Problem, refuse
 from largesse.evaluation import (
-    crossfit,
     estimate_value,
+    hold_out_rows,
     plan_budgets,
     plan_held_out,
     score_rows,
@@ -34,7 +34,8 @@ from largesse.evaluation import (
 from largesse.levels import Levels
 from largesse.propensity import estimate_propensities
 from largesse.records import Array, Estimate, HeldOut, HeldOutPlan, Log, Progress, Propensities, Scores
-from largesse.response import Linear, ResponseModel
+from largesse.response import Linear, ResponseModel, Stack
+from largesse.stats import assign_folds
 from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.bench.joint_training import call_together
 from largesse_lab.bench.kept import Kept, Key
@@ -109,8 +110,7 @@ def _measure_log(name: str, log: int, rows: int, mix: float, model: Callable[[],
     seed, place = divmod(log, LOGS_PER_WORLD)
     world, fresh = _draw_world(name, seed, rows, mix)
     sim = world.draw(rows, place)
-    watched = Recorder(model=_tune_model(model, name, seed, rows, mix), fresh=fresh.features[:LEARNT_FRESH], seen=[])
-    base = crossfit(sim.log, watched, seed=log)
+    base, seen = _hold_out(_tune_model(model, name, seed, rows, mix), sim.log, fresh.features[:LEARNT_FRESH], log)
     record: dict[str, Any] = {"simulation": name, "log": log, "rows": rows, "mix": mix}
     truths: dict[str, Any] = {}  # plans depend on the curves alone: they are the same for all propensities
     for source in ("given", "estimated"):
@@ -119,19 +119,28 @@ def _measure_log(name: str, log: int, rows: int, mix: float, model: Callable[[],
         for paid in BUDGETS:
             made = _score(known, base, estimated, paid)
             if paid not in truths:
-                truths[paid] = _find_truths(made, fresh, watched.seen, paid)
+                truths[paid] = _find_truths(made, fresh, seen, paid)
             for policy, case in _judge_policies(made, sim, truths[paid], paid):
                 record[f"{policy} {source} {paid}"] = case
             if paid == "always" and log % BAND_EVERY == 0:
                 if "band" not in truths:
-                    truths["band"] = _find_frontier(made, fresh, watched.seen)
+                    truths["band"] = _find_frontier(made, fresh, seen)
                 record[f"band {source}"] = _judge_band(made, *truths["band"])
     return record
 
 
-def _score(log: Log, base: Scores, estimated: Propensities, paid: str) -> Scores:
+def _hold_out(model: ResponseModel, log: Log, fresh: Array, seed: int) -> tuple[HeldOut, list[Array]]:
+    """Return the held-out rows of a log, and what the models that each fold is predicted by expect of fresh customers."""
+    if isinstance(model, Stack):
+        one = Stack(models=model.models, folds=model.folds, seed=seed)
+        return one.fit_held_out(log, assign_folds(log, one.folds, seed)), one.predict_by_fold(fresh)
+    watched = Recorder(model=model, fresh=fresh, seen=[])
+    return hold_out_rows(log, watched, seed=seed), watched.seen
+
+
+def _score(log: Log, base: HeldOut, estimated: Propensities, paid: str) -> Scores:
     levels = Levels(costs=FACE, on_redemption=paid == "redeemed")
-    return score_rows(replace(log, levels=levels), HeldOut(base.curves, base.fold), estimated)
+    return score_rows(replace(log, levels=levels), base, estimated)
 
 
 def _find_truths(made: Scores, fresh: Simulation, seen: list[Array], paid: str) -> dict[str, tuple[float, float]]:
