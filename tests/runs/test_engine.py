@@ -25,9 +25,13 @@ from largesse.runs.plans import make_plan
 FEATURES = {"age": "number", "city": "text", "since": "date"}
 
 
-@pytest.fixture(params=["local", "spark"])
-def engine(request: pytest.FixtureRequest) -> Engine:
-    return Local() if request.param == "local" else Spark(request.getfixturevalue("session"))
+@pytest.fixture(params=["local", "batches", "spark"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    if request.param == "spark":
+        return Spark(request.getfixturevalue("session"))
+    monkeypatch.setattr("largesse.data.batches.BATCH", 64)
+    monkeypatch.setattr("largesse.runs.scored.BATCH", 50)
+    return Local() if request.param == "local" else Local(rows=10)
 
 
 def test_an_engine_has_every_method_of_the_protocol_with_the_same_parameters(engine: Engine) -> None:

@@ -8,9 +8,11 @@ pieces, for several machines at once; `open_batches` reads tables batch by batch
 """
 
 from largesse.data.batches import Batches as Batches
+from largesse.data.batches import has_at_most as has_at_most
 from largesse.data.batches import open_batches as open_batches
 from largesse.data.columns import as_floats as as_floats
 from largesse.data.columns import as_plain as as_plain
+from largesse.data.columns import is_text as is_text
 from largesse.data.columns import kind_of as kind_of
 from largesse.data.columns import why_skip as why_skip
 from largesse.data.digest import digest_log as digest_log
@@ -25,6 +27,7 @@ from largesse.data.log import feature_table as feature_table
 from largesse.data.log import log_from_arrays as log_from_arrays
 from largesse.data.log import read_customers as read_customers
 from largesse.data.log import read_log as read_log
+from largesse.data.log import require_columns as require_columns
 from largesse.data.memory import memory_limit as memory_limit
 from largesse.data.notation import parse_problems as parse_problems
 from largesse.data.notation import read_notation as read_notation

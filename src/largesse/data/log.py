@@ -213,14 +213,18 @@ def check_customers(
     check_names(table, "customers")
     check = Check(table)
     cost_columns = (levels.cost_columns if levels is not None else None) or ()
-    for column in [*([customer] if customer else []), *cost_columns, *(features or ())]:
-        check.require(column)
-    refuse("customers", check.problems)
+    require_columns(table.column_names, [*([customer] if customer else []), *cost_columns, *(features or ())])
     ids = None if customer is None else check.read_ids(customer, repeats=False)
     costs = None if levels is None else check.read_costs(levels)
     left = [name for name in table.column_names if name != customer and name not in cost_columns]
     refuse("customers", check.problems)
     return Customers(table.select(list(features) if features is not None else left), ids, costs)
+
+
+def require_columns(known: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse a table of customers that lacks a column."""
+    missing = [name for name in wanted if name not in known]
+    refuse("customers", [Problem(f"a column {name!r} is not in the table", nearest(name, known)) for name in missing])
 
 
 def log_from_arrays(

@@ -16,4 +16,6 @@ from largesse.files.atomic import write_together as write_together
 from largesse.files.places import Target as Target
 from largesse.files.places import resolve_file as resolve_file
 from largesse.files.places import resolve_folder as resolve_folder
+from largesse.files.scratch import Scratch as Scratch
+from largesse.files.scratch import scratch_file as scratch_file
 from largesse.files.shapes import check_shape as check_shape

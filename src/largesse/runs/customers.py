@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from largesse.data import check_customers
+import numpy as np
+
+from largesse.data import as_floats, check_customers, check_names, kind_of, require_columns
 from largesse.errors import Problem, nearest, refuse
 from largesse.levels import Levels
-from largesse.records import Customers
+from largesse.records import Array, Customers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,15 +21,52 @@ def check_planned(table: pa.Table, levels: Levels, customer: str | None, feature
 
     A table without the id column is numbered by its rows.
     """
-    others = [name for name in table.column_names if name not in features]
-    there = customer in table.column_names or _misspelt(customer, others)
-    customers = check_customers(table, levels=levels, customer=customer if there else None)
-    known = customers.features.column_names
+    named = find_ids(table.column_names, customer, features)
+    customers = check_customers(table, levels=levels, customer=named)
+    _refuse_missing(features, customers.features.column_names)
+    return customers
+
+
+def check_schema(schema: pa.Schema, levels: Levels, customer: str | None, features: Sequence[str]) -> str | None:
+    """Check the columns of a table of customers before its rows are read; return the one with the ids, if there is one."""
+    named, costs = find_ids(schema.names, customer, features), levels.cost_columns or ()
+    check_names(_one_row(schema), "customers")
+    require_columns(schema.names, [*([named] if named else []), *costs])
+    _refuse_missing(features, [name for name in schema.names if name != named and name not in costs])
+    return named
+
+
+def _one_row(schema: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.Table.from_arrays([pa.nulls(1, field.type) for field in schema], names=schema.names)
+
+
+def find_ids(names: Sequence[str], customer: str | None, features: Sequence[str]) -> str | None:
+    """Return the column with the ids: None where there is none, and none that looks like it under a wrong name."""
+    others = [name for name in names if name not in features]
+    return customer if customer in names or _misspelt(customer, others) else None
+
+
+def _refuse_missing(features: Sequence[str], known: Sequence[str]) -> None:
     missing = [name for name in features if name not in known]
     refuse(
         "customers", [Problem(f"the feature {name!r} is not in the table", nearest(name, known)) for name in missing]
     )
-    return customers
+
+
+def may_be_wrong(table: pa.Table, customer: str | None, costs: Sequence[str]) -> Array:
+    """Return which rows (n,) have no id, or costs that are missing, infinite, negative or fall as levels rise."""
+    odd = np.zeros(len(table), dtype=bool)
+    if customer in table.column_names:
+        odd |= np.asarray(table.column(customer).is_null(nan_is_null=True))
+    columns = [table.column(name) for name in costs if name in table.column_names]
+    if not all(kind_of(column.type) == "number" for column in columns):
+        return np.ones(len(table), dtype=bool)
+    if columns:
+        paid = np.column_stack([as_floats(column) for column in columns])
+        odd |= ~(np.isfinite(paid) & (paid >= 0)).all(axis=1) | (np.diff(paid, axis=1) < 0).any(axis=1)
+    return odd
 
 
 def _misspelt(name: str | None, others: list[str]) -> bool:

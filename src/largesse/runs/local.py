@@ -1,13 +1,15 @@
-"""The engine of one machine: every table is in memory."""
+"""The engine of one machine: tables are in memory or, where they are large, read in batches."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from largesse.data import read_log, read_table
+from largesse.data import has_at_most, parse_problems, read_log, read_table
+from largesse.errors import refuse
 from largesse.evaluation import examine_held_out, study_scores
 from largesse.files import atomic_file
 from largesse.policy import Policy
@@ -19,6 +21,7 @@ from largesse.runs.campaign import Campaign
 from largesse.runs.customers import check_planned
 from largesse.runs.planned import Planned, Target
 from largesse.runs.scored import LocalScored, hold_customers
+from largesse.runs.streaming import CustomerStream, open_stream, score_stream
 from largesse.runs.writing import write_batches
 from largesse.stats import assign_folds
 
@@ -28,7 +31,16 @@ if TYPE_CHECKING:
 
 @final
 class Local:
-    """Fulfils `Engine` with the rooms of this package as they are."""
+    """Fulfils `Engine` with the rooms of this package as they are.
+
+    Parameters
+    ----------
+    rows
+        Tables of customers with more rows than this are never in memory as a whole.
+    """
+
+    def __init__(self, *, rows: int = 1_000_000) -> None:
+        self.rows = rows
 
     def read_log(self, campaign: Campaign, source: Any = None) -> Log:
         """Read and check the campaign's log, or another source with the same columns."""
@@ -37,26 +49,36 @@ class Local:
             roles = {**roles, "propensity": campaign.propensities}
         return read_log(campaign.log if source is None else source, levels=campaign.levels, **roles)
 
-    def open_customers(self, campaign: Campaign, source: Any, features: Mapping[str, str]) -> Customers:
-        """Read and check a table of customers; a table without the id column is numbered by its rows."""
-        named = campaign.columns.get("customer")
-        table = read_table(source, what="customers", plain=[str(named)], parse=campaign.roles.get("parse"))
+    def open_customers(
+        self, campaign: Campaign, source: Any, features: Mapping[str, str]
+    ) -> Customers | CustomerStream:
+        """Read and check a table of customers; one that is too large is opened, and read in batches when it is scored.
+
+        A table without the id column is numbered by its rows.
+        """
+        named, parse = campaign.columns.get("customer"), campaign.roles.get("parse") or {}
+        if isinstance(source, str | os.PathLike) and not has_at_most(source, self.rows, "customers"):
+            refuse("customers", parse_problems(parse))
+            stream = open_stream(source, campaign.levels, named, features, parse)
+            if stream is not None:
+                return stream
+        table = read_table(source, what="customers", plain=[str(named)], parse=parse)
         return check_planned(table, campaign.levels, named, list(features))
 
     @contextmanager
     def score_customers(
-        self,
-        policy: Policy,
-        customers: Any,
-        near: Path,  # noqa: ARG002
-        progress: Progress,
-        own: Scores | None = None,
+        self, policy: Policy, customers: Any, near: Path, progress: Progress, own: Scores | None = None
     ) -> Iterator[LocalScored]:
-        """Score customers and hold what is expected of them."""
-        with follow(progress):
-            begin("scoring customers", len(customers))
-            scored = hold_customers(policy, customers, own)
-        yield scored
+        """Score customers and hold what is expected of them: in memory, or in files without a name `near` a folder."""
+        with ExitStack() as stack:
+            with follow(progress):
+                if isinstance(customers, CustomerStream):
+                    begin("scoring customers", customers.n)
+                    scored = stack.enter_context(score_stream(policy, customers, near))
+                else:
+                    begin("scoring customers", len(customers))
+                    scored = hold_customers(policy, customers, own)
+            yield scored
 
     def write_plan(
         self, planned: Planned, targets: Sequence[Target], progress: Progress

@@ -11,11 +11,12 @@ import functools
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from largesse.allocation import Question, check_batch, expected_costs
+from largesse.files import Scratch
 from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.records import Array, Customers, Scores
@@ -50,20 +51,19 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class Spilled:
-    """A matrix in an open file, row by row, in double precision."""
+    """A matrix in a file, row by row, in double precision."""
 
-    file: IO[bytes]
+    file: Scratch
     width: int
 
     def append(self, values: Array) -> None:
         """Add rows (count, K) at the end."""
-        self.file.write(np.ascontiguousarray(values, dtype=np.float64).data)
+        self.file.append(np.ascontiguousarray(values, dtype=np.float64).data.cast("B"))
 
     def read(self, start: int, count: int) -> Array:
         """Return some rows, (count, K)."""
         size = 8 * self.width
-        self.file.seek(start * size)
-        return np.frombuffer(self.file.read(count * size), dtype=np.float64).reshape(-1, self.width)
+        return np.frombuffer(self.file.read(start * size, count * size), dtype=np.float64).reshape(-1, self.width)
 
 
 class Source(Protocol):
@@ -115,6 +115,35 @@ def random_keys(rows: Array) -> Array:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+class Sampler:
+    """Draws a sample of customers who come in batches: at most twice as many as are wanted are held."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._held: list[Sample] = []
+        self._count = 0
+        self._highest = np.uint64(2**64 - 1)  # key that still can be in the sample
+
+    def add(self, rows: Array, features: pa.Table) -> None:
+        """Look at some customers."""
+        near = random_keys(rows) <= self._highest
+        if near.any():
+            self._held.append(Sample(rows[near], features if near.all() else features.filter(near)))
+            self._count += int(near.sum())
+        if self._count > 2 * self.most:
+            self._held = [self.sample()]
+            self._count = self.most
+            self._highest = random_keys(self._held[0].rows).max()
+
+    def sample(self) -> Sample:
+        """Return the sample of all who were looked at."""
+        import pyarrow as pa
+
+        rows = np.concatenate([held.rows for held in self._held])
+        features = pa.concat_tables([held.features for held in self._held]).unify_dictionaries()
+        return Sample.of(rows, features, self.most)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -88,6 +88,13 @@ class Writer:
         """Write what is left."""
         self._flush(self._join())
         self.inner.close()
+        self.inner = None
+
+    def release(self) -> None:
+        """Let go of a table that could not be finished, while its file is still open."""
+        if self.inner is not None:
+            with suppress(Exception):
+                self.inner.close()
 
     def _join(self) -> pa.Table:
         import pyarrow as pa
@@ -119,5 +126,8 @@ def open_writer(target: Target) -> Iterator[Writer]:
     # Arrow takes only names that are UTF-8; an open file has none.
     with atomic_file(target.path) as part, part.open("wb") as sink:
         writer = Writer(sink, target.path.suffix.lower(), target.escaped)
-        yield writer
-        writer.close()
+        try:
+            yield writer
+            writer.close()
+        finally:
+            writer.release()

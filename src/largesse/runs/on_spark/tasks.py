@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.allocation import check_batch, expected_costs, pack_answer
-from largesse.data import Piece, as_floats, kind_of, read_notation, read_piece, read_table
+from largesse.data import Piece, read_notation, read_piece, read_table
 from largesse.errors import LargesseError, refuse
 from largesse.policy import Policy
 from largesse.records import Array, Customers
 from largesse.response import expect_in_blocks
-from largesse.runs.customers import check_planned
+from largesse.runs.customers import check_planned, may_be_wrong
 from largesse.runs.on_spark.blocks import Block, column_matrix, give_answer, matrix_column, pack_block, read_blocks
 from largesse.stats import one_thread
 
@@ -135,23 +135,9 @@ def _suspect(table: pa.Table, wanted: Wanted) -> pa.RecordBatch | None:
     """Return what the rules look at, of the rows that may break one: all others count for nothing in a message."""
     kept = table.select([name for name in wanted.checked if name in table.column_names])
     if not wanted.parse:
-        kept = kept.filter(_may_be_wrong(kept, wanted))
+        kept = kept.filter(may_be_wrong(kept, wanted.customer, wanted.costs))
     batches = kept.combine_chunks().to_batches()
     return batches[0] if batches else None
-
-
-def _may_be_wrong(table: pa.Table, wanted: Wanted) -> Array:
-    """Return which rows (n,) have no id, or costs that are missing, infinite, negative or fall as levels rise."""
-    odd = np.zeros(len(table), dtype=bool)
-    if wanted.customer in table.column_names:
-        odd |= np.asarray(table.column(wanted.customer).is_null(nan_is_null=True))
-    columns = [table.column(name) for name in wanted.costs if name in table.column_names]
-    if not all(kind_of(column.type) == "number" for column in columns):
-        return np.ones(len(table), dtype=bool)
-    if columns:
-        costs = np.column_stack([as_floats(column) for column in columns])
-        odd |= ~(np.isfinite(costs) & (costs >= 0)).all(axis=1) | (np.diff(costs, axis=1) < 0).any(axis=1)
-    return odd
 
 
 # -- asking ---------------------------------------------------------------------------------------------------------------
@@ -194,7 +180,7 @@ def fetch_blocks(wanted: list[tuple[int, int]], batches: Iterator[pa.RecordBatch
 
 def spread_ids(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Give a number for every id, in buckets, so that equal ids meet in one place."""
-    from largesse.runs.on_spark.hashing import hash_ids
+    from largesse.runs.hashing import hash_ids
 
     for block in read_blocks(batches):
         numbers = hash_ids(block.data.column("customer"))
@@ -214,7 +200,7 @@ def find_repeats(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def fetch_ids(numbers: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Give the ids that have one of these numbers."""
-    from largesse.runs.on_spark.hashing import hash_ids
+    from largesse.runs.hashing import hash_ids
 
     wanted = np.frombuffer(numbers, dtype=np.uint64)
     for block in read_blocks(batches):

@@ -1,0 +1,44 @@
+"""Files without a name: they are gone when the command ends, however it ends."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from largesse.files.places import explain
+
+
+@dataclass(frozen=True, eq=False)
+class Scratch:
+    """An open file; what cannot be written is an error for people."""
+
+    file: IO[bytes]
+    near: Path
+
+    def append(self, content: memoryview | bytes) -> None:
+        """Write at the end."""
+        with explain(self.near):
+            self.file.write(content)
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return some bytes."""
+        self.file.seek(start)
+        return self.file.read(size)
+
+    def finish(self) -> None:
+        """Let all that was written be read."""
+        with explain(self.near):
+            self.file.flush()
+
+
+@contextmanager
+def scratch_file(near: Path) -> Iterator[Scratch]:
+    """Give a file without a name on the disk of the folder `near`."""
+    with explain(near):
+        file = tempfile.TemporaryFile(dir=near)  # noqa: SIM115
+    with file:
+        yield Scratch(file, near)
