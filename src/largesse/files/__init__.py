@@ -10,6 +10,7 @@ from largesse.files.atomic import Batch as Batch
 from largesse.files.atomic import atomic_file as atomic_file
 from largesse.files.atomic import atomic_folder as atomic_folder
 from largesse.files.atomic import can_recover as can_recover
+from largesse.files.atomic import fill_folder as fill_folder
 from largesse.files.atomic import hold_folder as hold_folder
 from largesse.files.atomic import refuse_foreign as refuse_foreign
 from largesse.files.atomic import write_together as write_together
@@ -19,3 +20,6 @@ from largesse.files.places import resolve_folder as resolve_folder
 from largesse.files.scratch import Scratch as Scratch
 from largesse.files.scratch import scratch_file as scratch_file
 from largesse.files.shapes import check_shape as check_shape
+from largesse.files.work import find_work as find_work
+from largesse.files.work import keep_work as keep_work
+from largesse.files.work import open_work as open_work

@@ -48,12 +48,18 @@ def atomic_folder(target: Target, *, marks: Collection[str] = (), files: Collect
     folder is refused. Hidden files do not count, and stay.
     """
     refuse_foreign(target, marks, files)
-    with hold_folder(target, files):
-        refuse_foreign(target, marks, files)
-        with write_together() as batch:
-            part = batch.add_folder(target, files)
-            with explain(target):
-                yield part
+    with hold_folder(target, files), fill_folder(target, marks=marks, files=files) as part:
+        yield part
+
+
+@contextmanager
+def fill_folder(target: Target, *, marks: Collection[str] = (), files: Collection[str] = ()) -> Iterator[Path]:
+    """Do what `atomic_folder` does for a folder that the caller holds."""
+    refuse_foreign(target, marks, files)
+    with write_together() as batch:
+        part = batch.add_folder(target, files)
+        with explain(target):
+            yield part
 
 
 @contextmanager
