@@ -112,6 +112,9 @@ def run(
     total: Total = None,
     confidence: Confidence = None,
     out: Out = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a run of the same log and model was stopped.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Go the whole way: read, learn, plan, judge, report."""
@@ -120,7 +123,7 @@ def run(
     found = found.spending(budget=budget, total=total, confidence=confidence)
     folder = out or Path(found.out or campaign.with_suffix("").name + "-run")
     with show_progress(as_json) as progress, runs.open_engine(**where) as engine:
-        shown = runs.run(found, folder, progress, engine=engine)
+        shown = runs.run(found, folder, progress, engine=engine, resume=resume)
     _show_answer(shown, folder, as_json)
 
 

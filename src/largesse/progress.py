@@ -1,9 +1,10 @@
 """How far the work is: its stage, the rows of it, the share that is done and the time that is left.
 
 What works says where it is: `begin` names a stage, `track` goes through its parts one after the other, `advance` says how
-far the current part is. A context variable carries this to whoever listens (`follow`), so that no function has to pass it
-on; where nobody listens, nothing happens. Time left is what was measured, carried on: the share of the stage that is done
-and the seconds it took, and for stages still to come the seconds that they were expected to take.
+far the current part is, `note` says what is worth a line of its own. A context variable carries this to whoever listens
+(`follow`), so that no function has to pass it on; where nobody listens, nothing happens. Time left is what was measured,
+carried on: the share of the stage that is done and the seconds it took, and for stages still to come the seconds that they
+were expected to take.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class Meter:
         self._spans: list[tuple[float, float]] = []  # start and width of the current part, of the part within it, …
         self._expected: dict[str, float] = {}
         self._took: dict[str, float] = {}
+        self.tell: Callable[[str], None] | None = None  # shows a sentence that stays
         self._thread = threading.get_ident()
 
     # -- what works ------------------------------------------------------------------------------------------------------
@@ -260,6 +262,12 @@ def track_done(items: Iterable[Part], many: int) -> Iterator[Part]:
     coming = iter(items)
     for _ in track(range(many)):
         yield next(coming)
+
+
+def note(sentence: str) -> None:
+    """Tell whoever listens something that is worth a line of its own."""
+    if (meter := _meter.get()) is not None and meter.tell is not None:
+        meter.tell(sentence)
 
 
 def advance(done: float) -> None:

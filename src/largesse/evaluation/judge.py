@@ -160,7 +160,7 @@ def examine_held_out(
     """
     if progress is not None:
         progress("examining the log", 0.0)
-    features = encode_unless_given(log, seed, held.fold) if propensities is None else None
+    features = encode_unless_given(log, seed, held.fold)
     propensities = propensities or estimate_propensities(log, held.fold, seed, features)
     return score_rows(log, held, propensities), check_log(log, propensities, features, seed)
 

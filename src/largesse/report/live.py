@@ -61,6 +61,7 @@ def _show_bar(meter: Meter, console: Console) -> Iterator[None]:
             return Text(make_visible(write_moment(moment)))
 
     with bars.Progress(Now(), bars.BarColumn(), bars.TimeElapsedColumn(), console=console, transient=True) as bar:
+        meter.tell = lambda sentence: bar.console.print(Text(make_visible(sentence)), soft_wrap=True)
         bar.add_task("", total=None)
         yield
 
@@ -68,6 +69,7 @@ def _show_bar(meter: Meter, console: Console) -> Iterator[None]:
 @contextmanager
 def _print_lines(meter: Meter) -> Iterator[None]:
     lines, over = Lines(meter, _write_line), threading.Event()
+    meter.tell = _write_line
 
     def watch() -> None:
         while not over.wait(TICK):

@@ -17,6 +17,7 @@ import numpy as np
 
 from largesse.data import Encoder
 from largesse.errors import InputError
+from largesse.progress import note
 from largesse.records import Array, Log
 from largesse.response.archive import Arrays, Reader, State, pack, pack_settings
 from largesse.response.base import ResponseModel
@@ -61,6 +62,7 @@ def fit_once(
     except InputError:  # a model that cannot be saved
         return fit()
     if (found := _recall(keeper, key, encoder, len(log.levels))) is not None:
+        note(f"{type(model).__name__} is as the run that was stopped had fitted it")
         return found
     models, arrays = fit(), dict[str, Array]()
     keeper.keep(key, {"models": pack(tuple(models), Models, "models", arrays)}, arrays)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from largesse.progress import begin, follow, track
 from largesse.records import Array, HeldOut, Log, Progress
 from largesse.response.base import ResponseModel, blank_copy, fresh
+from largesse.response.finished import fit_once
 from largesse.response.links import Link
 from largesse.stats import side_by_side
 
@@ -21,7 +23,8 @@ def fit_folds(model: ResponseModel, X: Array, log: Log, fold: Array, owner: Resp
 
     They share the owner's encoder: customers are then encoded once, not once for every model.
     """
-    return blank_copy(model, log, owner.encoder_).fold_models(X, log, fold)
+    fit = partial(blank_copy(model, log, owner.encoder_).fold_models, X, log, fold)
+    return fit_once(model, X, log, fold, fit, owner.encoder_)
 
 
 def fit_members(

@@ -24,7 +24,9 @@ from largesse.files import (
     atomic_folder,
     can_recover,
     check_shape,
+    fill_folder,
     hold_folder,
+    keep_work,
     refuse_foreign,
     resolve_file,
     resolve_folder,
@@ -75,6 +77,21 @@ TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
 def replace_run_folder(out: str | Path) -> AbstractContextManager[Path]:
     """Give a temporary folder to fill; it takes the place of `out`, which may be an earlier run folder."""
     return atomic_folder(out, marks=MARKS, files=FILES)
+
+
+@contextmanager
+def finish_run_folder(out: str | Path, *, resume: bool) -> Iterator[tuple[Path, Path]]:
+    """Give a temporary folder as `replace_run_folder` does, and the path of the work folder of a run.
+
+    The latter is that of the run before, if that was stopped and is to be resumed. It goes when the block ends well.
+    """
+    refuse_foreign(out, MARKS, FILES)
+    with (
+        hold_folder(out, FILES),
+        keep_work(out, resume=resume) as work,
+        fill_folder(out, marks=MARKS, files=FILES) as folder,
+    ):
+        yield folder, work
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -9,6 +10,7 @@ from typing import Any, Unpack
 from largesse.evaluation import measure_spending
 from largesse.files import write_together
 from largesse.policy import Policy
+from largesse.progress import follow
 from largesse.records import Log, Progress
 from largesse.response import check_model_name
 from largesse.runs import folder as files
@@ -18,6 +20,7 @@ from largesse.runs.engine import Engine
 from largesse.runs.kept import key_of, read_kept
 from largesse.runs.local import Local
 from largesse.runs.plans import make_plan
+from largesse.runs.unfinished import Unfinished, go_on
 
 LOCAL = Local()
 
@@ -27,37 +30,67 @@ def silent(_stage: str, _done: float, /) -> None:
 
 
 def run(
-    campaign: Campaign, out: str | Path, progress: Progress = silent, *, table: Any = None, engine: Engine = LOCAL
+    campaign: Campaign,
+    out: str | Path,
+    progress: Progress = silent,
+    *,
+    table: Any = None,
+    engine: Engine = LOCAL,
+    resume: bool = False,
 ) -> dict[str, Any]:
     """Fit, plan, judge and report; leave a run folder and return the numbers of the report.
 
-    With `table`, the log is that table, and the folder keeps it under the name that the campaign gives.
+    With `table`, the log is that table, and the folder keeps it under the name that the campaign gives. With `resume`, a
+    run of the same log, model and seed that was stopped goes on: what it had finished is not computed again.
     """
     check_model_name(campaign.model)
     campaign = campaign.spending()
     files.check_output(campaign, out, own_log=table is not None)
-    progress("reading", 0.0)
-    log = engine.read_log(campaign, table)
-    customers = steps.choose_customers(campaign, log, engine)
-    with files.replace_run_folder(out) as folder:
-        if table is not None:
-            engine.write_table(folder / campaign.log, table)
-        files.write_campaign(folder, campaign)
+    with _heard_by(progress) as heard:
+        heard("reading", 0.0)
+        log = engine.read_log(campaign, table)
+        customers = steps.choose_customers(campaign, log, engine)
+        with (
+            files.finish_run_folder(out, resume=resume) as (folder, work),
+            go_on(work, campaign, log, engine, resume=resume) as unfinished,
+        ):
+            if table is not None:
+                engine.write_table(folder / campaign.log, table)
+            files.write_campaign(folder, campaign)
+            fitted, examined = _learn(campaign, log, engine, heard, unfinished)
+            learnt = files.write_fit(folder, fitted, log)
+            files.write_scores(folder, campaign, log, examined, engine)
+            policy = Policy(fitted.model, fitted.levels)
+            own = None if campaign.customers is not None or log.levels.certain else examined.scores
+            with engine.score_customers(policy, customers, folder, heard, own) as scored:
+                study = steps.judge(campaign, log, examined, campaign.planning.average(scored.n), "dr", engine)
+                planned = make_plan(campaign, replace(policy, spending=study.spending), scored, heard)
+                planning = files.write_plan(folder, planned, engine, heard)
+            evaluation = files.write_study(folder, study, log, engine)
+            heard("writing the report", 0.0)
+            shown = steps.report(campaign, learnt, planning, evaluation, str(out))
+            files.write_report(folder, shown)
+            return shown
+
+
+def _heard_by(progress: Progress) -> AbstractContextManager[Progress]:
+    """Let what happens inside the block be heard by `progress`, or by whoever listens already."""
+    return follow(None if progress is silent else progress)
+
+
+def _learn(
+    campaign: Campaign, log: Log, engine: Engine, progress: Progress, unfinished: Unfinished
+) -> tuple[steps.Fitted, steps.Examined]:
+    """Fit the model and score the log, but for what is finished already."""
+    fitted = unfinished.recall_fit()
+    if fitted is None:
         fitted = steps.fit(campaign, log, engine, progress)
-        learnt = files.write_fit(folder, fitted, log)
-        examined = steps.examine(campaign, log, fitted.held, engine, progress)
-        files.write_scores(folder, campaign, log, examined, engine)
-        policy = Policy(fitted.model, fitted.levels)
-        own = None if campaign.customers is not None or log.levels.certain else examined.scores
-        with engine.score_customers(policy, customers, folder, progress, own) as scored:
-            study = steps.judge(campaign, log, examined, campaign.planning.average(scored.n), "dr", engine)
-            planned = make_plan(campaign, replace(policy, spending=study.spending), scored, progress)
-            planning = files.write_plan(folder, planned, engine, progress)
-        evaluation = files.write_study(folder, study, log, engine)
-        progress("writing the report", 0.0)
-        shown = steps.report(campaign, learnt, planning, evaluation, str(out))
-        files.write_report(folder, shown)
-        return shown
+        unfinished.keep_fit(fitted)
+    known = unfinished.recall_propensities()
+    examined = steps.examine(campaign, log, fitted.held, engine, progress, known)
+    if known is None:
+        unfinished.keep_examined(examined)
+    return fitted, examined
 
 
 def fit(campaign: Campaign, out: str | Path, progress: Progress = silent, *, engine: Engine = LOCAL) -> dict[str, Any]:
