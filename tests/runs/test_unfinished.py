@@ -19,7 +19,7 @@ from largesse.runs import line, unfinished
 from largesse.runs.campaign import Campaign, read_campaign
 from largesse.runs.local import Local
 
-STAGES = ("examine", "judge", "plan", "report")
+STAGES = ("examine", "judge", "make_plan", "report")
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def interrupt() -> None:
 
 def run_until(stage: str, campaign: Campaign, out: Path, **how: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        stop_at(patch, line.steps, stage, interrupt)
+        stop_at(patch, line if stage == "make_plan" else line.steps, stage, interrupt)
         with pytest.raises(KeyboardInterrupt):
             line.run(campaign, out, **how)
 
@@ -125,7 +125,7 @@ def test_a_run_that_ends_in_an_error_can_be_resumed(ran: Path, monkeypatch: pyte
         raise ValueError("no plan")
 
     with pytest.MonkeyPatch.context() as patch:
-        stop_at(patch, line.steps, "plan", fail)
+        stop_at(patch, line, "make_plan", fail)
         with pytest.raises(ValueError, match="no plan"):
             line.run(campaign, out)
     fitted = count_fits(monkeypatch)
@@ -220,14 +220,14 @@ def test_members_that_were_fitted_are_not_fitted_again(
     monkeypatch.setattr(Stack, "_default_models", lambda *_: [Additive(), Boosting(rounds=5)])
     campaign, fitted = read_campaign(stacked / "campaign.toml"), list[str]()
     stop_at(monkeypatch, Additive, "fold_models", lambda: fitted.append("Additive"))
-    with pytest.MonkeyPatch.context() as patch:
-        stop_at(patch, Boosting, "fold_models", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            line.run(campaign, stacked / "run")
+    stop_at(monkeypatch, Boosting, "_learn", lambda: fitted.append("Boosting") or (len(fitted) == 4 and interrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        line.run(campaign, stacked / "run")
+    assert fitted == ["Additive", "Boosting", "Boosting", "Boosting"]  # the last was stopped
     line.run(campaign, stacked / "run", told[0], resume=True)
+    assert fitted[4:] == ["Boosting"] * 3
+    assert told[1] == ["3 of 6 fits are as the run that was stopped had finished them"]
     line.run(campaign, stacked / "whole")
-    assert fitted == ["Additive", "Additive"]
-    assert told[1] == ["Additive is as the run that was stopped had fitted it"]
     assert everything_in(stacked / "run") == everything_in(stacked / "whole")
 
 
@@ -240,4 +240,4 @@ def test_fold_models_that_are_kept_predict_the_same(stacked: Path, tmp_path: Pat
         with unfinished.keep_fits(keeper):
             held.append(Stack(models=[Additive(), Boosting(rounds=5)]).fit_held_out(log, fold).curves)
     assert np.array_equal(*held)
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from largesse.progress import begin, follow, track
 from largesse.records import Array, HeldOut, Log, Progress
 from largesse.response.base import ResponseModel, blank_copy, fresh
-from largesse.response.finished import fit_once
+from largesse.response.finished import keep_jobs
 from largesse.response.links import Link
 from largesse.stats import side_by_side
 
@@ -23,8 +22,7 @@ def fit_folds(model: ResponseModel, X: Array, log: Log, fold: Array, owner: Resp
 
     They share the owner's encoder: customers are then encoded once, not once for every model.
     """
-    fit = partial(blank_copy(model, log, owner.encoder_).fold_models, X, log, fold)
-    return fit_once(model, X, log, fold, fit, owner.encoder_)
+    return list(fit_members([model], X, log, fold, owner)[0])
 
 
 def fit_members(
@@ -32,7 +30,7 @@ def fit_members(
 ) -> tuple[tuple[ResponseModel, ...], ...]:
     """Return what `fit_folds` returns for each of several models; where threads pay, all their fits are done side by side."""
     blank = [blank_copy(model, log, owner.encoder_) for model in models]
-    jobs = [one.fold_jobs(X, log, fold) for one in blank]
+    jobs = keep_jobs(blank, [one.fold_jobs(X, log, fold) for one in blank], X, log, fold, owner.encoder_)
     free = [m for m, one in enumerate(blank) if one.threads]
     workers = min((blank[m].workers(X) for m in free), default=1)
     alone = {m: side_by_side(jobs[m], 1) for m in range(len(models)) if m not in free}

@@ -56,7 +56,8 @@ class Unfinished:
     def keep(self, key: str, state: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Keep fold models under a key."""
         with _at_no_price():
-            write_archive(self._folder / f"{key}.largesse", MEMBERS, state, arrays)
+            if self._folder.is_dir():  # a thread may still fit when the run has been stopped
+                write_archive(self._folder / f"{key}.largesse", MEMBERS, state, arrays)
 
     # -- the fit ----------------------------------------------------------------------------------------------------------
 
