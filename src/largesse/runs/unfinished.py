@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -22,7 +22,7 @@ from largesse.files import open_work, read_archive, write_archive
 from largesse.policy import Policy
 from largesse.progress import note
 from largesse.records import Array, HeldOut, Log, Propensities
-from largesse.response import keep_fits, model_classes
+from largesse.response import ResponseModel, keep_fits, model_classes
 from largesse.runs.campaign import Campaign
 from largesse.runs.engine import Engine
 from largesse.runs.kept import key_of, read_kept, table_of
@@ -41,7 +41,7 @@ class Unfinished:
     def __init__(self, folder: Path, log: Log, engine: Engine) -> None:
         self._folder, self._log, self._engine = folder, log, engine
         self._key = folder.name
-        self.known = model_classes()
+        self.known: Mapping[str, type[ResponseModel]] = model_classes()
 
     # -- members ----------------------------------------------------------------------------------------------------------
 
