@@ -3,6 +3,7 @@
 import inspect
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,7 @@ def test_a_plan_has_every_customer_by_id_and_in_order(engine: Engine, shop: Path
 
 def test_constraints_see_columns_that_are_no_features(engine: Engine, shop: Path) -> None:
     campaign = read_campaign(shop)
+    campaign = replace(campaign, planning=replace(campaign.planning, constraints={"caps": {2: 10}}))
     log = engine.read_log(campaign)
     opened = engine.open_customers(campaign, str(shop / "customers.parquet"), {"age": "number"})
     model, _ = engine.fit(make_model("linear"), log, seed=0, progress=silent)

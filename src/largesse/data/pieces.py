@@ -23,6 +23,7 @@ class Piece(NamedTuple):
     path: str
     first: int = 0  # row group
     groups: int = 0  # how many; 0: the whole file
+    rows: int = -1  # −1: not known before it is read
 
 
 def split_file(file: Path, what: str) -> list[Piece]:
@@ -37,14 +38,13 @@ def split_file(file: Path, what: str) -> list[Piece]:
         with open_file(file) as stream, pq.ParquetFile(stream) as opened:
             sizes = [opened.metadata.row_group(k).num_rows for k in range(opened.metadata.num_row_groups)]
     if not sum(sizes):
-        return [Piece(path)]  # it has columns all the same
-    pieces, first, rows = [], 0, 0
-    for k, size in enumerate(sizes):
-        if rows and rows + size > FEW_ROWS:
-            pieces.append(Piece(path, first, k - first))
-            first, rows = k, 0
-        rows += size
-    return [*pieces, Piece(path, first, len(sizes) - first)]
+        return [Piece(path, rows=0)]  # it has columns all the same
+    pieces, first = [], 0
+    for k in range(1, len(sizes) + 1):
+        if k == len(sizes) or sum(sizes[first : k + 1]) > FEW_ROWS:
+            pieces.append(Piece(path, first, k - first, sum(sizes[first:k])))
+            first = k
+    return pieces
 
 
 def read_piece(piece: Piece, what: str, plain: Collection[str] = (), texts: Collection[str] = ()) -> Iterator[pa.Table]:

@@ -6,8 +6,8 @@ counts all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,21 +63,47 @@ def choose_shown(features: pa.Table, levels: Array) -> tuple[Shown, ...]:
 
     How much a feature explains is the share of the levels' variance that lies between its groups.
     """
-    found = [Shown(name, find_grouping(features.column(name), GROUPS)) for name in features.column_names]
     K = int(levels.max(initial=0)) + 1
-    shares = {
-        one: measure_explained(_count(one.grouping.code(features.column(one.feature)), levels, one, K)) for one in found
+    counted = {
+        one: _count(one.grouping.code(features.column(one.feature)), levels, one, K) for one in group_features(features)
     }
+    return _most_telling(counted)
+
+
+def group_features(features: pa.Table) -> tuple[Shown, ...]:
+    """Return every feature with its groups, found on these customers."""
+    return tuple(Shown(name, find_grouping(features.column(name), GROUPS)) for name in features.column_names)
+
+
+def keep_telling(shown: Sequence[Shown], tally: PlanTally) -> tuple[tuple[Shown, ...], PlanTally]:
+    """Return the features that explain most of a plan, of those that were counted, and the tally of these alone."""
+    ends = np.cumsum([0, *(len(one.grouping.labels) for one in shown)])[1:-1]
+    counted = dict(zip(shown, np.split(tally.grouped, ends), strict=False))
+    paid = dict(zip(shown, np.split(tally.paid, ends), strict=False))
+    kept = _most_telling(counted)
+    grouped = np.concatenate([tally.grouped[:0], *(counted[one] for one in kept)])
+    return kept, replace(tally, grouped=grouped, paid=np.concatenate([tally.paid[:0], *(paid[one] for one in kept)]))
+
+
+def _most_telling(counted: Mapping[Shown, Array]) -> tuple[Shown, ...]:
+    """Return the features that explain most, by the customers (groups, K) of each group at each level."""
+    shares = {one: measure_explained(grouped) for one, grouped in counted.items()}
     telling = sorted((-share, one.feature, one) for one, share in shares.items() if share >= LEAST)
     return tuple(one for _, _, one in telling[:SHOWN])
 
 
 def tally_plan(shown: Sequence[Shown], features: pa.Table, levels: Array, curves: Array, costs: Array) -> PlanTally:
     """Count customers: their features, levels (n,), curves (n, K) and costs (n, K)."""
+    return tally_codes(shown, [one.grouping.code(features.column(one.feature)) for one in shown], levels, curves, costs)
+
+
+def tally_codes(
+    shown: Sequence[Shown], codes: Sequence[Array], levels: Array, curves: Array, costs: Array
+) -> PlanTally:
+    """Count customers: their groups (n,) in every shown feature, levels (n,), curves (n, K) and costs (n, K)."""
     rows, K = np.arange(len(levels)), curves.shape[1]
     spend = costs[rows, levels]
     money = [spend, spend - costs[:, 0], curves[rows, levels] - curves[:, 0]]
-    codes = [one.grouping.code(features.column(one.feature)) for one in shown]
     grouped = [_count(code, levels, one, K) for code, one in zip(codes, shown, strict=True)]
     paid = [add_by_group(spend, code, len(one.grouping.labels)) for code, one in zip(codes, shown, strict=True)]
     sums = np.stack([add_by_group(values, levels, K) for values in money])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import filecmp
 import json
 import math
+import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -198,6 +199,8 @@ def write_plan(
 
     CSV is for spreadsheets: text that would begin a formula there is escaped, unless ids are wanted raw.
     """
+    if (folder / PLAN).is_dir():  # a cluster writes a folder of parts
+        shutil.rmtree(folder / PLAN)
     paths = (folder / PLAN, *([Path(out)] if out else []))
     targets = [Target(path, path.suffix.lower() == ".csv" and not raw_ids) for path in paths]
     shown, tally = engine.write_plan(planned, targets, progress)

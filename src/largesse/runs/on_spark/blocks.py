@@ -1,8 +1,7 @@
 """Blocks: many rows packed into one value, so that Spark moves bytes and never takes rows apart.
 
 A block is one row of a Spark table: where it comes from (`place`, `part`), how many rows it holds, a small note in JSON,
-and the rows themselves as two Arrow streams: `data`, which every pass looks at, and `more`, which only the last one does.
-Blocks are kept on the executors' disks between passes. What a pass does is a
+and the rows themselves as an Arrow stream. Blocks are kept on the executors' disks between passes. What a pass does is a
 function in `tasks`; what it is told are bytes and numbers.
 """
 
@@ -23,7 +22,7 @@ from largesse.runs.on_spark.session import explain_failure
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COLUMNS = "place long, part long, rows long, note binary, data binary, more binary"
+COLUMNS = "place long, part long, rows long, note binary, data binary"
 ANSWER = "place long, data binary"
 
 
@@ -43,7 +42,6 @@ class Block(NamedTuple):
     place: int
     part: int
     data: pa.RecordBatch
-    more: pa.Table | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,27 +60,24 @@ class Blocks:
         starts = np.cumsum([0, *(note.rows for note in self.notes)])
         return {(note.place, note.part): int(start) for note, start in zip(self.notes, starts, strict=False)}
 
-    def ask(self, task: Callable[..., Any], *told: Any, doing: str, more: bool = False) -> list[bytes]:
+    def ask(self, task: Callable[..., Any], *told: Any, doing: str) -> list[bytes]:
         """Let executors answer from their blocks: `task(*told, blocks)` gives answers; return all that are not empty.
 
-        `doing` names it in errors; with `more`, blocks come with all they hold.
+        `doing` names it in errors.
         """
         with explain_failure(doing):
-            found = self._select(more).mapInArrow(partial(task, *told), ANSWER).toArrow()
+            found = self.frame.mapInArrow(partial(task, *told), ANSWER).toArrow()
         return [data for data in found.column("data").to_pylist() if data]
 
-    def gather(self, task: Callable[..., Any], *told: Any, doing: str, more: bool = False) -> pa.Table:
+    def gather(self, task: Callable[..., Any], *told: Any, doing: str) -> pa.Table:
         """Return some of the blocks' rows in their order: `task(*told, blocks)` gives blocks with the rows that are wanted."""
         import pyarrow as pa
 
         with explain_failure(doing):
-            found = self._select(more).mapInArrow(partial(task, *told), COLUMNS).toArrow()
+            found = self.frame.mapInArrow(partial(task, *told), COLUMNS).toArrow()
         found = found.sort_by([("place", "ascending"), ("part", "ascending")])
         parts = [from_stream(data) for data in found.column("data").to_pylist()]
         return pa.concat_tables([pa.Table.from_batches([part]) for part in parts], promote_options="permissive")
-
-    def _select(self, more: bool) -> Any:
-        return self.frame if more else self.frame.select("place", "part", "data")
 
 
 @contextmanager
@@ -104,9 +99,7 @@ def make_blocks(frame: Any, task: Callable[..., Any], *told: Any, doing: str) ->
 # -- on executors ---------------------------------------------------------------------------------------------------------
 
 
-def pack_block(
-    place: int, part: int, note: dict[str, Any], data: pa.RecordBatch | None, more: pa.Table | None = None
-) -> pa.RecordBatch:
+def pack_block(place: int, part: int, note: dict[str, Any], data: pa.RecordBatch | None) -> pa.RecordBatch:
     """Return one block as a row for Spark; without `data` it holds no rows."""
     import pyarrow as pa
 
@@ -116,7 +109,6 @@ def pack_block(
         "rows": pa.array([0 if data is None else data.num_rows], pa.int64()),
         "note": pa.array([json.dumps(note).encode()], pa.binary()),
         "data": pa.array([None if data is None else to_stream(data)], pa.binary()),
-        "more": pa.array([None if more is None else to_stream(more)], pa.binary()),
     }
     return pa.RecordBatch.from_pydict(content)
 
@@ -124,12 +116,10 @@ def pack_block(
 def read_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[Block]:
     """Give the blocks that hold rows."""
     for batch in batches:
-        data = batch.column("data")
-        more = batch.column("more") if "more" in batch.schema.names else None
-        for k, (place, part) in enumerate(zip(*(batch.column(c).to_pylist() for c in ("place", "part")), strict=True)):
-            if data[k].is_valid:
-                rest = None if more is None or not more[k].is_valid else read_stream(more[k].as_buffer())
-                yield Block(place, part, from_stream(data[k].as_buffer()), rest)
+        places, parts = batch.column("place").to_pylist(), batch.column("part").to_pylist()
+        for place, part, data in zip(places, parts, batch.column("data"), strict=True):
+            if data.is_valid:
+                yield Block(place, part, from_stream(data.as_buffer()))
 
 
 def give_answer(place: int, data: bytes) -> pa.RecordBatch:
@@ -139,22 +129,14 @@ def give_answer(place: int, data: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"place": pa.array([place], pa.int64()), "data": pa.array([data], pa.binary())})
 
 
-def to_stream(columns: pa.RecordBatch | pa.Table) -> bytes:
-    """Return a record batch or a table as bytes."""
+def to_stream(columns: pa.RecordBatch) -> bytes:
+    """Return a record batch as bytes."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, columns.schema) as stream:
-        stream.write(columns)
+        stream.write_batch(columns)
     return bytes(sink.getvalue())
-
-
-def read_stream(data: Any) -> pa.Table:
-    """Return the table of `to_stream`; its columns are views of the bytes."""
-    import pyarrow as pa
-
-    with pa.ipc.open_stream(data) as stream:
-        return stream.read_all()
 
 
 def from_stream(data: Any) -> pa.RecordBatch:

@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from largesse.policy import Policy
+from largesse.progress import begin, follow
 from largesse.records import Checkup, HeldOut, Log, Progress, Propensities, Scores, Study
 from largesse.report import PlanTally, Shown
 from largesse.response import ResponseModel
 from largesse.runs.campaign import Campaign
 from largesse.runs.local import Local
 from largesse.runs.on_spark.logs import ROWS, fetch_log
+from largesse.runs.on_spark.parts import write_parts
+from largesse.runs.on_spark.scoring import SparkScored, score_table
 from largesse.runs.on_spark.session import explain_failure
-from largesse.runs.on_spark.tables import find_table, is_frame
+from largesse.runs.on_spark.tables import Table, find_table, is_frame
+from largesse.runs.on_spark.tasks import Wanted
 from largesse.runs.planned import Planned, ScoredCustomers, Target
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A table of customers that was found, and how it is read."""
+
+    table: Table
+    how: Wanted
 
 
 @final
@@ -62,24 +74,43 @@ class Spark:
         return replace(log, notes=(note, *log.notes)) if note else log
 
     def open_customers(self, campaign: Campaign, source: Any, features: Mapping[str, str]) -> Any:
-        """Open a table of customers and check that it has these features; ids are optional."""
-        found = find_table(self.session, source if self.customers is None else self.customers, "customers")
-        if found.pieces is not None:
-            return self._local.open_customers(campaign, found.path, features)
-        with explain_failure("reading customers"):
-            return self._local.open_customers(campaign, found.frame.toArrow(), features)
+        """Find a table of customers; its rows are checked where they are, when they are scored.
 
+        Constraints need all customers in one place: then the driver reads them.
+        """
+        found = find_table(self.session, source if self.customers is None else self.customers, "customers")
+        if campaign.planning.constrained or campaign.planning.exact:
+            with explain_failure("reading customers"):
+                given = found.path if found.pieces is not None else found.frame.toArrow()
+            return self._local.open_customers(campaign, given, features)
+        parse, costs = campaign.roles.get("parse") or {}, campaign.levels.cost_columns or ()
+        how = Wanted(tuple(features), campaign.columns.get("customer"), tuple(costs), tuple(parse.items()))
+        return Opened(found, how)
+
+    @contextmanager
     def score_customers(
         self, policy: Policy, customers: Any, near: Path, progress: Progress, own: Scores | None = None
-    ) -> AbstractContextManager[ScoredCustomers]:
-        """Score customers and hold what is expected of them."""
-        return self._local.score_customers(policy, customers, near, progress, own)
+    ) -> Iterator[ScoredCustomers]:
+        """Score customers on the executors; those of a log, which are here, on the driver."""
+        if not isinstance(customers, Opened):
+            with self._local.score_customers(policy, customers, near, progress, own) as held:
+                yield held
+            return
+        with ExitStack() as stack:
+            with follow(progress):
+                begin("scoring customers")
+                scored = stack.enter_context(score_table(customers.table, policy, customers.how))
+            yield scored
 
     def write_plan(
         self, planned: Planned, targets: Sequence[Target], progress: Progress
     ) -> tuple[Sequence[Shown], PlanTally]:
-        """Write a plan, each table all or nothing, in the customers' order; return who gets what, for the report."""
-        return self._local.write_plan(planned, targets, progress)
+        """Let executors write the plan, all of it or nothing, into a folder in the customers' order; return who gets what."""
+        if not isinstance(planned.scored, SparkScored):
+            return self._local.write_plan(planned, targets, progress)
+        with follow(progress):
+            begin("writing the plan", planned.scored.n)
+            return write_parts(planned, targets)
 
     def fit(self, model: ResponseModel, log: Log, *, seed: int, progress: Progress) -> tuple[ResponseModel, HeldOut]:
         """Fit the model to the log, on the driver; return it, and what models that did not see a row expect of it."""

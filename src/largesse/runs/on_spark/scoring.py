@@ -15,9 +15,13 @@ import numpy as np
 
 from largesse.allocation import Question, expected_costs, unpack_answer
 from largesse.data import check_customers, merge_schemas
-from largesse.errors import InputError, Problem
+from largesse.errors import InputError, LargesseError, Problem
 from largesse.policy import Policy
+from largesse.records import Array, Customers
+from largesse.report import Shown, group_features, measure_explained
+from largesse.response import expect_in_blocks
 from largesse.runs.on_spark.blocks import ANSWER, Blocks, make_blocks
+from largesse.runs.on_spark.sampling import sample_features
 from largesse.runs.on_spark.session import explain_failure
 from largesse.runs.on_spark.tables import Table
 from largesse.runs.on_spark.tasks import (
@@ -37,16 +41,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 IDS = 4_000_000  # that are compared in one place
+MOST_SHOWN = 64  # features whose groups are counted; of more, those that seem to matter most
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, eq=False)
 class SparkScored:
-    """Fulfils `Scored` with blocks on executors."""
+    """Fulfils `ScoredCustomers` with blocks on executors."""
 
     blocks: Blocks
     place: Place
-    schema: pa.Schema  # of the table that was read
+    policy: bytes  # sealed
+    ids: pa.DataType | None  # None: customers are numbered by their rows
+    shown: tuple[Shown, ...]  # features whose groups the report may count
 
     @property
     def n(self) -> int:
@@ -61,6 +68,14 @@ class SparkScored:
         total: Answer = functools.reduce(operator.add, answers)
         return total
 
+    def scaled(self, scale: float) -> SparkScored:
+        """Return the same customers with costs that are multiplied."""
+        return replace(self, place=replace(self.place, scale=scale))
+
+    def gather(self) -> tuple[Customers, Array, Array]:
+        """Refuse: what needs all customers at once is planned by `Local`."""
+        raise NotImplementedError("customers on Spark are never all in one place")
+
 
 @contextmanager
 def score_table(table: Table, policy: Policy, wanted: Wanted) -> Iterator[SparkScored]:
@@ -69,13 +84,39 @@ def score_table(table: Table, policy: Policy, wanted: Wanted) -> Iterator[SparkS
     Scores are kept on the executors' disks while the context lasts.
     """
     wanted = replace(wanted, pieces=table.pieces)
-    told = (seal_policy(policy), wanted)
-    with make_blocks(table.frame, score_customers, *told, doing="scoring customers") as blocks:
+    wanted = replace(wanted, shown=_group_sample(table, policy, wanted))
+    content = seal_policy(policy)
+    with make_blocks(table.frame, score_customers, content, wanted, doing="scoring customers") as blocks:
         schema = _merge(blocks, table)
         _refuse_rows(blocks, policy, wanted, schema)
-        if wanted.customer in schema.names:
+        there = wanted.customer in schema.names
+        if there:
             _refuse_repeats(blocks, str(wanted.customer))
-        yield SparkScored(blocks, Place(blocks.offsets, _common_costs(policy)), schema)
+        ids = schema.field(wanted.customer).type if there else None
+        yield SparkScored(blocks, Place(blocks.offsets, _common_costs(policy)), content, ids, wanted.shown)
+
+
+def _group_sample(table: Table, policy: Policy, wanted: Wanted) -> tuple[Shown, ...]:
+    """Return features with their groups, found on a sample of the customers: those that the report may show."""
+    try:
+        features = sample_features(table, wanted)
+    except LargesseError:  # scoring will say what is wrong with all rows
+        return ()
+    if not features.num_rows or features.num_columns < len(wanted.features):
+        return ()
+    found = group_features(features)
+    if len(found) <= MOST_SHOWN:
+        return found
+    curves, _ = expect_in_blocks(policy.model, Customers(features))
+    gain = curves[:, -1] - curves[:, 0]
+    tenth = np.searchsorted(np.quantile(gain, np.linspace(0, 1, 11)[1:-1]), gain)
+    return tuple(sorted(found, key=lambda one: -_explains(one, features, tenth))[:MOST_SHOWN])
+
+
+def _explains(one: Shown, features: pa.Table, tenth: Array) -> float:
+    """Return how much a feature's groups explain of which tenth of the customers gains how much from all levels."""
+    code, groups = one.grouping.code(features.column(one.feature)), len(one.grouping.labels)
+    return measure_explained(np.bincount(code * 10 + tenth, minlength=10 * groups).reshape(groups, 10))
 
 
 def _common_costs(policy: Policy) -> tuple[float, ...] | None:

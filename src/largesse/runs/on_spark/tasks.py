@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from largesse.data import Piece, read_notation, read_piece, read_table
 from largesse.errors import LargesseError, refuse
 from largesse.policy import Policy
 from largesse.records import Array, Customers
+from largesse.report import Shown
 from largesse.response import expect_in_blocks
 from largesse.runs.customers import check_planned, may_be_wrong
 from largesse.runs.on_spark.blocks import Block, column_matrix, give_answer, matrix_column, pack_block, read_blocks
@@ -39,6 +40,7 @@ class Wanted:
     costs: tuple[str, ...] = ()  # the columns with their own costs, if there are any
     parse: tuple[tuple[str, Any], ...] = ()  # column → how it is written
     pieces: tuple[Piece, ...] | None = None  # of files; None: rows come from Spark
+    shown: tuple[Shown, ...] = ()  # features whose groups the report may count
 
     @property
     def checked(self) -> list[str]:
@@ -101,7 +103,7 @@ def score_customers(content: bytes, wanted: Wanted, batches: Iterator[pa.RecordB
     for place, tables in list_places(wanted, batches):
         for part in itertools.count():
             note: dict[str, Any] = {}
-            table = rows = features = None
+            table = rows = None
             try:
                 table = next(tables, None)
                 if table is None:
@@ -109,16 +111,15 @@ def score_customers(content: bytes, wanted: Wanted, batches: Iterator[pa.RecordB
                 note = {} if part else {"schema": table.schema.serialize().to_pybytes().hex()}
                 if table.num_rows:
                     with one_thread():
-                        customers = check_rows(table, policy, wanted)
-                        rows, features = _score(policy, customers), customers.features.select(wanted.features)
+                        rows = _score(policy, check_rows(table, policy, wanted), wanted.shown)
             except LargesseError as error:
                 note["wrong"] = [error.subject, [[problem.what, problem.hint] for problem in error.problems]]
                 rows = None if table is None else _suspect(table, wanted)
-            yield pack_block(place, part, note, rows, features)
+            yield pack_block(place, part, note, rows)
 
 
-def _score(policy: Policy, customers: Customers) -> pa.RecordBatch:
-    """Return ids, curves (n, K) and, where customers differ in them, costs (n, K)."""
+def _score(policy: Policy, customers: Customers, shown: Sequence[Shown]) -> pa.RecordBatch:
+    """Return ids, curves (n, K), where customers differ in them costs (n, K), and the groups of features that may be shown."""
     import pyarrow as pa
 
     curves, own = expect_in_blocks(policy.model, customers)
@@ -128,6 +129,9 @@ def _score(policy: Policy, customers: Customers) -> pa.RecordBatch:
         columns["costs"] = matrix_column(costs)
     if customers.customer is not None:
         columns["customer"] = customers.customer
+    if shown:
+        codes = [one.grouping.code(customers.features.column(one.feature)) for one in shown]
+        columns["groups"] = matrix_column(np.column_stack(codes).astype(np.uint8))
     return pa.RecordBatch.from_pydict(columns)
 
 
