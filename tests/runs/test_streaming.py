@@ -69,6 +69,9 @@ def plan_both(shop: Path, customers: Path | str | None = None, **asked: Any) -> 
         assert (shop / "run" / name).read_bytes() == (shop / "other" / name).read_bytes()
     one, other = (pq.read_table(shop / name / "plan.parquet") for name in ("run", "other"))
     assert one.equals(other)
+    if "propensity" not in one.column_names:  # else the numbers are expected ones
+        assert whole["planned"]["value"] == pytest.approx(np.mean(one["expected_response"]))
+        assert whole["planned"]["spend"] == pytest.approx(np.mean(one["expected_cost"]))
     assert not [path.name for path in shop.iterdir() if path.name.startswith(".")]
     return whole, parts
 

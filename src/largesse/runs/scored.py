@@ -22,12 +22,19 @@ from largesse.policy import Policy
 from largesse.records import Array, Customers, Scores
 from largesse.report import SAMPLE
 from largesse.response import expect_in_blocks
+from largesse.runs.ahead import map_ahead
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Answer = TypeVar("Answer")
-BATCH = 1 << 16  # rows
+BATCH = 1 << 18  # rows
+PASSES = {  # question → what its pass over a large table is called
+    "Look": "looking for the price",
+    "Gather": "gathering customers near the price",
+    "Ties": "splitting ties",
+    "SpendAt": "expecting costs",
+}
 KEY = 0x9E3779B97F4A7C15
 
 
@@ -159,7 +166,7 @@ class LocalScored:
     expected: bool = False  # `own` are expected costs already
     scale: float = 1.0  # of all costs
 
-    def batch(self, start: int, count: int = BATCH) -> tuple[Array, Array, Array]:
+    def batch(self, start: int, count: int) -> tuple[Array, Array, Array]:
         """Return the row numbers (count,), curves (count, K) and cost rows of some customers who follow each other."""
         curves = self.curves.read(start, count)
         own = None if self.own is None else self.own.read(start, count)
@@ -168,8 +175,7 @@ class LocalScored:
 
     def batches(self) -> Iterator[tuple[Array, Array, Array]]:
         """Give all customers."""
-        size = self.n if isinstance(self.curves, Held) else BATCH
-        return (self.batch(start, size) for start in range(0, self.n, size))
+        return (self.batch(start, BATCH) for start in range(0, self.n, BATCH))
 
     def pick(self, rows: Array) -> Iterator[tuple[Array, Array, Array]]:
         """Give some customers, whose row numbers rise, in batches."""
@@ -182,7 +188,9 @@ class LocalScored:
 
     def ask(self, question: Question[Answer], /) -> Answer:
         """Return the sum of the answers of all batches."""
-        answers: Iterator[Any] = (question.of(*batch) for batch in self.batches())
+        answers: Iterator[Any] = map_ahead(
+            lambda start: question.of(*self.batch(start, BATCH)), range(0, self.n, BATCH)
+        )
         total: Answer = functools.reduce(operator.add, answers)
         return total
 
@@ -197,8 +205,10 @@ class LocalScored:
         parts = list(self.source.read(self.source.features))
         features = pa.concat_tables([part.features for part in parts]).unify_dictionaries()
         batches = list(self.batches())
-        costs = np.concatenate([costs for _, _, costs in batches if len(costs) > 1] or [batches[0][2][0]])
-        return Customers(features), np.concatenate([curves for _, curves, _ in batches]), costs
+        curves = np.concatenate([curves for _, curves, _ in batches])
+        own = any(len(costs) > 1 for _, _, costs in batches)
+        costs = np.concatenate([costs for _, _, costs in batches]) if own else batches[0][2][0]
+        return Customers(features), curves, costs
 
 
 def hold_customers(policy: Policy, customers: Customers, own: Scores | None = None) -> LocalScored:

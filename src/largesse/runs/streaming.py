@@ -20,6 +20,7 @@ from largesse.progress import advance
 from largesse.records import Array, Customers
 from largesse.report import SAMPLE
 from largesse.response import expect_in_blocks
+from largesse.runs.ahead import read_ahead
 from largesse.runs.customers import check_schema, may_be_wrong
 from largesse.runs.scored import LocalScored, Sampler, Spilled
 
@@ -127,7 +128,7 @@ def score_stream(policy: Policy, stream: CustomerStream, near: Path) -> Iterator
         if stream.costs or policy.levels.observed:
             own = Spilled(stack.enter_context(scratch_file(near)), len(policy.levels))
         sampler, numbers, start, wrong = Sampler(SAMPLE), [np.zeros(0, np.uint64)], 0, False
-        for part, odd in stream.read_rows(features):
+        for part, odd in read_ahead(stream.read_rows(features)):
             wrong |= bool(odd.any())
             if part.customer is not None:
                 numbers.append(number_ids(part.customer))

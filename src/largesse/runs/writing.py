@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -14,6 +14,7 @@ import numpy as np
 from largesse.files import atomic_file
 from largesse.progress import advance
 from largesse.report import PlanTally, Shown, choose_shown, tally_plan
+from largesse.runs.ahead import read_ahead, write_behind
 from largesse.runs.planned import Planned, Target
 from largesse.runs.scored import LocalScored
 from largesse.runs.spreadsheets import escape_formulas
@@ -30,8 +31,13 @@ def write_batches(planned: Planned, targets: Sequence[Target]) -> tuple[Sequence
     shown = choose_features(planned)
     with ExitStack() as stack:
         writers = [stack.enter_context(open_writer(target)) for target in targets]
-        tallies = _write(planned, scored, shown, writers)
-        tally = functools.reduce(operator.add, tallies)
+
+        def write(table: pa.Table) -> None:
+            for writer in writers:
+                writer.write(table)
+
+        add = stack.enter_context(write_behind(write))
+        tally = functools.reduce(operator.add, _write(planned, scored, shown, add))
     return shown, tally
 
 
@@ -44,21 +50,20 @@ def choose_features(planned: Planned) -> tuple[Shown, ...]:
 
 
 def _write(
-    planned: Planned, scored: LocalScored, shown: Sequence[Shown], writers: Sequence[Writer]
+    planned: Planned, scored: LocalScored, shown: Sequence[Shown], add: Callable[[pa.Table], None]
 ) -> Iterator[PlanTally]:
     """Write the plan batch by batch, and count each batch."""
     import pyarrow as pa
 
     start = 0
-    for part in scored.source.read([one.feature for one in shown]):
+    for part in read_ahead(scored.source.read([one.feature for one in shown])):
         rows, curves, costs = scored.batch(start, len(part))
         start += len(part)
         decided = planned.decide(rows, curves, costs)
         paid = planned.show_costs(curves, costs)
         customer = pa.array(rows) if part.customer is None else part.customer
         table = planned.tabulate(customer, decided, curves, paid)
-        for writer in writers:
-            writer.write(table)
+        add(table)
         yield tally_plan(shown, part.features, decided[0], curves, paid)
         advance(start / scored.n)
 
@@ -113,7 +118,8 @@ class Writer:
                 packed = pa.ipc.IpcWriteOptions(compression="lz4")
                 self.inner = pa.ipc.new_file(self.sink, table.schema, options=packed)
             else:
-                self.inner = pq.ParquetWriter(self.sink, table.schema)
+                # Levels are few; a dictionary of ids, responses or costs would be as long as they are.
+                self.inner = pq.ParquetWriter(self.sink, table.schema, use_dictionary=["level", "level_number"])
         if self.ending in (".csv", ".feather", ".arrow"):
             self.inner.write_table(table, 1 << 16)
         else:

@@ -21,7 +21,10 @@ CHUNKS = 70  # a chunk has room for 2³⁰ floats before what is beyond 32 bits 
 def carry(sums: Array) -> Array:
     """Return the same sums (…, CHUNKS) with every chunk but the last from 0 to 2³² − 1: each sum has one such form."""
     found = np.array(sums, dtype=np.int64)
-    for k in range(CHUNKS - 1):
+    used = np.flatnonzero(found.reshape(-1, CHUNKS).any(axis=0))
+    for k in range(used[0] if len(used) else CHUNKS, CHUNKS - 1):
+        if k > used[-1] and not found[..., k].any():
+            break
         beyond = found[..., k] >> BITS
         found[..., k] -= beyond << BITS
         found[..., k + 1] += beyond

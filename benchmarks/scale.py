@@ -1,0 +1,168 @@
+"""Large tables: `python benchmarks/scale.py plan [rows]`. Sections make what they need under /tmp and remove it again.
+
+plan: customers of ten columns in Parquet are planned with a fitted policy. Beside the time of the whole plan stand those of
+writing the table back unchanged and of scoring alone; each is measured in a process of its own, with its peak of memory.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROWS = 20_000_000
+CHUNK = 1_000_000
+CAMPAIGN = """
+title = "Scale"
+log = "log.parquet"
+[columns]
+level = "coupon"
+response = "bought"
+customer = "id"
+[levels]
+costs = [0, 1, 2, 3, 4]
+[plan]
+budget = 1.7
+[model]
+name = "linear"
+"""
+
+
+def shop_rows(rows: int, seed: int, first: int = 0, *, log: bool) -> Any:
+    """Return a table of an id, five numbers, two texts, a flag and a date; a log has a level and a response, too."""
+    import pyarrow as pa
+
+    rng = np.random.default_rng(seed)
+    numbers = rng.normal(size=(5, rows))
+    level = rng.integers(0, 5, rows)
+    score = 0.8 * numbers[0] - 0.5 * numbers[1] - 1 + 0.25 * level * (1 + 0.3 * numbers[2])
+    columns: dict[str, Any] = {"id": np.arange(first, first + rows)}
+    columns |= {f"x{j}": column for j, column in enumerate(numbers)}
+    columns["city"] = pa.DictionaryArray.from_arrays(rng.integers(0, 30, rows), [f"city {k}" for k in range(30)])
+    columns["tier"] = pa.DictionaryArray.from_arrays(rng.integers(0, 4, rows), ["a", "b", "c", "d"])
+    columns["member"] = rng.random(rows) < 0.4
+    columns["since"] = np.datetime64("2020-01-01") + rng.integers(0, 1500, rows).astype("timedelta64[D]")
+    if log:
+        columns["coupon"] = level
+        columns["bought"] = (rng.random(rows) < 1 / (1 + np.exp(-score))).astype(np.int64)
+    return pa.table(columns)
+
+
+def measure(work: Callable[[], None]) -> dict[str, float]:
+    """Return seconds, seconds of CPU and the peak of memory in GB of this process."""
+    start, cpu = time.perf_counter(), time.process_time()
+    work()
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "seconds": time.perf_counter() - start,
+        "cpu": time.process_time() - cpu,
+        "peak_gb": used.ru_maxrss / 2**20,
+    }
+
+
+def apart(step: str, folder: Path) -> dict[str, float]:
+    """Run one step in a process of its own, and return what it measured."""
+    done = subprocess.run([sys.executable, __file__, step, str(folder)], check=True, capture_output=True, text=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+# -- plan -----------------------------------------------------------------------------------------------------------------
+
+
+def make_customers(folder: Path, rows: int) -> None:
+    import pyarrow.parquet as pq
+
+    from largesse.runs import fit, read_campaign
+
+    pq.write_table(shop_rows(20_000, 0, log=True), folder / "log.parquet")
+    (folder / "campaign.toml").write_text(CAMPAIGN, encoding="utf-8")
+    writer = None
+    for k, start in enumerate(range(0, rows, CHUNK)):
+        table = shop_rows(min(CHUNK, rows - start), k + 1, start, log=False)
+        writer = writer or pq.ParquetWriter(folder / "customers.parquet", table.schema)
+        writer.write_table(table)
+    assert writer is not None
+    writer.close()
+    fit(read_campaign(folder), folder / "run")
+
+
+def write_back(folder: Path) -> None:
+    """Read the table and write it again unchanged, batch by batch: the least that any plan must do."""
+    import pyarrow.parquet as pq
+
+    with (
+        pq.ParquetFile(folder / "customers.parquet") as opened,
+        pq.ParquetWriter(folder / "back.parquet", opened.schema_arrow) as writer,
+    ):
+        for group in range(opened.num_row_groups):
+            writer.write_table(opened.read_row_group(group))
+
+
+def score_alone(folder: Path) -> None:
+    """Read the table and score every customer: encoding and the model, nothing kept."""
+    from largesse.data import open_batches
+    from largesse.policy import Policy
+    from largesse.records import Customers
+    from largesse.response import expect_in_blocks
+
+    policy = Policy.load(folder / "run" / "policy.largesse")
+    for table in open_batches(str(folder / "customers.parquet"), plain=["id"]).read():
+        expect_in_blocks(policy.model, Customers(table.drop_columns("id")))
+
+
+def plan_all(folder: Path) -> None:
+    """Plan as `largesse plan` does."""
+    from largesse.runs import plan
+
+    last = [time.perf_counter(), "start"]
+
+    def say(stage: str, _done: float) -> None:
+        if stage != last[1]:
+            now = time.perf_counter()
+            print(f"{last[1]}: {now - last[0]:.1f} s", file=sys.stderr)
+            last[:] = [now, stage]
+
+    plan(folder / "run", str(folder / "customers.parquet"), progress=say)
+    say("end", 1.0)
+
+
+STEPS: dict[str, Callable[[Path], None]] = {"write-back": write_back, "score": score_alone, "plan-all": plan_all}
+
+
+def plan_section(rows: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="largesse-scale-"))
+    try:
+        make_customers(folder, rows)
+        size = (folder / "customers.parquet").stat().st_size
+        print(f"{rows:,} customers, {size / 1e9:.2f} GB of Parquet")
+        found = {step: apart(step, folder) for step in STEPS}
+        for step, one in found.items():
+            print(f"{step:10} {one['seconds']:7.1f} s  {one['cpu']:7.1f} s of CPU  peak {one['peak_gb']:.2f} GB")
+        bar = 3 * found["write-back"]["seconds"] + found["score"]["seconds"]
+        print(f"3 × writing back + scoring: {bar:.1f} s; the plan takes {found['plan-all']['seconds'] / bar:.2f} of it")
+    finally:
+        shutil.rmtree(folder)
+
+
+SECTIONS: dict[str, Callable[[int], None]] = {"plan": plan_section}
+
+
+def main() -> None:
+    name, *more = sys.argv[1:] or ["plan"]
+    if name in STEPS:
+        print(json.dumps(measure(lambda: STEPS[name](Path(more[0])))))
+    else:
+        SECTIONS[name](int(more[0]) if more else ROWS)
+
+
+if __name__ == "__main__":
+    main()
