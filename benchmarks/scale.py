@@ -1,12 +1,17 @@
-"""Large tables: `python benchmarks/scale.py plan [rows]`. Sections make what they need under /tmp and remove it again.
+"""Large tables: `python benchmarks/scale.py plan|spark [rows]`. Sections make what they need under /tmp and remove it again.
 
 plan: customers of ten columns in Parquet are planned with a fitted policy. Beside the time of the whole plan stand those of
 writing the table back unchanged and of scoring alone; each is measured in a process of its own, with its peak of memory.
+
+spark: the same plan on Spark with two workers of one core, beside that of one machine. CPU is that of the driver, Java and all
+workers, by stage and without starting them; memory is the largest resident size of each kind of process. MASTER=… runs it
+elsewhere.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -135,7 +140,86 @@ def plan_all(folder: Path) -> None:
     say("end", 1.0)
 
 
-STEPS: dict[str, Callable[[Path], None]] = {"write-back": write_back, "score": score_alone, "plan-all": plan_all}
+# -- spark ----------------------------------------------------------------------------------------------------------------
+
+
+def look_at_processes() -> tuple[dict[str, float], dict[str, float]]:
+    """Return the CPU seconds and the largest resident GB of this process and all below it, by kind."""
+    found = {}
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            try:
+                name, _, rest = (place / "stat").read_text().partition("(")[2].rpartition(")")
+            except OSError:
+                continue
+            part = rest.split()
+            found[int(place.name)] = (
+                int(part[1]),
+                name,
+                sum(map(int, part[11:15])) / 100,
+                int(part[21]) * 4096 / 2**30,
+            )
+    cpu, memory, mine = dict.fromkeys(("driver", "java", "python"), 0.0), {}, {os.getpid()}
+    for pid, (parent, name, seconds, size) in sorted(found.items()):
+        if pid in mine or parent in mine:
+            kind = "driver" if pid == os.getpid() else "java" if name == "java" else "python"
+            mine.add(pid)
+            cpu[kind] += seconds
+            memory[kind] = max(memory.get(kind, 0.0), size)
+    return cpu, memory
+
+
+def plan_on_spark(folder: Path) -> None:
+    """Plan as `largesse plan --engine spark` does; say what every stage costs."""
+    from largesse.runs import open_engine, plan
+
+    peak: dict[str, float] = {}
+    last: list[Any] = ["", 0.0, {}]
+
+    def say(stage: str, _done: float) -> None:
+        cpu, memory = look_at_processes()
+        peak.update({kind: max(peak.get(kind, 0.0), size) for kind, size in memory.items()})
+        if stage != last[0]:
+            now = time.perf_counter()
+            if last[0]:
+                spent = ", ".join(f"{kind} {cpu[kind] - last[2][kind]:.1f}" for kind in cpu)
+                total = sum(cpu.values()) - sum(last[2].values())
+                print(f"{last[0]:20} {now - last[1]:7.1f} s {total:7.1f} s of CPU ({spent})", file=sys.stderr)
+            last[:] = [stage, now, cpu]
+
+    with open_engine("spark", os.environ.get("MASTER", "local-cluster[2,1,1024]")) as engine:
+        engine.session.range(0, 2, 1, 2).mapInArrow(touch, "id long").count()  # workers are there
+        start, before = time.perf_counter(), sum(look_at_processes()[0].values())
+        plan(folder / "run", str(folder / "customers.parquet"), progress=say, engine=engine)
+        say("end", 1.0)
+        total, seconds = sum(look_at_processes()[0].values()) - before, time.perf_counter() - start
+    largest = ", ".join(f"{kind} {size:.2f}" for kind, size in peak.items())
+    print(f"{'spark in all':20} {seconds:7.1f} s {total:7.1f} s of CPU; GB: {largest}", file=sys.stderr)
+
+
+def touch(batches: Any) -> Any:
+    import largesse.runs  # noqa: F401
+
+    yield from batches
+
+
+def spark_section(rows: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="largesse-scale-"))
+    try:
+        make_customers(folder, rows)
+        local = apart("plan-all", folder)
+        print(f"{rows:,} customers on one machine: {local['seconds']:.1f} s, {local['cpu']:.1f} s of CPU", flush=True)
+        subprocess.run([sys.executable, __file__, "spark-all", str(folder)], check=True)
+    finally:
+        shutil.rmtree(folder)
+
+
+STEPS: dict[str, Callable[[Path], None]] = {
+    "write-back": write_back,
+    "score": score_alone,
+    "plan-all": plan_all,
+    "spark-all": plan_on_spark,
+}
 
 
 def plan_section(rows: int) -> None:
@@ -144,7 +228,7 @@ def plan_section(rows: int) -> None:
         make_customers(folder, rows)
         size = (folder / "customers.parquet").stat().st_size
         print(f"{rows:,} customers, {size / 1e9:.2f} GB of Parquet")
-        found = {step: apart(step, folder) for step in STEPS}
+        found = {step: apart(step, folder) for step in STEPS if step != "spark-all"}
         for step, one in found.items():
             print(f"{step:10} {one['seconds']:7.1f} s  {one['cpu']:7.1f} s of CPU  peak {one['peak_gb']:.2f} GB")
         bar = 3 * found["write-back"]["seconds"] + found["score"]["seconds"]
@@ -153,7 +237,7 @@ def plan_section(rows: int) -> None:
         shutil.rmtree(folder)
 
 
-SECTIONS: dict[str, Callable[[int], None]] = {"plan": plan_section}
+SECTIONS: dict[str, Callable[[int], None]] = {"plan": plan_section, "spark": spark_section}
 
 
 def main() -> None:

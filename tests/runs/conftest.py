@@ -4,17 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from sessions import skip_without_spark
 
-from largesse.errors import MissingPartError
-from largesse.runs.on_spark import check_parts, open_session
-
-
-def why_not() -> str:
-    try:
-        check_parts()
-    except MissingPartError as missing:
-        return str(missing)
-    return ""
+from largesse.runs.on_spark import open_session
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -27,7 +19,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def session() -> Iterator[Any]:
-    if reason := why_not():
-        pytest.skip(reason)
+    skip_without_spark()
     with open_session(master="local[2]") as started:
         yield started

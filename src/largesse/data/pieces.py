@@ -13,7 +13,7 @@ from largesse.data.read import encode_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEW_ROWS = 250_000  # row groups are put together up to this many rows
+FEW_ROWS = 500_000  # row groups are put together up to this many rows
 BATCH = 65_536
 
 

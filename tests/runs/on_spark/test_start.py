@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from sessions import near
 
 from largesse.data import read_table
 from largesse.errors import InputError
@@ -16,15 +17,6 @@ from largesse.runs.on_spark import ClusterError, Spark, parts
 
 def read_part(folder: Path, name: str) -> Any:
     return json.loads((folder / f"{name}.json").read_text())
-
-
-def near(found: Any) -> Any:
-    """A number, or what holds numbers, to be compared up to rounding."""
-    if isinstance(found, dict):
-        return {key: near(value) for key, value in found.items()}
-    if isinstance(found, list):
-        return [near(value) for value in found]
-    return pytest.approx(found, rel=1e-9, abs=1e-12) if isinstance(found, float) else found
 
 
 @pytest.fixture(scope="module")
