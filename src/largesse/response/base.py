@@ -200,7 +200,11 @@ class ResponseModel(Learner):
 
         Models that choose settings may override this, to choose once for all folds.
         """
-        return [model for models in side_by_side(self.fold_jobs(X, log, fold), self.workers(X)) for model in models]
+        return [
+            model
+            for models in side_by_side(self.fold_jobs(X, log, fold), self.workers(X), tracked=True)
+            for model in models
+        ]
 
     def fold_jobs(self, X: Array, log: Log, fold: Array) -> list[Callable[[], list[ResponseModel]]]:
         """Return jobs, each of which fits some of the models of `fold_models`, in their order."""
@@ -247,20 +251,30 @@ class ResponseModel(Learner):
         """Return curves (n, K) of encoded features (n, p)."""
 
 
-def in_blocks(curves: Callable[[Array], Array], X: Array) -> Array:
+def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1) -> Array:
     """Return curves (n, K) of encoded features (n, p), block by block; the last block is filled up with zeros.
+
+    Blocks are dealt out to as many threads as there are workers.
 
     In tables of different lengths sums are rounded differently, in the seventh digit of a few rows. Here every sum is over a
     block of one length, so a customer's curve does not depend on who else is in the table.
     """
     if not len(X):
         return curves(X)
-    parts = []
-    for start in range(0, len(X), BLOCK):
-        part = X[start : start + BLOCK]
-        short = BLOCK - len(part)
-        whole = np.concatenate([part, np.zeros((short, X.shape[1]), dtype=X.dtype)]) if short else part
-        parts.append(curves(whole)[: len(part)])
+
+    def look(starts: range) -> list[Array]:
+        parts = []
+        for start in starts:
+            part = X[start : start + BLOCK]
+            short = BLOCK - len(part)
+            whole = np.concatenate([part, np.zeros((short, X.shape[1]), dtype=X.dtype)]) if short else part
+            parts.append(curves(whole)[: len(part)])
+        return parts
+
+    starts = range(0, len(X), BLOCK)
+    each = max(-(-len(starts) // (4 * workers)), 1)  # a few jobs for each worker: some are slower
+    jobs = [partial(look, starts[first : first + each]) for first in range(0, len(starts), each)]
+    parts = [part for found in side_by_side(jobs, workers) for part in found]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

@@ -11,6 +11,7 @@ from largesse.records import Array, Customers, HeldOut, Log
 from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy, in_blocks
 from largesse.response.proportional import Proportional
 from largesse.response.stack import Stack
+from largesse.stats import cores
 
 
 @final
@@ -102,13 +103,17 @@ def own_costs(model: ResponseModel, customers: Any) -> Array | None:
     return customers.costs if isinstance(customers, Customers | Log) else None
 
 
-def expect_in_blocks(model: ResponseModel, customers: Customers) -> tuple[Array, Array | None]:
+def expect_in_blocks(
+    model: ResponseModel, customers: Customers, workers: int | None = None
+) -> tuple[Array, Array | None]:
     """Return the curves (n, K) of customers and their own costs (n, K), if they have any: see `own_costs`.
 
-    To the last bit, they do not depend on how customers are cut into tables.
+    To the last bit, they do not depend on how customers are cut into tables. As many threads work on it as there are
+    workers: one for each core, unless told otherwise.
     """
     X = model.encode(customers)
-    curves = in_blocks(model._curves, X)
+    workers = cores() if workers is None else workers
+    curves = in_blocks(model._curves, X, workers)
     if isinstance(model, WithCosts):
-        return curves, np.maximum(in_blocks(model.costs_._curves, X), 0.0)
+        return curves, np.maximum(in_blocks(model.costs_._curves, X, workers), 0.0)
     return curves, customers.costs

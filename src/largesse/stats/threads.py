@@ -34,8 +34,10 @@ def one_thread(cells: int = 0) -> Iterator[None]:
         yield
 
 
-def side_by_side(jobs: Sequence[Callable[[], Result]], workers: int) -> list[Result]:
+def side_by_side(jobs: Sequence[Callable[[], Result]], workers: int, *, tracked: bool = False) -> list[Result]:
     """Do jobs at the same time, each in one thread, and return their results in the jobs' order.
+
+    If they are `tracked`, they are the parts of the current work, whose progress is shown.
 
     The first error ends it. Who stops waiting (an interrupt) does not wait for jobs under way, and their threads do not keep
     the process alive.
@@ -44,7 +46,7 @@ def side_by_side(jobs: Sequence[Callable[[], Result]], workers: int) -> list[Res
     [1, 2, 3]
     """
     if min(workers, len(jobs)) < 2:
-        return [job() for job in track(jobs)]
+        return [job() for job in (track(jobs) if tracked else jobs)]
     found: dict[int, Result] = {}
     waiting, ended = queue.SimpleQueue[int](), queue.SimpleQueue[BaseException | None]()
     for place in range(len(jobs)):
@@ -67,7 +69,7 @@ def side_by_side(jobs: Sequence[Callable[[], Result]], workers: int) -> list[Res
         with one_thread():
             for _ in range(min(workers, len(jobs))):
                 threading.Thread(target=work, daemon=True).start()
-            for _ in track(jobs):
+            for _ in track(jobs) if tracked else jobs:
                 error = ended.get()
                 if error is not None:
                     raise error

@@ -107,7 +107,7 @@ def _group_sample(table: Table, policy: Policy, wanted: Wanted) -> tuple[Shown, 
     found = group_features(features)
     if len(found) <= MOST_SHOWN:
         return found
-    curves, _ = expect_in_blocks(policy.model, Customers(features))
+    curves, _ = expect_in_blocks(policy.model, Customers(features), workers=1)
     gain = curves[:, -1] - curves[:, 0]
     tenth = np.searchsorted(np.quantile(gain, np.linspace(0, 1, 11)[1:-1]), gain)
     return tuple(sorted(found, key=lambda one: -_explains(one, features, tenth))[:MOST_SHOWN])

@@ -122,7 +122,7 @@ def _score(policy: Policy, customers: Customers, shown: Sequence[Shown]) -> pa.R
     """Return ids, curves (n, K), where customers differ in them costs (n, K), and the groups of features that may be shown."""
     import pyarrow as pa
 
-    curves, own = expect_in_blocks(policy.model, customers)
+    curves, own = expect_in_blocks(policy.model, customers, workers=1)
     costs = expected_costs(policy.levels, curves, own)
     columns = {"curves": matrix_column(curves)}
     if costs.ndim == 2:
