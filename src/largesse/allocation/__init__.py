@@ -27,6 +27,7 @@ from largesse.allocation.passes.packing import pack_answer as pack_answer
 from largesse.allocation.passes.packing import unpack_answer as unpack_answer
 from largesse.allocation.passes.questions import Sums as Sums
 from largesse.allocation.passes.questions import add_by_group as add_by_group
+from largesse.allocation.passes.questions import add_counted as add_counted
 from largesse.allocation.passes.questions import add_sums as add_sums
 from largesse.allocation.passes.questions import total_of as total_of
 from largesse.allocation.plan import allocate as allocate

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.allocation import add_by_group, add_sums, total_of
+from largesse.allocation import add_by_group, add_counted, add_sums, total_of
 from largesse.data import Grouping, find_grouping
 from largesse.records import Array
 
@@ -102,13 +102,18 @@ def tally_codes(
 ) -> PlanTally:
     """Count customers: their groups (n,) in every shown feature, levels (n,), curves (n, K) and costs (n, K)."""
     rows, K = np.arange(len(levels)), curves.shape[1]
-    spend = costs[rows, levels]
-    money = [spend, spend - costs[:, 0], curves[rows, levels] - curves[:, 0]]
-    grouped = [_count(code, levels, one, K) for code, one in zip(codes, shown, strict=True)]
-    paid = [add_by_group(spend, code, len(one.grouping.labels)) for code, one in zip(codes, shown, strict=True)]
-    sums = np.stack([add_by_group(values, levels, K) for values in money])
-    nobody, nothing = np.zeros((0, K), dtype=np.int64), np.zeros((0, sums.shape[2]), dtype=np.int64)
     counts = np.bincount(levels, minlength=K)
+    grouped = [_count(code, levels, one, K) for code, one in zip(codes, shown, strict=True)]
+    more = add_by_group(curves[rows, levels] - curves[:, 0], levels, K)
+    if costs.strides[0] == 0:  # the same for everybody: counts say it all
+        paid = [add_counted(part, costs[0]) for part in grouped]
+        money = [add_counted(np.diag(counts), costs[0] - least) for least in (0.0, costs[0, 0])]
+    else:
+        spend = costs[rows, levels]
+        paid = [add_by_group(spend, code, len(one.grouping.labels)) for code, one in zip(codes, shown, strict=True)]
+        money = [add_by_group(spend - least, levels, K) for least in (0.0, costs[:, 0])]
+    sums = np.stack([*money, more])
+    nobody, nothing = np.zeros((0, K), dtype=np.int64), np.zeros((0, sums.shape[2]), dtype=np.int64)
     return PlanTally(len(rows), counts, sums, np.concatenate([nobody, *grouped]), np.concatenate([nothing, *paid]))
 
 

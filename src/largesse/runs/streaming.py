@@ -152,6 +152,10 @@ def score_stream(policy: Policy, stream: CustomerStream, near: Path) -> Iterator
 
 def number_ids(ids: pa.Array) -> Array:
     """Return a number for each id, those that are missing left out; equal ids have equal numbers."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(ids.type):
+        return np.asarray(ids.drop_null().cast(pa.int64(), safe=False)).view(np.uint64)
     from largesse.runs.hashing import hash_ids
 
     return hash_ids(ids.drop_null())
@@ -159,5 +163,7 @@ def number_ids(ids: pa.Array) -> Array:
 
 def _find_repeated(numbers: Array) -> Array:
     """Return the numbers that come more than once."""
+    if (numbers[1:] > numbers[:-1]).all():  # many tables are in the order of their ids
+        return numbers[:0]
     numbers.sort()
     return np.unique(numbers[1:][numbers[1:] == numbers[:-1]])

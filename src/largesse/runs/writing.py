@@ -118,8 +118,9 @@ class Writer:
                 packed = pa.ipc.IpcWriteOptions(compression="lz4")
                 self.inner = pa.ipc.new_file(self.sink, table.schema, options=packed)
             else:
-                # Levels are few; a dictionary of ids, responses or costs would be as long as they are.
-                self.inner = pq.ParquetWriter(self.sink, table.schema, use_dictionary=["level", "level_number"])
+                # Levels and costs are few; a dictionary of ids or responses would be as long as they are.
+                few = ["level", "level_number", "expected_cost"]
+                self.inner = pq.ParquetWriter(self.sink, table.schema, use_dictionary=few)
         if self.ending in (".csv", ".feather", ".arrow"):
             self.inner.write_table(table, 1 << 16)
         else:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largesse.allocation.passes.sums import CHUNKS, as_fraction, as_units, carry, in_units, units_of
+from largesse.allocation.passes.sums import CHUNKS, as_fraction, as_units, carry, from_units, in_units, units_of
 from largesse.records import Array
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -34,6 +34,13 @@ def test_neither_order_nor_batches_change_a_sum(numbers: list[float], cut: int, 
     whole = sum_of(numbers)
     random.shuffle(numbers)
     assert np.array_equal(whole, carry(sum_of(numbers[:cut]) + sum_of(numbers[cut:])))
+
+
+@laws
+@given(st.lists(floats, max_size=5))
+def test_sums_and_units_are_two_ways_to_write_a_number(numbers: list[float]) -> None:
+    total = sum_of(numbers)
+    assert np.array_equal(from_units(as_units(total)), total)
 
 
 @pytest.mark.parametrize("number", [5e-324, -5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 0.1, -3.0, 0.0])

@@ -54,6 +54,15 @@ def test_batches_change_nothing_of_a_tally() -> None:
         assert np.array_equal(getattr(whole, word), getattr(total, word))
 
 
+def test_common_costs_are_counted_like_each_customers_own() -> None:
+    features, levels, curves, _ = mixed_plan(2000)
+    shown = choose_shown(features, levels)
+    common = np.broadcast_to([0.1, 0.7, 1.3], curves.shape)
+    tally, same = (tally_plan(shown, features, levels, curves, costs) for costs in (common, common.copy()))
+    for word in ("counts", "money", "grouped", "paid"):
+        assert np.array_equal(getattr(tally, word), getattr(same, word))
+
+
 def test_groups_found_on_a_sample_count_all_customers() -> None:
     features, levels, curves, costs = mixed_plan(2000)
     shown = choose_shown(features.slice(0, 50), levels[:50])

@@ -77,17 +77,17 @@ class Settled:
 
     def decide(self, rows: Array, curves: Array, costs: Array) -> Array:
         """Return the levels (n,) of some of the customers: row numbers (n,), curves (n, K), cost rows (1, K) or (n, K)."""
-        levels, _, unsure = part(self.look, rows, curves, costs)
+        levels, _, unsure = part(self.look, rows, curves, costs, summed=False)
         levels[unsure] = self.levels[np.searchsorted(self.rows, rows[unsure])]
         return levels
 
 
-def part(look: Look, rows: Array, curves: Array, costs: Array) -> tuple[Array, Array, Array]:
+def part(look: Look, rows: Array, curves: Array, costs: Array, *, summed: bool = True) -> tuple[Array, Array, Array]:
     """Return levels (n,) with the steps that are taken, exact sums (2, CHUNKS) of their value and cost, and who is open."""
     from largesse.allocation.passes.kernels import part_rows
 
     levels, unsure = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
-    sums = np.zeros((2, CHUNKS), dtype=np.int64)
+    sums = np.zeros((2 * summed, CHUNKS), dtype=np.int64)
     found = part_rows((rows, curves, costs), look.slopes, look.ends, levels, sums, unsure)
     return levels, carry(sums), unsure[:found]
 

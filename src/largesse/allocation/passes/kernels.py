@@ -60,14 +60,14 @@ def count_steps(
     slopes: Array,
     ends: Array,
     shift: int,
-    sums: Array,
+    spent: Array,
     counts: Array,
     reach: Array,
     paid: Array,
 ) -> None:
     """Add a batch of rows, curves and costs to a tally.
 
-    `sums` (2, CHUNKS) get value and cost of every row at the steps that are taken; of open steps each cell gets the
+    `spent` (CHUNKS,) gets the cost of every row at the steps that are taken; of open steps each cell gets the
     number (`counts`), the lowest and the highest place (`reach`, (cells, 2)), and the exact cost (`paid`). A step's place is
     that of its slope among floats, the steepest first; when all open steps share one slope, it is the row.
     """
@@ -99,8 +99,7 @@ def count_steps(
                 add_exactly(paid[cell], np.float64(costs[j, level]))
                 add_exactly(paid[cell], -np.float64(costs[j, at]))
             at = level
-        add_exactly(sums[0], np.float64(curves[i, taken]))
-        add_exactly(sums[1], np.float64(costs[j, taken]))
+        add_exactly(spent, np.float64(costs[j, taken]))
 
 
 @compiled
@@ -109,7 +108,8 @@ def part_rows(
 ) -> int:
     """Write the level of every row at the steps that are taken, and the rows with open steps into `unsure`.
 
-    `sums` (2, CHUNKS) get value and cost of every row at that level. Returns how many rows have open steps.
+    `sums` (2, CHUNKS) get value and cost of every row at that level; with (0, CHUNKS) nothing is added up. Returns how many
+    rows have open steps.
     """
     rows, curves, costs = batch
     own, found = len(costs) > 1, 0
@@ -125,8 +125,9 @@ def part_rows(
             unsure[found] = i
             found += 1
         levels[i] = at
-        add_exactly(sums[0], np.float64(curves[i, at]))
-        add_exactly(sums[1], np.float64(costs[j, at]))
+        if len(sums):
+            add_exactly(sums[0], np.float64(curves[i, at]))
+            add_exactly(sums[1], np.float64(costs[j, at]))
     return found
 
 
@@ -149,6 +150,29 @@ def spend_at(curves: Array, costs: Array, prices: Array, paid: Array) -> None:
             add_exactly(paid[place + 1], np.float64(costs[j, level]))
             add_exactly(paid[place + 1], -np.float64(costs[j, at]))
             at = level
+
+
+@compiled
+def add_ends(curves: Array, costs: Array, price: float, tie: float, paid: Array) -> None:
+    """Add to `paid` (2, CHUNKS) what rows cost at a price: at the cheapest of their best levels, and at the dearest.
+
+    Levels are worth the same up to `tie`, as in `price.kernels.decide`.
+    """
+    own, K = len(costs) > 1, curves.shape[1]
+    for i in range(len(curves)):
+        j = i if own else 0
+        best, size, dear = -math.inf, 0.0, 0.0
+        for k in range(K):
+            f, c = np.float64(curves[i, k]), np.float64(costs[j, k])
+            best, size, dear = max(best, f - price * c), max(size, abs(f)), max(dear, c)
+        enough = best - tie * (size + price * dear)
+        low, high = math.inf, -math.inf
+        for k in range(K):
+            c = np.float64(costs[j, k])
+            if np.float64(curves[i, k]) - price * c >= enough:
+                low, high = min(low, c), max(high, c)
+        add_exactly(paid[0], low)
+        add_exactly(paid[1], high)
 
 
 @compiled

@@ -58,12 +58,12 @@ class Look:
         """Count the steps of customers: row numbers (n,), curves (n, K) and cost rows (1, K) or (n, K)."""
         from largesse.allocation.passes.kernels import count_steps
 
-        sums, paid = np.zeros((2, CHUNKS), np.int64), np.zeros((CELLS, CHUNKS), np.int64)
+        spent, paid = np.zeros(CHUNKS, np.int64), np.zeros((CELLS, CHUNKS), np.int64)
         counts, reach = np.zeros(CELLS, np.int64), np.zeros((CELLS, 2), np.int64)
-        count_steps((rows, curves, costs), self.slopes, self.ends, self.shift, sums, counts, reach, paid)
+        count_steps((rows, curves, costs), self.slopes, self.ends, self.shift, spent, counts, reach, paid)
         cells = np.flatnonzero(counts)
         last = int(rows.max(initial=-1)) + 1
-        return Tally(len(rows), last, carry(sums), cells, counts[cells], reach[cells], carry(paid[cells]))
+        return Tally(len(rows), last, carry(spent), cells, counts[cells], reach[cells], carry(paid[cells]))
 
     def closer(self, tally: Tally, limit: float) -> Look:
         """Return the next look, into the cell where a total budget of `limit` ends, going by the tally of this one."""
@@ -87,7 +87,7 @@ class Tally:
 
     n: int
     last: int  # the highest row number + 1
-    sums: Array  # (2, CHUNKS) value and cost of all customers with the steps that are taken
+    taken: Array  # (CHUNKS,) cost of all customers with the steps that are taken
     cells: Array  # (m,) those with open steps, the best first
     counts: Array  # (m,) open steps
     reach: Array  # (m, 2) the nearest and the farthest place of an open step
@@ -96,12 +96,12 @@ class Tally:
     @property
     def spent(self) -> int:
         """What all customers cost with the steps that are taken, in whole units."""
-        return as_units(self.sums[1])
+        return as_units(self.taken)
 
     @property
     def spend(self) -> float:
         """The same, rounded."""
-        return float(as_fraction(self.sums[1]))
+        return float(as_fraction(self.taken))
 
     def count_bought(self, limit: float) -> int:
         """Return how many cells a total budget buys as a whole."""
@@ -124,7 +124,7 @@ class Tally:
             reach[at, 0] = np.minimum(reach[at, 0], tally.reach[:, 0])
             reach[at, 1] = np.maximum(reach[at, 1], tally.reach[:, 1])
         last = max(self.last, other.last)
-        return Tally(self.n + other.n, last, carry(self.sums + other.sums), cells, counts, reach, carry(paid))
+        return Tally(self.n + other.n, last, carry(self.taken + other.taken), cells, counts, reach, carry(paid))
 
 
 def _widen(counts: Array, place: int) -> tuple[int, int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.allocation.passes.sums import CHUNKS, as_fraction, carry
-from largesse.allocation.plan import decide_at_price
+from largesse.allocation.passes.sums import CHUNKS, as_fraction, carry, from_units, in_units
+from largesse.allocation.plan import TIE
 from largesse.records import Array
 
 
@@ -65,9 +66,11 @@ class Ties:
 
     def of(self, rows: Array, curves: Array, costs: Array) -> Sums:
         """Return the two sums."""
-        wide, every = np.broadcast_to(costs, curves.shape), np.arange(len(curves))
-        ends = [decide_at_price(curves, costs, self.price, dearest=dearest) for dearest in (False, True)]
-        return Sums(len(rows), np.stack([add_up(wide[every, levels]) for levels in ends]))
+        from largesse.allocation.passes.kernels import add_ends
+
+        paid = np.zeros((2, CHUNKS), dtype=np.int64)
+        add_ends(curves, costs, float(self.price), TIE, paid)
+        return Sums(len(rows), carry(paid))
 
 
 def add_up(values: Array) -> Array:
@@ -86,6 +89,12 @@ def add_by_group(values: Array, codes: Array, groups: int) -> Array:
     totals = np.zeros((groups, CHUNKS), dtype=np.int64)
     kernels.add_by_group(np.ascontiguousarray(values), codes, totals)
     return carry(totals)
+
+
+def add_counted(counts: Array, values: Array) -> Array:
+    """Return the exact sums (groups, CHUNKS) of numbers (K,), each as often as counts (groups, K) say."""
+    units = in_units(values.tolist())
+    return np.stack([from_units(sum(map(operator.mul, row, units))) for row in counts.tolist()])
 
 
 def add_sums(first: Array, second: Array) -> Array:

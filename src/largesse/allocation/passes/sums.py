@@ -51,3 +51,13 @@ def units_of(number: float | Fraction) -> int:
     """Return a number as whole units, rounded down."""
     exact = Fraction(number)
     return (exact.numerator << LOWEST) // exact.denominator
+
+
+def from_units(units: int) -> Array:
+    """Return the sum (CHUNKS,) of so many of the smallest units."""
+    total = np.zeros(CHUNKS, dtype=np.int64)
+    for k in range(CHUNKS - 1):
+        total[k] = units & ((1 << BITS) - 1)
+        units >>= BITS
+    total[-1] = units
+    return total
