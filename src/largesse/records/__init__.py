@@ -33,6 +33,7 @@ from largesse.records.log import ROLES as ROLES
 from largesse.records.log import Customers as Customers
 from largesse.records.log import Log as Log
 from largesse.records.log import Roles as Roles
+from largesse.records.log import Sample as Sample
 from largesse.records.plan import Decisions as Decisions
 from largesse.records.plan import Frontier as Frontier
 from largesse.records.plan import Mix as Mix

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Required, TypedDict
@@ -51,7 +51,8 @@ class Roles(TypedDict, total=False):
 class Log:
     """A checked log of past decisions: n rows of features, level, response and what else the table knew.
 
-    Made by `read_log`, which checks every rule: whoever holds a log relies on them.
+    Made by `read_log`, which checks every rule: whoever holds a log relies on them. A log too large for memory knows all of
+    its rows but their features; of these it has a `sample`, from which models learn.
     """
 
     features: pa.Table
@@ -67,6 +68,7 @@ class Log:
     notes: tuple[str, ...] = ()
     response_name: str = "response"
     paid: Array | None = None  # (n,) float64, zero or more: what the row really cost, when costs are observed
+    sample: Sample | None = None  # where the log is too large: `features` has no columns then
 
     def __len__(self) -> int:
         return len(self.level)
@@ -131,6 +133,19 @@ class Log:
         )
 
     @property
+    def seen(self) -> Log:
+        """The rows whose features are in memory: all of them, or the sample."""
+        return self if self.sample is None else self.sample.log
+
+    @property
+    def outside(self) -> Array:
+        """Which rows (n,) are not in the sample: models that learn from this log do not see them."""
+        found = np.full(len(self), self.sample is not None)
+        if self.sample is not None:
+            found[self.sample.rows] = False
+        return found
+
+    @property
     def bare(self) -> Log:
         """The log without its features, for those who have them encoded: its rows are taken at no cost."""
         return replace(self, features=self.features.select([]), customer=None)
@@ -139,7 +154,19 @@ class Log:
     def of_costs(self) -> Log:
         """The log with what each row really cost as its response: what a model of observed costs learns from."""
         assert self.paid is not None  # a log of observed costs is read with them
-        return replace(self, response=self.paid, response_name="cost", paid=None)
+        sample = None if self.sample is None else replace(self.sample, log=self.sample.log.of_costs)
+        return replace(self, response=self.paid, response_name="cost", paid=None, sample=sample)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The rows of a large log from which models learn, and how to come by the features of all rows."""
+
+    log: Log  # of these rows, with features; weights make up for levels of which more than their share was drawn
+    rows: Array  # (m,) int64, rising: which rows of the large log these are
+    batches: Callable[[Sequence[str] | None], Iterator[pa.Table]]  # some features, or all, of all rows in order
+    digest: str  # of the features of all rows
+    most: int  # rows that a log may have to be read as a whole
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,8 @@
 `link` turns scores into responses and gives the losses of rows; `newton` minimises what is smooth and convex; `choice`
 picks among candidates by held-out losses; `mean` gives a mean its standard error and interval; `tails` allows for few large
 terms, `answers` for few that say yes or no; `least` bounds a mean from below without approximation; `folds` decides which
-rows are held out together; `sample` draws rows and levels; `axes` turns features onto principal axes; `threads` keeps small
-work on one thread.
+rows are held out together; `sample` draws rows and levels, `strata` rows of every level or whole clusters; `axes` turns features onto
+principal axes; `threads` keeps small work on one thread.
 """
 
 from largesse.stats.answers import Answers as Answers
@@ -33,6 +33,8 @@ from largesse.stats.sample import draw_rows_levels as draw_rows_levels
 from largesse.stats.sample import sample_rows as sample_rows
 from largesse.stats.sample import shuffle_rows as shuffle_rows
 from largesse.stats.sample import standardise as standardise
+from largesse.stats.strata import draw_clusters as draw_clusters
+from largesse.stats.strata import draw_rows as draw_rows
 from largesse.stats.tails import count_few as count_few
 from largesse.stats.tails import estimate_mean as estimate_mean
 from largesse.stats.tails import is_rare as is_rare

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.errors import Problem, refuse, whole_problems
-from largesse.records import Array, Log
+from largesse.records import Array, Log, Sample
 
 PARTS = 10  # a share of the log is held out in tenths
 
@@ -14,12 +14,33 @@ def assign_folds(log: Log, count: int = 5, seed: int = 0) -> Array:
     """Return the fold (n,) of every row.
 
     Without clusters each level is dealt out over the folds like cards; with clusters, whole clusters go to the fold
-    that is smallest so far, the largest clusters first.
+    that is smallest so far, the largest clusters first. Rows outside the sample of a large log have folds of their own, after
+    those of the sample: no model sees them, but each of their folds is planned like a fresh set of customers.
     """
     refuse("folds", whole_problems(count, "the number of folds") + whole_problems(seed, "the seed"))
+    if log.sample is not None:
+        return _around_sample(log, log.sample, count, seed)
     _check(log, count)
+    return _deal(log.level, log.cluster, count, seed)
+
+
+def _deal(level: Array, cluster: Array | None, count: int, seed: int) -> Array:
     rng = np.random.default_rng(seed)
-    return _by_level(log, count, rng) if log.cluster is None else _by_cluster(log.cluster, count, rng)
+    return _by_level(level, count, rng) if cluster is None else _by_cluster(cluster, count, rng)
+
+
+def _around_sample(log: Log, sample: Sample, count: int, seed: int) -> Array:
+    """Return folds of the sample, and after them those of other rows, of which each is about as large or larger."""
+    inside, outside = assign_folds(sample.log, count, seed), log.outside
+    first = int(inside.max()) + 1
+    others = int(outside.sum())
+    parts = min(max(round(others * first / len(inside)), 1), count)
+    fold = np.empty(len(log), dtype=np.int64)
+    fold[sample.rows] = inside
+    if others:
+        cluster = None if log.cluster is None else log.cluster[outside]
+        fold[outside] = first + _deal(log.level[outside], cluster, parts, seed)
+    return fold
 
 
 def hold_out(log: Log, share: float, seed: int) -> Array:
@@ -42,11 +63,11 @@ def _check(log: Log, count: int) -> None:
     refuse("folds", problems)
 
 
-def _by_level(log: Log, count: int, rng: np.random.Generator) -> Array:
-    shuffled = rng.permutation(len(log))
-    dealt = shuffled[np.argsort(log.level[shuffled], kind="stable")]
-    fold = np.empty(len(log), dtype=np.int64)
-    fold[dealt] = np.arange(len(log)) % count
+def _by_level(level: Array, count: int, rng: np.random.Generator) -> Array:
+    shuffled = rng.permutation(len(level))
+    dealt = shuffled[np.argsort(level[shuffled], kind="stable")]
+    fold = np.empty(len(level), dtype=np.int64)
+    fold[dealt] = np.arange(len(level)) % count
     return fold
 
 
