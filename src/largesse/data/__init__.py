@@ -21,7 +21,6 @@ from largesse.data.groups import Grouping as Grouping
 from largesse.data.groups import Groups as Groups
 from largesse.data.groups import find_grouping as find_grouping
 from largesse.data.groups import group_column as group_column
-from largesse.data.log import CODED as CODED
 from largesse.data.log import check_customers as check_customers
 from largesse.data.log import feature_table as feature_table
 from largesse.data.log import log_from_arrays as log_from_arrays
@@ -42,6 +41,7 @@ from largesse.data.read import find_files as find_files
 from largesse.data.read import is_elsewhere as is_elsewhere
 from largesse.data.read import merge_schemas as merge_schemas
 from largesse.data.read import read_table as read_table
+from largesse.data.roles import CODED as CODED
 from largesse.data.suggest import Suggestion as Suggestion
 from largesse.data.suggest import is_yes_or_no as is_yes_or_no
 from largesse.data.suggest import read_suggested as read_suggested

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 BATCH = 65_536
 PACKED = 20  # times smaller than the text that they hold are most files packed by gzip, at most
-ARROW_ROWS = 8  # of one column that a byte of an Arrow file may hold
+ARROW_CELLS = 8  # values that a byte of an Arrow file holds, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,23 +72,26 @@ def open_batches(
     return Batches(schema, rows, partial(_read_all, parts, schema, what, plain))
 
 
-def has_at_most(source: Any, rows: int, what: str = "table") -> bool:
-    """Whether a table surely has no more rows than this: by what its files say of themselves, or by their sizes."""
+def most_cells(source: Any, what: str = "table") -> tuple[float, int]:
+    """Return how many values a table has at most, by what its files say or by their sizes; and how many columns at least."""
     if not isinstance(source, str | os.PathLike):
-        return len(from_memory(source, what)) <= rows
-    return sum(_most_rows(file, what) for file in find_files(source, what)) <= rows
+        table = from_memory(source, what)
+        return table.num_rows * table.num_columns, table.num_columns
+    bounds, columns = zip(*(_most_of(file, what) for file in find_files(source, what)), strict=True)
+    return sum(bounds), min(columns)
 
 
-def _most_rows(file: Path, what: str) -> float:
+def _most_of(file: Path, what: str) -> tuple[float, int]:
     with explain(file, what):
         check_file(file, what)
         kind, size = kind_of_file(file, what), file.stat().st_size
         if kind == "parquet":
-            return look_at_parquet(file, what, (), whole=False).rows
+            found = look_at_parquet(file, what, (), whole=False)
+            return found.rows * len(found.schema), len(found.schema)
         if kind == "arrow":
-            return ARROW_ROWS * size
+            return ARROW_CELLS * size, 1
         # A field takes a byte at least: its separator.
-        return size * (PACKED if is_gzip(file) else 1) / describe_csv(file, ()).columns
+        return size * (PACKED if is_gzip(file) else 1), describe_csv(file, ()).columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from largesse.data.columns import (
     is_text,
     is_unusable,
     nan_as_null,
-    why_skip,
 )
 from largesse.data.notation import map_words, reads_as_number, words_as_numbers
 from largesse.data.propensities import LEAVE_OUT, Choices, impossible_propensities
@@ -44,6 +43,7 @@ class Check:
     table: pa.Table
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    stand_ins: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)  # for features that the table does not hold
 
     def add_problem(self, what: str, hint: str) -> None:
         """Add a problem."""
@@ -278,36 +278,6 @@ class Check:
                 "list the cost columns from the cheapest level to the dearest",
             )
         return costs
-
-    def select_features(self, listed: Sequence[str] | None, taken: set[str]) -> pa.Table:
-        """Return the columns to learn from: those listed, or all that have no other role and can be used."""
-        names = list(listed) if listed is not None else [n for n in self.table.column_names if n not in taken]
-        kept = []
-        for name in names:
-            column = self.table.column(name)
-            if listed is not None and is_unusable(column.type):
-                hint = "features are numbers, booleans, text, dates or times"
-                self.add_problem(f"the feature {name!r} holds {column.type}", hint)
-            elif listed is None and (reason := why_skip(name, column)):
-                self.notes.append(f"column {name!r} left out: {reason}")
-            else:
-                kept.append(name)
-                self._describe_feature(name, column)
-        if not kept and not self.problems:
-            self.add_problem("there is no column left to learn from", "the log needs at least one feature")
-        return self.table.select(kept)
-
-    def _describe_feature(self, name: str, column: pa.ChunkedArray) -> None:
-        """Mention a feature that says nothing."""
-        import pyarrow.compute as pc
-
-        if column.null_count == len(column):
-            self.notes.append(f"column {name!r} is empty: it says nothing")
-        elif reason := why_skip(name, column):
-            self.notes.append(f"column {name!r} is listed as a feature: {reason}")
-        elif len(column) > 1 and all(len(pc.unique(part)) == 1 for part in (column.slice(0, 1000), column)):
-            value = some(as_words(as_plain(column).slice(0, 1)))
-            self.notes.append(f"column {name!r} is {value} in every row: it says nothing")
 
     def check_support(self, codes: Array, outcome: Array, levels: Levels, weight: Array | None) -> None:
         """Check that every level has at least one row, and rows of some weight."""

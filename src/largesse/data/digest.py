@@ -28,6 +28,8 @@ def digest_log(log: Log) -> str:
     """
     found = hashlib.blake2b(digest_size=16)
     found.update(json.dumps(asdict(log.levels), sort_keys=True).encode())
+    if log.sample is not None:  # whose features are elsewhere: what was learnt depends on the rows that were drawn
+        found.update(f"\0{log.sample.digest}\0".encode() + log.sample.rows.tobytes())
     for name in log.features.column_names:
         found.update(f"\0{name}\0".encode("utf-8", "surrogatepass"))
         _add_column(found, log.features.column(name))

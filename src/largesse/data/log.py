@@ -9,34 +9,21 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from largesse.data.checks import Check
+from largesse.data.large import read_large
 from largesse.data.notation import parse_problems, read_notation
-from largesse.data.paid import read_paid, settle_costs
-from largesse.data.propensities import (
-    Choices,
-    impossible_shares,
-    propensities_by_level,
-    propensities_by_stratum,
-    share_problems,
-)
 from largesse.data.read import check_names, read_table
-from largesse.errors import InputError, Problem, count, fail, nearest, refuse, show, some
+from largesse.data.roles import ask, read_roles
+from largesse.errors import InputError, Problem, count, fail, refuse, some
 from largesse.levels import Levels
-from largesse.records import ROLES, Array, Customers, Log, Roles
+from largesse.records import Array, Customers, Log, Roles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COLUMNS = tuple(role for role in ROLES if role != "features")
-CODED = (
-    "level",
-    "logger",
-    "cluster",
-    "customer",
-    "propensity_strata",
-)  # roles whose text is needed as it is, not dictionary-encoded
 
-
-def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
+def read_log(
+    source: Any, *, levels: Levels, most_rows: int | str | None = None, seed: int = 0, **roles: Unpack[Roles]
+) -> Log:
     """Read and check a log of past decisions.
 
     Parameters
@@ -59,7 +46,9 @@ def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
         then; budgets hold for expected costs.
     features
         The columns to learn from; by default every column that has no other role.
-
+    most_rows, seed
+        A log of more rows is read in batches: models learn from a random sample of `most_rows` of them, drawn from every
+        level with this seed, and are judged by all. "auto": as many as fit into memory. None: all rows are in memory.
     parse
         How columns are written, where it is not plain: "decimal comma", "decimal point", "percent", "text", "day first",
         "month first", "excel date", or the number for each word: ``parse={"bought": {"yes": 1, "no": 0}}``.
@@ -71,108 +60,19 @@ def read_log(source: Any, *, levels: Levels, **roles: Unpack[Roles]) -> Log:
     >>> log.level
     array([0, 1, 0, 1])
     """
-    given: dict[str, Any] = {**roles}
-    refuse("log", _argument_problems(levels, given))
-    # Column names are text, also those that were numbers in a dataframe.
-    named = {role: str(given[role]) for role in ROLES if role in COLUMNS and _is_name(given.get(role))}
-    features = None if given.get("features") is None else [str(name) for name in given["features"]]
-    parse = given.get("parse") or {}
-    coded = {named[role] for role in CODED if role in named} - {*(features or ())}
-    texts = {name: way for name, way in parse.items() if way == "text"}
-    table = read_table(source, what="log", plain=coded, parse=texts)
+    asked = ask(levels, {**roles})
+    if most_rows is not None and (large := read_large(source, asked, most_rows, seed)) is not None:
+        return large
+    texts = dict.fromkeys(asked.texts, "text")
+    table = read_table(source, what="log", plain=asked.coded, parse=texts)
     check_names(table, "log")
-    reading = read_notation(table, parse, skip=coded)
-    check = Check(reading.table, [*parse_problems(parse, table.column_names), *reading.problems], [*reading.notes])
-    check.check_roles(named, levels, features)
-    shares = None if _is_name(given.get("propensity")) else given.get("propensity")
-    log = _read_roles(check, named, levels, features, shares)
+    reading = read_notation(table, asked.parse, skip=asked.coded)
+    problems = [*parse_problems(asked.parse, table.column_names), *reading.problems]
+    check = Check(reading.table, problems, [*reading.notes])
+    log = read_roles(check, asked)
     refuse("log", check.problems)
     known = np.isfinite(log.response)
     return log if known.all() else log.take(known)
-
-
-def _is_name(given: Any) -> bool:
-    """Whether a role is given as a column; propensities may also be a list, one for each level."""
-    return given is not None and not isinstance(given, list | tuple) and np.ndim(given) == 0
-
-
-def _read_roles(
-    check: Check, named: dict[str, str], levels: Levels, features: list[str] | None, shares: Sequence[float] | None
-) -> Log:
-    """Read every column that is there, so that all that is wrong is named together."""
-    known = set(check.table.column_names)
-    there = {role: column for role, column in named.items() if column in known}
-    rows = len(check.table)
-    codes, outcome = np.zeros(rows, dtype=np.int64), np.zeros(rows)
-    if "level" in there:
-        codes, levels = check.read_level(there["level"], levels)
-    if "response" in there:
-        outcome = check.read_response(there["response"])
-    levels = settle_costs(levels, "cost_column" in named, check)
-    paid = read_paid(check, there["cost_column"], outcome) if "cost_column" in there else None
-    policy = check.read_groups(there["logger"], "logger") if "logger" in there else None
-    groups = check.read_groups(there["cluster"], "cluster") if "cluster" in there else None
-    weights = check.read_weight(there["weight"]) if "weight" in there else None
-    ids = check.read_ids(there["customer"], repeats="cluster" in named) if "customer" in there else None
-    costs = check.read_costs(levels) if known.issuperset(levels.cost_columns or ()) else None
-    listed = None if features is None else [name for name in features if name in known]
-    taken = {column for role, column in named.items() if role != "propensity_strata"}
-    used = check.select_features(listed, taken | {*(levels.cost_columns or ())})
-    check.check_support(codes, outcome, levels, weights)
-    propensity = _read_propensity(check, there, shares, codes, levels)
-    if propensity is not None:
-        name = f"the propensity {there['propensity']!r}" if "propensity" in there else "the propensity of the levels"
-        choices = Choices(codes, propensity, levels.labels, weights, groups)
-        if shares is not None and not check.problems:
-            check.problems += impossible_shares(shares, choices)
-        check.check_propensity(choices, name)
-    name, notes = named["response"], tuple(check.notes)
-    return Log(used, codes, outcome, levels, propensity, policy, groups, weights, ids, costs, notes, name, paid)
-
-
-def _read_propensity(
-    check: Check, there: dict[str, str], shares: Sequence[float] | None, codes: Array, levels: Levels
-) -> Array | None:
-    """Return the propensity (n,) of every row, however it is given; None if it is not."""
-    if sum((shares is not None, "propensity" in there, "propensity_strata" in there)) > 1:
-        check.add_problem("propensities are given in two ways", "name a column, or strata, or one for each level")
-        return None
-    if shares is not None:
-        check.problems += (wrong := share_problems(shares, len(levels)))
-        return None if wrong else propensities_by_level(shares, codes)
-    if "propensity_strata" in there:
-        strata = check.read_groups(there["propensity_strata"], "propensity_strata")
-        return None if strata.min() < 0 else propensities_by_stratum(strata, codes, len(levels))
-    return check.read_propensity(there["propensity"]) if "propensity" in there else None
-
-
-def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
-    """Name the arguments that are unknown, missing or of the wrong type."""
-    features = roles.get("features")
-    problems = [
-        Problem(f"there is no argument {role!r}", nearest(role, ("levels", "parse", *ROLES)))
-        for role in roles
-        if role not in (*ROLES, "parse")
-    ]
-    problems += [
-        Problem(f"the {role} column is not named", f"give {role}= the name of the column with {ROLES[role]}")
-        for role in ("level", "response")
-        if roles.get(role) is None
-    ]
-    if not isinstance(levels, Levels):
-        problems.append(Problem(f"levels is not Levels but {show(levels)}", "give levels=Levels(costs=[0, 5, 10])"))
-    if roles.get("parse") is not None:
-        problems += parse_problems(roles["parse"])
-    problems += [
-        Problem(f"{role} is {show(given)}", "give the name of one column")
-        for role, given in roles.items()
-        if role in COLUMNS and role != "propensity" and given is not None and not _is_name(given)
-    ]
-    if isinstance(features, str):
-        problems.append(Problem(f"features is the text {features!r}", f"give a list: features=[{features!r}]"))
-    elif features is not None and not isinstance(features, list | tuple) and np.ndim(features) != 1:
-        problems.append(Problem(f"features is {show(features)}", "give a list of the names of columns"))
-    return problems
 
 
 def read_customers(

@@ -103,14 +103,19 @@ def read_notation(table: pa.Table, parse: Mapping[str, Any], skip: Collection[st
     skip = table.column_names if skip is None else skip
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name in parse:
-            column = _parse_as(name, column, parse[name], problems)
+            column = parse_as(name, column, parse[name], problems)
         elif name not in skip and kind_of(column.type) == "text":
             column, note = _recognise(name, column)
             notes += note
-        elif name not in skip and _looks_like_excel(name, column):
-            notes.append(f'column {name!r} is read as numbers; if they are Excel\'s days: parse it as "excel date"')
+        elif name not in skip and looks_like_excel(name, column):
+            notes.append(excel_note(name))
         columns.append(column)
     return Reading(pa.Table.from_arrays(columns, names=table.column_names), tuple(notes), tuple(problems))
+
+
+def excel_note(name: str) -> str:
+    """Say that a column of numbers may be dates."""
+    return f'column {name!r} is read as numbers; if they are Excel\'s days: parse it as "excel date"'
 
 
 def match_kinds(table: pa.Table, expected: Mapping[str, str]) -> pa.Table:
@@ -196,46 +201,63 @@ def _recognise(name: str, column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, lis
     """Return a text column as numbers or dates where there is one way to read it, and what to say about it."""
     step = max(len(column) // SAMPLE, 1)
     some_words = list(count_words(column.take(np.arange(0, len(column), step))))
-    if not any(SHAPE.fullmatch(word) or DATE.fullmatch(word) for word in some_words):
+    if not may_be_read(some_words):
         return column, []
     words = list(count_words(column))
+    way, notes = recognise_words(name, words, some_words)
+    return (column if way is None else map_words(column, words, read_words(words, way))), notes
+
+
+def may_be_read(words: Sequence[str]) -> bool:
+    """Whether some words look like numbers or dates."""
+    return any(SHAPE.fullmatch(word) or DATE.fullmatch(word) for word in words)
+
+
+def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Return the one way in which a column's words, the most frequent first, can be read, if there is one; and what to say.
+
+    `some_words` are those of rows spread over the column.
+    """
     if any(DATE.fullmatch(word) for word in some_words):
-        return _recognise_dates(name, column, words)
+        return _recognise_dates(name, words)
     style = find_style(words)
     example = words[0]
     if style.certain:
         way = style.way if style.way in GROUPED else "decimal point"
-        values = [to_number(word, way) for word in words]
         how = WAYS[way] if style.way in GROUPED else "numbers"
         unit = f" in {style.unit}" if style.unit else ""
-        return map_words(column, words, values), [
-            f"column {name!r} is read as {how}{unit}: {example!r} is {values[0]:g}"
-        ]
+        return way, [f"column {name!r} is read as {how}{unit}: {example!r} is {to_number(example, way):g}"]
     if style.way == "ambiguous" and not style.odd:
-        return column, [
+        return None, [
             f"column {name!r} is read as text: {example!r} may have a decimal comma or a decimal point; "
             f'say which: parse it as "decimal comma" or "decimal point"'
         ]
     if style.share > MOSTLY:
         but = f", but not {some([repr(word) for word in style.odd], 5)}" if style.odd else ""
-        return column, [f"column {name!r} is read as text, though {style.share:.0%} of its values are numbers{but}"]
-    return column, []
+        return None, [f"column {name!r} is read as text, though {style.share:.0%} of its values are numbers{but}"]
+    return None, []
 
 
-def _recognise_dates(name: str, column: pa.ChunkedArray, words: list[str]) -> tuple[pa.ChunkedArray, list[str]]:
+def read_words(words: Sequence[str], way: str) -> list[Any]:
+    """Return what words say, read in a way that `recognise_words` found."""
+    dates = way in ("day first", "month first")
+    return [_to_date(word, way) if dates else to_number(word, way) for word in words]
+
+
+def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]]:
     parts = [DATE.fullmatch(word) for word in words]
     odd = [word for word, part in zip(words, parts, strict=True) if part is None]
     if odd:
-        return column, [f"column {name!r} is read as text: not all its dates are alike: {some([words[0], *odd], 4)}"]
+        return None, [f"column {name!r} is read as text: not all its dates are alike: {some([words[0], *odd], 4)}"]
     way = date_way(words)
     if way is None:
-        return column, [
+        return None, [
             f'column {name!r} is read as text: {words[0]!r} may start with day or month; parse it as "day first" or "month first"'
         ]
-    values = [_to_date(word, way) for word in words]
+    values = read_words(words, way)
     if None in values:
-        return column, [f"column {name!r} is read as text: some of its dates do not exist"]
-    return map_words(column, words, values), [f"column {name!r} is read as {WAYS[way]}: {words[0]!r} is {values[0]}"]
+        return None, [f"column {name!r} is read as text: some of its dates do not exist"]
+    return way, [f"column {name!r} is read as {WAYS[way]}: {words[0]!r} is {values[0]}"]
 
 
 def date_way(words: Sequence[str]) -> str | None:
@@ -260,7 +282,8 @@ def _to_date(word: str, way: str) -> Any:
         return None
 
 
-def _looks_like_excel(name: str, column: pa.ChunkedArray) -> bool:
+def looks_like_excel(name: str, column: pa.ChunkedArray) -> bool:
+    """Whether numbers under a name of dates may be Excel's days."""
     if not is_number(column.type) or not DATE_NAME.search(name):
         return False
     values = as_floats(column)
@@ -271,7 +294,7 @@ def _looks_like_excel(name: str, column: pa.ChunkedArray) -> bool:
 # ------------------------------------------------------------------------------------------------------------ as asked
 
 
-def _parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Problem]) -> pa.ChunkedArray:
+def parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Problem]) -> pa.ChunkedArray:
     """Return a column read as `parse` says; what does not fit is a problem."""
     import pyarrow as pa
 
@@ -287,6 +310,13 @@ def _parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Probl
     if not isinstance(way, Mapping) and is_number(column.type):
         return column
     words = as_words(as_plain(column).cast(pa.string()).unique().drop_null())
+    values, wrong = parse_words(name, words, way)
+    problems += wrong
+    return column if wrong else map_words(column, words, values)
+
+
+def parse_words(name: str, words: list[str], way: Any) -> tuple[list[Any], list[Problem]]:
+    """Return what the words of a column say, read as `parse` asks, and what is wrong with them."""
     if isinstance(way, Mapping):
         known = {str(word).strip().casefold(): float(value) for word, value in way.items()}
         values: list[Any] = [known.get(word.strip().casefold()) for word in words]
@@ -295,12 +325,10 @@ def _parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Probl
     else:
         values = _numbers_as(words, way)
     odd = [w for w, v in zip(words, values, strict=True) if v is None and w.strip().casefold() not in MISSING]
-    if odd:
-        problems.append(
-            Problem(f"{name!r} is not {_told(way)} throughout: {some([repr(w) for w in odd])}", "map them all")
-        )
-        return column
-    return map_words(column, words, values)
+    if not odd:
+        return values, []
+    got = f"{name!r} is not {_told(way)} throughout: {some([repr(w) for w in odd])}"
+    return values, [Problem(got, "map them all")]
 
 
 def _told(way: Any) -> str:

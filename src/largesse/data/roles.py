@@ -1,0 +1,143 @@
+"""What is asked of a log: which column has which role, and the log that its columns make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from largesse.data.checks import Check
+from largesse.data.features import select_features
+from largesse.data.notation import parse_problems
+from largesse.data.paid import read_paid, settle_costs
+from largesse.data.propensities import (
+    Choices,
+    impossible_shares,
+    propensities_by_level,
+    propensities_by_stratum,
+    share_problems,
+)
+from largesse.errors import Problem, nearest, refuse, show
+from largesse.levels import Levels
+from largesse.records import ROLES, Array, Log
+
+COLUMNS = tuple(role for role in ROLES if role != "features")
+# Roles whose text is needed as it is, not dictionary-encoded.
+CODED = ("level", "logger", "cluster", "customer", "propensity_strata")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The roles of columns, as `read_log` is asked for them."""
+
+    levels: Levels
+    named: dict[str, str]  # role → column
+    features: list[str] | None  # None: every column that has no other role
+    shares: Sequence[float] | None  # one propensity for each level
+    parse: Mapping[str, Any]  # how columns are written
+
+    @property
+    def coded(self) -> set[str]:
+        """The columns whose text is needed as it is."""
+        return {self.named[role] for role in CODED if role in self.named} - {*(self.features or ())}
+
+    @property
+    def texts(self) -> list[str]:
+        """The columns that are text, even where they hold digits."""
+        return [name for name, way in self.parse.items() if way == "text"]
+
+
+def ask(levels: Levels, roles: Mapping[str, Any]) -> Asked:
+    """Return what is asked of a log; refuse what makes no sense whatever the log holds."""
+    refuse("log", _argument_problems(levels, roles))
+    # Column names are text, also those that were numbers in a dataframe.
+    named = {role: str(roles[role]) for role in ROLES if role in COLUMNS and _is_name(roles.get(role))}
+    features = None if roles.get("features") is None else [str(name) for name in roles["features"]]
+    shares = None if _is_name(roles.get("propensity")) else roles.get("propensity")
+    return Asked(levels, named, features, shares, roles.get("parse") or {})
+
+
+def _is_name(given: Any) -> bool:
+    """Whether a role is given as a column; propensities may also be a list, one for each level."""
+    return given is not None and not isinstance(given, list | tuple) and np.ndim(given) == 0
+
+
+def read_roles(check: Check, asked: Asked) -> Log:
+    """Read every column that is there, so that all that is wrong is named together."""
+    named, levels, features, shares = asked.named, asked.levels, asked.features, asked.shares
+    check.check_roles(named, levels, features)
+    known = set(check.table.column_names)
+    there = {role: column for role, column in named.items() if column in known}
+    rows = len(check.table)
+    codes, outcome = np.zeros(rows, dtype=np.int64), np.zeros(rows)
+    if "level" in there:
+        codes, levels = check.read_level(there["level"], levels)
+    if "response" in there:
+        outcome = check.read_response(there["response"])
+    levels = settle_costs(levels, "cost_column" in named, check)
+    paid = read_paid(check, there["cost_column"], outcome) if "cost_column" in there else None
+    policy = check.read_groups(there["logger"], "logger") if "logger" in there else None
+    groups = check.read_groups(there["cluster"], "cluster") if "cluster" in there else None
+    weights = check.read_weight(there["weight"]) if "weight" in there else None
+    ids = check.read_ids(there["customer"], repeats="cluster" in named) if "customer" in there else None
+    costs = check.read_costs(levels) if known.issuperset(levels.cost_columns or ()) else None
+    listed = None if features is None else [name for name in features if name in known]
+    taken = {column for role, column in named.items() if role != "propensity_strata"}
+    used = select_features(check, listed, taken | {*(levels.cost_columns or ())})
+    check.check_support(codes, outcome, levels, weights)
+    propensity = _read_propensity(check, there, shares, codes, levels)
+    if propensity is not None:
+        name = f"the propensity {there['propensity']!r}" if "propensity" in there else "the propensity of the levels"
+        choices = Choices(codes, propensity, levels.labels, weights, groups)
+        if shares is not None and not check.problems:
+            check.problems += impossible_shares(shares, choices)
+        check.check_propensity(choices, name)
+    name, notes = named["response"], tuple(check.notes)
+    return Log(used, codes, outcome, levels, propensity, policy, groups, weights, ids, costs, notes, name, paid)
+
+
+def _read_propensity(
+    check: Check, there: dict[str, str], shares: Sequence[float] | None, codes: Array, levels: Levels
+) -> Array | None:
+    """Return the propensity (n,) of every row, however it is given; None if it is not."""
+    if sum((shares is not None, "propensity" in there, "propensity_strata" in there)) > 1:
+        check.add_problem("propensities are given in two ways", "name a column, or strata, or one for each level")
+        return None
+    if shares is not None:
+        check.problems += (wrong := share_problems(shares, len(levels)))
+        return None if wrong else propensities_by_level(shares, codes)
+    if "propensity_strata" in there:
+        strata = check.read_groups(there["propensity_strata"], "propensity_strata")
+        return None if strata.min() < 0 else propensities_by_stratum(strata, codes, len(levels))
+    return check.read_propensity(there["propensity"]) if "propensity" in there else None
+
+
+def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
+    """Name the arguments that are unknown, missing or of the wrong type."""
+    features = roles.get("features")
+    problems = [
+        Problem(f"there is no argument {role!r}", nearest(role, ("levels", "parse", *ROLES)))
+        for role in roles
+        if role not in (*ROLES, "parse")
+    ]
+    problems += [
+        Problem(f"the {role} column is not named", f"give {role}= the name of the column with {ROLES[role]}")
+        for role in ("level", "response")
+        if roles.get(role) is None
+    ]
+    if not isinstance(levels, Levels):
+        problems.append(Problem(f"levels is not Levels but {show(levels)}", "give levels=Levels(costs=[0, 5, 10])"))
+    if roles.get("parse") is not None:
+        problems += parse_problems(roles["parse"])
+    problems += [
+        Problem(f"{role} is {show(given)}", "give the name of one column")
+        for role, given in roles.items()
+        if role in COLUMNS and role != "propensity" and given is not None and not _is_name(given)
+    ]
+    if isinstance(features, str):
+        problems.append(Problem(f"features is the text {features!r}", f"give a list: features=[{features!r}]"))
+    elif features is not None and not isinstance(features, list | tuple) and np.ndim(features) != 1:
+        problems.append(Problem(f"features is {show(features)}", "give a list of the names of columns"))
+    return problems
