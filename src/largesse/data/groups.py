@@ -89,12 +89,16 @@ def group_column(column: pa.ChunkedArray, most: int) -> Groups:
     ('up to 2', 'over 2', 'missing')
     """
     found = find_grouping(column, most)
-    code = found.code(column)
+    return name_groups(found, found.code(column))
+
+
+def name_groups(found: Grouping, code: Array) -> Groups:
+    """Return groups of rows (n,) by their place in a grouping."""
     # Groups of what is missing, and of others, are there only if somebody is in them.
     spare = 0 if found.kind == "nothing" else 1 if found.kind in ("ranges", "dates") else 2
     own = len(found.labels) - spare
     here = [g for g in range(len(found.labels)) if g < own or (code == g).any()]
-    place = np.zeros(len(found.labels), dtype=np.int64)
+    place = np.zeros(len(found.labels), dtype=code.dtype)
     place[here] = np.arange(len(here))
     return Groups(place[code], tuple(found.labels[g] for g in here))
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from largesse.data.batches import Batches, most_cells, open_batches
 from largesse.data.checks import Check
+from largesse.data.columns import kind_of
 from largesse.data.glance import Glance, Outcome, conclude, convert, stand_in
 from largesse.data.memory import memory_limit
 from largesse.data.notation import parse_problems, read_notation
@@ -29,7 +30,8 @@ from largesse.stats import draw_clusters, draw_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CELL = 160  # bytes of memory that a fit takes for every value of the log's table, at most
+CELL = 64  # bytes of memory that a fit takes for every number of the encoded log
+WIDTHS = {"text": 12, "date": 5}  # numbers that a value is encoded by, usually; others by one
 MEMORY = 0.5  # share of the memory that a fit may take
 OUTSIDE = 6  # at least one row of so many is outside of the sample
 
@@ -37,12 +39,13 @@ OUTSIDE = 6  # at least one row of so many is outside of the sample
 def read_large(source: Any, asked: Asked, most_rows: int | str, seed: int = 0) -> Log | None:
     """Read a log that has more rows than `most_rows`, or than fit into memory if that is "auto"; None if it has not."""
     refuse("log", _limit_problems(most_rows))
-    cells = int(MEMORY * memory_limit() / CELL)
+    cells = MEMORY * memory_limit() / CELL
     bound, columns = most_cells(source, "log")
-    if bound <= (cells if isinstance(most_rows, str) else most_rows * columns):
+    if bound <= (cells / max(WIDTHS.values()) if isinstance(most_rows, str) else most_rows * columns):
         return None
     batches = open_batches(source, what="log", plain=asked.coded, texts=asked.texts)
-    most = cells // max(len(batches.schema), 1) if isinstance(most_rows, str) else int(most_rows)
+    width = sum(WIDTHS.get(kind_of(field.type), 1) for field in batches.schema)
+    most = int(cells / max(width, 1)) if isinstance(most_rows, str) else int(most_rows)
     if batches.rows <= most:
         return None
     check_size(batches.schema.names, batches.rows, "log")

@@ -86,7 +86,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         _check_weights(log, propensities, heavy),
         _check_rising(curve, log.levels.labels),
         *_check_costs(log, propensities.own),
-        _check_leaks(leaks, len(log)),
+        _check_leaks(leaks, min(LEAK_ROWS, len(log.seen)), len(log)),
         *_check_clusters(log.clusters),
         *(Finding("reading the log", "note", f"{note[:1].upper()}{note[1:]}.") for note in log.notes),
     ]
@@ -275,13 +275,13 @@ def _check_costs(log: Log, propensity: Array) -> list[Finding]:
     return [Finding("costs", "careful", f"{text} {more}")]
 
 
-def _check_leaks(leaks: tuple[Leak, ...], rows: int) -> Finding:
+def _check_leaks(leaks: tuple[Leak, ...], looked: int, rows: int) -> Finding:
     """Whether a feature gives away the response, the level or the cost."""
     if not leaks:
-        where = f" (checked on a sample of {count(LEAK_ROWS, 'row')})" if rows > LEAK_ROWS else ""
+        where = f" (checked on a sample of {count(looked, 'row')})" if looked < rows else ""
         return Finding("leaks", "fine", f"No feature alone predicts the response or the level{where}.")
     named = ", ".join(f"{leak.feature!r} explains {leak.explained:.0%} of the {leak.of}" for leak in leaks[:3])
-    named += f" (in a sample of {count(LEAK_ROWS, 'row')})" if rows > LEAK_ROWS else ""
+    named += f" (in a sample of {count(looked, 'row')})" if looked < rows else ""
     if leaks[0].explained >= SURE:
         text = f"A feature nearly equals what it should predict: {named}. Leave it out unless it was known before the level."
         return Finding("leaks", "no", text)

@@ -22,7 +22,7 @@ def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Ove
     rows = np.array([int(g.sum()) for g in groups])
     effective = np.array([_effective(inverse[g]) for g in groups])
     smallest = np.array([propensity[g].min(initial=1.0) for g in groups])
-    names, by_level = _balance(log, inverse, features)
+    names, by_level = _balance(log, propensity, features)
     before, after = np.abs(by_level).max(axis=2, initial=0.0)
     edges = np.linspace(0.0, 1.0, BINS + 1)
     return Overlap(
@@ -53,13 +53,14 @@ def _effective(weight: Array) -> float:
     return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def _balance(log: Log, inverse: Array, features: LevelFeatures) -> tuple[tuple[str, ...], Array]:
+def _balance(log: Log, propensity: Array, features: LevelFeatures) -> tuple[tuple[str, ...], Array]:
     """Return the features that differ most between levels, and their differences (before and after, features, K)."""
     K = len(log.levels)
     if not features.names:
         return (), np.zeros((2, 0, K))
     X, level = features.X.astype(np.float64), log.level[features.rows]
-    plain, inverse = log.weights[features.rows], inverse[features.rows]
+    plain = log.weights[features.rows] if features.weight is None else features.weight
+    inverse = plain / propensity[features.rows]
     columns = np.stack([_differences(X, level, K, weight, plain) for weight in (plain, inverse)])
     sources = np.array(features.sources)
     # A feature of several columns is shown by the one that differs most at each level.

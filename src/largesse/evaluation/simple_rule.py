@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data import Groups, group_column
+from largesse.data import Groups, find_grouping, group_column, name_groups
 from largesse.evaluation.value import describe_mix
 from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
 from largesse.stats import sample_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 RULE_GROUPS = 4  # of a column; rare words and missing values are further ones
 ROWS = 100_000  # columns are compared on no more
@@ -52,23 +56,45 @@ class FoldRules:
 
 def learn_rules(log: Log, scores: Scores, policy: Array) -> FoldRules | None:
     """Return simple rules that are expected to cost what a policy is; None where no column has two groups."""
-    rows = sample_rows(len(log), ROWS)
-    table = log.features if len(rows) == len(log) else log.features.take(rows)
+    rows, table = _look_at(log)
     grouped = {name: group_column(table.column(name), RULE_GROUPS) for name in table.column_names}
     grouped = {name: groups for name, groups in grouped.items() if len(np.unique(groups.code)) > 1}
     if not grouped:
         return None
     names = [_find_column(scores, policy, rows[mine], _take(grouped, mine)) for mine in _split(scores.fold[rows])]
     # The columns that were taken are grouped again where there are more rows: nobody is left out.
-    kept = (
-        grouped if len(rows) == len(log) else {n: group_column(log.features.column(n), RULE_GROUPS) for n in set(names)}
-    )
+    kept = grouped if len(rows) == len(log) else _group_all(log, sorted(set(names)))
     folds = []
     given = np.empty(scores.gamma.shape)
     for name, mine in zip(names[1:], _split(scores.fold)[1:], strict=True):
         folds.append(_make_rule(name, _take(kept, mine)[name], scores, policy, mine))
         given[mine] = folds[-1].shares[kept[name].code[mine]]
     return FoldRules(_make_rule(names[0], kept[names[0]], scores, policy, np.arange(len(log))), tuple(folds), given)
+
+
+def _look_at(log: Log) -> tuple[Array, pa.Table]:
+    """Return the rows that columns are compared on, and their features."""
+    if log.sample is None:
+        rows = sample_rows(len(log), ROWS)
+        return rows, log.features if len(rows) == len(log) else log.features.take(rows)
+    seen = log.sample.log
+    inside = sample_rows(len(seen), ROWS)
+    # A level of which more than its share was drawn must not count for more.
+    stand_for = seen.weights[inside] / np.maximum(log.weights[log.sample.rows[inside]], 1e-300)
+    kept = np.random.default_rng(0).random(len(inside)) * stand_for.max() < stand_for
+    return log.sample.rows[inside[kept]], seen.features.take(inside[kept])
+
+
+def _group_all(log: Log, names: list[str]) -> dict[str, Groups]:
+    """Return the groups of all rows in some columns; those of a large log are found on its sample."""
+    if log.sample is None:
+        return {name: group_column(log.features.column(name), RULE_GROUPS) for name in names}
+    found = {name: find_grouping(log.sample.log.features.column(name), RULE_GROUPS) for name in names}
+    codes: dict[str, list[Array]] = {name: [] for name in names}
+    for batch in log.sample.batches(names):
+        for name in names:
+            codes[name].append(found[name].code(batch.column(name)).astype(np.int8))
+    return {name: name_groups(found[name], np.concatenate(codes[name])) for name in names}
 
 
 def _split(fold: Array) -> list[Array]:

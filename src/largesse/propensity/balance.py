@@ -9,10 +9,13 @@ keeps many features from making extreme weights. The correction uses levels and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 
 from largesse.records import Array
-from largesse.stats import logit, minimise, shuffle_rows, sigmoid, standardise
+from largesse.stats import logit, minimise, shuffle_rows, sigmoid
 
 RIDGE = 0.2  # times columns per row of the level
 FEW = 30  # rows, after weighting; a level with fewer is left as it is
@@ -22,20 +25,50 @@ TOLERANCE = 1e-9
 FITTING_ROWS = 200_000
 
 
+@dataclass(frozen=True, eq=False)
+class Tilts:
+    """What is added to the logits of propensities: a line in the standardised features for each level that needs one."""
+
+    centre: Array  # (p,)
+    spread: Array  # (p,) zero where a feature does not vary
+    lines: dict[int, Array]  # level → (1 + features that vary,)
+
+    def apply(self, own: Array, X: Array, level: Array) -> Array:
+        """Return the propensities (n,) of the rows' own levels, corrected; X (n, p) are encoded features."""
+        return _apply(self.lines, own, self.standardise(X), level)
+
+    def standardise(self, X: Array) -> Array:
+        """Return what lines are in: ones, and the features that vary, with mean 0 and standard deviation 1 in the log."""
+        varies = self.spread > 0
+        scaled = ((X - self.centre) / np.where(varies, self.spread, 1.0))[:, varies]
+        return np.column_stack([np.ones(len(X)), scaled])
+
+
 def balance_propensities(own: Array, X: Array, level: Array, weight: Array, seed: int = 0) -> Array:
     """Return the propensities (n,) of the rows' own levels, corrected; X (n, p) are encoded features."""
-    Z = np.column_stack([np.ones(len(X)), standardise(X)])
+    return learn_tilts(own, X, level, weight, seed)[1]
+
+
+def learn_tilts(own: Array, X: Array, level: Array, weight: Array, seed: int = 0) -> tuple[Tilts, Array]:
+    """Return what corrects propensities (n,), and these corrected; X (n, p) are encoded features."""
+    tilts = Tilts(X.mean(axis=0), X.std(axis=0), {})
+    Z = tilts.standardise(X)
     some = shuffle_rows(len(X), FITTING_ROWS, seed)
-    out = own.copy()
     for k in np.unique(level):
-        taught, rows = some[level[some] == k], level == k
+        taught = some[level[some] == k]
         if _effective(weight[taught]) < FEW or len(taught) == len(some):
             continue
-        logits = logit(own[rows], INSIDE)
         share = weight[some] / weight[some].sum()
         others = (share * (level[some] != k)) @ Z[some]
-        tilt = _tilt(Z[taught], logit(own[taught], INSIDE), weight[taught] / weight[some].sum(), others)
-        out[rows] = sigmoid(logits + Z[rows] @ tilt)
+        tilts.lines[int(k)] = _tilt(Z[taught], logit(own[taught], INSIDE), weight[taught] / weight[some].sum(), others)
+    return tilts, _apply(tilts.lines, own, Z, level)
+
+
+def _apply(lines: Mapping[int, Array], own: Array, Z: Array, level: Array) -> Array:
+    out = own.copy()
+    for k, line in lines.items():
+        rows = level == k
+        out[rows] = sigmoid(logit(own[rows], INSIDE) + Z[rows] @ line)
     return out
 
 

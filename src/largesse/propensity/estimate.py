@@ -13,16 +13,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from largesse.data import Encoder
-from largesse.progress import track
-from largesse.propensity.balance import balance_propensities
+from largesse.progress import advance, track
+from largesse.propensity.balance import Tilts, learn_tilts
 from largesse.propensity.encoding import LevelFeatures, encode_for_levels
 from largesse.records import Array, Log, Propensities
 from largesse.stats import chosen, mean_estimate, one_standard_error, one_thread
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FLOOR = 0.01
 STRENGTHS = (1.0, 0.1, 0.03, 0.01)  # of the features: inverses of the ridge penalty; the strongest is preferred
@@ -32,22 +35,27 @@ FITTING_ROWS = 200_000  # a propensity model learns nothing from further rows th
 TREE_ROWS = 500  # per level; with fewer, trees only learn noise
 LOGGER_ROWS = 200  # a logging policy with fewer rows is learnt together with the others
 
-Fit: TypeAlias = Callable[[Array, Array, Array, Array, int], Array]  # X, level, weight, asked, K → probabilities (m, K)
+Predict: TypeAlias = Callable[[Array], Array]  # X (m, p) → probabilities (m, K)
+Fit: TypeAlias = Callable[[Array, Array, Array, int], Predict]  # X, target, weight, K → what predicts
 
 
 def estimate_propensities(log: Log, fold: Array, seed: int = 0, features: LevelFeatures | None = None) -> Propensities:
     """Return the propensities of the logged levels: those of the log, or estimates.
 
-    Rows of the same `fold` (n,) are predicted together. `features` spares encoding the whole log again.
+    Rows of the same `fold` (n,) are predicted together. `features` spares encoding the whole log again. Of a large log, it is
+    the sample that is learnt from; other rows are predicted by models of all of it.
     """
     if log.propensity is not None:
         return Propensities(log.propensity, "given")
-    X = (encode_for_levels(log, fold=fold, seed=seed) if features is None else features).X
+    features = encode_for_levels(log, fold=fold, seed=seed) if features is None else features
+    seen, inside = log.seen, fold if log.sample is None else fold[log.sample.rows]
     with one_thread():
-        probabilities, model = estimate_probabilities(log, fold, seed, X)
-        own = probabilities[np.arange(len(log)), log.level]
-        own = balance_propensities(own, X, log.level, log.weights, seed)
-    return _raise_to_floor(own, log.weights, model)
+        found = _estimate(seen, inside, seed, features.X)
+        own = found.probabilities[np.arange(len(seen)), seen.level]
+        tilts, own = learn_tilts(own, features.X, seen.level, seen.weights, seed)
+        if log.sample is not None:
+            own = _add_outside(log, own, features.encoder, found.learn(), tilts)
+    return _raise_to_floor(own, log.weights, found.model)
 
 
 def estimate_probabilities(log: Log, fold: Array, seed: int = 0, X: Array | None = None) -> tuple[Array, str]:
@@ -55,19 +63,77 @@ def estimate_probabilities(log: Log, fold: Array, seed: int = 0, X: Array | None
 
     `X` (n, p) are the encoded features, where they are known already.
     """
-    X = encode_for_levels(log, fold=fold, seed=seed).X if X is None else X
-    logger, K = _loggers(log), len(log.levels)
+    found = _estimate(log, fold, seed, encode_for_levels(log, fold=fold, seed=seed).X if X is None else X)
+    return found.probabilities, found.model
+
+
+@dataclass(frozen=True, eq=False)
+class _Estimated:
+    """The probabilities of every level, held out, and how to come by those of other rows."""
+
+    probabilities: Array  # (n, K)
+    model: str
+    learn: Callable[
+        [], Callable[[pa.Table, Array], Array]
+    ]  # → features and X (m, p) of other rows → probabilities (m, K)
+
+
+def _estimate(log: Log, fold: Array, seed: int, X: Array) -> _Estimated:
+    logger, K, weight = _loggers(log), len(log.levels), log.weight
+    task = _Task(X, log.level, log.scaled_weights, K)
     if logger is None:
-        found, model = _crossfit(_Task(X, log.level, log.scaled_weights, K), fold, seed)
-        return _calibrate(found, log.level, log.weight), model
-    of_loggers = Encoder().fit_transform(log.features, logger, discrete=True, seed=seed, fold=fold)
-    met, _ = _crossfit(_Task(of_loggers, logger, log.scaled_weights, int(logger.max()) + 1), fold, seed)
-    met = _calibrate(met, logger, log.weight)  # (n, S): which policy a row like this meets
-    mixed, model = np.zeros((len(log), len(log.levels))), ""
-    for s in range(met.shape[1]):
-        found, model = _crossfit(_Task(X, log.level, log.scaled_weights, K), fold, seed, taught=logger == s)
-        mixed += met[:, [s]] * _calibrate(found, log.level, log.weight, taught=logger == s)
-    return mixed, model
+        found = _crossfit(task, fold, seed)
+        calibrate = _learn_calibration(found.held, log.level, weight)
+
+        def learn() -> Callable[[pa.Table, Array], Array]:
+            predict = found.learn()
+            return lambda _table, others: calibrate(predict(others))
+
+        return _Estimated(calibrate(found.held), found.name, learn)
+    return _estimate_mixture(log, task, logger, fold, seed)
+
+
+def _estimate_mixture(log: Log, task: _Task, logger: Array, fold: Array, seed: int) -> _Estimated:
+    """Estimate the probabilities under several logging policies, each learnt apart, mixed by which of them a row may meet."""
+    weight, encoder = log.weight, Encoder()
+    of_loggers = encoder.fit_transform(log.features, logger, discrete=True, seed=seed, fold=fold)
+    met = _crossfit(_Task(of_loggers, logger, log.scaled_weights, int(logger.max()) + 1), fold, seed)
+    meets = _learn_calibration(met.held, logger, weight)  # (n, S): which policy a row like this meets
+    shares, parts = meets(met.held), []
+    mixed = np.zeros((len(log), len(log.levels)))
+    for s in range(shares.shape[1]):
+        found = _crossfit(task, fold, seed, taught=logger == s)
+        parts.append((found, _learn_calibration(found.held, log.level, weight, taught=logger == s)))
+        mixed += shares[:, [s]] * parts[-1][1](found.held)
+
+    def learn() -> Callable[[pa.Table, Array], Array]:
+        which, each = met.learn(), [(found.learn(), calibrate) for found, calibrate in parts]
+
+        def predict(table: pa.Table, others: Array) -> Array:
+            share = meets(which(encoder.transform(table)))
+            mix: Array = sum(share[:, [s]] * calibrate(fit(others)) for s, (fit, calibrate) in enumerate(each))
+            return mix
+
+        return predict
+
+    return _Estimated(mixed, parts[-1][0].name, learn)
+
+
+def _add_outside(
+    log: Log, own: Array, encoder: Encoder, predict: Callable[[pa.Table, Array], Array], tilts: Tilts
+) -> Array:
+    """Return the propensities (n,) of all rows of a large log, from those (m,) of its sample."""
+    assert log.sample is not None
+    whole, outside, start = np.empty(len(log)), log.outside, 0
+    whole[log.sample.rows] = own
+    for batch in log.sample.batches(None):
+        here = outside[start : start + len(batch)]
+        rows, others = start + np.flatnonzero(here), batch.filter(here)
+        X, level = encoder.transform(others), log.level[rows]
+        whole[rows] = tilts.apply(predict(others, X)[np.arange(len(rows)), level], X, level)
+        start += len(batch)
+        advance(start / len(log))
+    return whole
 
 
 def _loggers(log: Log) -> Array | None:
@@ -100,17 +166,30 @@ class _Task:
     K: int
 
 
-def _crossfit(task: _Task, fold: Array, seed: int, taught: Array | None = None) -> tuple[Array, str]:
-    """Return the probabilities (n, K) of a target (n,) and the model's name; a fold learns from the others' `taught` rows."""
+@dataclass(frozen=True, eq=False)
+class _Crossfitted:
+    """Held-out probabilities (n, K), the name of what estimated them, and how to learn it from all rows."""
+
+    held: Array
+    name: str
+    learn: Callable[[], Predict]
+
+
+def _crossfit(task: _Task, fold: Array, seed: int, taught: Array | None = None) -> _Crossfitted:
+    """Predict a target (n,), every fold by a model of the others; models learn from `taught` rows only."""
     taught = np.ones(len(fold), dtype=bool) if taught is None else taught
     rng = np.random.default_rng(seed)
     name, fit = _choose(task, rng.permutation(np.flatnonzero(taught))[:CHOOSING_ROWS])
+
+    def learn(rows: Array) -> Predict:
+        return fit(task.X[rows], task.target[rows], task.weight[rows], task.K)
+
     found = np.empty((len(fold), task.K))
     for f in track(np.unique(fold)):
         test = fold == f
-        rows = rng.permutation(np.flatnonzero(taught & ~test))[:FITTING_ROWS]
-        found[test] = fit(task.X[rows], task.target[rows], task.weight[rows], task.X[test], task.K)
-    return found, name
+        found[test] = learn(rng.permutation(np.flatnonzero(taught & ~test))[:FITTING_ROWS])(task.X[test])
+    every = np.random.default_rng(seed).permutation(np.flatnonzero(taught))[:FITTING_ROWS]
+    return _Crossfitted(found, name, lambda: learn(every))
 
 
 def _choose(task: _Task, rows: Array) -> tuple[str, Fit]:
@@ -163,15 +242,16 @@ def _held_out_losses(fit: Fit, X: Array, target: Array, weight: Array, K: int, f
 
 def _losses(fit: Fit, X: Array, target: Array, weight: Array, K: int, train: Array, test: Array) -> Array:
     """Return the log loss of the rows of `test` under a fit to those of `train`."""
-    found = fit(X[train], target[train], weight[train], X[test], K)
+    found = fit(X[train], target[train], weight[train], K)(X[test])
     return -np.log(np.maximum(found[np.arange(int(test.sum())), target[test]], FLOOR))
 
 
 # -- what is fitted ---------------------------------------------------------------------------------------------------
 
 
-def _shares(_X: Array, target: Array, weight: Array, asked: Array, K: int) -> Array:
-    return np.tile(np.bincount(target, weights=weight, minlength=K) / weight.sum(), (len(asked), 1))
+def _shares(_X: Array, target: Array, weight: Array, K: int) -> Predict:
+    shares = np.bincount(target, weights=weight, minlength=K) / weight.sum()
+    return lambda asked: np.tile(shares, (len(asked), 1))
 
 
 def _logistic(strength: float) -> Fit:
@@ -180,49 +260,68 @@ def _logistic(strength: float) -> Fit:
     return lambda *rows: _fit(LogisticRegression(C=strength, max_iter=200), *rows)
 
 
-def _trees(X: Array, target: Array, weight: Array, asked: Array, K: int) -> Array:
+def _trees(X: Array, target: Array, weight: Array, K: int) -> Predict:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     # Bins of weighted rows are slow to find, and propensities need no fine ones.
     model = HistGradientBoostingClassifier(
         max_iter=60, learning_rate=0.1, max_leaf_nodes=8, max_bins=32, early_stopping=False, random_state=0
     )
-    return _fit(model, X, target, weight, asked, K)
+    return _fit(model, X, target, weight, K)
 
 
-def _fit(model: Any, X: Array, target: Array, weight: Array, asked: Array, K: int) -> Array:
-    """Return the probabilities (m, K) of the rows `asked` (m, p), learnt from X (n, p) and a target (n,)."""
+def _fit(model: Any, X: Array, target: Array, weight: Array, K: int) -> Predict:
+    """Return what predicts the probabilities (m, K) of rows (m, p), learnt from X (n, p) and a target (n,)."""
     from sklearn.exceptions import ConvergenceWarning
 
     if len(np.unique(target)) < 2:
-        return _shares(X, target, weight, asked, K)
+        return _shares(X, target, weight, K)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, target, sample_weight=None if np.ptp(weight) == 0 else weight)
-    found = np.zeros((len(asked), K))
-    found[:, model.classes_] = model.predict_proba(asked)
-    return found
+
+    def predict(asked: Array) -> Array:
+        found = np.zeros((len(asked), K))
+        if len(asked):
+            found[:, model.classes_] = model.predict_proba(asked)
+        return found
+
+    return predict
 
 
 # -- calibration ------------------------------------------------------------------------------------------------------
 
 
-def _calibrate(found: Array, target: Array, weight: Array | None, taught: Array | None = None) -> Array:
-    """Return probabilities (n, K) after a regression of the target on their logits and squared logits, over all rows.
+def _learn_calibration(found: Array, target: Array, weight: Array | None, taught: Array | None = None) -> Predict:
+    """Return a regression of the target on the logits of probabilities (n, K) and on their squares, over all rows.
 
     Rows take part in their own calibration. It learns few numbers, from levels and not from responses, so cross-fitting
     stays valid.
     """
     taught = np.ones(len(target), dtype=bool) if taught is None else taught
     present, rows = np.unique(target[taught], return_inverse=True)
-    logits = np.log(np.maximum(found[:, present], 1e-4))
-    logits -= logits.mean(axis=1, keepdims=True)
-    spread = logits[taught].std(axis=0)
-    logits = (logits - logits[taught].mean(axis=0))[:, spread > 1e-6] / spread[spread > 1e-6]
-    logits = np.column_stack([logits, logits**2])
-    if logits.shape[1] == 0 or len(present) < 2 or taught.sum() < 50 * len(present):
-        return found
+
+    def to_logits(found: Array) -> Array:
+        logits = np.log(np.maximum(found[:, present], 1e-4))
+        logits -= logits.mean(axis=1, keepdims=True)
+        return logits
+
+    taken = to_logits(found)[taught]
+    spread, centre = taken.std(axis=0), taken.mean(axis=0)
+    varies = spread > 1e-6
+    if not varies.any() or len(present) < 2 or taught.sum() < 50 * len(present):
+        return lambda found: found
+
+    def scale(logits: Array) -> Array:
+        logits = (logits - centre)[:, varies] / spread[varies]
+        return np.column_stack([logits, logits**2])
+
     own = np.ones(int(taught.sum())) if weight is None else weight[taught] / weight[taught].mean()
-    out = np.zeros(found.shape)
-    out[:, present] = _logistic(100.0)(logits[taught], rows, own, logits, len(present))
-    return out
+    predict = _logistic(100.0)(scale(taken), rows, own, len(present))
+
+    def calibrate(found: Array) -> Array:
+        out = np.zeros(found.shape)
+        out[:, present] = predict(scale(to_logits(found)))
+        return out
+
+    return calibrate

@@ -66,4 +66,5 @@ from largesse.response.thresholds import Thresholds as Thresholds
 from largesse.response.two_part import TwoPart as TwoPart
 from largesse.response.with_costs import WithCosts as WithCosts
 from largesse.response.with_costs import expect_in_blocks as expect_in_blocks
+from largesse.response.with_costs import learn_held_out as learn_held_out
 from largesse.response.with_costs import own_costs as own_costs

@@ -83,8 +83,9 @@ class Learner(Configurable, ABC):
     # -- learning ---------------------------------------------------------------------------------------------------
 
     def fit(self, log: Any, level: Any = None, response: Any = None, *, weight: Any = None) -> Self:
-        """Learn from a `Log`, or from features (n, p), level (n,) and response (n,)."""
+        """Learn from a `Log` (of a large one, from its sample), or from features (n, p), level (n,) and response (n,)."""
         if isinstance(log, Log):
+            log = log.seen
             if any(given is not None for given in (level, response, weight)):
                 hint = "call fit(log) alone; weights are named when it is read: read_log(…, weight=…)"
                 refuse("fit", [Problem("a log already holds its levels, responses and weights", hint)])

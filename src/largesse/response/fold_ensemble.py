@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from largesse.progress import begin, follow, track
-from largesse.records import Array, HeldOut, Log, Progress
+from largesse.records import Array, HeldOut, Log, Progress, Sample
 from largesse.response.base import ResponseModel, blank_copy, fresh
 from largesse.response.finished import keep_jobs
 from largesse.response.links import Link
+from largesse.response.outside import add_outside
 from largesse.stats import side_by_side
 
 HELD_OUT = "judging it on held-out rows"  # the stage that takes most of an evaluation's time
+OUTSIDE = "scoring rows that were not learnt from"
 
 
 def fit_folds(model: ResponseModel, X: Array, log: Log, fold: Array, owner: ResponseModel) -> list[ResponseModel]:
@@ -60,14 +62,26 @@ def mean_scores(models: Sequence[ResponseModel], X: Array, link: Link) -> Array:
 def predict_held_out(model: Any, log: Log, fold: Array, progress: Progress | None = None) -> HeldOut:
     """Return what copies of a model (anything with `fit(log)` and `predict(features)`), fitted without a fold, expect of it.
 
-    Response models of this package share one encoding of the log and what they choose; others are fitted anew.
+    Response models of this package share one encoding of the log and what they choose; others are fitted anew. Of a large log,
+    rows outside of the sample are predicted by a copy that is fitted to all of the sample.
     """
+    if log.sample is not None:
+        return _predict_around(model, log, log.sample, fold, progress)
     if not isinstance(model, ResponseModel):
         return HeldOut(_refit_per_fold(model, log, fold, progress), fold)
     with follow(progress):
         if progress:
             begin(HELD_OUT, len(log))
         return model.predict_held_out(log, fold)
+
+
+def _predict_around(model: Any, log: Log, sample: Sample, fold: Array, progress: Progress | None) -> HeldOut:
+    held = predict_held_out(model, sample.log, fold[sample.rows], progress)
+    fitted = fresh(model).fit(sample.log)
+    features = list(fitted.encoder_.features) if isinstance(fitted, ResponseModel) else None
+    with follow(progress):
+        begin(OUTSIDE, len(log))
+        return add_outside(held, log, fold, features, lambda table: (fitted.predict(table), None))
 
 
 def _refit_per_fold(model: Any, log: Log, fold: Array, progress: Progress | None) -> Array:

@@ -7,8 +7,11 @@ from typing import Any, final
 import numpy as np
 
 from largesse.errors import Problem, refuse
+from largesse.progress import begin
 from largesse.records import Array, Customers, HeldOut, Log
 from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy, in_blocks
+from largesse.response.fold_ensemble import OUTSIDE
+from largesse.response.outside import add_outside
 from largesse.response.proportional import Proportional
 from largesse.response.stack import Stack
 from largesse.stats import cores
@@ -101,6 +104,20 @@ def own_costs(model: ResponseModel, customers: Any) -> Array | None:
     if isinstance(model, WithCosts):
         return model.predict_costs(customers)
     return customers.costs if isinstance(customers, Customers | Log) else None
+
+
+def learn_held_out(model: ResponseModel, log: Log, fold: Array) -> HeldOut:
+    """Learn from a log, and return what models that did not see its rows' folds (n,) expect of them.
+
+    From a large log it is the sample that is learnt. The model has not seen other rows: it says itself what it expects of them.
+    """
+    if log.sample is None:
+        return model.fit_held_out(log, fold)
+    held = model.fit_held_out(log.sample.log, fold[log.sample.rows])
+    model.fingerprint_ = log.fingerprint
+    begin(OUTSIDE, len(log))
+    features = list(model.encoder_.features)
+    return add_outside(held, log, fold, features, lambda table: expect_in_blocks(model, Customers(table)))
 
 
 def expect_in_blocks(

@@ -16,7 +16,7 @@ from largesse.policy import Policy
 from largesse.progress import begin, follow
 from largesse.records import Checkup, Customers, HeldOut, Log, Progress, Propensities, Scores, Study
 from largesse.report import PlanTally, Shown
-from largesse.response import ResponseModel
+from largesse.response import ResponseModel, learn_held_out
 from largesse.runs.campaign import Campaign
 from largesse.runs.customers import check_planned
 from largesse.runs.planned import Planned, Target
@@ -91,8 +91,8 @@ class Local:
     def fit(self, model: ResponseModel, log: Log, *, seed: int, progress: Progress) -> tuple[ResponseModel, HeldOut]:
         """Fit the model to the log; return it, and what models that did not see a row expect of it."""
         with follow(progress):
-            begin("learning the response", len(log))
-            return model, model.fit_held_out(log, assign_folds(log, seed=seed))
+            begin("learning the response", len(log.seen))
+            return model, learn_held_out(model, log, assign_folds(log, seed=seed))
 
     def examine(
         self, log: Log, held: HeldOut, *, seed: int, progress: Progress, propensities: Propensities | None = None
