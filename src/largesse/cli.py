@@ -147,7 +147,8 @@ def fit(
     with show_progress(as_json) as progress:
         shown = runs.fit(found, out, progress)
     name = shown["model"]["name"]
-    _echo(shown, as_json, f"learnt {name} from {found.log}; next: largesse plan {out} CUSTOMERS --budget …")
+    some = f" ({shown['sample']['rows']:,} of {shown['sample']['of']:,} rows)" if "sample" in shown else ""
+    _echo(shown, as_json, f"learnt {name} from {found.log}{some}; next: largesse plan {out} CUSTOMERS --budget …")
 
 
 @app.command()

@@ -161,3 +161,7 @@ def test_few_values_are_known_without_reading_them(kind: str, tmp_path: Path) ->
     assert 500 <= cells < 100_000  # never less than it has
     assert 1 <= columns <= 5
     assert batches.most_cells(TABLE) == (500, 5)
+    assert batches.has_at_most(file, 1_000_000)
+    assert not batches.has_at_most(file, 99)  # never told of a table that has more
+    assert batches.has_at_most(TABLE, 100)
+    assert not batches.has_at_most(TABLE, 99)

@@ -22,6 +22,7 @@ from largesse.data.groups import Groups as Groups
 from largesse.data.groups import find_grouping as find_grouping
 from largesse.data.groups import group_column as group_column
 from largesse.data.groups import name_groups as name_groups
+from largesse.data.large import limit_problems as limit_problems
 from largesse.data.log import check_customers as check_customers
 from largesse.data.log import feature_table as feature_table
 from largesse.data.log import log_from_arrays as log_from_arrays

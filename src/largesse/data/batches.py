@@ -72,6 +72,14 @@ def open_batches(
     return Batches(schema, rows, partial(_read_all, parts, schema, what, plain))
 
 
+def has_at_most(source: Any, rows: int, what: str = "table") -> bool:
+    """Whether a table surely has no more rows than this: by what its files say of themselves, or by their sizes."""
+    if not isinstance(source, str | os.PathLike):
+        return len(from_memory(source, what)) <= rows
+    bounds = (_most_of(file, what) for file in find_files(source, what))
+    return sum(cells / max(columns, 1) for cells, columns in bounds) <= rows
+
+
 def most_cells(source: Any, what: str = "table") -> tuple[float, int]:
     """Return how many values a table has at most, by what its files say or by their sizes; and how many columns at least."""
     if not isinstance(source, str | os.PathLike):

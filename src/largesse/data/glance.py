@@ -139,8 +139,8 @@ class Outcome:
 def conclude(glance: Glance) -> Outcome:
     """Return how a feature is read: as `read_notation` would read the whole column."""
     if glance.asked is not None:
-        words = glance.has_words and glance.asked not in ("text", "excel date")
-        return Outcome(problems=tuple(parse_words(glance.name, list(glance.words), glance.asked)[1] if words else ()))
+        read = glance.has_words and glance.asked not in ("text", "excel date")
+        return Outcome(problems=tuple(parse_words(glance.name, list(glance.words), glance.asked)[1] if read else ()))
     if glance.skip:
         return Outcome()
     if glance.has_words:

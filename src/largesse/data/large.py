@@ -38,7 +38,7 @@ OUTSIDE = 6  # at least one row of so many is outside of the sample
 
 def read_large(source: Any, asked: Asked, most_rows: int | str, seed: int = 0) -> Log | None:
     """Read a log that has more rows than `most_rows`, or than fit into memory if that is "auto"; None if it has not."""
-    refuse("log", _limit_problems(most_rows))
+    refuse("log", limit_problems(most_rows, "most_rows"))
     cells = MEMORY * memory_limit() / CELL
     bound, columns = most_cells(source, "log")
     if bound <= (cells / max(WIDTHS.values()) if isinstance(most_rows, str) else most_rows * columns):
@@ -54,11 +54,12 @@ def read_large(source: Any, asked: Asked, most_rows: int | str, seed: int = 0) -
     return _draw(log, batches, found, most, seed)
 
 
-def _limit_problems(most_rows: Any) -> list[Problem]:
+def limit_problems(most_rows: Any, name: str) -> list[Problem]:
+    """Return what is wrong with the most rows that a log may have in memory, if anything."""
     whole = isinstance(most_rows, int | np.integer) and not isinstance(most_rows, bool) and most_rows >= 1
     if whole or most_rows == "auto":
         return []
-    return [Problem(f"most_rows is {show(most_rows)}", 'give a whole number of rows, or "auto"')]
+    return [Problem(f"{name} is {show(most_rows)}", 'give a whole number of rows, or "auto"')]
 
 
 # -- the first pass ------------------------------------------------------------------------------------------------------
@@ -105,7 +106,8 @@ def _check(batches: Batches, asked: Asked, found: _Found) -> Log:
     import pyarrow as pa
 
     names = batches.schema.names
-    problems, notes, columns = parse_problems(asked.parse, names), [], []
+    problems, columns = parse_problems(asked.parse, names), []
+    notes: list[str] = []
     for name in names:
         if name in found.roles.column_names:
             reading = read_notation(found.roles.select([name]), asked.parse, skip=asked.coded)

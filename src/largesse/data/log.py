@@ -13,7 +13,7 @@ from largesse.data.large import read_large
 from largesse.data.notation import parse_problems, read_notation
 from largesse.data.read import check_names, read_table
 from largesse.data.roles import ask, read_roles
-from largesse.errors import InputError, Problem, count, fail, refuse, some
+from largesse.errors import InputError, Problem, count, fail, nearest, refuse, some
 from largesse.levels import Levels
 from largesse.records import Array, Customers, Log, Roles
 

@@ -61,7 +61,10 @@ def learn_rules(log: Log, scores: Scores, policy: Array) -> FoldRules | None:
     grouped = {name: groups for name, groups in grouped.items() if len(np.unique(groups.code)) > 1}
     if not grouped:
         return None
-    names = [_find_column(scores, policy, rows[mine], _take(grouped, mine)) for mine in _split(scores.fold[rows])]
+    whole, *own = [_find_column(scores, policy, rows[mine], _take(grouped, mine)) for mine in _split(scores.fold[rows])]
+    # Folds outside of a large log's sample take the column of the sample, which knows nothing of their responses either.
+    by_fold = dict(zip(np.unique(scores.fold[rows]), own, strict=True))
+    names = [whole, *(by_fold.get(f, whole) for f in np.unique(scores.fold))]
     # The columns that were taken are grouped again where there are more rows: nobody is left out.
     kept = grouped if len(rows) == len(log) else _group_all(log, sorted(set(names)))
     folds = []

@@ -11,7 +11,7 @@ to the floor and how much weight that removed.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,10 +19,10 @@ import numpy as np
 
 from largesse.data import Encoder
 from largesse.progress import advance, track
-from largesse.propensity.balance import Tilts, learn_tilts
+from largesse.propensity.balance import balance_propensities, learn_tilts
 from largesse.propensity.encoding import LevelFeatures, encode_for_levels
 from largesse.records import Array, Log, Propensities
-from largesse.stats import chosen, mean_estimate, one_standard_error, one_thread
+from largesse.stats import chosen, mean_estimate, one_standard_error, one_thread, shuffle_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,9 +52,9 @@ def estimate_propensities(log: Log, fold: Array, seed: int = 0, features: LevelF
     with one_thread():
         found = _estimate(seen, inside, seed, features.X)
         own = found.probabilities[np.arange(len(seen)), seen.level]
-        tilts, own = learn_tilts(own, features.X, seen.level, seen.weights, seed)
+        own = balance_propensities(own, features.X, seen.level, seen.weights, seed)
         if log.sample is not None:
-            own = _add_outside(log, own, features.encoder, found.learn(), tilts)
+            own = _add_outside(log, own, features.encoder, found.learn(), seed)
     return _raise_to_floor(own, log.weights, found.model)
 
 
@@ -111,8 +111,8 @@ def _estimate_mixture(log: Log, task: _Task, logger: Array, fold: Array, seed: i
 
         def predict(table: pa.Table, others: Array) -> Array:
             share = meets(which(encoder.transform(table)))
-            mix: Array = sum(share[:, [s]] * calibrate(fit(others)) for s, (fit, calibrate) in enumerate(each))
-            return mix
+            parts = [share[:, [s]] * calibrate(fit(others)) for s, (fit, calibrate) in enumerate(each)]
+            return np.sum(parts, axis=0)
 
         return predict
 
@@ -120,20 +120,40 @@ def _estimate_mixture(log: Log, task: _Task, logger: Array, fold: Array, seed: i
 
 
 def _add_outside(
-    log: Log, own: Array, encoder: Encoder, predict: Callable[[pa.Table, Array], Array], tilts: Tilts
+    log: Log, own: Array, encoder: Encoder, predict: Callable[[pa.Table, Array], Array], seed: int
 ) -> Array:
-    """Return the propensities (n,) of all rows of a large log, from those (m,) of its sample."""
+    """Return the propensities (n,) of all rows of a large log, from those (m,) of its sample.
+
+    Rows outside are balanced by themselves: what corrects the chance imbalance of the sample would only add noise to theirs.
+    """
     assert log.sample is not None
-    whole, outside, start = np.empty(len(log)), log.outside, 0
+    whole = np.empty(len(log))
     whole[log.sample.rows] = own
+    outside = np.flatnonzero(log.outside)
+    some = np.sort(shuffle_rows(len(outside), FITTING_ROWS, seed))
+    parts = list(_predict_rows(log, outside[some], encoder, predict))
+    rows, X, found = (np.concatenate(part) for part in zip(*parts, strict=True))
+    tilts, balanced = learn_tilts(found, X, log.level[rows], log.weights[rows], seed)
+    whole[rows] = balanced
+    if len(some) < len(outside):
+        for rows, X, found in _predict_rows(log, outside, encoder, predict):
+            whole[rows] = tilts.apply(found, X, log.level[rows])
+    return whole
+
+
+def _predict_rows(
+    log: Log, rows: Array, encoder: Encoder, predict: Callable[[pa.Table, Array], Array]
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Give some rows, which rise, batch by batch: their numbers, encoded features and own levels' predicted propensities."""
+    assert log.sample is not None
+    start = 0
     for batch in log.sample.batches(None):
-        here = outside[start : start + len(batch)]
-        rows, others = start + np.flatnonzero(here), batch.filter(here)
-        X, level = encoder.transform(others), log.level[rows]
-        whole[rows] = tilts.apply(predict(others, X)[np.arange(len(rows)), level], X, level)
+        mine = rows[slice(*np.searchsorted(rows, [start, start + len(batch)]))]
+        features = batch.take(mine - start)
+        X = encoder.transform(features)
+        yield mine, X, predict(features, X)[np.arange(len(mine)), log.level[mine]]
         start += len(batch)
         advance(start / len(log))
-    return whole
 
 
 def _loggers(log: Log) -> Array | None:

@@ -37,6 +37,7 @@ def describe_fit(step: FitStep) -> Part:
         "on_redemption": levels.on_redemption,
         "observed": levels.observed,
         "fingerprint": step.log.fingerprint,
+        **({} if step.log.sample is None else {"sample": {"rows": len(step.log.seen), "of": len(step.log)}}),
         **{section.name: section.fit(step) for section in SECTIONS if section.fit},
     }
 

@@ -81,6 +81,13 @@ class Choices(TypedDict):
     tried: list[Tried]
 
 
+class LearntRows(TypedDict):
+    """How many rows of a large log the model learnt from."""
+
+    rows: int
+    of: int
+
+
 class FitNumbers(TypedDict):
     """What `fit` leaves."""
 
@@ -90,6 +97,7 @@ class FitNumbers(TypedDict):
     on_redemption: bool
     observed: NotRequired[bool]
     fingerprint: str
+    sample: NotRequired[LearntRows]
     method: Choices
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
 from largesse.allocation import confidence_problems
-from largesse.data import expand_home, is_elsewhere, parse_problems
+from largesse.data import expand_home, is_elsewhere, limit_problems, parse_problems
 from largesse.errors import InputError, Problem, budget_problems, fail, nearest, path_problems, refuse, show
 from largesse.levels import Levels
 from largesse.records import ROLES, Roles
@@ -27,6 +27,7 @@ SECTIONS = {
     "levels": ("costs", "names", "doses", "on_redemption", "contact_cost", "propensities"),
     "plan": KEYS,
     "model": ("name", "seed"),
+    "data": ("most_rows",),
 }
 SEEDS = 2**32  # scikit-learn takes no more
 MOST_BYTES = 2**24  # of a campaign file
@@ -52,6 +53,7 @@ class Campaign:
     planning: Planning = field(default_factory=Planning)
     model: str = "auto"
     seed: int = 0
+    most_rows: int | str = "auto"  # of a log that is in memory; models learn from as many of a larger one
     title: str = "Campaign"
     unit: str = ""
     out: str | None = field(default=None, compare=False)
@@ -67,6 +69,8 @@ class Campaign:
         lines = [*_lines(top), "", "[columns]", *_lines(self.roles), "", "[levels]", *_lines(kept)]
         lines += ["", "[plan]", *self.planning.lines(self.levels)]
         lines += ["", "[model]", *_lines({"name": self.model, "seed": self.seed})]
+        if self.most_rows != "auto":
+            lines += ["", "[data]", *_lines({"most_rows": self.most_rows})]
         return "\n".join(lines) + "\n"
 
     @property
@@ -171,6 +175,8 @@ def campaign_from(
         problems.append(Problem(f"model.name is {show(name)}", 'give the name in quotes: name = "auto"'))
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < SEEDS:
         problems.append(Problem(f"model.seed is {show(seed)}", "a seed is a whole number from 0 to 2³² − 1"))
+    most_rows = sections["data"].get("most_rows", "auto")
+    problems += limit_problems(most_rows, "data.most_rows")
     refuse("campaign", problems)
     assert levels is not None  # refused above otherwise
     return Campaign(
@@ -182,6 +188,7 @@ def campaign_from(
         planning=planning,
         model=name,
         seed=seed,
+        most_rows=most_rows,
         title=given.get("title", "Campaign"),
         unit=given.get("unit", ""),
         out=places.get("out"),

@@ -49,6 +49,7 @@ def run(
     with _heard_by(progress) as heard:
         heard("reading", 0.0)
         log = engine.read_log(campaign, table)
+        campaign = steps.settle_rows(campaign, log)
         customers = steps.choose_customers(campaign, log, engine)
         with (
             files.finish_run_folder(out, resume=resume) as (folder, work),
@@ -99,6 +100,7 @@ def fit(campaign: Campaign, out: str | Path, progress: Progress = silent, *, eng
     files.check_output(campaign, out)
     progress("reading", 0.0)
     log = engine.read_log(campaign)
+    campaign = steps.settle_rows(campaign, log)
     with files.replace_run_folder(out) as folder:
         files.write_campaign(folder, campaign)
         fitted = steps.fit(campaign, log, engine, progress)

@@ -19,6 +19,7 @@ from largesse.report import PlanTally, Shown
 from largesse.response import ResponseModel, learn_held_out
 from largesse.runs.campaign import Campaign
 from largesse.runs.customers import check_planned
+from largesse.runs.own import LogCustomers, score_log
 from largesse.runs.planned import Planned, Target
 from largesse.runs.scored import LocalScored, hold_customers
 from largesse.runs.streaming import CustomerStream, open_stream, score_stream
@@ -47,7 +48,8 @@ class Local:
         roles = campaign.roles
         if campaign.propensities is not None:
             roles = {**roles, "propensity": campaign.propensities}
-        return read_log(campaign.log if source is None else source, levels=campaign.levels, **roles)
+        given = campaign.log if source is None else source
+        return read_log(given, levels=campaign.levels, most_rows=campaign.most_rows, seed=campaign.seed, **roles)
 
     def open_customers(
         self, campaign: Campaign, source: Any, features: Mapping[str, str]
@@ -75,6 +77,9 @@ class Local:
                 if isinstance(customers, CustomerStream):
                     begin("scoring customers", customers.n)
                     scored = stack.enter_context(score_stream(policy, customers, near))
+                elif isinstance(customers, LogCustomers):
+                    begin("scoring customers", customers.n)
+                    scored = stack.enter_context(score_log(policy, customers, near, own))
                 else:
                     begin("scoring customers", len(customers))
                     scored = hold_customers(policy, customers, own)

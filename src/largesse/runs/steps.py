@@ -26,6 +26,7 @@ from largesse.report import Heading, join_parts
 from largesse.response import ResponseModel, WithCosts, make_model
 from largesse.runs.campaign import Campaign
 from largesse.runs.engine import Engine
+from largesse.runs.own import LogCustomers
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +51,19 @@ class Examined:
 def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
     """Return the customers to plan for: the campaign's table of customers, opened, or, without one, those of the log."""
     if campaign.customers is not None:
-        kinds: dict[str, str] = {field.name: kind_of(field.type) for field in log.features.schema}
+        kinds: dict[str, str] = {field.name: kind_of(field.type) for field in log.seen.features.schema}
         return engine.open_customers(campaign, campaign.customers, kinds)
     if log.customer is not None and len(log.customer.unique()) < len(log):
         hint = 'name a table with one row per customer: customers = "customers.parquet"'
         fail("campaign", Problem("the log has some customers more than once, so it cannot be planned for itself", hint))
+    if log.sample is not None:
+        return LogCustomers(log, log.sample)
     return Customers(log.features, log.customer, log.costs)
+
+
+def settle_rows(campaign: Campaign, log: Log) -> Campaign:
+    """Return the campaign with the most rows that its log was read by: another machine must draw the same sample."""
+    return campaign if log.sample is None else replace(campaign, most_rows=log.sample.most)
 
 
 def fit(campaign: Campaign, log: Log, engine: Engine, progress: Progress) -> Fitted:

@@ -21,11 +21,15 @@ def share_rows(counts: Array, most: int) -> Array:
     fixed = np.zeros(len(counts), dtype=bool)
     while True:
         left, whole = most - int(least[fixed].sum()), max(int(counts[~fixed].sum()), 1)
-        wanted = np.where(fixed, least, np.floor(counts * min(left / whole, 1.0)).astype(np.int64))
+        exact = np.where(fixed, least, counts * min(left / whole, 1.0))
+        wanted = np.floor(exact).astype(np.int64)
         short = wanted < least
         if not short.any():
-            return wanted
+            break
         fixed |= short
+    more = np.argsort(wanted - exact, kind="stable")[: max(min(most, int(counts.sum())) - int(wanted.sum()), 0)]
+    wanted[more] += wanted[more] < counts[more]  # what rounding left over
+    return wanted
 
 
 def draw_rows(level: Array, K: int, most: int, seed: int = 0) -> tuple[Array, Array | None]:

@@ -26,6 +26,7 @@ def view_method(numbers: Numbers, units: Units) -> Part:
         "notes": select_notes(numbers["answer"]["warnings"]),
         "rows": write_count(numbers["log"]["rows"]),
         "clusters": "" if clusters is None else write_count(clusters),
+        "learnt": write_count(numbers["sample"]["rows"]) if "sample" in numbers else "",
     }
 
 
