@@ -19,6 +19,7 @@ from largesse.files.places import resolve_file as resolve_file
 from largesse.files.places import resolve_folder as resolve_folder
 from largesse.files.scratch import Scratch as Scratch
 from largesse.files.scratch import scratch_file as scratch_file
+from largesse.files.scratch import scratch_folder as scratch_folder
 from largesse.files.shapes import check_shape as check_shape
 from largesse.files.work import find_work as find_work
 from largesse.files.work import keep_work as keep_work

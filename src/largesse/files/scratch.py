@@ -1,8 +1,9 @@
-"""Files without a name: they are gone when the command ends, however it ends."""
+"""Files without a name: they are gone when the command ends, however it ends. And folders for those who share a disk."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from largesse.files import system
 from largesse.files.places import explain
 
 
@@ -46,3 +48,15 @@ def scratch_file(near: Path) -> Iterator[Scratch]:
         file = tempfile.TemporaryFile(dir=near)  # noqa: SIM115
     with file:
         yield Scratch(file, near)
+
+
+@contextmanager
+def scratch_folder(near: Path) -> Iterator[Path]:
+    """Give a folder with a hidden name in the folder `near`, where other processes can write, too; it goes at the end."""
+    with explain(near):
+        folder = system.name_beside(near.absolute() / "spool", "part")
+        folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -56,12 +56,13 @@ def table_of(request: pytest.FixtureRequest, session: Any, tmp_path: Path) -> An
     return place
 
 
-def test_the_plan_is_that_of_all_customers_in_memory(table_of: Any, policy: Policy) -> None:
+def test_the_plan_is_that_of_all_customers_in_memory(table_of: Any, policy: Policy, tmp_path: Path) -> None:
     table = shop_table(200, seed=2, log=False)
     curves = policy.model.predict(Customers(table.drop_columns("id")))
-    with score_table(table_of(table), policy, wanted(policy)) as scored:
+    with score_table(table_of(table), policy, wanted(policy), tmp_path) as scored:
         assert scored.n == 200
         found = price_plan(scored, budget=2.5)
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
     expected = price_plan(hold_scores(curves, np.array([0.0, 5.0, 10.0])), budget=2.5)
     assert (found.price, found.value, found.spend) == pytest.approx(
         (expected.price, expected.value, expected.spend), rel=1e-12
@@ -93,6 +94,6 @@ def test_bad_customers_get_the_message_of_one_machine(kind: str, session: Any, p
     with pytest.raises(InputError) as expected:
         check_planned(read_table(table, plain=["id"]), policy.levels, "id", policy.model.encoder_.features)
     frame = session.createDataFrame(table).coalesce(2)
-    with pytest.raises(InputError) as found, score_table(Table(frame), policy, wanted(policy)):
+    with pytest.raises(InputError) as found, score_table(Table(frame), policy, wanted(policy), tmp_path):
         pass
     assert str(found.value) == str(expected.value)

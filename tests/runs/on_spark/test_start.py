@@ -63,6 +63,11 @@ def test_one_machine_plans_in_a_folder_that_spark_wrote_and_the_other_way_round(
 def test_a_run_that_fails_while_writing_leaves_the_old_folder(
     on_spark: Path, ran: Path, session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def fail_to_write(_order: Any, _costs: Any, _stored: Any, batches: Any) -> Any:
+        for _ in batches:
+            raise OSError(28, "No space left on device")
+        yield
+
     run = shutil.copytree(on_spark, tmp_path / "run")
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     monkeypatch.setattr(parts, "write_part", fail_to_write)
@@ -70,12 +75,6 @@ def test_a_run_that_fails_while_writing_leaves_the_old_folder(
         plan(run, str(ran.parent / "customers.parquet"), budget=2.0, engine=Spark(session))
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")] == ["run"]
-
-
-def fail_to_write(_order: Any, _place: Any, batches: Any) -> Any:
-    for _ in batches:
-        raise OSError(28, "No space left on device")
-    yield
 
 
 def test_an_unknown_engine_and_a_master_without_spark_are_refused() -> None:

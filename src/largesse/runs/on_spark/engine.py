@@ -99,7 +99,7 @@ class Spark:
         with ExitStack() as stack:
             with follow(progress):
                 begin("scoring customers")
-                scored = stack.enter_context(score_table(customers.table, policy, customers.how))
+                scored = stack.enter_context(score_table(customers.table, policy, customers.how, near))
             yield scored
 
     def write_plan(

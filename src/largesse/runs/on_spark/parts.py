@@ -18,16 +18,15 @@ from largesse.allocation import PricedPlan, pack_answer, unpack_answer
 from largesse.errors import OutputError, Problem
 from largesse.records import Array
 from largesse.report import PlanTally, Shown, keep_telling, tally_codes
-from largesse.runs.on_spark.blocks import Block, column_matrix, give_answer, read_blocks
 from largesse.runs.on_spark.scoring import SparkScored
-from largesse.runs.on_spark.tasks import Place, load_policy
+from largesse.runs.on_spark.session import SHARE
+from largesse.runs.on_spark.spool import Block, Stored, column_matrix, give_answer, read_parts
+from largesse.runs.on_spark.tasks import Costs, load_policy
 from largesse.runs.planned import Planned, Target
 from largesse.runs.writing import open_writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-SHARE = "give a run folder on a disk that the driver and all executors share"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +51,7 @@ def write_parts(planned: Planned, targets: Sequence[Target]) -> tuple[Sequence[S
     plan = cast(PricedPlan, planned.plan)
     place, facts = str(folder.absolute()), (planned.scale, planned.ratio, scored.shown, scored.ids)
     order = Order(place, scored.policy, plan, *facts)
-    told = scored.blocks.ask(write_part, order, scored.place, doing="writing the plan")
+    told = scored.spool.ask(write_part, order, scored.costs, doing="writing the plan")
     answers = [(json.loads(head), tally) for head, _, tally in (answer.partition(b"\n") for answer in told)]
     _check_parts(folder, [head for head, _ in answers], scored.n)
     tally = functools.reduce(operator.add, (unpack_answer(PlanTally, packed) for _, packed in answers))
@@ -91,7 +90,9 @@ def _copy(folder: Path, target: Target) -> None:
 # -- on executors ---------------------------------------------------------------------------------------------------------
 
 
-def write_part(order: Order, place: Place, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def write_part(
+    order: Order, costs: Costs, stored: Stored, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Write the plan of this task's customers to a file of its own; give its name, its rows and its tally.
 
     Until it is whole, the file has the name of this attempt: an attempt that fails or is repeated changes nothing.
@@ -103,10 +104,10 @@ def write_part(order: Order, place: Place, batches: Iterator[pa.RecordBatch]) ->
     part = folder / f".{uuid.uuid4().hex}.part"
     with ExitStack() as stack:
         writer = None
-        for block in read_blocks(batches):
-            table, tally = _plan_block(planned, order, place, block)
+        for block in read_parts(stored, batches):
+            table, tally = _plan_block(planned, order, costs, block)
             if writer is None:
-                name = f"part-{block.place:06d}.parquet"
+                name = f"part-{block.first:012d}.parquet"
                 writer = stack.enter_context(pq.ParquetWriter(stack.enter_context(part.open("wb")), table.schema))
             writer.write_table(table)
             rows += len(table)
@@ -117,11 +118,11 @@ def write_part(order: Order, place: Place, batches: Iterator[pa.RecordBatch]) ->
         yield give_answer(0, head + b"\n" + pack_answer(functools.reduce(operator.add, tallies)))
 
 
-def _plan_block(planned: Planned, order: Order, place: Place, block: Block) -> tuple[pa.Table, PlanTally]:
+def _plan_block(planned: Planned, order: Order, known: Costs, block: Block) -> tuple[pa.Table, PlanTally]:
     """Return the plan of a block's customers, and who gets what."""
     import pyarrow as pa
 
-    rows, curves, costs = place.batch(block)
+    rows, curves, costs = known.batch(block)
     decided, paid = planned.decide(rows, curves, costs), planned.show_costs(curves, costs)
     ids = pa.array(rows) if order.ids is None else block.data.column("customer").cast(order.ids)
     groups: list[Array] = []

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from largesse.data import as_plain, read_table
 from largesse.report import SAMPLE
-from largesse.runs.on_spark.blocks import ANSWER, from_stream, give_answer, to_stream
 from largesse.runs.on_spark.session import explain_failure
+from largesse.runs.on_spark.spool import ask, give_answer
 from largesse.runs.on_spark.tables import Table
 from largesse.runs.on_spark.tasks import Wanted, list_places
 
@@ -44,13 +44,9 @@ def _sample_pieces(table: Table, wanted: Wanted) -> pa.Table:
     whole = sum(piece.rows for piece in pieces) <= SAMPLE if known else len(pieces) <= PIECES // 4
     step = 1 if whole else -(-len(pieces) // PIECES)
     chosen, most = pieces[::step], SAMPLE if whole else SAMPLE // min(PIECES, len(pieces))
-    with explain_failure("sampling customers"):
-        session = table.frame.sparkSession
-        places = session.range(0, len(chosen), 1, len(chosen))
-        found = places.mapInArrow(partial(give_first_rows, most, replace(wanted, pieces=chosen)), ANSWER).toArrow()
-    parts = sorted(zip(found.column("place").to_pylist(), found.column("data").to_pylist(), strict=True))
-    tables = [pa.Table.from_batches([from_stream(data)]) for _, data in parts]
-    return pa.concat_tables(tables, promote_options="permissive")
+    task = partial(give_first_rows, most, replace(wanted, pieces=chosen))
+    found = ask(table.frame.sparkSession, len(chosen), len(chosen), task, "sampling customers")
+    return pa.concat_tables([pa.ipc.open_stream(data).read_all() for data in found], promote_options="permissive")
 
 
 def give_first_rows(most: int, wanted: Wanted, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -67,5 +63,7 @@ def give_first_rows(most: int, wanted: Wanted, batches: Iterator[pa.RecordBatch]
                 break
         whole = pa.concat_tables(kept)
         plain = pa.table({name: as_plain(whole.column(name)) for name in whole.column_names})
-        for batch in plain.combine_chunks().to_batches():
-            yield give_answer(place, to_stream(batch))
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, plain.schema) as stream:
+            stream.write_table(plain)
+        yield give_answer(place, bytes(sink.getvalue()))

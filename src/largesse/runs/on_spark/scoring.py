@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 import functools
+import json
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import numpy as np
 
 from largesse.allocation import Question, expected_costs, unpack_answer
 from largesse.data import check_customers, merge_schemas
 from largesse.errors import InputError, LargesseError, Problem
+from largesse.files import scratch_folder
 from largesse.policy import Policy
 from largesse.records import Array, Customers
 from largesse.report import Shown, group_features, measure_explained
 from largesse.response import expect_in_blocks
-from largesse.runs.on_spark.blocks import ANSWER, Blocks, make_blocks
 from largesse.runs.on_spark.sampling import sample_features
 from largesse.runs.on_spark.session import explain_failure
+from largesse.runs.on_spark.spool import ANSWER, Part, Spool, ask, in_order
 from largesse.runs.on_spark.tables import Table
 from largesse.runs.on_spark.tasks import (
-    Place,
+    Costs,
     Wanted,
     answer_question,
     check_rows,
-    fetch_blocks,
     fetch_ids,
     find_repeats,
     score_customers,
     seal_policy,
-    spread_ids,
 )
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, eq=False)
 class SparkScored:
-    """Fulfils `ScoredCustomers` with blocks on executors."""
+    """Fulfils `ScoredCustomers` with a spool that executors read."""
 
-    blocks: Blocks
-    place: Place
+    spool: Spool
+    costs: Costs
     policy: bytes  # sealed
     ids: pa.DataType | None  # None: customers are numbered by their rows
     shown: tuple[Shown, ...]  # features whose groups the report may count
@@ -58,19 +58,19 @@ class SparkScored:
     @property
     def n(self) -> int:
         """How many customers there are."""
-        return len(self.blocks)
+        return len(self.spool)
 
     def ask(self, question: Question[Answer], /) -> Answer:
-        """Return the sum of the answers of all blocks."""
+        """Return the sum of the answers of all customers."""
         kind = get_type_hints(type(question).of)["return"]
-        packed = self.blocks.ask(answer_question, question, self.place, doing="planning")
+        packed = self.spool.ask(answer_question, question, self.costs, doing="planning")
         answers = (unpack_answer(kind, answer) for answer in packed)
         total: Answer = functools.reduce(operator.add, answers)
         return total
 
     def scaled(self, scale: float) -> SparkScored:
         """Return the same customers with costs that are multiplied."""
-        return replace(self, place=replace(self.place, scale=scale))
+        return replace(self, costs=replace(self.costs, scale=scale))
 
     def gather(self) -> tuple[Customers, Array, Array]:
         """Refuse: what needs all customers at once is planned by `Local`."""
@@ -78,22 +78,36 @@ class SparkScored:
 
 
 @contextmanager
-def score_table(table: Table, policy: Policy, wanted: Wanted) -> Iterator[SparkScored]:
+def score_table(table: Table, policy: Policy, wanted: Wanted, near: Path) -> Iterator[SparkScored]:
     """Score the customers of a table on the executors; refuse what `Local` refuses, in the same words.
 
-    Scores are kept on the executors' disks while the context lasts.
+    What is expected of them is kept in a folder `near` another while the context lasts.
     """
     wanted = replace(wanted, pieces=table.pieces)
     wanted = replace(wanted, shown=_group_sample(table, policy, wanted))
     content = seal_policy(policy)
-    with make_blocks(table.frame, score_customers, content, wanted, doing="scoring customers") as blocks:
-        schema = _merge(blocks, table)
-        _refuse_rows(blocks, policy, wanted, schema)
+    with scratch_folder(near) as folder:
+        task = partial(score_customers, content, wanted, str(folder))
+        with explain_failure("scoring customers"):
+            told = [json.loads(one) for one in in_order(table.frame.mapInArrow(task, ANSWER).toArrow())]
+        schema = _merge(told, table)
+        _refuse_rows(told, folder, policy, wanted, schema)
+        spool = Spool(table.frame.sparkSession, str(folder), _number(told))
         there = wanted.customer in schema.names
         if there:
-            _refuse_repeats(blocks, str(wanted.customer))
+            _refuse_repeats(spool, str(wanted.customer))
         ids = schema.field(wanted.customer).type if there else None
-        yield SparkScored(blocks, Place(blocks.offsets, _common_costs(policy)), content, ids, wanted.shown)
+        yield SparkScored(spool, Costs(_common_costs(policy)), content, ids, wanted.shown)
+
+
+def _number(told: Sequence[dict[str, Any]]) -> tuple[Part, ...]:
+    """Return the parts that hold rows, which are numbered one after the other."""
+    parts, first = [], 0
+    for one in told:
+        if one["sizes"]:
+            parts.append(Part(one["name"], first, tuple(one["sizes"])))
+            first += sum(one["sizes"])
+    return tuple(parts)
 
 
 def _group_sample(table: Table, policy: Policy, wanted: Wanted) -> tuple[Shown, ...]:
@@ -127,44 +141,52 @@ def _common_costs(policy: Policy) -> tuple[float, ...] | None:
     return tuple(expected_costs(levels, np.zeros((1, len(levels)))).tolist())
 
 
-def _merge(blocks: Blocks, table: Table) -> pa.Schema:
+def _merge(told: Sequence[dict[str, Any]], table: Table) -> pa.Schema:
     """Return the schema of the whole table; refuse files that do not fit together."""
     import pyarrow as pa
 
-    known = {
-        note.place: pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(note.said["schema"])))
-        for note in blocks.notes
-        if "schema" in note.said
-    }
-    if table.pieces is not None:
-        first = {table.pieces[place].path: schema for place, schema in sorted(known.items(), reverse=True)}
-        files = [Path(path) for path in dict.fromkeys(piece.path for piece in table.pieces) if path in first]
-        return merge_schemas(files, [first[str(file)] for file in files], "customers") if files else pa.schema([])
-    with explain_failure("reading columns"):
-        return known[min(known)] if known else table.frame.limit(0).toArrow().schema
+    known = [pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(one["schema"]))) for one in told if "schema" in one]
+    if table.pieces is None:
+        with explain_failure("reading columns"):
+            return known[0] if known else table.frame.limit(0).toArrow().schema
+    paths = [piece.path for piece, one in zip(table.pieces, told, strict=True) if "schema" in one]
+    first = dict(zip(reversed(paths), reversed(known), strict=True))
+    files = list(dict.fromkeys(paths))
+    return (
+        merge_schemas([Path(path) for path in files], [first[path] for path in files], "customers")
+        if files
+        else pa.schema([])
+    )
 
 
-def _refuse_rows(blocks: Blocks, policy: Policy, wanted: Wanted, schema: pa.Schema) -> None:
+def _refuse_rows(
+    told: Sequence[dict[str, Any]], folder: Path, policy: Policy, wanted: Wanted, schema: pa.Schema
+) -> None:
     """Refuse a table that breaks a rule: the rows that may break one are looked at together, here."""
-    wrong = [note for note in blocks.notes if "wrong" in note.said]
-    if suspects := [(note.place, note.part) for note in wrong if note.rows]:
-        rows = blocks.gather(fetch_blocks, suspects, doing="checking customers")
+    import pyarrow as pa
+
+    wrong = [one for one in told if "wrong" in one]
+    if names := [one["odd"] for one in wrong if one["odd"]]:
+        rows = pa.concat_tables(
+            [pa.ipc.open_file(folder / name).read_all() for name in names], promote_options="permissive"
+        )
         check_rows(_fill(rows, schema), policy, wanted)
     if wrong:
-        subject, problems = wrong[0].said["wrong"]
+        subject, problems = wrong[0]["wrong"]
         raise InputError(subject, [Problem(*problem) for problem in problems])
-    if not len(blocks):
+    if not any(one["sizes"] for one in told):
         check_rows(schema.empty_table(), policy, wanted)
 
 
-def _refuse_repeats(blocks: Blocks, customer: str) -> None:
+def _refuse_repeats(spool: Spool, customer: str) -> None:
     """Refuse ids that come more than once."""
-    buckets = max(len(blocks) // IDS, 1)
-    with explain_failure("comparing ids"):
-        spread = blocks.frame.select("place", "part", "data").mapInArrow(partial(spread_ids, buckets), ANSWER)
-        met = spread.repartition(buckets, "place").mapInArrow(find_repeats, ANSWER).toArrow()
-    if numbers := b"".join(met.column("data").to_pylist()):
-        ids = blocks.gather(fetch_ids, numbers, doing="comparing ids")
+    import pyarrow as pa
+
+    buckets, doing = max(len(spool) // IDS, 1), "comparing ids"
+    task = partial(find_repeats, buckets, (spool.folder, spool.parts))
+    if numbers := b"".join(ask(spool.session, buckets, buckets, task, doing)):
+        found = [pa.ipc.open_stream(data).read_all() for data in spool.ask(fetch_ids, numbers, doing=doing)]
+        ids = pa.concat_tables(found, promote_options="permissive")
         check_customers(ids.rename_columns([customer]), customer=customer)
 
 

@@ -25,6 +25,7 @@ OWN = {  # settings of a session that is started here; those of a given session 
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
 LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}  # no other machine takes part
+SHARE = "give a run folder on a disk that the driver and all executors share, under one path"
 MOST_SAID = 300  # characters of what Spark says that an error repeats
 
 
@@ -126,6 +127,8 @@ def _remedy(said: str) -> str:
         return "give the driver or the executors more memory (spark.driver.memory, spark.executor.memory), or read fewer rows"
     if "No module named 'largesse'" in said:
         return "install the same version of largesse where the executors run"
+    if "FileNotFoundError" in said or "No such file or directory" in said:
+        return SHARE
     return "nothing was written; look into Spark's own log, and run again"
 
 

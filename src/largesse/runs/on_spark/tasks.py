@@ -6,7 +6,6 @@ data, so that people see the same message as on one machine.
 
 from __future__ import annotations
 
-import itertools
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,14 +16,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.allocation import check_batch, expected_costs, pack_answer
-from largesse.data import Piece, read_notation, read_piece, read_table
+from largesse.data import Piece, as_plain, read_notation, read_piece, read_table
 from largesse.errors import LargesseError, refuse
 from largesse.policy import Policy
 from largesse.records import Array, Customers
 from largesse.report import Shown
 from largesse.response import expect_in_blocks
 from largesse.runs.customers import check_planned, may_be_wrong
-from largesse.runs.on_spark.blocks import Block, column_matrix, give_answer, matrix_column, pack_block, read_blocks
+from largesse.runs.on_spark.spool import (
+    Block,
+    PartWriter,
+    Stored,
+    column_matrix,
+    give_answer,
+    list_numbers,
+    matrix_column,
+    read_parts,
+)
 from largesse.stats import one_thread
 
 if TYPE_CHECKING:
@@ -74,9 +82,8 @@ def list_places(wanted: Wanted, batches: Iterator[pa.RecordBatch]) -> Iterator[t
     if wanted.pieces is None:
         yield _partition(), (read_table(batch, what="customers", plain=plain) for batch in batches)
         return
-    for batch in batches:
-        for place in batch.column(0).to_pylist():
-            yield place, read_piece(wanted.pieces[place], "customers", plain, texts)
+    for place in list_numbers(batches):
+        yield place, read_piece(wanted.pieces[place], "customers", plain, texts)
 
 
 def _partition() -> int:
@@ -97,25 +104,43 @@ def check_rows(table: pa.Table, policy: Policy, wanted: Wanted) -> Customers:
 # -- scoring --------------------------------------------------------------------------------------------------------------
 
 
-def score_customers(content: bytes, wanted: Wanted, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Turn customers into blocks of ids, curves and costs; of a batch that breaks a rule, the rows that may break it."""
+def score_customers(
+    content: bytes, wanted: Wanted, folder: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Score this task's customers into parts of a spool, and tell the driver of each: its name, and what is wrong with it."""
     policy = load_policy(content)
-    for place, tables in list_places(wanted, batches):
-        for part in itertools.count():
-            note: dict[str, Any] = {}
-            table = rows = None
-            try:
-                table = next(tables, None)
-                if table is None:
-                    break
-                note = {} if part else {"schema": table.schema.serialize().to_pybytes().hex()}
-                if table.num_rows:
-                    with one_thread():
-                        rows = _score(policy, check_rows(table, policy, wanted), wanted.shown)
-            except LargesseError as error:
-                note["wrong"] = [error.subject, [[problem.what, problem.hint] for problem in error.problems]]
-                rows = None if table is None else _suspect(table, wanted)
-            yield pack_block(place, part, note, rows)
+    with one_thread():
+        for place, tables in list_places(wanted, batches):
+            yield give_answer(place, _score_place(policy, wanted, folder, tables))
+
+
+def _score_place(policy: Policy, wanted: Wanted, folder: str, tables: Iterator[pa.Table]) -> dict[str, Any]:
+    """Write ids, curves and costs of customers to a part; of batches that break a rule, write the rows that may break it."""
+    from largesse.runs.hashing import hash_ids
+
+    part, odd, numbers = PartWriter(folder), PartWriter(folder), [np.zeros(0, np.uint64)]
+    told: dict[str, Any] = {}
+    while True:
+        table = None
+        try:
+            table = next(tables, None)
+            if table is None:
+                break
+            told.setdefault("schema", table.schema.serialize().to_pybytes().hex())
+            if table.num_rows:
+                rows = _score(policy, check_rows(table, policy, wanted), wanted.shown)
+                part.write(rows)
+                if "customer" in rows.schema.names:
+                    numbers.append(hash_ids(rows.column("customer")))
+        except LargesseError as error:
+            told.setdefault("wrong", [error.subject, [[problem.what, problem.hint] for problem in error.problems]])
+            for rows in [] if table is None else _suspect(table, wanted):
+                odd.write(rows)
+    part.close()
+    odd.close()
+    if part.sizes:
+        np.sort(np.concatenate(numbers)).tofile(Path(folder) / f"{part.name}.ids")
+    return {**told, "name": part.name, "sizes": part.sizes or [], "odd": odd.name}
 
 
 def _score(policy: Policy, customers: Customers, shown: Sequence[Shown]) -> pa.RecordBatch:
@@ -124,6 +149,7 @@ def _score(policy: Policy, customers: Customers, shown: Sequence[Shown]) -> pa.R
 
     curves, own = expect_in_blocks(policy.model, customers, workers=1)
     costs = expected_costs(policy.levels, curves, own)
+    check_batch(curves, costs)
     columns = {"curves": matrix_column(curves)}
     if costs.ndim == 2:
         columns["costs"] = matrix_column(costs)
@@ -135,80 +161,78 @@ def _score(policy: Policy, customers: Customers, shown: Sequence[Shown]) -> pa.R
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _suspect(table: pa.Table, wanted: Wanted) -> pa.RecordBatch | None:
-    """Return what the rules look at, of the rows that may break one: all others count for nothing in a message."""
+def _suspect(table: pa.Table, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    """Give what the rules look at, of the rows that may break one: all others count for nothing in a message."""
+    import pyarrow as pa
+
     kept = table.select([name for name in wanted.checked if name in table.column_names])
     if not wanted.parse:
         kept = kept.filter(may_be_wrong(kept, wanted.customer, wanted.costs))
-    batches = kept.combine_chunks().to_batches()
-    return batches[0] if batches else None
+    plain = pa.table({name: as_plain(kept.column(name)) for name in kept.column_names})
+    yield from plain.combine_chunks().to_batches() if plain.num_columns else ()
 
 
 # -- asking ---------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """What makes batches for `allocation` of blocks: where their rows start, and costs that are the same for everybody."""
+class Costs:
+    """What levels cost: everybody the same, or every customer their own."""
 
-    offsets: dict[tuple[int, int], int]  # (place, part) → the number of the first row
-    common: tuple[float, ...] | None  # costs of the levels; None: every customer has their own
-    scale: float = 1.0  # of all costs
+    common: tuple[float, ...] | None
+    scale: float = 1.0
 
     def batch(self, block: Block) -> tuple[Array, Array, Array]:
         """Return the row numbers (n,), curves (n, K) and cost rows (1, K) or (n, K) of a block."""
         own = column_matrix(block.data.column("costs")) if self.common is None else np.asarray(self.common)
-        costs = own if self.scale == 1.0 else own * self.scale
-        return check_batch(column_matrix(block.data.column("curves")), costs, self.offsets[block.place, block.part])
+        return check_batch(
+            column_matrix(block.data.column("curves")), own if self.scale == 1.0 else own * self.scale, block.first
+        )
 
 
-def answer_question(question: Any, place: Place, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give the sum of the answers of this task's blocks; none if it has no rows."""
+def answer_question(
+    question: Any, costs: Costs, stored: Stored, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Give the sum of the answers of this task's customers."""
     total = None
-    for block in read_blocks(batches):
-        answer = question.of(*place.batch(block))
+    for block in read_parts(stored, batches):
+        answer = question.of(*costs.batch(block))
         total = answer if total is None else total + answer
     if total is not None:
-        yield give_answer(_partition(), pack_answer(total))
-
-
-def fetch_blocks(wanted: list[tuple[int, int]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give the blocks at these places and parts as they are."""
-    for block in read_blocks(batches):
-        if (block.place, block.part) in wanted:
-            yield pack_block(block.place, block.part, {}, block.data)
+        yield give_answer(0, pack_answer(total))
 
 
 # -- ids that repeat ------------------------------------------------------------------------------------------------------
 
 
-def spread_ids(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give a number for every id, in buckets, so that equal ids meet in one place."""
-    from largesse.runs.hashing import hash_ids
-
-    for block in read_blocks(batches):
-        numbers = hash_ids(block.data.column("customer"))
-        bucket = numbers % np.uint64(buckets)
-        for k in np.unique(bucket).tolist():
-            yield give_answer(k, numbers[bucket == k].tobytes())
-
-
-def find_repeats(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give the numbers that come more than once in this task's buckets."""
-    held = [np.frombuffer(data.as_buffer(), dtype=np.uint64) for batch in batches for data in batch.column("data")]
-    numbers = np.sort(np.concatenate([np.zeros(0, np.uint64), *held]))
-    twice = np.unique(numbers[1:][numbers[1:] == numbers[:-1]])
-    if len(twice):
-        yield give_answer(0, twice.tobytes())
+def find_repeats(buckets: int, stored: Stored, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Give the numbers of ids that come more than once; a task compares those between two ends, of all parts."""
+    folder, parts = stored
+    ends = [(2**64 * k) // buckets for k in range(buckets + 1)]
+    for bucket in list_numbers(batches):
+        low, high = ends[bucket], ends[bucket + 1]
+        held = [np.zeros(0, np.uint64)]
+        for part in parts:
+            numbers = np.memmap(Path(folder) / f"{part.name}.ids", dtype=np.uint64, mode="r")
+            start = np.searchsorted(numbers, np.uint64(low))
+            stop = len(numbers) if high == 2**64 else np.searchsorted(numbers, np.uint64(high))
+            held.append(np.array(numbers[start:stop]))
+        met = np.sort(np.concatenate(held))
+        yield give_answer(bucket, np.unique(met[1:][met[1:] == met[:-1]]).tobytes())
 
 
-def fetch_ids(numbers: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def fetch_ids(numbers: bytes, stored: Stored, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Give the ids that have one of these numbers."""
+    import pyarrow as pa
+
     from largesse.runs.hashing import hash_ids
 
     wanted = np.frombuffer(numbers, dtype=np.uint64)
-    for block in read_blocks(batches):
+    for block in read_parts(stored, batches):
         ids = block.data.select(["customer"])
         found = ids.filter(np.isin(hash_ids(ids.column("customer")), wanted))
         if found.num_rows:
-            yield pack_block(block.place, block.part, {}, found)
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, found.schema) as stream:
+                stream.write_batch(found)
+            yield give_answer(block.first, bytes(sink.getvalue()))
