@@ -1,4 +1,7 @@
-"""Large tables: `python benchmarks/scale.py plan|spark [rows]`. Sections make what they need under /tmp and remove it again.
+"""Large tables: `python benchmarks/scale.py run|plan|spark [rows]`. Sections make what they need under /tmp and remove it again.
+
+run: `largesse run` with the default model on a log of forty mixed columns, everything included, at 2,000, 20,000, 200,000 and
+1,000,000 rows or at those that are named; with what each stage takes.
 
 plan: customers of ten columns in Parquet are planned with a fitted policy. Beside the time of the whole plan stand those of
 writing the table back unchanged and of scoring alone; each is measured in a process of its own, with its peak of memory.
@@ -76,8 +79,70 @@ def measure(work: Callable[[], None]) -> dict[str, float]:
 
 def apart(step: str, folder: Path) -> dict[str, float]:
     """Run one step in a process of its own, and return what it measured."""
-    done = subprocess.run([sys.executable, __file__, step, str(folder)], check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, __file__, step, str(folder)], check=True, stdout=subprocess.PIPE, text=True)
     return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+# -- run ------------------------------------------------------------------------------------------------------------------
+
+
+def mixed_rows(rows: int, seed: int = 0) -> Any:
+    """Return a log of forty mixed columns: numbers, skewed ones, gaps, counts, texts of few and of many words, a day, a flag."""
+    import pyarrow as pa
+
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((rows, 40), dtype=np.float32)
+    columns: dict[str, Any] = {f"number {j}": Z[:, j].astype(np.float64) for j in range(20)}
+    columns |= {f"skewed {j}": np.exp(Z[:, j].astype(np.float64)).round(2) for j in range(20, 24)}
+    for j in range(24, 28):
+        columns[f"gaps {j}"] = pa.array(Z[:, j].astype(np.float64), mask=rng.random(rows) < 0.1)
+    columns |= {f"count {j}": rng.poisson(np.exp(0.5 * Z[:, j])) for j in range(28, 32)}
+    for j, many in zip(range(32, 37), (2, 3, 5, 8, 12), strict=True):
+        code = np.clip((Z[:, j] + 3) / 6 * many, 0, many - 1).astype(np.int32)
+        columns[f"text {j}"] = pa.DictionaryArray.from_arrays(code, [f"word {k}" for k in range(many)])
+    place = rng.integers(0, 800, rows).astype(np.int32)
+    columns["postcode"] = pa.DictionaryArray.from_arrays(place, [f"zip {k:04d}" for k in range(800)])
+    columns["day"] = np.datetime64("2026-01-01") + rng.integers(0, 300, rows).astype("timedelta64[D]")
+    columns["flag"] = rng.random(rows) < 0.3
+    odds = np.exp(0.3 * Z[:, :1] * np.arange(5))
+    level = (np.cumsum(odds / odds.sum(axis=1, keepdims=True), axis=1)[:, :4] < rng.random((rows, 1))).sum(axis=1)
+    base = -2 + 0.7 * Z[:, 0] + 0.5 * np.abs(Z[:, 1]) - 0.4 * Z[:, 2] * (Z[:, 3] > 0) + 0.3 * np.sin(place)
+    score = base + 0.9 * np.exp(0.5 * Z[:, 4]) * (1 - np.exp(-level / 1.5))
+    columns["coupon"], columns["bought"] = level, (rng.random(rows) < 1 / (1 + np.exp(-score))).astype(np.int64)
+    return pa.table(columns)
+
+
+def run_all(folder: Path) -> None:
+    """Run as `largesse run` does; say what every stage costs."""
+    from largesse.runs import read_campaign, run
+
+    last: list[Any] = ["starting", time.perf_counter(), time.process_time()]
+
+    def say(stage: str, _done: float) -> None:
+        if stage != last[0]:
+            now, cpu = time.perf_counter(), time.process_time()
+            print(f"    {last[0]:24} {now - last[1]:7.1f} s {cpu - last[2]:7.1f} s of CPU", file=sys.stderr)
+            last[:] = [stage, now, cpu]
+
+    run(read_campaign(folder), folder / "run", say)
+    say("end", 1.0)
+
+
+def run_section(rows: int | None) -> None:
+    import pyarrow.parquet as pq
+
+    for count in (2_000, 20_000, 200_000, 1_000_000) if rows is None else (rows,):
+        folder = Path(tempfile.mkdtemp(prefix="largesse-scale-"))
+        try:
+            pq.write_table(mixed_rows(count), folder / "log.parquet")
+            lines = CAMPAIGN.splitlines()
+            lines = [line for line in lines if "customer" not in line and "linear" not in line and line != "[model]"]
+            (folder / "campaign.toml").write_text("\n".join(lines), encoding="utf-8")
+            found = apart("run-all", folder)
+            line = f"{found['seconds']:7.1f} s  {found['cpu']:7.1f} s of CPU  peak {found['peak_gb']:.2f} GB"
+            print(f"{count:9,} rows × 40: {line}", flush=True)
+        finally:
+            shutil.rmtree(folder)
 
 
 # -- plan -----------------------------------------------------------------------------------------------------------------
@@ -215,6 +280,7 @@ def spark_section(rows: int) -> None:
 
 
 STEPS: dict[str, Callable[[Path], None]] = {
+    "run-all": run_all,
     "write-back": write_back,
     "score": score_alone,
     "plan-all": plan_all,
@@ -228,7 +294,7 @@ def plan_section(rows: int) -> None:
         make_customers(folder, rows)
         size = (folder / "customers.parquet").stat().st_size
         print(f"{rows:,} customers, {size / 1e9:.2f} GB of Parquet")
-        found = {step: apart(step, folder) for step in STEPS if step != "spark-all"}
+        found = {step: apart(step, folder) for step in ("write-back", "score", "plan-all")}
         for step, one in found.items():
             print(f"{step:10} {one['seconds']:7.1f} s  {one['cpu']:7.1f} s of CPU  peak {one['peak_gb']:.2f} GB")
         bar = 3 * found["write-back"]["seconds"] + found["score"]["seconds"]
@@ -245,7 +311,8 @@ def main() -> None:
     if name in STEPS:
         print(json.dumps(measure(lambda: STEPS[name](Path(more[0])))))
     else:
-        SECTIONS[name](int(more[0]) if more else ROWS)
+        rows = int(more[0]) if more else None
+        run_section(rows) if name == "run" else SECTIONS[name](rows or ROWS)
 
 
 if __name__ == "__main__":
