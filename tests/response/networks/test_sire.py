@@ -399,3 +399,27 @@ def test_the_usual_head_is_thresholds_only_for_many_features_and_responses_in_th
     for features, bounded, head in [(101, True, "cdf"), (100, True, "elastic"), (101, False, "elastic")]:
         assert SIRE()._head(Scale(bounded), features) == head
         assert SIRE(head="minmax")._head(Scale(bounded), features) == "minmax"
+
+
+def test_settings_of_many_rows_are_chosen_on_some_and_networks_learn_from_all(
+    programs: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from largesse.response.networks import search
+
+    X, level, response = arrays()
+    rows: list[int] = []
+    kept = search.Search._held_scores
+
+    def counted(self: Any, candidate: Any, params: Any, fold: Array, parts: Array) -> Array:
+        rows.append(len(fold))
+        return kept(self, candidate, params, fold, parts)
+
+    monkeypatch.setattr(search, "CHOOSING_ROWS", 100)
+    monkeypatch.setattr(search.Search, "_held_scores", counted)
+    model = sire(kappa=[0.0, 1.0], shrinkage="auto", members=2).fit(X, level, response)
+    assert rows == [100] * (len(rows) - 2) + [240, 240]  # the best candidate, and its second member
+    assert len(model.kappa_choices_) == 2
+    assert len(model.fit_.gate) == 4
+    rows.clear()
+    sire(kappa=0.0, shrinkage=0.1, start="guess").fit(X, level, response)  # nothing is chosen
+    assert set(rows) == {240}

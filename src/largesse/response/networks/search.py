@@ -23,9 +23,19 @@ from largesse.response.networks.runner import train
 from largesse.response.networks.second_stage import Chosen, fit_correction
 from largesse.response.networks.settings import STARTS, Balance, Shape, Training
 from largesse.response.networks.starts import guess_curve, regression_curves
-from largesse.stats import assign_folds, chosen, least_loss, one_standard_error, one_thread, score_loss, sigmoid
+from largesse.stats import (
+    assign_folds,
+    chosen,
+    least_loss,
+    one_standard_error,
+    one_thread,
+    sample_rows,
+    score_loss,
+    sigmoid,
+)
 
 DR_FOLDS = 5
+CHOOSING_ROWS = 20_000  # settings are chosen on these; the networks that are kept learn from all rows
 LEAST_STEPS = 3  # per epoch: with fewer, as many more epochs are trained
 STRETCH = 10  # epochs between two checks whether all networks have stopped
 CALIBRATION_ROWS = 50_000  # for the calibration of the mean
@@ -65,6 +75,14 @@ class Task:
         """The rows that some network holds out."""
         return np.flatnonzero(np.isin(self.fold, self.parts))
 
+    def sample(self, most: int, seed: int) -> Task:
+        """Return a task of at most `most` rows, drawn at random; the task itself if it has no more, or folds would be lost."""
+        rows = sample_rows(len(self.fold), most, seed)
+        if len(rows) == len(self.fold) or not np.isin(self.parts, self.fold[rows]).all():
+            return self
+        log, own = self.log.take(rows), self.level_weight[rows]
+        return Task(self.X[rows], log, self.fold[rows], self.parts, own, self.scale)
+
     @cached_property
     def held(self) -> Log:
         """The log of these rows."""
@@ -88,11 +106,13 @@ def one_hot_levels(log: Log) -> Array:
 
 
 def learn_networks(recipe: Recipe, task: Task) -> Learnt:
-    """Search for the best candidate and return its networks."""
+    """Search for the best candidate, on some of the rows where there are many, and return its networks."""
     starts = STARTS if recipe.training.start == "auto" else (recipe.training.start,)
-    kappa = recipe.kappas[0]
+    kappa, some = recipe.kappas[0], task
+    if len(starts) * len(recipe.penalties) * len(recipe.kappas) > 1:
+        some = task.sample(CHOOSING_ROWS, recipe.seed)
     with one_thread(task.X.size * len(task.parts) * len(recipe.penalties)):
-        searches = [Search(recipe, task, start) for start in starts]
+        searches = [Search(recipe, some, start) for start in starts]
         jobs = [*([len(recipe.penalties)] * len(starts)), len(recipe.kappas) - 1, recipe.members - 1]  # fold networks
         turns = track(range(len(jobs)), jobs)
         for search in searches:
@@ -101,7 +121,7 @@ def learn_networks(recipe: Recipe, task: Task) -> Learnt:
         shrinkage = [search.choose_penalty() for search in searches]
         penalties = [recipe.penalties[chosen(choices)] for choices in shrinkage]
         losses = np.array([s.losses[penalty, kappa] for s, penalty in zip(searches, penalties, strict=True)])
-        start = least_loss(list(starts), losses, task.held.weight, task.held.cluster)
+        start = least_loss(list(starts), losses, some.held.weight, some.held.cluster)
         kept = chosen(start)
         search, penalty = searches[kept], penalties[kept]
         next(turns)
@@ -109,6 +129,9 @@ def learn_networks(recipe: Recipe, task: Task) -> Learnt:
         choices = search.choose_kappa(penalty)
         best = (penalty, recipe.kappas[chosen(choices)])
         next(turns)
+        if some is not task:
+            search = Search(recipe, task, starts[kept])
+            search.add([best])
         search.add_members(best)
     second = search.correct(best) if recipe.orthogonal else Chosen(None, ())
     return Learnt(search.finish(best, second), start, shrinkage[kept], choices, second.choices)
