@@ -122,7 +122,7 @@ def run(
     found = runs.read_campaign(campaign, blank_budget=given)
     found = found.spending(budget=budget, total=total, confidence=confidence)
     folder = out or Path(found.out or campaign.with_suffix("").name + "-run")
-    with show_progress(as_json) as progress, runs.open_engine(**where) as engine:
+    with show_progress(as_json) as progress, runs.open_engine(**where, out=folder) as engine:
         shown = runs.run(found, folder, progress, engine=engine, resume=resume)
     _show_answer(shown, folder, as_json)
 
@@ -170,7 +170,7 @@ def plan(
 ) -> None:
     """Give every customer a level at a budget."""
     spent: runs.Spent = {"budget": budget, "total": total, "confidence": confidence}
-    with show_progress(as_json) as progress, runs.open_engine(**where) as engine:
+    with show_progress(as_json) as progress, runs.open_engine(**where, out=run_folder) as engine:
         made = runs.plan(run_folder, customers, out=out, raw_ids=raw_ids, progress=progress, engine=engine, **spent)
     planned = made["planned"]
     text = (

@@ -1,9 +1,9 @@
 """Logs come to the driver: all rows, or a sample of a stated size that has every level's share."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,10 +11,11 @@ from shops import shop_table
 
 from largesse.data import digest_log
 from largesse.errors import InputError
+from largesse.response import make_model
 from largesse.runs import read_campaign
+from largesse.runs.line import silent
 from largesse.runs.local import Local
-from largesse.runs.on_spark import ClusterError, Spark
-from largesse.runs.on_spark.logs import fetch_log
+from largesse.runs.on_spark import ClusterError, Spark, logs
 
 
 def in_order(session: Any, table: pa.Table) -> Any:
@@ -30,20 +31,27 @@ def test_a_log_of_spark_is_that_of_its_file(session: Any, shop: Path) -> None:
         assert digest_log(Spark(session, log=source).read_log(campaign)) == own
 
 
-def test_a_sample_has_the_stated_size_and_every_levels_share(session: Any) -> None:
-    table = shop_table(4000, seed=1)
-    rare = np.asarray(table.column("coupon")).copy()
-    rare[:2] = 20
-    table = table.set_column(table.column_names.index("coupon"), "coupon", pa.array(rare))
-    frame = session.createDataFrame(table).repartition(3)
-    found, note = fetch_log(frame, "coupon", ["id", "coupon", "age"], 1000, seed=0)
-    assert set(found.column_names) == {"id", "coupon", "age"}
-    assert note == "1,000 of 4,000 rows are used: a random sample of every level"
-    assert len(set(found.column("id").to_pylist())) == 1000
-    drawn = np.asarray(found.column("coupon"))
-    for level in (0, 5, 10, 20):
-        assert abs((drawn == level).sum() - (rare == level).sum() / 4) <= 1
-    assert fetch_log(frame, "coupon", None, 4000, seed=0)[1] == ""
+def test_a_large_log_goes_through_files_and_judges_as_on_one_machine(
+    session: Any, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "FEW_ROWS", 100)
+    campaign = replace(read_campaign(shop), most_rows=200)
+    table = pq.read_table(shop / "log.parquet")
+    frame = session.createDataFrame(table).repartitionByRange(3, "id").sortWithinPartitions("id")
+    held = {}
+    with Spark(session, log=frame.unionByName(frame.limit(0)), near=shop) as engine:
+        for name, one in (("local", Local()), ("spark", engine)):
+            log = one.read_log(campaign)
+            assert log.sample is not None
+            _, held[name] = one.fit(make_model("linear"), log, seed=0, progress=silent)
+        assert digest_log(log) == digest_log(Local().read_log(campaign))
+    assert (held["spark"].curves == held["local"].curves).all()
+    assert sorted(path.name for path in shop.iterdir() if path.name.startswith(".")) == []
+
+
+def test_columns_that_are_not_asked_for_are_not_fetched(session: Any, tmp_path: Path) -> None:
+    found = logs.fetch_log(in_order(session, shop_table(50, seed=1)), ["coupon", "age"], tmp_path)
+    assert sorted(found.column_names) == ["age", "coupon"]
 
 
 def test_a_log_that_breaks_rules_gets_the_message_of_one_machine(session: Any, shop: Path) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from sessions import near
+from typer.testing import CliRunner
 
+from largesse.cli import app
 from largesse.data import read_table
 from largesse.errors import InputError
 from largesse.runs import open_engine, plan, spark
@@ -75,6 +77,17 @@ def test_a_run_that_fails_while_writing_leaves_the_old_folder(
         plan(run, str(ran.parent / "customers.parquet"), budget=2.0, engine=Spark(session))
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")] == ["run"]
+
+
+def test_the_command_line_runs_on_spark(session: Any, on_spark: Path, ran: Path, tmp_path: Path) -> None:
+    command = ["run", str(ran.parent / "campaign.toml"), "--engine", "spark", "--out", str(tmp_path / "run"), "--json"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert read_part(tmp_path / "run", "plan") == near(read_part(on_spark, "plan"))
+    command = ["plan", str(tmp_path / "run"), "--engine", "spark", "--budget", "1"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert "planned 200 customers" in done.output
 
 
 def test_an_unknown_engine_and_a_master_without_spark_are_refused() -> None:

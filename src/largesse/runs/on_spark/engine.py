@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Self, final
 
+from largesse.files import scratch_folder
 from largesse.policy import Policy
 from largesse.progress import begin, follow
 from largesse.records import Checkup, HeldOut, Log, Progress, Propensities, Scores, Study
@@ -16,7 +17,7 @@ from largesse.report import PlanTally, Shown
 from largesse.response import ResponseModel
 from largesse.runs.campaign import Campaign
 from largesse.runs.local import Local
-from largesse.runs.on_spark.logs import ROWS, fetch_log
+from largesse.runs.on_spark.logs import fetch_log
 from largesse.runs.on_spark.parts import write_parts
 from largesse.runs.on_spark.scoring import SparkScored, score_table
 from largesse.runs.on_spark.session import explain_failure
@@ -39,7 +40,7 @@ class Opened:
 
 @final
 class Spark:
-    """Fulfils `Engine` on a Spark session.
+    """Fulfils `Engine` on a Spark session. A context: what it keeps for a large log is gone when it ends.
 
     Parameters
     ----------
@@ -47,18 +48,26 @@ class Spark:
         A session, classic or Connect.
     log, customers
         DataFrames, names of tables or paths that take the place of what the campaign names.
-    rows
-        The most rows of a log that are brought to the driver; of a larger log, a random sample of every level.
+    near
+        A folder on the disk that the driver and the executors share, for the rows of a large log.
     """
 
-    def __init__(self, session: SparkSession, *, log: Any = None, customers: Any = None, rows: int = ROWS) -> None:
-        self.session, self.log, self.customers, self.rows = session, log, customers, rows
-        self._local = Local()
+    def __init__(
+        self, session: SparkSession, *, log: Any = None, customers: Any = None, near: str | Path = "."
+    ) -> None:
+        self.session, self.log, self.customers, self.near = session, log, customers, Path(near)
+        self._local, self._stack = Local(), ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
     def read_log(self, campaign: Campaign, source: Any = None) -> Log:
         """Read and check the campaign's log, or another source with the same columns.
 
-        Files that the driver reaches are read as on one machine; Spark fetches the rest.
+        Files that the driver reaches are read as on one machine; the rest is fetched from Spark.
         """
         given = source if source is not None else self.log if self.log is not None else campaign.log
         if not (is_frame(given) or isinstance(given, str | os.PathLike)):
@@ -66,12 +75,10 @@ class Spark:
         found = find_table(self.session, given, "log")
         if found.pieces is not None:
             return self._local.read_log(campaign, found.path)
-        level, features = str(campaign.roles["level"]), campaign.roles.get("features")
+        features = campaign.roles.get("features")
         listed = {*campaign.columns.values(), *(campaign.levels.cost_columns or ()), *(features or ())}
-        columns = None if features is None else listed
-        table, note = fetch_log(found.frame, level, columns, self.rows, campaign.seed)
-        log = self._local.read_log(campaign, table)
-        return replace(log, notes=(note, *log.notes)) if note else log
+        folder = self._stack.enter_context(scratch_folder(self.near))
+        return self._local.read_log(campaign, fetch_log(found.frame, None if features is None else listed, folder))
 
     def open_customers(self, campaign: Campaign, source: Any, features: Mapping[str, str]) -> Any:
         """Find a table of customers; its rows are checked where they are, when they are scored.

@@ -1,39 +1,65 @@
-"""Logs on Spark: all rows, or a stratified sample of them, brought to the driver, which fits and judges."""
+"""Logs that Spark holds, for the driver, which fits and judges: small ones as a table, large ones in files on the shared disk.
+
+Executors write a large log to Parquet, one file for each partition. The driver then reads it in batches as it reads any log
+that is larger than memory, with the same rules, the same sample and the same numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+import uuid
+from collections.abc import Collection, Iterator
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from largesse.data import check_names
-from largesse.records import Array
-from largesse.runs.on_spark.session import explain_failure
+from largesse.errors import OutputError, Problem
+from largesse.runs.on_spark.session import SHARE, explain_failure
+from largesse.runs.on_spark.spool import ANSWER, give_answer, in_order
+from largesse.runs.on_spark.tasks import find_partition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS = 5_000_000  # of a log that are brought to the driver by default
-SPARE, SPARE_ROWS = 1.02, 100  # Spark draws about as many rows as asked for; what is drawn too many is dropped
-MOST_LEVELS = 1000  # distinct values of a level column that a sample keeps apart
+FEW_ROWS = 500_000  # that go to the driver as one table
 
 
-def fetch_log(frame: Any, level: str, columns: Collection[str] | None, rows: int, seed: int) -> tuple[pa.Table, str]:
-    """Return the rows of a log, or `rows` of them drawn at random by level, and a note if not all are there."""
+def fetch_log(frame: Any, columns: Collection[str] | None, folder: Path) -> pa.Table | Path:
+    """Return the rows of a log as a table or, if there are many, the folder that executors have written them to."""
     _check_columns(frame)
     if columns is not None:
-        frame = frame.select(*(name for name in frame.columns if name in columns))
-    with explain_failure("counting the log"):
-        n = int(frame.count())
-    if n <= rows or level not in frame.columns:
-        with explain_failure("reading the log"):
-            return frame.toArrow(), ""
-    with explain_failure("counting the log"):
-        tally = frame.groupBy(level).count().limit(MOST_LEVELS).toArrow()
-    values, counts = tally.column(level).to_pylist(), np.asarray(tally.column("count").to_numpy())
-    table = _draw(frame, level, values, counts, rows, seed)
-    return table, f"{len(table):,} of {n:,} rows are used: a random sample of every level"
+        frame = frame.select(*(f"`{name}`" for name in frame.columns if name in columns))
+    with explain_failure("reading the log"):
+        if frame.count() <= FEW_ROWS:
+            return frame.toArrow()
+        told = [
+            json.loads(one) for one in in_order(frame.mapInArrow(partial(stage_rows, str(folder)), ANSWER).toArrow())
+        ]
+    names = [one["name"] for one in told if one["rows"]]
+    here = {path.name for path in folder.iterdir()}
+    if missing := [name for name in names if name not in here]:
+        got = f"{len(missing)} of {len(names)} parts of the log are not in {folder}"
+        raise OutputError("output", [Problem(got, SHARE)])
+    for name in here - set(names):
+        (folder / name).unlink()  # of attempts that were given up
+    return folder
+
+
+def stage_rows(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write this partition to a file of its own; give its name and its rows."""
+    import pyarrow.parquet as pq
+
+    place, rows, writer = find_partition(), 0, None
+    name = f"part-{place:06d}-{uuid.uuid4().hex}.parquet"
+    for batch in batches:
+        if writer is None:
+            writer = pq.ParquetWriter(Path(folder) / name, batch.schema)
+        writer.write_batch(batch)
+        rows += batch.num_rows
+    if writer is not None:
+        writer.close()
+    yield give_answer(place, {"name": name, "rows": rows if writer is not None else 0})
 
 
 def _check_columns(frame: Any) -> None:
@@ -41,35 +67,3 @@ def _check_columns(frame: Any) -> None:
     import pyarrow as pa
 
     check_names(pa.Table.from_arrays([pa.nulls(1)] * len(frame.columns), names=list(frame.columns)), "log")
-
-
-def _shares(counts: Array, rows: int) -> Array:
-    """Return how many rows (m,) of each level make up a sample of `rows`, in proportion; every level has one."""
-    exact = counts * (rows / counts.sum())
-    found = np.maximum(np.floor(exact).astype(np.int64), 1)
-    short = rows - int(found.sum())
-    if short > 0:
-        found[np.argsort(-(exact - found), kind="stable")[:short]] += 1
-    least: Array = np.minimum(found, counts)
-    return least
-
-
-def _draw(frame: Any, level: str, values: list[Any], counts: Array, rows: int, seed: int) -> pa.Table:
-    """Return rows drawn at random: of each value of the level column its share, exactly."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
-
-    wanted = _shares(counts, rows)
-    enough = np.minimum((SPARE * wanted + SPARE_ROWS) / counts, 1.0)
-    share = F.lit(0.0)
-    for value, part in zip(values, enough.tolist(), strict=True):
-        share = F.when(F.col(f"`{level}`").eqNullSafe(F.lit(value)), F.lit(part)).otherwise(share)
-    with explain_failure("drawing a sample of the log"):
-        drawn = frame.where(F.rand(seed) < share).toArrow()
-    rng, column, kept = np.random.default_rng(seed), drawn.column(level), []
-    for value, count in zip(values, wanted.tolist(), strict=True):
-        same = pc.is_null(column) if value is None else pc.equal(column, pa.scalar(value, column.type))
-        found = np.flatnonzero(np.asarray(pc.fill_null(same, False)))
-        kept.append(rng.permutation(found)[:count])
-    return drawn.take(np.sort(np.concatenate(kept)))

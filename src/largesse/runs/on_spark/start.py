@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from largesse.errors import Problem, fail, nearest
+from largesse.data import limit_problems
+from largesse.errors import Problem, fail, nearest, refuse
 from largesse.records import Progress
 from largesse.runs.campaign import Campaign, read_campaign
 from largesse.runs.engine import Engine
 from largesse.runs.line import LOCAL, run, silent
 from largesse.runs.on_spark.engine import Spark
-from largesse.runs.on_spark.logs import ROWS
 from largesse.runs.on_spark.session import open_session
 
 ENGINES = ("local", "spark")
@@ -29,7 +29,7 @@ def spark(
     customers: Any = None,
     session: Any = None,
     master: str | None = None,
-    rows: int = ROWS,
+    most_rows: int | str | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Run a campaign on Spark; leave a run folder and return the numbers of the report.
@@ -44,16 +44,25 @@ def spark(
         DataFrames, names of tables or paths, instead of those that the campaign names.
     session, master
         The session, or the master to start one with; by default the active session, else one on this machine.
-    rows
-        The most rows of the log that are brought to the driver; of a larger log, a random sample of every level.
+    most_rows
+        Models learn from a random sample of so many rows of a larger log, as `most_rows` under [data] says.
     """
     found = campaign if isinstance(campaign, Campaign) else read_campaign(campaign)
     if log is not None:
         found = replace(found, log=_told(log))
     if customers is not None:
         found = replace(found, customers=_told(customers))
-    with open_session(session, master) as started:
-        return run(found, out, progress, engine=Spark(started, log=log, customers=customers, rows=rows))
+    if most_rows is not None:
+        refuse("log", limit_problems(most_rows, "most_rows"))
+        found = replace(found, most_rows=most_rows)
+    near = find_shared(out)
+    with open_session(session, master) as started, Spark(started, log=log, customers=customers, near=near) as engine:
+        return run(found, out, progress, engine=engine)
+
+
+def find_shared(out: str | Path) -> Path:
+    """Return the folder nearest to a run folder that is there already."""
+    return next(folder for folder in Path(out).absolute().parents if folder.is_dir())
 
 
 def _told(source: Any) -> str:
@@ -62,14 +71,14 @@ def _told(source: Any) -> str:
 
 
 @contextmanager
-def open_engine(name: str = "local", master: str | None = None) -> Iterator[Engine]:
-    """Give the engine of this name; Spark's session ends with the context."""
-    if name not in ENGINES:
-        fail("engine", Problem(f"there is no engine {name!r}", nearest(name, ENGINES)))
-    if name == "local":
+def open_engine(engine: str = "local", master: str | None = None, *, out: str | Path = "run") -> Iterator[Engine]:
+    """Give the engine of this name, for a run folder `out`; Spark's session ends with the context."""
+    if engine not in ENGINES:
+        fail("engine", Problem(f"there is no engine {engine!r}", nearest(engine, ENGINES)))
+    if engine == "local":
         if master is not None:
             fail("engine", Problem(f"--master {master} is given, but not --engine spark", "add --engine spark"))
         yield LOCAL
         return
-    with open_session(master=master) as session:
-        yield Spark(session)
+    with open_session(master=master) as session, Spark(session, near=find_shared(out)) as made:
+        yield made

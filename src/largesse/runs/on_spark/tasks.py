@@ -80,13 +80,13 @@ def list_places(wanted: Wanted, batches: Iterator[pa.RecordBatch]) -> Iterator[t
     """Give the places that this task works on, each with its rows: those from Spark, or pieces of files."""
     plain, texts = [str(wanted.customer)], [name for name, way in wanted.parse if way == "text"]
     if wanted.pieces is None:
-        yield _partition(), (read_table(batch, what="customers", plain=plain) for batch in batches)
+        yield find_partition(), (read_table(batch, what="customers", plain=plain) for batch in batches)
         return
     for place in list_numbers(batches):
         yield place, read_piece(wanted.pieces[place], "customers", plain, texts)
 
 
-def _partition() -> int:
+def find_partition() -> int:
     """Return the number of the partition that this task works on."""
     from pyspark import TaskContext
 
