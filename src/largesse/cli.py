@@ -115,6 +115,10 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where a run of the same log and model was stopped.")
     ] = False,
+    time: Annotated[
+        str | None,
+        typer.Option("--time", help="Keep within a time such as 10m; what is left out for it is said."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Go the whole way: read, learn, plan, judge, report."""
@@ -122,8 +126,9 @@ def run(
     found = runs.read_campaign(campaign, blank_budget=given)
     found = found.spending(budget=budget, total=total, confidence=confidence)
     folder = out or Path(found.out or campaign.with_suffix("").name + "-run")
+    seconds = None if time is None else runs.read_time(time)
     with show_progress(as_json) as progress, runs.open_engine(**where, out=folder) as engine:
-        shown = runs.run(found, folder, progress, engine=engine, resume=resume)
+        shown = runs.run(found, folder, progress, engine=engine, resume=resume, seconds=seconds)
     _show_answer(shown, folder, as_json)
 
 

@@ -168,7 +168,7 @@ def test_what_belongs_to_something_else_is_not_used(
     line.run(read_campaign(shop / "campaign.toml"), shop / "run", told[0], resume=True)
     assert fitted == ["Linear"]
     assert told[1] == [
-        "nothing to resume, what it kept belongs to another log, model or version: starting from the beginning"
+        "nothing to resume, what it kept belongs to another log, model, time or version: starting from the beginning"
     ]
 
 

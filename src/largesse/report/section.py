@@ -21,11 +21,12 @@ Part: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class FitStep:
-    """What was learnt: the model's name, what it tried, and the log."""
+    """What was learnt: the model's name, what it tried, the log, and what was left out for lack of time."""
 
     model: str
     choices: Sequence[Choice]
     log: Log
+    left_out: Sequence[str] = ()
 
 
 class PlanFacts(Protocol):

@@ -98,6 +98,7 @@ class FitNumbers(TypedDict):
     observed: NotRequired[bool]
     fingerprint: str
     sample: NotRequired[LearntRows]
+    left_out: NotRequired[list[str]]
     method: Choices
 
 

@@ -20,6 +20,7 @@ from largesse.response.links import link_of
 from largesse.response.thresholds import MANY, Thresholds
 from largesse.stats import assign_folds
 
+FEW = "few"  # the default's members without the boosting of small trees
 MANY_ROWS = 50_000  # from which trees make larger steps; with four times as many they are twice as large
 
 
@@ -102,7 +103,7 @@ class Stack(ResponseModel):
     ----------
     models
         Members; "auto" is ``[Additive(), Boosting(), Boosting(leaves=4, …)]``, with ``Thresholds()`` for 0/1 responses and
-        more than a hundred features, as embeddings have them.
+        more than a hundred features, as embeddings have them; "few" leaves out the last, which has small trees.
     folds, seed
         How the log is cut.
 
@@ -163,7 +164,8 @@ class Stack(ResponseModel):
 
     def _learn_folds(self, X: Array, log: Log, fold: Array) -> tuple[Members, Log]:
         """Fit members once per fold, and the blend to what they expect of held-out rows; return that, and of which log."""
-        check_auto(self, "models")
+        if self.models != FEW:
+            check_auto(self, "models")
         if not isinstance(self.models, str) and not list(self.models):
             refuse("Stack", [Problem("there are no models to stack", "give at least one")])
         log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
@@ -186,7 +188,7 @@ class Stack(ResponseModel):
         boosting = [
             Boosting(seed=self.seed, rate=0.05 * 2**hurry),
             Boosting(seed=self.seed, leaves=4, rounds=400, rate=0.06 * 2.5**hurry),  # sees few features together
-        ]
+        ][: 1 if self.models == FEW else None]
         return [Additive(seed=self.seed), *thresholds, *boosting]
 
     def _curves(self, X: Array) -> Array:

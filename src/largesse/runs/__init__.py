@@ -13,6 +13,7 @@ from largesse.runs.campaign import read_campaign as read_campaign
 from largesse.runs.demo import demo_campaign as demo_campaign
 from largesse.runs.doctor import examine as examine
 from largesse.runs.doctor import find_campaign as find_campaign
+from largesse.runs.economy import read_time as read_time
 from largesse.runs.folder import check_file as check_file
 from largesse.runs.folder import write_text as write_text
 from largesse.runs.guess import guess_campaign as guess_campaign

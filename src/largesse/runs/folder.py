@@ -182,7 +182,7 @@ def write_campaign(folder: Path, campaign: Campaign) -> None:
 def write_fit(folder: Path, fitted: Fitted, log: Log) -> dict[str, Any]:
     """Write what was learnt, and return it as it is written."""
     model = fitted.model.model_ if isinstance(fitted.model, WithCosts) else fitted.model
-    step = FitStep(type(model).__name__, fitted.choices, log)
+    step = FitStep(type(model).__name__, fitted.choices, log, fitted.left_out)
     return write_part(folder, FIT_PART, describe_fit(step))
 
 

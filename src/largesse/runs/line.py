@@ -11,11 +11,12 @@ from largesse.evaluation import measure_spending
 from largesse.files import write_together
 from largesse.policy import Policy
 from largesse.progress import follow
-from largesse.records import Log, Progress
+from largesse.records import Customers, Log, Progress
 from largesse.response import check_model_name
 from largesse.runs import folder as files
 from largesse.runs import steps
 from largesse.runs.campaign import Campaign, Spent, read_campaign
+from largesse.runs.economy import Clock, Economy, economise
 from largesse.runs.engine import Engine
 from largesse.runs.kept import key_of, read_kept
 from largesse.runs.local import Local
@@ -37,12 +38,15 @@ def run(
     table: Any = None,
     engine: Engine = LOCAL,
     resume: bool = False,
+    seconds: float | None = None,
 ) -> dict[str, Any]:
     """Fit, plan, judge and report; leave a run folder and return the numbers of the report.
 
     With `table`, the log is that table, and the folder keeps it under the name that the campaign gives. With `resume`, a
-    run of the same log, model and seed that was stopped goes on: what it had finished is not computed again.
+    run of the same log, model and seed that was stopped goes on: what it had finished is not computed again. A run that may
+    take so many `seconds` leaves out what does not fit, and says what.
     """
+    clock = None if seconds is None else Clock(seconds)
     check_model_name(campaign.model)
     campaign = campaign.spending()
     files.check_output(campaign, out, own_log=table is not None)
@@ -53,13 +57,21 @@ def run(
         customers = steps.choose_customers(campaign, log, engine)
         with (
             files.finish_run_folder(out, resume=resume) as (folder, work),
-            go_on(work, campaign, log, engine, resume=resume) as unfinished,
+            go_on(work, campaign, log, engine, resume=resume, seconds=seconds) as unfinished,
         ):
             if table is not None:
                 engine.write_table(folder / campaign.log, table)
+            left_out: tuple[str, ...] = ()
+            if clock is not None:
+                economy = _economise(campaign, log, customers, engine, clock, unfinished)
+                left_out, rows, campaign = economy.left_out, campaign.most_rows, economy.apply(campaign)
+                if campaign.most_rows != rows:
+                    heard("reading a sample", 0.0)
+                    log = engine.read_log(campaign, table)
+                    customers = steps.choose_customers(campaign, log, engine)
             files.write_campaign(folder, campaign)
             fitted, examined = _learn(campaign, log, engine, heard, unfinished)
-            learnt = files.write_fit(folder, fitted, log)
+            learnt = files.write_fit(folder, replace(fitted, left_out=left_out), log)
             files.write_scores(folder, campaign, log, examined, engine)
             policy = Policy(fitted.model, fitted.levels)
             own = None if campaign.customers is not None or log.levels.certain else examined.scores
@@ -77,6 +89,18 @@ def run(
 def _heard_by(progress: Progress) -> AbstractContextManager[Progress]:
     """Let what happens inside the block be heard by `progress`, or by whoever listens already."""
     return follow(None if progress is silent else progress)
+
+
+def _economise(
+    campaign: Campaign, log: Log, customers: Any, engine: Engine, clock: Clock, unfinished: Unfinished
+) -> Economy:
+    """Return what does not fit into the time."""
+    economy = unfinished.recall_economy()
+    if economy is None:
+        many = len(customers) if isinstance(customers, Customers) else getattr(customers, "n", len(log))
+        economy = economise(campaign, log, many, engine, clock)
+        unfinished.keep_economy(economy)
+    return economy
 
 
 def _learn(

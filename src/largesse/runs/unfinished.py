@@ -12,18 +12,19 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from largesse.errors import LargesseError
-from largesse.files import open_work, read_archive, write_archive
+from largesse.files import atomic_file, check_shape, open_work, read_archive, write_archive
 from largesse.policy import Policy
 from largesse.progress import note
 from largesse.records import Array, HeldOut, Log, Propensities
-from largesse.response import ResponseModel, keep_fits, model_classes
+from largesse.response import ResponseModel, check_model_name, keep_fits, model_classes
 from largesse.runs.campaign import Campaign
+from largesse.runs.economy import Economy
 from largesse.runs.engine import Engine
 from largesse.runs.kept import key_of, read_kept, table_of
 from largesse.runs.planning import Planning
@@ -31,7 +32,8 @@ from largesse.runs.steps import Examined, Fitted
 from largesse.version import __version__
 
 MEMBERS = "largesse members"  # the format of the fold models of a member
-POLICY, HELD, SCORES = "policy.largesse", "held.parquet", "scores.parquet"
+ECONOMY, POLICY, HELD, SCORES = "economy.json", "policy.largesse", "held.parquet", "scores.parquet"
+MOST_BYTES = 2**16  # of what says what is left out
 COMPUTE = ("numpy", "scipy", "scikit-learn", "pyarrow", "jax", "numba")  # other versions may give other bits
 
 
@@ -42,6 +44,24 @@ class Unfinished:
         self._folder, self._log, self._engine = folder, log, engine
         self._key = folder.name
         self.known: Mapping[str, type[ResponseModel]] = model_classes()
+
+    # -- what is left out -------------------------------------------------------------------------------------------------
+
+    def recall_economy(self) -> Economy | None:
+        """Return what the run was to leave out, if that was decided."""
+        try:
+            with (self._folder / ECONOMY).open("rb") as file:
+                found = json.loads(file.read(MOST_BYTES))
+            check_shape(found, Economy)
+            check_model_name(found["model"])
+        except (OSError, ValueError, LargesseError):
+            return None
+        return Economy(found["model"], found["most_rows"], tuple(found["left_out"]))
+
+    def keep_economy(self, economy: Economy) -> None:
+        """Keep what the run is to leave out: timed again, it would come out otherwise, and no fit would belong to it."""
+        with _at_no_price(), atomic_file(self._folder / ECONOMY) as part:
+            part.write_text(json.dumps(asdict(economy)), encoding="utf-8")
 
     # -- members ----------------------------------------------------------------------------------------------------------
 
@@ -97,11 +117,16 @@ class Unfinished:
 
 
 @contextmanager
-def go_on(work: Path, campaign: Campaign, log: Log, engine: Engine, *, resume: bool) -> Iterator[Unfinished]:
-    """Give what a run finished before it was stopped, if it is to be resumed, and keep what is finished inside the block."""
-    there, key = work.exists(), fingerprint(campaign, log, engine)
+def go_on(
+    work: Path, campaign: Campaign, log: Log, engine: Engine, *, resume: bool, seconds: float | None = None
+) -> Iterator[Unfinished]:
+    """Give what a run finished before it was stopped, if it is to be resumed, and keep what is finished inside the block.
+
+    `seconds` are those that the run may take.
+    """
+    there, key = work.exists(), fingerprint(campaign, log, engine, seconds)
     if resume and not (work / key).is_dir():
-        why = "what it kept belongs to another log, model or version" if there else "no run was stopped here"
+        why = "what it kept belongs to another log, model, time or version" if there else "no run was stopped here"
         note(f"nothing to resume, {why}: starting from the beginning")
     folder = work / key
     with _at_no_price():
@@ -116,10 +141,11 @@ def go_on(work: Path, campaign: Campaign, log: Log, engine: Engine, *, resume: b
         raise
 
 
-def fingerprint(campaign: Campaign, log: Log, engine: Engine) -> str:
+def fingerprint(campaign: Campaign, log: Log, engine: Engine, seconds: float | None = None) -> str:
     """Return a digest of all that a fit depends on."""
     plain = replace(campaign, log="", customers=None, planning=Planning(), title="", unit="", out=None)
-    facts = [key_of(campaign, log), plain.text, type(engine).__name__, __version__, *map(_version_of, COMPUTE)]
+    versions = [__version__, *map(_version_of, COMPUTE)]
+    facts = [key_of(campaign, log), plain.text, seconds, type(engine).__name__, *versions]
     return hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
 
 
