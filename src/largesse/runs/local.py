@@ -24,7 +24,7 @@ from largesse.runs.planned import Planned, Target
 from largesse.runs.scored import LocalScored, hold_customers
 from largesse.runs.streaming import CustomerStream, open_stream, score_stream
 from largesse.runs.writing import write_batches
-from largesse.stats import assign_folds
+from largesse.stats import assign_folds, count_folds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,7 +97,7 @@ class Local:
         """Fit the model to the log; return it, and what models that did not see a row expect of it."""
         with follow(progress):
             begin("learning the response", len(log.seen))
-            return model, learn_held_out(model, log, assign_folds(log, seed=seed))
+            return model, learn_held_out(model, log, assign_folds(log, count_folds(len(log.seen)), seed))
 
     def examine(
         self, log: Log, held: HeldOut, *, seed: int, progress: Progress, propensities: Propensities | None = None

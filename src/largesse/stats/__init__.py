@@ -15,6 +15,7 @@ from largesse.stats.choice import chosen as chosen
 from largesse.stats.choice import least_loss as least_loss
 from largesse.stats.choice import one_standard_error as one_standard_error
 from largesse.stats.folds import assign_folds as assign_folds
+from largesse.stats.folds import count_folds as count_folds
 from largesse.stats.folds import hold_out as hold_out
 from largesse.stats.least import bound_mean as bound_mean
 from largesse.stats.link import logit as logit
