@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from largesse.data.batches import BATCH, open_batches
 from largesse.data.columns import is_text
-from largesse.data.formats import check_file, checked, explain, kind_of_file, open_file, read_file
+from largesse.data.formats import check_file, checked, explain, kind_of_file, open_file
 from largesse.data.read import encode_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FEW_ROWS = 500_000  # row groups are put together up to this many rows
-BATCH = 65_536
 
 
 class Piece(NamedTuple):
@@ -54,8 +54,8 @@ def read_piece(piece: Piece, what: str, plain: Collection[str] = (), texts: Coll
 
     file = Path(piece.path)
     if not piece.groups:
-        table = encode_text(read_file(file, what, plain, texts), plain)
-        yield from (table.slice(start, BATCH) for start in range(0, max(table.num_rows, 1), BATCH))
+        batches = open_batches(piece.path, what=what, plain=plain, texts=texts)
+        yield from batches.read() if batches.rows else [batches.schema.empty_table()]
         return
     with explain(file, what):
         with open_file(file) as stream, pq.ParquetFile(stream) as opened:

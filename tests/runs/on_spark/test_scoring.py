@@ -15,7 +15,11 @@ from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.records import Customers
-from largesse.response import Linear
+from largesse.response import Linear, make_model
+from largesse.runs import read_campaign
+from largesse.runs.line import silent
+from largesse.runs.local import Local
+from largesse.runs.on_spark import Spark
 from largesse.runs.on_spark.scoring import score_table
 from largesse.runs.on_spark.tables import Table, find_table
 from largesse.runs.on_spark.tasks import Wanted
@@ -97,3 +101,45 @@ def test_bad_customers_get_the_message_of_one_machine(kind: str, session: Any, p
     with pytest.raises(InputError) as found, score_table(Table(frame), policy, wanted(policy), tmp_path):
         pass
     assert str(found.value) == str(expected.value)
+
+
+def test_numbers_that_are_written_as_text_are_read_as_on_one_machine(session: Any, shop: Path, ran: Path) -> None:
+    table = pq.read_table(shop / "customers.parquet")
+    words = pa.array([None if age is None else f"{age:.2f}".replace(".", ",") for age in table["age"].to_pylist()])
+    table = table.set_column(table.column_names.index("age"), "age", words)
+    pq.write_table(table, shop / "words.parquet")
+    campaign, kinds = read_campaign(shop), {"age": "number", "city": "text", "since": "date"}
+    for source in (str(shop / "words.parquet"), session.createDataFrame(table).coalesce(1)):
+        opened = Spark(session).open_customers(campaign, source, kinds)
+        assert isinstance(opened, Customers)
+        assert opened.features.equals(Local().open_customers(campaign, table, kinds).features)
+
+
+def test_files_that_do_not_fit_together_are_refused_as_on_one_machine(session: Any, shop: Path) -> None:
+    table = pq.read_table(shop / "customers.parquet")
+    (shop / "all").mkdir()
+    pq.write_table(table.slice(0, 100), shop / "all" / "a.parquet")
+    pq.write_table(table.slice(100).drop_columns("age"), shop / "all" / "b.parquet")
+    campaign, kinds = read_campaign(shop), {"age": "number", "city": "text", "since": "date"}
+    messages = []
+    for engine in (Local(), Spark(session)):
+        with pytest.raises(InputError) as caught:
+            plan_all(engine, campaign, shop / "all", kinds, shop)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    content = (shop / "all" / "a.parquet").read_bytes()
+    (shop / "all" / "b.parquet").write_bytes(content[:-40])
+    messages = []
+    for engine in (Local(), Spark(session)):
+        with pytest.raises(InputError, match="damaged or cut off") as caught:
+            plan_all(engine, campaign, shop / "all", kinds, shop)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
+def plan_all(engine: Any, campaign: Any, source: Path, kinds: dict[str, str], near: Path) -> None:
+    log = engine.read_log(campaign)
+    model, _ = engine.fit(make_model("linear"), log, seed=0, progress=silent)
+    opened = engine.open_customers(campaign, str(source), kinds)
+    with engine.score_customers(Policy(model, log.levels), opened, near, silent):
+        pass

@@ -21,7 +21,7 @@ from largesse.runs.on_spark.logs import fetch_log
 from largesse.runs.on_spark.parts import write_parts
 from largesse.runs.on_spark.scoring import SparkScored, score_table
 from largesse.runs.on_spark.session import explain_failure
-from largesse.runs.on_spark.tables import Table, find_table, is_frame
+from largesse.runs.on_spark.tables import Table, find_table, is_frame, list_texts
 from largesse.runs.on_spark.tasks import Wanted
 from largesse.runs.planned import Planned, ScoredCustomers, Target
 
@@ -83,14 +83,17 @@ class Spark:
     def open_customers(self, campaign: Campaign, source: Any, features: Mapping[str, str]) -> Any:
         """Find a table of customers; its rows are checked where they are, when they are scored.
 
-        Constraints need all customers in one place: then the driver reads them.
+        Constraints need all customers in one place, and so do numbers that are written as text, for all of it tells how:
+        then the driver reads them.
         """
         found = find_table(self.session, source if self.customers is None else self.customers, "customers")
-        if campaign.planning.constrained or campaign.planning.exact:
+        parse, costs = campaign.roles.get("parse") or {}, campaign.levels.cost_columns or ()
+        numbers = [*(name for name, kind in features.items() if kind in ("number", "date")), *costs]
+        written = any(name in numbers and name not in parse for name in list_texts(found))
+        if campaign.planning.constrained or campaign.planning.exact or written:
             with explain_failure("reading customers"):
                 given = found.path if found.pieces is not None else found.frame.toArrow()
             return self._local.open_customers(campaign, given, features)
-        parse, costs = campaign.roles.get("parse") or {}, campaign.levels.cost_columns or ()
         how = Wanted(tuple(features), campaign.columns.get("customer"), tuple(costs), tuple(parse.items()))
         return Opened(found, how)
 

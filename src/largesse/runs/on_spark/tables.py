@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from largesse.data import Piece, find_files, split_file
+from largesse.data import Piece, find_files, kind_of, read_piece, split_file
 from largesse.errors import InputError, Problem
 from largesse.runs.on_spark.session import explain_failure, first_line
 
@@ -47,6 +47,16 @@ def find_table(session: Any, source: Any, what: str) -> Table:
     pieces = tuple(piece for file in find_files(text, what) for piece in split_file(file, what))
     # One task for each piece; the rows of this DataFrame are the numbers of pieces.
     return Table(session.range(0, len(pieces), 1, len(pieces)), pieces, text)
+
+
+def list_texts(table: Table) -> list[str]:
+    """Return the columns of a table that hold text."""
+    if table.pieces is None:
+        return [
+            field.name for field in table.frame.schema if field.dataType.typeName() in ("string", "char", "varchar")
+        ]
+    first = next(read_piece(table.pieces[0], "customers"), None)
+    return [] if first is None else [field.name for field in first.schema if kind_of(field.type) == "text"]
 
 
 def is_frame(source: Any) -> bool:
