@@ -11,6 +11,7 @@ from largesse.data.log import log_from_arrays
 from largesse.errors import InputError, MissingPartError
 from largesse.levels import Levels
 from largesse.policy.policy import Policy
+from largesse.progress import follow
 from largesse.records import Array
 from largesse.response import linear
 from largesse.response.additive import Additive
@@ -378,3 +379,12 @@ def test_a_fit_that_holds_rows_out_is_the_fit_itself(name: str) -> None:
     # Rows that were held out are less well known than rows that were seen.
     seen, unseen = (own_level_loss(curves, log, log.binary).mean() for curves in (both.predict(log), held.curves))
     assert seen < unseen
+
+
+def test_a_fit_says_how_far_it_is() -> None:
+    heard: list[float] = []
+    with follow(lambda _stage, done: heard.append(done)):
+        Stack(models=[Additive(), Boosting(rounds=5)]).fit(simulate("averaged", n=300, seed=1).log)
+    assert heard == sorted(heard)
+    assert len([done for done in heard if 0 < done < 0.9]) >= 4  # members and folds
+    assert heard[-1] == pytest.approx(0.9)  # what is left is the blend

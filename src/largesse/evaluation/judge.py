@@ -23,6 +23,7 @@ from largesse.evaluation.value import (
     estimate_value,
     predict_value,
 )
+from largesse.progress import begin, follow, portion
 from largesse.propensity import estimate_propensities
 from largesse.records import (
     Array,
@@ -158,10 +159,16 @@ def examine_held_out(
 
     Propensities that are known already need not be estimated again.
     """
-    if progress is not None:
-        progress("examining the log", 0.0)
+    with follow(progress):
+        if progress is not None:
+            begin("examining the log", len(log))
+        return _examine(log, held, seed, propensities)
+
+
+def _examine(log: Log, held: HeldOut, seed: int, propensities: Propensities | None) -> tuple[Scores, Checkup]:
     features = encode_unless_given(log, seed, held.fold)
-    propensities = propensities or estimate_propensities(log, held.fold, seed, features)
+    with portion(0.0, 0.8):
+        propensities = propensities or estimate_propensities(log, held.fold, seed, features)
     return score_rows(log, held, propensities), check_log(log, propensities, features, seed)
 
 

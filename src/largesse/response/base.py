@@ -252,7 +252,7 @@ class ResponseModel(Learner):
         """Return curves (n, K) of encoded features (n, p)."""
 
 
-def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1) -> Array:
+def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, tracked: bool = False) -> Array:
     """Return curves (n, K) of encoded features (n, p), block by block; the last block is filled up with zeros.
 
     Blocks are dealt out to as many threads as there are workers.
@@ -273,9 +273,9 @@ def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1) -> A
         return parts
 
     starts = range(0, len(X), BLOCK)
-    each = max(-(-len(starts) // (4 * workers)), 1)  # a few jobs for each worker: some are slower
+    each = max(-(-len(starts) // (8 * workers)), 1)  # a few jobs for each worker: some are slower
     jobs = [partial(look, starts[first : first + each]) for first in range(0, len(starts), each)]
-    parts = [part for found in side_by_side(jobs, workers) for part in found]
+    parts = [part for found in side_by_side(jobs, workers, tracked=tracked) for part in found]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

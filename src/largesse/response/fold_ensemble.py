@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.progress import begin, follow, track
+from largesse.progress import begin, follow, portion, track
 from largesse.records import Array, HeldOut, Log, Progress, Sample
 from largesse.response.base import ResponseModel, blank_copy, fresh
 from largesse.response.finished import keep_jobs
@@ -35,10 +35,14 @@ def fit_members(
     jobs = keep_jobs(blank, [one.fold_jobs(X, log, fold) for one in blank], X, log, fold, owner.encoder_)
     free = [m for m, one in enumerate(blank) if one.threads]
     workers = min((blank[m].workers(X) for m in free), default=1)
-    alone = {m: side_by_side(jobs[m], 1, tracked=True) for m in range(len(models)) if m not in free}
+    others = [m for m in range(len(models)) if m not in free]
+    share = len(others) / len(models)
+    with portion(0.0, share):
+        alone = {m: side_by_side(jobs[m], 1, tracked=True) for m in track(others)}
     # The longest first: those of single models with all folds in one job.
     order = sorted(free, key=lambda m: len(jobs[m]))
-    done = iter(side_by_side([job for m in order for job in jobs[m]], workers, tracked=True))
+    with portion(share, 1.0):
+        done = iter(side_by_side([job for m in order for job in jobs[m]], workers, tracked=True))
     found = alone | {m: [next(done) for _ in jobs[m]] for m in order}
     return tuple(tuple(one for part in found[m] for one in part) for m in range(len(models)))
 

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from largesse.errors import Problem, refuse
-from largesse.progress import begin
+from largesse.progress import begin, portion
 from largesse.records import Array, Customers, HeldOut, Log
 from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy, in_blocks
 from largesse.response.fold_ensemble import OUTSIDE
@@ -65,8 +65,10 @@ class WithCosts(ResponseModel):
         model, costs = self.parts
         paid = _of_costs(log)
         self.model_, self.costs_ = blank_copy(model, log, self.encoder_), blank_copy(costs, paid, self.encoder_)
-        responses = self.model_._learn_held_out(X, log, fold)
-        spent = self.costs_._learn_held_out(X, paid, fold)
+        with portion(0.0, 0.8):
+            responses = self.model_._learn_held_out(X, log, fold)
+        with portion(0.8, 1.0):
+            spent = self.costs_._learn_held_out(X, paid, fold)
         self.choices_ = self.model_.choices_
         return HeldOut(responses.curves, fold, np.maximum(spent.curves, 0.0))
 
@@ -121,16 +123,16 @@ def learn_held_out(model: ResponseModel, log: Log, fold: Array) -> HeldOut:
 
 
 def expect_in_blocks(
-    model: ResponseModel, customers: Customers, workers: int | None = None
+    model: ResponseModel, customers: Customers, workers: int | None = None, *, tracked: bool = False
 ) -> tuple[Array, Array | None]:
     """Return the curves (n, K) of customers and their own costs (n, K), if they have any: see `own_costs`.
 
     To the last bit, they do not depend on how customers are cut into tables. As many threads work on it as there are
-    workers: one for each core, unless told otherwise.
+    workers: one for each core, unless told otherwise. If it is `tracked`, it is the current part of the work.
     """
     X = model.encode(customers)
     workers = cores() if workers is None else workers
-    curves = in_blocks(model._curves, X, workers)
+    curves = in_blocks(model._curves, X, workers, tracked=tracked)
     if isinstance(model, WithCosts):
         return curves, np.maximum(in_blocks(model.costs_._curves, X, workers), 0.0)
     return curves, customers.costs

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from largesse.errors import Problem, fail
-from largesse.progress import begin, follow, note
+from largesse.progress import begin, expect, follow, note
 from largesse.records import HeldOut, Log
 from largesse.report import write_seconds
 from largesse.response import keep_fits, own_costs
@@ -90,6 +90,7 @@ def economise(campaign: Campaign, log: Log, customers: int, engine: Engine, cloc
     room = pilot.reckon(most)
     if room >= most:
         note(f"the whole run will take about {write_seconds(pilot.whole(most), rounded=True)}: nothing is left out")
+        pilot.announce(most)
         return whole
     model, left_out = campaign.model, []
     within = f"To keep within {write_seconds(clock.seconds)}, "
@@ -103,6 +104,7 @@ def economise(campaign: Campaign, log: Log, customers: int, engine: Engine, cloc
         left_out.append(f"{within}the model learnt from {rows:,} of {len(log):,} rows, drawn at random.")
     for sentence in left_out:
         note(sentence)
+    pilot.announce(rows)
     expected = pilot.whole(rows)
     if expected > clock.left:
         note(f"even so it will take about {write_seconds(expected, rounded=True)} from now")
@@ -141,6 +143,10 @@ class _Pilot:
     def whole(self, rows: int) -> float:
         """Return the seconds that a fit of some rows, and what follows it, will take."""
         return self._seconds * float(rows / self._rows) ** self._growth + self._later
+
+    def announce(self, rows: int) -> None:
+        """Say how long the stages of a run are expected to take: the time left then counts all of them."""
+        expect({"learning the response": self.whole(rows) - self._later, "examining the log": self._later})
 
     def _room(self) -> int:
         """Return the rows of a fit that ends in time."""

@@ -218,5 +218,5 @@ def hold_customers(policy: Policy, customers: Customers, own: Scores | None = No
     if own is not None:
         costs = np.broadcast_to(own.expected_costs, own.curves.shape)
         return LocalScored(len(rows), policy.levels, source, Held(own.curves), Held(costs), sample, expected=True)
-    curves, paid = expect_in_blocks(policy.model, customers)
+    curves, paid = expect_in_blocks(policy.model, customers, tracked=True)
     return LocalScored(len(rows), policy.levels, source, Held(curves), None if paid is None else Held(paid), sample)

@@ -10,6 +10,7 @@ from largesse.data import kind_of
 from largesse.errors import Problem, fail, nearest
 from largesse.evaluation import ESTIMATORS
 from largesse.levels import Levels
+from largesse.progress import begin
 from largesse.records import (
     Checkup,
     Choice,
@@ -98,6 +99,7 @@ def examine(
 
 def judge(campaign: Campaign, log: Log, examined: Examined, budget: float, estimator: str, engine: Engine) -> Study:
     """Estimate what the campaign's model brings and costs at a budget, on rows that did not train it."""
+    begin("judging the plan", len(log))
     sure, seed = campaign.planning.budget_confidence, campaign.seed
     study = engine.study(
         log, examined.scores, examined.checkup, budget, estimator=estimator, seed=seed, confidence=sure
