@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from largesse.data import read_log
-from largesse.evaluation import crossfit, doctor, estimate_value, evaluate, make_study, plan_held_out
+from largesse.evaluation import budgets, crossfit, doctor, estimate_value, evaluate, make_study, plan_held_out, spending
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response import Linear
@@ -140,3 +140,31 @@ def test_given_propensities_are_kept() -> None:
     table = table.append_column("p", pa.array(np.full(N, 1 / 3)))
     log = read(table, propensity="p")
     assert np.array_equal(crossfit(log).propensity, np.full(N, 1 / 3))
+
+
+def test_of_very_many_rows_not_all_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = crossfit(read(draw(4, 4000)[0], None), Linear())
+    usual = budgets.spread_budgets(scores)
+    plans = budgets.plan_budgets(scores, usual[::4])
+    before = budgets.trace_frontier(scores, plans)
+    monkeypatch.setattr(budgets, "MANY", 300)
+    monkeypatch.setattr(budgets, "ENOUGH", 1000)
+    np.testing.assert_allclose(budgets.spread_budgets(scores), usual, rtol=1e-12, atol=1e-15)
+    after = budgets.trace_frontier(scores, plans)
+    for one, other in zip(before, after, strict=True):
+        assert one.value == other.value
+        assert one.band == pytest.approx(other.band, abs=0.1 * one.value.se)
+
+
+def test_prices_at_which_spending_is_measured_need_not_see_all_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, _ = draw(5, 4000)
+    levels = Levels(costs=[0, 1, 2], on_redemption=True)
+    scores = crossfit(read_log(table, levels=levels, level="level", response="bought"), Linear())
+    whole = spending.measure_spending(scores)
+    monkeypatch.setattr(spending, "MANY", 300)
+    monkeypatch.setattr(spending, "ENOUGH", 1000)
+    some = spending.measure_spending(scores)
+    assert whole is not None
+    assert some is not None
+    assert some.whole.honest[-1] == whole.whole.honest[-1]
+    assert some.whole.honest[15] == pytest.approx(whole.whole.honest[15], rel=0.1)

@@ -18,17 +18,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from largesse.allocation import EVEN, Correction, allocate, correct_costs, frontier
+from largesse.allocation import EVEN, Correction, allocate, correct_costs, decide_at_price, frontier
 from largesse.errors import BudgetError
 from largesse.evaluation.estimators import weighted_mean
 from largesse.evaluation.influence import Influence
 from largesse.evaluation.spending import FoldSpending, measure_spending
-from largesse.evaluation.value import allow_for_spend, find_best_mix, predict_value, score_policy
+from largesse.evaluation.value import allow_for_spend, find_best_mix, predict_value, score_policy, score_spend
 from largesse.records import Array, FrontierPoint, HeldOutPlan, Qini, QiniPoint, Scores
 from largesse.stats import COVERAGE, t_quantile
 
 POINTS = 21
 DRAWS = 20_000
+MANY = 5_000_000  # rows; of more, not everything is looked at together
+ENOUGH = 1_000_000  # rows or clusters, if there are many: errors at different budgets correlate as they do in these
 
 
 # -- plans ------------------------------------------------------------------------------------------------------------
@@ -36,8 +38,23 @@ DRAWS = 20_000
 
 def spread_budgets(scores: Scores) -> Array:
     """Return budgets spread evenly from the cheapest plan to the one that gives every customer the best level."""
-    front = frontier(*_weighted(scores, np.arange(len(scores.curves))))
+    if len(scores.curves) > MANY:
+        return np.unique(np.linspace(*_find_ends(scores), POINTS))
+    front = frontier(*_weighted(scores, slice(None)))
     return np.unique(np.linspace(float(front.spend[0]), float(front.spend[-1]), POINTS))
+
+
+def _find_ends(scores: Scores) -> tuple[float, float]:
+    """Return what the cheapest plan costs, and the one that gives every customer the best level, part by part."""
+    low = high = 0.0
+    for start in range(0, len(scores.curves), MANY):
+        rows = slice(start, start + MANY)
+        curves, costs = scores.curves[rows], scores.expected_costs[rows]
+        each, weight = np.arange(len(curves)), scores.weight[rows]
+        low += float(weight @ costs.min(axis=1))
+        high += float(weight @ costs[each, decide_at_price(curves, costs, 0.0)])
+    whole = float(scores.weight.sum())
+    return low / whole, high / whole
 
 
 def add_budget(budgets: Array, budget: float) -> Array:
@@ -63,7 +80,11 @@ def plan_held_out(
     `spending`, if known, need not be measured again.
     """
     spending = spending or measure_spending(scores)
-    levels, prices, scales = np.empty(len(scores.level), dtype=np.int64), [], []
+    K = scores.curves.shape[1]
+    levels = np.empty(
+        len(scores.level), dtype=np.min_scalar_type(-K)
+    )  # plans at many budgets are kept: small numbers do
+    prices, scales = [], []
     for place, f in enumerate(np.unique(scores.fold)):
         rows = scores.fold == f
         curves, costs = _weighted(scores, rows)
@@ -77,7 +98,7 @@ def plan_held_out(
             levels[rows] = plan.levels
             prices.append(plan.price)
         except BudgetError:
-            allocate(*_weighted(scores, np.arange(len(levels))), budget)  # refuses a budget too small for the whole log
+            allocate(*_weighted(scores, slice(None)), budget)  # refuses a budget too small for the whole log
             levels[rows] = _cheapest(curves, costs)  # only this fold costs more: it gets its cheapest plan
             prices.append(np.inf)
     return HeldOutPlan(budget, levels, np.array(prices), None if spending is None else np.array(scales))
@@ -85,14 +106,21 @@ def plan_held_out(
 
 def _cheapest(curves: Array, costs: Array) -> Array:
     """Return the level (n,) with the least cost, the best of those that tie."""
+    costs = np.broadcast_to(costs, curves.shape)
     least = costs <= costs.min(axis=1, keepdims=True)
     return np.argmax(np.where(least, curves, -np.inf), axis=1)
 
 
-def _weighted(scores: Scores, rows: Array) -> tuple[Array, Array]:
-    """Return the curves and expected costs of some rows times their weights, so that plain sums weight every row."""
-    weight = (scores.weight[rows] / scores.weight[rows].mean())[:, None]
-    return weight * scores.curves[rows], weight * scores.expected_costs[rows]
+def _weighted(scores: Scores, rows: Array | slice) -> tuple[Array, Array]:
+    """Return the curves and expected costs of some rows times their weights, so that plain sums weight every row.
+
+    Costs are (K,) where all rows have the same, and the same weight.
+    """
+    curves, costs, weight = scores.curves[rows], scores.expected_costs, scores.weight[rows]
+    if (weight == 1.0).all():
+        return curves, costs[0] if costs.strides[0] == 0 else costs[rows]
+    weight = (weight / weight.mean())[:, None]
+    return weight * curves, weight * costs[rows]
 
 
 # -- frontier ---------------------------------------------------------------------------------------------------------
@@ -100,12 +128,14 @@ def _weighted(scores: Scores, rows: Array) -> tuple[Array, Array]:
 
 def trace_frontier(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str = "dr") -> tuple[FrontierPoint, ...]:
     """Estimate value and spend at each plan's budget, with pointwise intervals and a simultaneous band."""
-    parts = np.empty((_units(scores), len(plans)), dtype=np.float32)  # only for correlations
+    units = _units(scores)
+    some = slice(None, None, -(-units // ENOUGH) if units > MANY else 1)
+    parts = np.empty((len(range(units)[some]), len(plans)), dtype=np.float32)  # only for correlations
     points = []
     for j, plan in enumerate(plans):
         value, spend = score_policy(scores, plan.levels, estimator)
         estimate = value.estimate(scores.weight, scores.cluster)
-        parts[:, j] = sum_units(scores, value.values - estimate.estimate)
+        parts[:, j] = sum_units(scores, value.values - estimate.estimate)[some]
         paid = spend.estimate(scores.weight, scores.cluster)
         promise = predict_value(scores.curves, plan.levels, scores.weight)
         points.append(FrontierPoint(plan.budget, estimate, paid, promise, _mean_price(plan.prices)))
@@ -168,19 +198,17 @@ def trace_cost_curve(scores: Scores, plans: Sequence[HeldOutPlan], estimator: st
     """Estimate the gain over the first plan at each spend, learnt and uniform, and the area between them."""
     weight, cluster = scores.weight, scores.cluster
     start, _ = score_policy(scores, plans[0].levels, estimator)
-    points, gaps = [], []
-    for plan in plans:
-        value, spend = score_policy(scores, plan.levels, estimator)
-        paid = float(weight @ spend.values / weight.sum())
-        mix = find_best_mix(scores, paid)
-        other, cost = score_policy(scores, mix, estimator)
-        gap = allow_for_spend(scores, mix, value - other, spend - cost)
-        gain = (value - start).estimate(weight, cluster)
+    paid = [float(weight @ score_spend(scores, plan.levels, estimator).values / weight.sum()) for plan in plans]
+    points, area = [], Influence(np.zeros(len(weight)))
+    for plan, cost, share in zip(plans, paid, _trapezoid(np.array(paid)), strict=True):
+        mix = find_best_mix(scores, cost)
+        other, others = score_policy(scores, mix, estimator)
         mixed = weighted_mean((other - start).values, weight)
-        points.append(QiniPoint(plan.budget, paid, gain, mixed, gap.estimate(weight, cluster)))
-        gaps.append(gap)
-    share = _trapezoid(np.array([point.spend for point in points]))
-    area = sum((gap * float(s) for s, gap in zip(share, gaps, strict=True)), Influence(np.zeros(len(weight))))
+        value, spend = score_policy(scores, plan.levels, estimator)
+        gain = (value - start).estimate(weight, cluster)
+        gap = allow_for_spend(scores, mix, value - other, spend - others)
+        points.append(QiniPoint(plan.budget, cost, gain, mixed, gap.estimate(weight, cluster)))
+        area = area + gap * float(share)
     return Qini(tuple(points), area.estimate(weight, cluster))
 
 

@@ -87,7 +87,7 @@ def find_carriers(response: Array) -> Carriers | None:
     """Return the rows that have a response at all, where responses are yes or no, or amounts that many rows do not have."""
     yes = find_yes(response)
     if yes is not None:
-        return Carriers(yes, np.full(len(response), response[yes][0]))
+        return Carriers(yes, np.broadcast_to(response[yes][0], response.shape))
     return Carriers(response != 0) if is_rare(response) else None
 
 

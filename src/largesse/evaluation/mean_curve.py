@@ -38,31 +38,32 @@ class MeanCurve:
 def measure_curve(log: Log, propensity: Array) -> MeanCurve:
     """Measure the mean response at each level, its interval, and every fall from a cheaper level to a dearer one."""
     plain, rare = log.scaled_weights, is_rare(log.response)
-    raw, weighted, scores, tails, rows = [], [], [], [], []
+    raw, weighted, rows = [], [], []
     for k in range(len(log.levels)):
         own = log.level == k
         raw.append(_level_mean(log, own, plain))
-        ratio = own / propensity
-        part = float(plain @ ratio) / float(plain.sum())
-        mean = float(plain @ (ratio * log.response)) / float(plain.sum()) / part if part > 0 else NAN
-        scores.append(mean + ratio * (log.response - mean) / part if part > 0 else np.full(len(log), np.nan))
         rows.append(_count_effective((plain / propensity)[own]))
-        tails.append(ratio * log.response / part if part > 0 else np.zeros(len(log)))
-        weighted.append(
-            _widen(estimate_mean(scores[-1], plain, log.cluster, tails[-1] if rare else None), log, own, rows[-1])
-        )
-    pairs = [
-        (high, low)
-        for high, low in combinations(range(len(scores)), 2)
-        if min(rows[high], rows[low]) >= FEW_ROWS and weighted[low].estimate < weighted[high].estimate
-    ]
-    falls = [
-        _measure_fall(high, low, estimate_mean(scores[high] - scores[low], plain, log.cluster, tail), floor)
-        for high, low in pairs
-        for tail in [tails[high] - tails[low] if rare else None]
-        for floor in [_least_se(log, weighted[high], rows[high]) + _least_se(log, weighted[low], rows[low])]
-    ]
+        scores, tail = _score_level(log, propensity, plain, k)
+        weighted.append(_widen(estimate_mean(scores, plain, log.cluster, tail if rare else None), log, own, rows[-1]))
+    falls = []
+    for high, low in combinations(range(len(rows)), 2):
+        if min(rows[high], rows[low]) < FEW_ROWS or not weighted[low].estimate < weighted[high].estimate:
+            continue
+        (one, first), (two, second) = (_score_level(log, propensity, plain, k) for k in (high, low))
+        fall = estimate_mean(one - two, plain, log.cluster, first - second if rare else None)
+        floor = _least_se(log, weighted[high], rows[high]) + _least_se(log, weighted[low], rows[low])
+        falls.append(_measure_fall(high, low, fall, floor))
     return MeanCurve(tuple(raw), tuple(weighted), tuple(sorted(falls, key=lambda fall: -fall.sure)))
+
+
+def _score_level(log: Log, propensity: Array, weight: Array, level: int) -> tuple[Array, Array]:
+    """Return scores (n,) whose mean is the weighted mean response at a level, and what weighted responses add to them."""
+    ratio = (log.level == level) / propensity
+    part = float(weight @ ratio) / float(weight.sum())
+    if not part > 0:
+        return np.full(len(log), np.nan), np.zeros(len(log))
+    mean = float(weight @ (ratio * log.response)) / float(weight.sum()) / part
+    return mean + ratio * (log.response - mean) / part, ratio * log.response / part
 
 
 def _measure_fall(high: int, low: int, fall: Estimate, floor: float) -> Fall:

@@ -126,11 +126,11 @@ def _make_rule(name: str, groups: Groups, scores: Scores, policy: Array, rows: A
 
 def _expected_spend(scores: Scores, policy: Array, rows: Array) -> float:
     """Return what a policy is expected to cost on some rows, by the curves alone."""
-    costs, weight = scores.expected_costs[rows], scores.weight[rows]
+    weight = scores.weight[rows]
     if policy.ndim == 1 and np.issubdtype(policy.dtype, np.integer):
-        own = costs[np.arange(len(rows)), policy[rows]]
+        own = scores.expected_costs[rows, policy[rows]]
     else:
-        own = (np.broadcast_to(policy, scores.gamma.shape)[rows] * costs).sum(axis=1)
+        own = (np.broadcast_to(policy, scores.gamma.shape)[rows] * scores.expected_costs[rows]).sum(axis=1)
     return float(weight @ own / weight.sum())
 
 
@@ -139,9 +139,10 @@ def _average(groups: Groups, scores: Scores, rows: Array) -> tuple[Array, Array,
     weight, size = scores.weight[rows], len(groups.labels)
     mass = np.bincount(groups.code, weights=weight, minlength=size)
     means = []
-    for columns in (scores.curves[rows], scores.expected_costs[rows]):
-        sums = [np.bincount(groups.code, weights=weight * column, minlength=size) for column in columns.T]
-        whole = weight @ columns / weight.sum()
+    for table in (scores.curves, scores.expected_costs):
+        # One column after the other: logs may be large.
+        sums = [np.bincount(groups.code, weights=weight * column[rows], minlength=size) for column in table.T]
+        whole = weight @ table[rows] / weight.sum() if (mass == 0).any() else 0.0
         means.append(np.where(mass[:, None] > 0, np.stack(sums, axis=1) / np.maximum(mass, 1e-300)[:, None], whole))
     return mass / mass.sum(), means[0], means[1]
 
