@@ -1,7 +1,10 @@
-"""Large tables: `python benchmarks/scale.py run|plan|spark [rows]`. Sections make what they need under /tmp and remove it again.
+"""Large tables: `python benchmarks/scale.py run|log|plan|spark [rows]`. Sections make what they need under /tmp and remove it again.
 
 run: `largesse run` with the default model on a log of forty mixed columns, everything included, at 2,000, 20,000, 200,000 and
 1,000,000 rows or at those that are named; with what each stage takes.
+
+log: `largesse run` on a log of ten columns that is too large: a linear model learns from 500,000 rows and is judged by all.
+Memory is told of every stage. The log's own customers are planned.
 
 plan: customers of ten columns in Parquet are planned with a fitted policy. Beside the time of the whole plan stand those of
 writing the table back unchanged and of scoring alone; each is measured in a process of its own, with its peak of memory.
@@ -63,6 +66,19 @@ def shop_rows(rows: int, seed: int, first: int = 0, *, log: bool) -> Any:
         columns["coupon"] = level
         columns["bought"] = (rng.random(rows) < 1 / (1 + np.exp(-score))).astype(np.int64)
     return pa.table(columns)
+
+
+def write_rows(file: Path, rows: int, *, log: bool) -> None:
+    """Write a table of `shop_rows`, part by part."""
+    import pyarrow.parquet as pq
+
+    writer = None
+    for k, start in enumerate(range(0, rows, CHUNK)):
+        table = shop_rows(min(CHUNK, rows - start), k + 1, start, log=log)
+        writer = writer or pq.ParquetWriter(file, table.schema)
+        writer.write_table(table)
+    assert writer is not None
+    writer.close()
 
 
 def measure(work: Callable[[], None]) -> dict[str, float]:
@@ -145,6 +161,40 @@ def run_section(rows: int | None) -> None:
             shutil.rmtree(folder)
 
 
+# -- log ------------------------------------------------------------------------------------------------------------------
+
+
+def run_large(folder: Path) -> None:
+    """Run as `largesse run` does; say what every stage takes, and the most memory until its end."""
+    from largesse.runs import read_campaign, run
+
+    last: list[Any] = ["starting", time.perf_counter()]
+
+    def say(stage: str, _done: float) -> None:
+        if stage != last[0]:
+            now, peak = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            print(f"    {last[0]:40} {now - last[1]:7.1f} s   peak {peak:.2f} GB", file=sys.stderr)
+            last[:] = [stage, now]
+
+    run(read_campaign(folder), folder / "run", say)
+    say("end", 1.0)
+
+
+def log_section(rows: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="largesse-scale-"))
+    try:
+        write_rows(folder / "log.parquet", rows, log=True)
+        text = CAMPAIGN + "\n[data]\nmost_rows = 500000\n"
+        (folder / "campaign.toml").write_text(text, encoding="utf-8")
+        size = (folder / "log.parquet").stat().st_size
+        print(f"a log of {rows:,} rows, {size / 1e9:.2f} GB of Parquet", flush=True)
+        found = apart("run-large", folder)
+        line = f"{found['seconds']:.1f} s  {found['cpu']:.1f} s of CPU  peak {found['peak_gb']:.2f} GB"
+        print(f"{line}: {found['peak_gb'] * 2**30 / rows:.0f} bytes a row")
+    finally:
+        shutil.rmtree(folder)
+
+
 # -- plan -----------------------------------------------------------------------------------------------------------------
 
 
@@ -155,13 +205,7 @@ def make_customers(folder: Path, rows: int) -> None:
 
     pq.write_table(shop_rows(20_000, 0, log=True), folder / "log.parquet")
     (folder / "campaign.toml").write_text(CAMPAIGN, encoding="utf-8")
-    writer = None
-    for k, start in enumerate(range(0, rows, CHUNK)):
-        table = shop_rows(min(CHUNK, rows - start), k + 1, start, log=False)
-        writer = writer or pq.ParquetWriter(folder / "customers.parquet", table.schema)
-        writer.write_table(table)
-    assert writer is not None
-    writer.close()
+    write_rows(folder / "customers.parquet", rows, log=False)
     fit(read_campaign(folder), folder / "run")
 
 
@@ -281,6 +325,7 @@ def spark_section(rows: int) -> None:
 
 STEPS: dict[str, Callable[[Path], None]] = {
     "run-all": run_all,
+    "run-large": run_large,
     "write-back": write_back,
     "score": score_alone,
     "plan-all": plan_all,
@@ -303,7 +348,7 @@ def plan_section(rows: int) -> None:
         shutil.rmtree(folder)
 
 
-SECTIONS: dict[str, Callable[[int], None]] = {"plan": plan_section, "spark": spark_section}
+SECTIONS: dict[str, Callable[[int], None]] = {"log": log_section, "plan": plan_section, "spark": spark_section}
 
 
 def main() -> None:

@@ -66,7 +66,7 @@ def test_the_fit_sees_a_sample_and_all_rows_judge_it(large: Path) -> None:
 
 def test_the_report_says_how_many_rows_were_learnt_from(large: Path) -> None:
     page = (large / "report.html").read_text(encoding="utf-8")
-    assert "The model learnt from 300 of them, drawn at random. All 900 rows judge it" in page
+    assert "The model learnt from 300 of the log’s rows, drawn at random. All 900 rows judge it" in page
     assert "Models learn from a random sample of 300 of 900 rows; all rows judge them." in page
 
 

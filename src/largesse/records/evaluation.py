@@ -202,7 +202,7 @@ class HeldOutPlan:
     """A plan for the rows of a log at one budget: each fold is planned by models and a price that never saw it."""
 
     budget: float  # average per customer
-    levels: Array  # (n,) int64
+    levels: Array  # (n,) whole numbers, as small as they can be kept
     prices: Array  # (folds,) infinite where a fold's cheapest plan costs more than the budget
     scales: Array | None = None  # (folds,) what expected costs were multiplied by, where they are not certain
 
