@@ -178,6 +178,18 @@ def test_a_part_that_takes_longer_makes_the_rest_longer(meter: Meter, clock: Clo
     assert left(meter) == 20.0  # it may be ready now, and half of the work with it
 
 
+def test_a_stage_that_begins_in_the_middle_is_moved_by_its_caller_alone(meter: Meter, clock: Clock) -> None:
+    meter("second of four", 0.25)
+    list(track("ab"))
+    clock.now += 10
+    assert done(meter) == 0.25
+    assert left(meter) is None
+    meter("second of four", 0.5)
+    assert left(meter) == 20.0
+    assert meter.moment is not None
+    assert meter.moment.done == 0.5
+
+
 def test_nothing_is_known_in_the_first_two_seconds(meter: Meter, clock: Clock) -> None:
     begin("fitting")
     clock.now += 1

@@ -40,6 +40,7 @@ class _Stage:
     name: str
     began: float
     rows: int | None = None
+    first: float = 0.0  # share that was done when it began: then it is one of several, which are reported together
     done: float = 0.0  # share
     at: float = 0.0  # seconds of the stage that it took
     end: float = 1.0  # share that will be done when the current part is
@@ -65,6 +66,8 @@ class Meter:
             return
         if self._stage is None or stage != self._stage.name:
             self.begin(stage)
+            if self._stage is not None and done > 0.0:
+                self._stage = replace(self._stage, first=done)
         self._spans = []
         self._say(done, 1.0)
 
@@ -94,7 +97,7 @@ class Meter:
             yield from items
             return
         depth, total, before = len(self._spans), float(sum(weights)) or 1.0, 0.0
-        start, width = self._spans[-1] if self._spans else (0.0, 1.0)
+        start, width = self._span()
         try:
             for item, weight in zip(items, weights, strict=True):
                 part = (start + width * before / total, width * weight / total)
@@ -112,7 +115,7 @@ class Meter:
         if not self._is_mine():
             yield
             return
-        depth, (first, width) = len(self._spans), self._spans[-1] if self._spans else (0.0, 1.0)
+        depth, (first, width) = len(self._spans), self._span()
         self._spans.append((first + width * start, width * (end - start)))
         self._say(first + width * start, first + width * end)
         try:
@@ -123,8 +126,15 @@ class Meter:
 
     def advance(self, done: float) -> None:
         """Say what share of the current part is done."""
-        start, width = self._spans[-1] if self._spans else (0.0, 1.0)
+        start, width = self._span()
         self._say(start + width * done, start + width)
+
+    def _span(self) -> tuple[float, float]:
+        """Return where the current part starts, and its width: that of the stage, unless only the caller knows what it is."""
+        if self._spans:
+            return self._spans[-1]
+        alone = self._stage is None or self._stage.first == 0.0
+        return (0.0, 1.0) if alone or self._stage is None else (self._stage.done, 0.0)
 
     def _say(self, done: float, end: float) -> None:
         if self._stage is None or not self._is_mine():
@@ -173,11 +183,12 @@ class Meter:
 
 def _carry_on(stage: _Stage, seconds: float) -> float | None:
     """Return the seconds left of a stage if it goes on as fast as so far; None: too little of it is done to say."""
-    if seconds < ENOUGH or stage.done <= 0.0:
+    gained = stage.done - stage.first
+    if seconds < ENOUGH or gained <= 0.0:
         return None
     # A part that takes longer than those before it is at its end at most, and the rest will take longer, too.
-    share = min(stage.done * seconds / max(stage.at, 1e-9), stage.end)
-    return seconds * (1.0 - share) / share
+    share = min(stage.first + gained * seconds / max(stage.at, 1e-9), stage.end)
+    return seconds * (1.0 - share) / (share - stage.first)
 
 
 # -- the current meter ---------------------------------------------------------------------------------------------------
