@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -26,6 +27,17 @@ from largesse.response.base import ResponseModel
 
 Models = tuple[ResponseModel, ...]
 Job = Callable[[], list[ResponseModel]]  # fits some of the fold models of a model
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """A job that is done already."""
+
+    models: Models
+
+    def __call__(self) -> list[ResponseModel]:
+        """Return its models."""
+        return list(self.models)
 
 
 class Keeper(Protocol):
@@ -70,7 +82,7 @@ def keep_jobs(
         for j, job in enumerate(each):
             key = hashlib.blake2b(f"{rows}{settings}{j}/{len(each)}".encode(), digest_size=16).hexdigest()
             ready = _recall(keeper, key, encoder, len(log.levels))
-            each[j] = partial(_fit_and_keep, keeper, key, job) if ready is None else partial(list, ready)
+            each[j] = partial(_fit_and_keep, keeper, key, job) if ready is None else Ready(ready)
             found += ready is not None
     if found:
         note(f"{found} of {sum(map(len, kept))} fits are as the run that was stopped had finished them")

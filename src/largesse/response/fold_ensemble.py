@@ -10,7 +10,7 @@ import numpy as np
 from largesse.progress import begin, follow, portion, track
 from largesse.records import Array, HeldOut, Log, Progress, Sample
 from largesse.response.base import ResponseModel, blank_copy, fresh
-from largesse.response.finished import keep_jobs
+from largesse.response.finished import Job, Ready, keep_jobs
 from largesse.response.links import Link
 from largesse.response.outside import add_outside
 from largesse.stats import side_by_side
@@ -38,13 +38,19 @@ def fit_members(
     others = [m for m in range(len(models)) if m not in free]
     share = len(others) / len(models)
     with portion(0.0, share):
-        alone = {m: side_by_side(jobs[m], 1, tracked=True) for m in track(others)}
+        alone = {m: _do(jobs[m], 1) for m in track(others)}
     # The longest first: those of single models with all folds in one job.
     order = sorted(free, key=lambda m: len(jobs[m]))
     with portion(share, 1.0):
-        done = iter(side_by_side([job for m in order for job in jobs[m]], workers, tracked=True))
+        done = iter(_do([job for m in order for job in jobs[m]], workers))
     found = alone | {m: [next(done) for _ in jobs[m]] for m in order}
     return tuple(tuple(one for part in found[m] for one in part) for m in range(len(models)))
+
+
+def _do(jobs: Sequence[Job], workers: int) -> list[list[ResponseModel]]:
+    """Return what jobs return; those that are done already are no part of the work."""
+    found = iter(side_by_side([job for job in jobs if not isinstance(job, Ready)], workers, tracked=True))
+    return [job() if isinstance(job, Ready) else next(found) for job in jobs]
 
 
 def held_out_scores(models: Sequence[ResponseModel], X: Array, fold: Array, link: Link) -> Array:
