@@ -142,13 +142,17 @@ def fit(
     columns: Columns,
     model: Annotated[str, typer.Option(help=f"Response model: {', '.join(list_models())}.")] = "auto",
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
+    most_rows: Annotated[
+        int | None, typer.Option(help="Of a larger log, learn from so many random rows. Default: what memory holds.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn the response from a log and leave a run folder."""
     if "costs" not in levels and "cost_column" not in columns:
         hint = "add --costs 0,5,10, or --cost-column with what each row really cost"
         fail("fit", Problem("nothing says what levels cost", hint))
-    found = runs.campaign_from_options(log, columns, levels, model={"name": model, "seed": seed})
+    most = {} if most_rows is None else {"data": {"most_rows": most_rows}}
+    found = runs.campaign_from_options(log, columns, levels, model={"name": model, "seed": seed}, **most)
     with show_progress(as_json) as progress:
         shown = runs.fit(found, out, progress)
     name = shown["model"]["name"]

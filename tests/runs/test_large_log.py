@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from shops import CAMPAIGN, shop_table
 
+from largesse.cli import app
 from largesse.errors import InputError
 from largesse.runs import line, steps
 from largesse.runs.campaign import campaign_from, read_campaign
@@ -188,3 +189,14 @@ def test_a_limit_that_is_none_is_refused_with_the_campaign(given: Any) -> None:
     campaign = {"log": "log.csv", "columns": {"level": "a", "response": "b"}, "levels": {"costs": [0, 1]}}
     with pytest.raises(InputError, match=r"data\.most_rows is"):
         campaign_from(campaign | {"data": {"most_rows": given}})
+
+
+def test_the_command_line_says_how_many_rows_were_learnt_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = write_shop(tmp_path)
+    given = ["--level", "coupon", "--response", "bought", "--customer", "id", "--costs", "0,5,10", "--model", "linear"]
+    with pytest.raises(SystemExit) as ended:
+        app(["fit", str(shop / "logs"), *given, "--most-rows", "300", "--out", str(tmp_path / "run")])
+    assert ended.value.code == 0
+    assert "(300 of 900 rows)" in capsys.readouterr().out.replace("\n", " ")

@@ -179,7 +179,10 @@ class _Features:
 def _draw(log: Log, batches: Batches, found: _Found, most: int, seed: int) -> Log:
     """Return the log with a sample of its rows that have a response."""
     known = np.isfinite(log.response)
-    features = _Features(batches, found, log.features.column_names, known)
+    read = replace(
+        found, roles=found.roles.schema.empty_table()
+    )  # their columns are in the log: nobody needs them twice
+    features = _Features(batches, read, log.features.column_names, known)
     log = log if known.all() else log.take(known)
     m = min(most, len(log) - len(log) // OUTSIDE)
     rows, stand_for = _draw_rows(log, m, seed)

@@ -55,7 +55,8 @@ def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
     if campaign.customers is not None:
         kinds: dict[str, str] = {field.name: kind_of(field.type) for field in log.seen.features.schema}
         return engine.open_customers(campaign, campaign.customers, kinds)
-    if log.customer is not None and len(log.customer.unique()) < len(log):
+    # Without clusters, no id comes twice: the log would have been refused.
+    if log.customer is not None and log.cluster is not None and len(log.customer.unique()) < len(log):
         hint = 'name a table with one row per customer: customers = "customers.parquet"'
         fail("campaign", Problem("the log has some customers more than once, so it cannot be planned for itself", hint))
     if log.sample is not None:
