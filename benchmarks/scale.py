@@ -268,13 +268,14 @@ def look_at_processes() -> tuple[dict[str, float], dict[str, float]]:
                 sum(map(int, part[11:15])) / 100,
                 int(part[21]) * 4096 / 2**30,
             )
-    cpu, memory, mine = dict.fromkeys(("driver", "java", "python"), 0.0), {}, {os.getpid()}
-    for pid, (parent, name, seconds, size) in sorted(found.items()):
-        if pid in mine or parent in mine:
-            kind = "driver" if pid == os.getpid() else "java" if name == "java" else "python"
-            mine.add(pid)
-            cpu[kind] += seconds
-            memory[kind] = max(memory.get(kind, 0.0), size)
+    cpu, memory, waiting = dict.fromkeys(("driver", "java", "python"), 0.0), {}, [os.getpid()]
+    while waiting:
+        pid = waiting.pop()
+        waiting += [other for other, (parent, *_) in found.items() if parent == pid]
+        _, name, seconds, size = found[pid]
+        kind = "driver" if pid == os.getpid() else "java" if name == "java" else "python"
+        cpu[kind] += seconds
+        memory[kind] = max(memory.get(kind, 0.0), size)
     return cpu, memory
 
 
@@ -295,13 +296,19 @@ def plan_on_spark(folder: Path) -> None:
                 total = sum(cpu.values()) - sum(last[2].values())
                 print(f"{last[0]:20} {now - last[1]:7.1f} s {total:7.1f} s of CPU ({spent})", file=sys.stderr)
             last[:] = [stage, now, cpu]
+            spool = sum(file.stat().st_size for file in folder.glob(".spool.*/*"))
+            if spool:
+                sizes["spool"] = spool
 
+    sizes = {"customers": (folder / "customers.parquet").stat().st_size}
     with open_engine("spark", os.environ.get("MASTER", "local-cluster[2,1,1024]")) as engine:
         engine.session.range(0, 2, 1, 2).mapInArrow(touch, "id long").count()  # workers are there
         start, before = time.perf_counter(), sum(look_at_processes()[0].values())
         plan(folder / "run", str(folder / "customers.parquet"), progress=say, engine=engine)
         say("end", 1.0)
         total, seconds = sum(look_at_processes()[0].values()) - before, time.perf_counter() - start
+    sizes["plan"] = sum(file.stat().st_size for file in (folder / "run" / "plan.parquet").iterdir())
+    print("GB on disk: " + ", ".join(f"{name} {size / 1e9:.2f}" for name, size in sizes.items()), file=sys.stderr)
     largest = ", ".join(f"{kind} {size:.2f}" for kind, size in peak.items())
     print(f"{'spark in all':20} {seconds:7.1f} s {total:7.1f} s of CPU; GB: {largest}", file=sys.stderr)
 
