@@ -18,6 +18,7 @@ from largesse.evaluation.influence import estimate_all
 from largesse.evaluation.judge import Candidate, check_choices, examine, judge_policy
 from largesse.evaluation.spending import measure_spending
 from largesse.records import Checkup, Log, Progress, Scores, Study
+from largesse.stats import one_thread
 
 
 def make_study(
@@ -47,6 +48,7 @@ def make_study(
     return study_scores(log, scores, checkup, budget, estimator=estimator, seed=seed, confidence=confidence)
 
 
+@one_thread()  # sums over long tables gain nothing from the threads of BLAS, which wait for each other
 def study_scores(
     log: Log,
     scores: Scores,
