@@ -1,13 +1,17 @@
-"""Run a campaign on a cluster of two workers on this machine, and kill one executor whenever a stage of planning begins."""
+"""Run a campaign on a cluster of two workers on this machine; kill an executor while customers are scored, and again later."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 from largesse.runs import spark
+
+killed: list[str] = []
 
 
 def find_executors() -> list[int]:
@@ -31,18 +35,30 @@ def _is_below(pid: int, parents: dict[int, int]) -> bool:
     return pid == os.getpid()
 
 
-def kill_one(stage: str, _done: float) -> None:
-    """End an executor when customers have been scored: what it keeps of them is lost."""
-    if stage not in killed and stage in ("planning", "writing the plan"):
-        killed.append(stage)
-        pid = min(find_executors())
-        os.kill(pid, signal.SIGKILL)
-        sys.stdout.write(f"{stage}: killed {pid}\n")
+def kill_one(stage: str) -> None:
+    """End an executor, whatever it does."""
+    pid = min(find_executors())
+    os.kill(pid, signal.SIGKILL)
+    killed.append(stage)
 
 
-killed: list[str] = []
+def kill_while_scoring(near: Path) -> None:
+    """End an executor when the first part of the spool is there: other tasks are still at work."""
+    while not any(near.glob("**/.spool.*.part/*.arrow")):
+        time.sleep(0.005)
+    kill_one("scoring")
+
+
+def follow(stage: str, _done: float) -> None:
+    """Disturb the run."""
+    if stage == "scoring customers" and not killer.is_alive() and not killed:
+        killer.start()
+    if stage == "writing the plan" and "writing" not in killed:
+        kill_one("writing")
+
 
 if __name__ == "__main__":
     campaign, out = sys.argv[1:]
-    spark(campaign, out, master="local-cluster[2,1,1024]", progress=kill_one)
-    assert killed == ["planning", "writing the plan"], killed
+    killer = threading.Thread(target=kill_while_scoring, args=[Path(out).parent], daemon=True)
+    spark(campaign, out, master="local-cluster[2,1,1024]", progress=follow)
+    sys.stdout.write(" ".join(killed))

@@ -33,7 +33,7 @@ def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
     command = [sys.executable, on_cluster.__file__, str(shop / "campaign.toml"), str(shop / "two")]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": source}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.count("killed") == 2
+    assert done.stdout == "scoring writing"
     plans = [read_table(shop / name / "plan.parquet") for name in ("one", "two")]
     assert plans[1].to_pydict() == near(plans[0].to_pydict())
     for part in ("fit", "plan", "evaluation"):

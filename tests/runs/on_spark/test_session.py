@@ -56,6 +56,7 @@ def test_the_active_session_is_used_and_left_running(session: Any) -> None:
         ("Total size of results is bigger than spark.driver.maxResultSize", "rows="),
         ("java.lang.OutOfMemoryError: Java heap space", "spark.executor.memory"),
         ("No module named 'largesse'", "install the same version"),
+        ("FileNotFoundError: /work/.spool.1a2b3c4d.part/1.arrow", "all executors share"),
         ("something else", "nothing was written"),
     ],
 )

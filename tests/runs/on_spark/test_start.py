@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from largesse.cli import app
 from largesse.data import read_table
-from largesse.errors import InputError
+from largesse.errors import InputError, OutputError
 from largesse.runs import open_engine, plan, spark
 from largesse.runs.on_spark import ClusterError, Spark, parts
 
@@ -77,6 +77,12 @@ def test_a_run_that_fails_while_writing_leaves_the_old_folder(
         plan(run, str(ran.parent / "customers.parquet"), budget=2.0, engine=Spark(session))
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")] == ["run"]
+
+
+def test_parts_on_a_disk_that_is_not_shared_are_missed(tmp_path: Path) -> None:
+    told = [{"file": "part-000000000000.parquet", "rows": 3}]
+    with pytest.raises(OutputError, match=r"1 of 1 parts of the plan are not in .*\n.*share"):
+        parts._check_parts(tmp_path, told, 3)
 
 
 def test_the_command_line_runs_on_spark(session: Any, on_spark: Path, ran: Path, tmp_path: Path) -> None:
