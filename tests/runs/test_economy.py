@@ -115,7 +115,7 @@ def test_then_rows_go_and_the_run_ends_in_time(
     assert found.model == ("quick" if model == "auto" else "linear")
     assert len(said) == (2 if model == "auto" else 1)
     assert f"learnt from {found.most_rows:,} of 100,000 rows" in said[-1]
-    ends = world.now + world.cost(found.model, found.most_rows) + later * ROWS
+    ends = world.now + world.cost(found.model, found.most_rows) + later * found.most_rows
     assert 100.0 < ends < 200.0  # in time, and most of the time is used
 
 

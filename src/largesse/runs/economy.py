@@ -119,14 +119,15 @@ class _Pilot:
         self._customers = customers
         self._growth = GROWTH
         self._rows, self._seconds = 0, 0.0  # of the last fit
-        self._later = 0.0  # seconds of the stages after the fit
+        self._examined = (1, 0.0)  # rows and seconds of examining some of the log
+        self._rest = 0.0  # seconds of the other stages after the fit
 
     def reckon(self, most: int) -> int:
         """Return how many of `most` rows the campaign's model can learn from in the time that is left."""
         self._time_fit(WARM)  # what is loaded and compiled on first use takes its time only once
         fitted = self._time_fit(FIRST)
         first = self._seconds
-        self._later = self._time_later(fitted)
+        self._time_later(fitted)
         second = min(self._room(), most) // AHEAD
         if second > 2 * FIRST:
             self._time_fit(second)
@@ -142,16 +143,27 @@ class _Pilot:
 
     def whole(self, rows: int) -> float:
         """Return the seconds that a fit of some rows, and what follows it, will take."""
-        return self._seconds * float(rows / self._rows) ** self._growth + self._later
+        return self._fit(rows) + self._later(rows)
 
     def announce(self, rows: int) -> None:
         """Say how long the stages of a run are expected to take: the time left then counts all of them."""
-        expect({"learning the response": self.whole(rows) - self._later, "examining the log": self._later})
+        expect({"learning the response": self._fit(rows), "examining the log": self._later(rows)})
+
+    def _fit(self, rows: int) -> float:
+        return self._seconds * float(rows / self._rows) ** self._growth
+
+    def _later(self, rows: int) -> float:
+        """Return the seconds after a fit; how levels were chosen is learnt from the rows of the fit, too."""
+        looked, seconds = self._examined
+        return seconds * max(rows / looked, 0.5) ** LATER + self._rest
 
     def _room(self) -> int:
         """Return the rows of a fit that ends in time."""
-        left = SPARE * self._clock.left - self._later
-        return int(self._rows * (left / self._seconds) ** (1.0 / self._growth)) if left > 0 else 0
+        left, low, high = SPARE * self._clock.left, 0, len(self._log.seen) + 1
+        while high - low > 1:  # all of `low` rows are in time, and all of `high` are not
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.whole(middle) <= left else (low, middle)
+        return low
 
     def _time_fit(self, rows: int) -> steps.Fitted:
         sample = self._draw(rows)
@@ -161,19 +173,23 @@ class _Pilot:
         self._rows, self._seconds = len(sample), max(self._clock.now() - start, 1e-3)
         return fitted
 
-    def _time_later(self, fitted: steps.Fitted) -> float:
-        """Return the seconds that scoring, judging and planning will take, from those of some rows."""
-        campaign = self._campaign
-        sample = self._draw(min(max(len(self._log) // AHEAD, 2 * FIRST), MOST))
+    def _time_later(self, fitted: steps.Fitted) -> None:
+        """Time scoring, examining and judging on some rows."""
+        campaign, n = self._campaign, len(self._log)
+        sample = self._draw(min(max(n // AHEAD, 2 * FIRST), MOST))
         start = self._clock.now()
         curves = fitted.model.predict(sample)
-        scored = (self._clock.now() - start) * self._customers / len(sample)
+        scored = self._clock.now() - start
         held = HeldOut(curves, assign_folds(sample, seed=campaign.seed), own_costs(fitted.model, sample))
-        start = self._clock.now()
         with follow(_ignore) as quiet:
+            start = self._clock.now()
             examined = steps.examine(campaign, sample, held, self._engine, quiet)
+            self._examined = (len(sample), self._clock.now() - start)
+            start = self._clock.now()
             steps.judge(campaign, sample, examined, campaign.planning.average(len(sample)), "dr", self._engine)
-        return scored + (self._clock.now() - start) * (len(self._log) / len(sample)) ** LATER
+        judged = (self._clock.now() - start) * (n / len(sample)) ** LATER
+        # Rows that the model does not learn from are scored by it, as customers are.
+        self._rest = judged + scored * (n + self._customers) / len(sample)
 
     def _draw(self, rows: int) -> Log:
         seen, seed = self._log.seen, self._campaign.seed
