@@ -20,14 +20,29 @@ def stop_after_finishing(target: Path, stop: type[BaseException], key: str = "k1
         raise stop
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, OutputError])
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, MemoryError])
 def test_what_was_finished_stays_when_a_command_is_stopped(stop: type[BaseException], tmp_path: Path) -> None:
-    error = OutputError("output", []) if stop is OutputError else stop
     with pytest.raises(stop):
-        stop_after_finishing(tmp_path / "R", error)  # type: ignore[arg-type]
+        stop_after_finishing(tmp_path / "R", stop)
     with keep_work(tmp_path / "R", resume=True) as work:
         assert (open_work(work, "k1") / "fit").read_text() == "finished"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [OutputError("output", []), OSError("the disk is full")])
+@pytest.mark.parametrize("before", [False, True])
+def test_an_error_leaves_what_was_there_before(error: Exception, before: bool, tmp_path: Path) -> None:
+    if before:
+        finish(find_work(tmp_path / "R"))
+
+    def refuse() -> None:
+        with keep_work(tmp_path / "R", resume=True) as work:
+            finish(work)
+            raise error
+
+    with pytest.raises(type(error)):
+        refuse()
+    assert [entry.name for entry in tmp_path.iterdir()] == [".R.largesse.work"] * before
 
 
 def test_it_goes_when_the_command_succeeds(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """The work folder: what a command has finished and would lose if it were stopped.
 
 It lies beside the target under a hidden name, belongs to the user who runs the command, and is never a part of the target.
-Whoever uses it holds the target. It goes when the command succeeds; a command that is stopped leaves it, and the next one
-uses it or makes a new one. What is inside lies in a folder whose name is the fingerprint of all that it depends on.
+Whoever uses it holds the target. It goes when the command succeeds or is refused; a command that is stopped leaves it, and the
+next one uses it or makes a new one. What is inside lies in a folder whose name is the fingerprint of all that it depends on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from largesse.errors import OutputError, Problem
+from largesse.errors import LargesseError, OutputError, Problem
 from largesse.files import system
 from largesse.files.places import Target, explain, resolve_replaceable
 
@@ -23,15 +23,21 @@ from largesse.files.places import Target, explain, resolve_replaceable
 def keep_work(target: Target, *, resume: bool = False) -> Iterator[Path]:
     """Give the path of the work folder of a target, which need not exist; without `resume` an earlier one is removed.
 
-    The caller holds the target. The folder goes when the block ends well, and when there is nothing in it.
+    The caller holds the target. The folder goes when the block ends well, and when there is nothing in it. A mistake or a
+    full disk leaves what was there before: an error changes nothing.
     """
     path = find_work(target)
     with explain(target):
         _refuse_others(path)
         if not resume:
             _remove(path)
+    before = path.exists()
     try:
         yield path
+    except (LargesseError, OSError):
+        if not before:
+            _remove(path)
+        raise
     except BaseException:
         _remove_empty(path)
         raise
