@@ -151,6 +151,9 @@ def test_a_file_that_changes_between_two_passes_is_refused(tmp_path: Path) -> No
     file.write_text("a,b\n1,2\n3,4\n")
     with pytest.raises(InputError, match="changed while it was read"):
         list(found.read())
+    file.unlink()
+    with pytest.raises(InputError, match="changed while it was read"):
+        list(found.read())
 
 
 @pytest.mark.parametrize("kind", WRITERS)

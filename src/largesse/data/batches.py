@@ -144,12 +144,22 @@ def _read_all(
 
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     for part in parts:
+        _check_same(part, what)
         rows = 0
         for batch in _gather(_read_part(part, what, plain, columns)):
             rows += len(batch)
             yield _fit(batch, wanted)
-        if rows != part.rows or _state(part.file) != part.state:
-            fail(what, Problem(f"{part.file} changed while it was read", "try again when nothing writes to it"))
+        _check_same(part, what, rows)
+
+
+def _check_same(part: _Part, what: str, rows: int | None = None) -> None:
+    """Refuse a file that is not as it was when its columns were found, or that has another number of rows."""
+    try:
+        same = _state(part.file) == part.state and rows in (None, part.rows)
+    except OSError:  # it is gone
+        same = False
+    if not same:
+        fail(what, Problem(f"{part.file} changed while it was read", "try again when nothing writes to it"))
 
 
 def _read_part(part: _Part, what: str, plain: Collection[str], columns: Sequence[str] | None) -> Iterator[pa.Table]:
