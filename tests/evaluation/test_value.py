@@ -16,6 +16,7 @@ from largesse.evaluation.value import (
     estimate_uniform,
     estimate_value,
     find_best_mix,
+    name_mix,
     score_policy,
 )
 from largesse.levels import Levels
@@ -197,9 +198,14 @@ def test_a_gain_over_a_single_level_needs_no_spends(uncertain: tuple[Log, Scores
     ("mix", "words"),
     [
         ([0, 1, 0], "all get 'small'"),
-        ([0.25, 0.75, 0], "25% get 'none', 75% get 'small'"),
+        ([0.25, 0.75, 0], "25 % get 'none', 75 % get 'small'"),
         ([0.999, 0.001, 0], "all get 'none'"),
     ],
 )
 def test_mixes_are_said_in_words(mix: list[float], words: str) -> None:
     assert describe_mix(np.array(mix), Levels(costs=[0, 1, 2], names=["none", "small", "big"])) == words
+
+
+@pytest.mark.parametrize(("mix", "name"), [([0, 1, 0], "everyone the same"), ([0.25, 0.75, 0], "a random mix")])
+def test_only_one_level_for_everybody_is_called_the_same(mix: list[float], name: str) -> None:
+    assert name_mix(np.array(mix)) == name

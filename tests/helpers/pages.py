@@ -37,7 +37,8 @@ class Page(HTMLParser):
     def note(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         self.ids += [str(given["id"])] if "id" in given else []
-        self.loads += [key for key in given if key in LOADING or key[:2] == "on"]
+        within = str(given.get("href")).startswith("#")  # leads to a place on the same page
+        self.loads += [key for key in given if (key in LOADING and not (key == "href" and within)) or key[:2] == "on"]
         self.loads += [tag] if tag in ("img", "link", "iframe", "object", "base") else []
 
     def handle_endtag(self, tag: str) -> None:

@@ -29,6 +29,7 @@ RATIO_BUYERS = 50
 RATIO_CLUSTERS = 20  # with 12 to 16, 95 % intervals of ratios covered .91 to .93, with 20 and more .94 to .97
 INTERVALS = ("influence", "bootstrap")
 BLOCK = 1 << 18  # rows
+SEEN = 0.005  # a smaller share of a mix is not named
 
 
 def estimate_value(
@@ -203,7 +204,7 @@ def compare_references(scores: Scores, policy: Array, levels: Levels, estimator:
     before, paid = score_log(scores)
     return (
         Reference(
-            "everyone the same",
+            name_mix(mix),
             describe_mix(mix, levels),
             _mean(scores, uniform_value),
             _mean(scores, uniform_spend),
@@ -286,10 +287,21 @@ def find_best_mix(scores: Scores, spend: float) -> Array:
     return mix
 
 
+def name_mix(mix: Array) -> str:
+    """Return what a mix is called: only one of a single level treats everybody the same."""
+    return "everyone the same" if _count_levels(mix) == 1 else "a random mix"
+
+
 def describe_mix(mix: Array, levels: Levels) -> str:
     """Describe a mix in words: one level for everybody, or the shares of two."""
-    parts = [f"{share:.0%} get {levels.labels[k]!r}" for k, share in enumerate(mix) if share >= 0.005]
-    return f"all get {levels.labels[int(np.argmax(mix))]!r}" if len(parts) == 1 else ", ".join(parts)
+    if _count_levels(mix) == 1:
+        return f"all get {levels.labels[int(np.argmax(mix))]!r}"
+    return ", ".join(f"{100 * share:.0f} % get {levels.labels[k]!r}" for k, share in enumerate(mix) if share >= SEEN)
+
+
+def _count_levels(mix: Array) -> int:
+    """Return how many levels of a mix are more than a rounding error of its shares."""
+    return int((mix >= SEEN).sum())
 
 
 def _mean(scores: Scores, influence: Influence) -> Estimate:

@@ -22,6 +22,7 @@ from largesse.report.console import print_error as print_error
 from largesse.report.console import print_warnings as print_warnings
 from largesse.report.formats import DASH as DASH
 from largesse.report.formats import finite as finite
+from largesse.report.formats import name_day as name_day
 from largesse.report.live import show_progress as show_progress
 from largesse.report.live import write_seconds as write_seconds
 from largesse.report.page import render_checkup as render_checkup

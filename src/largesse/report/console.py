@@ -35,8 +35,8 @@ def print_answer(shown: dict[str, Any], folder: Path) -> None:
     answer = shown["answer"]
     console = Console()
     console.print(_text(f"\n{shown['title']}\n", style="bold"))
-    for text in (answer["headline"], answer["verdict"]):
-        console.print(Padding(_text(text), (0, 2, 1, 2)))
+    console.print(Padding(_text(answer["headline"], style="bold"), (0, 2, 1, 2)))
+    console.print(Padding(_text(answer["verdict"]), (0, 2, 1, 2)))
     print_warnings(answer["warnings"], console)
     table = _table({"": "left", "value": "right", "95 % interval": "left", "spend": "right"})
     table.add_row("this plan", *_cells(units, shown), style="bold")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 DASH = "–"
@@ -12,6 +14,20 @@ DUST = 1e-9  # an interval that is narrower than this, relative to its ends, is 
 NO_INTERVAL = "no interval: too few responses"
 THIN = "\u202f"  # narrow no-break space, between a number and its unit
 SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these stand before the number, everything else after it
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
 LARGE = ((1e12, "trillion", "tn"), (1e9, "billion", "bn"), (1e6, "million", "M"))
 
 
@@ -24,6 +40,13 @@ def finite(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if math.isfinite(value) else None
+
+
+def name_day() -> str:
+    """Return today's date in words, or that of SOURCE_DATE_EPOCH, so that pages can be made again to the last bit."""
+    seconds = os.environ.get("SOURCE_DATE_EPOCH", "")
+    day = datetime.fromtimestamp(int(seconds), UTC) if seconds.isdigit() else datetime.now()
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
 def places(spread: float, digits: int = 2) -> int:

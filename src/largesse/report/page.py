@@ -29,8 +29,10 @@ def render_report(numbers: Numbers) -> str:
     """
     shown = clean(numbers)
     units = Units(shown["response"]["kind"], shown["unit"])
-    views = [(section.name, section.view(shown, units)) for section in SECTIONS]
-    sections = [{"name": name, "view": view} for name, view in views if view is not None]
+    views = [(section, section.view(shown, units)) for section in SECTIONS]
+    sections = [
+        {"name": section.name, "title": section.title, "view": view} for section, view in views if view is not None
+    ]
     return _fill("report.html", shown, units, sections=sections, legend=view_legend(shown, units))
 
 

@@ -18,11 +18,12 @@ from largesse.version import __version__
 
 @dataclass(frozen=True)
 class Heading:
-    """What a page says of its campaign: its title, the unit of money and the seed."""
+    """What a page says of its campaign: its title, the unit of money, the seed, and the day it was made."""
 
     title: str
     unit: str
     seed: int
+    made: str = ""  # in words: 16 November 2026
 
 
 def describe_fit(step: FitStep) -> Part:

@@ -73,6 +73,7 @@ class Section:
 
     name: str
     view: Callable[[Numbers, Units], Part | None]
+    title: str  # as the list of contents has it
     fit: Callable[[FitStep], Part] | None = None
     plan: Callable[[PlanStep], Part] | None = None
     study: Callable[[Log, Study], Part] | None = None

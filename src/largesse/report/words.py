@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from largesse.errors import count
-from largesse.report.formats import Units, finite, half_width
+from largesse.report.formats import Units, finite, write_percent
 
 Part: TypeAlias = Mapping[str, Any]
 MUCH = 0.95  # a plan that uses less of its budget than this gets a note
@@ -30,45 +29,62 @@ def write_gain(units: Units, gain: Part) -> str:
 
 
 def write_headline(units: Units, numbers: Part) -> str:
-    """Return the answer in one sentence."""
-    value, before, response = numbers["value"], numbers["versus"][1], numbers["response"]["name"]
-    spent = f"{units.cost(numbers['spend']['estimate'])}{units.spelled} per customer"
-    earlier = units.response([before["value"]["estimate"]], half_width(value)).text(before["value"]["estimate"])
-    paid = units.cost(before["spend"]["estimate"])
-    customers = count(numbers["customers"], "customer")
-    if units.binary:
-        bring = f"{write_value(units, value)} of {customers} are expected to respond ({response})"
-        return f"For {spent}, {bring}; before, {earlier} did for {paid}."
-    bring = f"{write_value(units, value)} {response} from each of {customers} are expected"
-    return f"For {spent}, {bring}; before, it was {earlier} for {paid}."
+    """Return the verdict in one sentence: whether choosing who gets what beats treating everyone alike at the same cost."""
+    same, rule = numbers["versus"][0], _find_safer_rule(numbers["safety"])
+    judged, between = _judge(same["difference"]), write_gain(units, same["difference"])
+    if judged == "pays":
+        return f"Choosing who gets what pays: {between} over {same['name']} at the same cost."
+    if judged == "equal":
+        return "There is nothing to choose at this budget: everyone is treated alike."
+    if rule:
+        return f"A simple rule pays: at least {write_least(units, rule)} at the same cost, with 95 % confidence."
+    if judged == "loses":
+        do = "Draw levels at random" if is_mixed(same) else "Give everyone the same"
+        return f"{do}: choosing who gets what loses at the same cost, {between}."
+    return "The log does not show that choosing who gets what pays."
 
 
 def write_verdict(units: Units, numbers: Part) -> str:
-    """Say whether choosing who gets what gains anything over giving everyone the same at the same cost."""
+    """Say what stands behind the headline: the comparison, what the plan gains at least, and what is advised."""
     same, rule = numbers["versus"][0], _find_safer_rule(numbers["safety"])
-    gain, between = same["difference"], write_gain(units, same["difference"])
-    low, high = finite(gain["low"]), finite(gain["high"])
-    alike = f"giving everyone the same at the same cost ({same['detail']})"
-    better = (
-        f"A simple rule gains at least {write_least(units, rule)}, with 95 % confidence ({rule['detail']})."
-        if rule
-        else ""
-    )
-    if low is not None and low > 0:
+    judged, between = _judge(same["difference"]), write_gain(units, same["difference"])
+    alike = f"{_write_alike(same)} at the same cost ({same['detail']})"
+    chosen = "this plan" if rule else "choosing who gets what"
+    advice = f"The rule: {rule['detail']}." if rule else ""
+    if judged == "pays":
         least = write_least(units, numbers["safety"]["options"][0])
-        found = f"Choosing who gets what pays: {between} over {alike}. At least {least}, with 95 % confidence."
-    elif low == high == 0:
-        found = f"At this budget there is nothing to choose: the plan is the same for everyone ({same['detail']})."
-    elif high is not None and high < 0:
-        found = f"{'This plan' if rule else 'Choosing who gets what'} loses: {between} against {alike}."
-        better = better or "Give everyone the same."
+        found = f"It gains at least {least} over {alike}, with 95 % confidence."
+        if rule:
+            advice = f"A simple rule gains at least {write_least(units, rule)}. {advice}"
+    elif judged == "equal":
+        found = f"The plan is the same for everyone ({same['detail']})."
+        if rule:
+            advice = f"A simple rule gains at least {write_least(units, rule)}, with 95 % confidence. {advice}"
+    elif judged == "loses":
+        found = f"Compared with {alike}, {chosen} brings {between}."
     else:
-        found = (
-            f"The log does not show that {'this plan' if rule else 'choosing who gets what'} beats {alike}: "
-            f"the difference is {between}, which may be nothing."
-        )
-        better = better or "The simpler plan is as good a choice."
-    return f"{found} {better}".strip()
+        found = f"Compared with {alike}, {chosen} brings {between}: the difference may be nothing."
+        advice = advice or "The simpler plan is as good a choice."
+    return f"{found} {advice}".strip()
+
+
+def is_mixed(reference: Part) -> bool:
+    """Whether a reference draws levels at random, instead of giving everybody the same one."""
+    return bool(reference["name"] != "everyone the same")
+
+
+def _write_alike(same: Part) -> str:
+    return "a random mix of levels" if is_mixed(same) else "giving everyone the same"
+
+
+def _judge(gain: Part) -> str:
+    """Return what an interval says of a gain: it pays, loses, is nothing at all ("equal"), or is not shown ("open")."""
+    low, high = finite(gain["low"]), finite(gain["high"])
+    if low is not None and low > 0:
+        return "pays"
+    if low == high == 0:
+        return "equal"
+    return "loses" if high is not None and high < 0 else "open"
 
 
 def write_bound(units: Units, safety: Part) -> str:
@@ -79,10 +95,12 @@ def write_bound(units: Units, safety: Part) -> str:
         return "There is no bound on the gain: too few responses."
     if least > 0:
         gain = write_least(units, best)
-        return f"With {best['name']}: at least {gain} over giving everyone the same mix, with 95 % confidence."
+        return (
+            f"With {best['name']}: at least {gain} over treating everyone alike at the same cost, with 95 % confidence."
+        )
     names = " nor ".join(row["name"] for row in safety["options"])
     shown = f"neither {names} is" if len(safety["options"]) > 1 else f"{names} is not"
-    return f"It could be no gain: with 95 % confidence, {shown} shown to beat giving everyone the same mix."
+    return f"It could be no gain: with 95 % confidence, {shown} shown to beat treating everyone alike at the same cost."
 
 
 def write_least(units: Units, option: Part) -> str:
@@ -132,7 +150,7 @@ def _note_confidence(units: Units, planned: Part, budget: float) -> dict[str, st
     text = (
         "What the plan costs depends on what customers do. Its price is set by what such plans cost held-out rows of the log, "
         f"not by what the model expects: {units.cost(planned['spend'])} of the budget of {units.cost(budget)} per customer. "
-        f"The true cost is within the budget with a probability of {planned['confidence']:.0%}."
+        f"The true cost is within the budget with a probability of {write_percent(planned['confidence'])}."
     )
     return {"answer": "note", "text": text}
 

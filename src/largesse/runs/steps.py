@@ -23,7 +23,7 @@ from largesse.records import (
     Scores,
     Study,
 )
-from largesse.report import Heading, join_parts
+from largesse.report import Heading, join_parts, name_day
 from largesse.response import ResponseModel, WithCosts, make_model
 from largesse.runs.campaign import Campaign
 from largesse.runs.engine import Engine
@@ -133,7 +133,7 @@ def report(
         average, budget = planned["budget"]["average"], judged["budget"]
         got = f"the plan is for a budget of {_write(average)}, the evaluation for {_write(budget)}"
         fail("run folder", Problem(got, f"run: largesse evaluate {folder} --budget {_write(average)}"))
-    return join_parts(Heading(campaign.title, campaign.unit, campaign.seed), fitted, planned, judged)
+    return join_parts(Heading(campaign.title, campaign.unit, campaign.seed, name_day()), fitted, planned, judged)
 
 
 def have_same_budget(planned: dict[str, Any], judged: dict[str, Any]) -> bool:

@@ -11,7 +11,7 @@ Numbers = dict[str, Any]
 
 def test_the_plan_stands_beside_a_simple_rule_and_everyone_the_same(binary: Numbers) -> None:
     rows = view_safety(binary, EURO)["rows"]
-    assert [row["name"] for row in rows] == ["this plan", "a simple rule", "everyone the same"]
+    assert [row["name"] for row in rows] == ["this plan", "a simple rule", "a random mix"]
     assert rows[-1]["gain"] == rows[-1]["least"] == DASH
     assert "(" in rows[0]["gain"]
 

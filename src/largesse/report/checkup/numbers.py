@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from largesse.records import Checkup, Log
+from largesse.report.formats import name_day
 from largesse.report.plain import plain_estimate, plain_response
 from largesse.report.section import Part
 from largesse.report.sections.support.numbers import describe_checks
@@ -23,6 +24,7 @@ def describe_checkup(found: Checkup, log: Log, *, title: str, unit: str = "", no
     return {
         "title": title,
         "unit": unit,
+        "made": name_day(),
         "version": __version__,
         "fingerprint": log.fingerprint,
         "headline": HEADLINES[found.answer],

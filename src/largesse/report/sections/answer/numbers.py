@@ -8,7 +8,7 @@ from largesse.report.words import warn_of_spending, write_headline, write_verdic
 
 
 def write_answer(numbers: Numbers) -> Part:
-    """Return the answer in one sentence, whether choosing pays, and all warnings."""
+    """Return the verdict in one sentence, what stands behind it, and all warnings."""
     units = Units(numbers["response"]["kind"], numbers["unit"])
     return {
         "headline": write_headline(units, numbers),

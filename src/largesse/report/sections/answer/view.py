@@ -17,6 +17,7 @@ from largesse.report.formats import (
     label_interval,
     parts,
     write_count,
+    write_percent,
 )
 from largesse.report.rows import view_gains
 from largesse.report.section import Numbers, Part, Section
@@ -59,7 +60,7 @@ def _view_spend(numbers: Numbers, units: Units) -> dict[str, str]:
         "total": units.cost(_multiply(spend["estimate"], people)),
         "budget_total": units.cost(budget["total"]),
         "figure": draw_spend_strip(across, spend, budget["average"], label),
-        "sure": f"{numbers['planned']['confidence']:.0%}" if "confidence" in numbers["planned"] else "",
+        "sure": write_percent(numbers["planned"]["confidence"]) if "confidence" in numbers["planned"] else "",
     }
 
 
@@ -85,4 +86,4 @@ def _multiply(value: Any, factor: Any) -> float | None:
     return None if first is None or second is None else first * second
 
 
-SECTION = Section("answer", view_answer, joint=write_answer)
+SECTION = Section("answer", view_answer, "The answer", joint=write_answer)

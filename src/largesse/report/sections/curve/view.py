@@ -50,4 +50,4 @@ def view_levels(levels: Sequence[Level], units: Units) -> Rows:
     return Rows(rows, draw_tick_strip(across, units.response(across.ticks, across.step, digits=1, short=True)))
 
 
-SECTION = Section("curve", view_curve, study=describe_curve)
+SECTION = Section("curve", view_curve, "What each level brings", study=describe_curve)

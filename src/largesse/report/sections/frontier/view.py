@@ -100,4 +100,4 @@ def _write_plan(numbers: Numbers, units: Units) -> str:
     return f"This plan. {_write_readout(_view_point(row, units), units)}"
 
 
-SECTION = Section("frontier", view_frontier, study=describe_frontier)
+SECTION = Section("frontier", view_frontier, "What each budget would bring", study=describe_frontier)

@@ -11,4 +11,4 @@ def view_glossary(_numbers: Numbers, _units: Units) -> Part:
     return {}
 
 
-SECTION = Section("glossary", view_glossary)
+SECTION = Section("glossary", view_glossary, "Glossary")

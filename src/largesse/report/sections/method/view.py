@@ -80,4 +80,4 @@ def _describe_estimator(name: str) -> str:
     return ESTIMATORS[name].description if name in ESTIMATORS else ""
 
 
-SECTION = Section("method", view_method, fit=describe_choices, study=describe_estimates)
+SECTION = Section("method", view_method, "How it was done", fit=describe_choices, study=describe_estimates)

@@ -39,4 +39,4 @@ def _view_level(level: int, row: Mapping[str, Any], spends: Style, units: Units)
     }
 
 
-SECTION = Section("money", view_money, plan=describe_money)
+SECTION = Section("money", view_money, "Where the money goes", plan=describe_money)

@@ -54,4 +54,4 @@ def _write_guarantee(safety: Mapping[str, Any], units: Units) -> str:
     )
 
 
-SECTION = Section("safety", view_safety, study=describe_safety)
+SECTION = Section("safety", view_safety, "How safe is this plan?", study=describe_safety)

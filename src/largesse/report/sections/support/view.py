@@ -95,4 +95,4 @@ def _is_off(after: Any) -> bool:
     return abs(finite(after) or 0.0) > BALANCED
 
 
-SECTION = Section("support", view_support, study=describe_support)
+SECTION = Section("support", view_support, "Can the log answer this?", study=describe_support)

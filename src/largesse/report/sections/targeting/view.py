@@ -50,4 +50,4 @@ def _write_area(area: Mapping[str, Any], units: Units) -> str:
     return f"On average over all budgets, the log does not show that choosing who gets what gains anything: {gain}."
 
 
-SECTION = Section("targeting", view_targeting, study=describe_targeting)
+SECTION = Section("targeting", view_targeting, "Does choosing pay?", study=describe_targeting)

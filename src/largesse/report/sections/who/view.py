@@ -30,4 +30,4 @@ def _view_group(group: Mapping[str, Any], names: Sequence[str], costs: Style) ->
     return Row(group["label"], figure, costs.text(group["average_cost"]), **words)
 
 
-SECTION = Section("who", view_who, plan=describe_who)
+SECTION = Section("who", view_who, "Who gets what", plan=describe_who)
