@@ -82,6 +82,18 @@ class Log:
         known = f", with {', '.join(extras)}" if extras else ""
         return f"Log({len(self):,} rows, {self.features.num_columns} features, {len(self.levels)} levels{known})"
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features: with `log[rows]`, what scikit-learn needs to cut a log into folds."""
+        log = self.seen
+        return len(log), log.features.num_columns
+
+    def __getitem__(self, rows: Any) -> Log:
+        """Return the log of some rows: a slice, indices or a mask; of a large log, rows of its sample."""
+        rows = rows[0] if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is ... else rows
+        log = self.seen
+        return log.take(np.atleast_1d(np.arange(len(log))[rows]))
+
     @cached_property
     def binary(self) -> bool:
         """Whether every response is 0 or 1."""

@@ -15,6 +15,7 @@ from largesse.errors import NotFittedError, Problem, nearest, refuse
 from largesse.progress import stage_of
 from largesse.records import Array, Choice, Customers, HeldOut, Log
 from largesse.response.archive import Arrays, Reader, State, learnt_hints, pack, pack_settings, unpack_settings
+from largesse.response.scoring import explain_variance, split_target
 from largesse.stats import assign_folds, cores, response_loss, side_by_side
 
 BYTES = 30  # that a fit takes for each cell of its matrix: copies of it, one of them in float64
@@ -83,7 +84,11 @@ class Learner(Configurable, ABC):
     # -- learning ---------------------------------------------------------------------------------------------------
 
     def fit(self, log: Any, level: Any = None, response: Any = None, *, weight: Any = None) -> Self:
-        """Learn from a `Log` (of a large one, from its sample), or from features (n, p), level (n,) and response (n,)."""
+        """Learn from a `Log` (of a large one, from its sample), or from features (n, p), level (n,) and response (n,).
+
+        Level and response may also be the two columns of one target (n, 2), as scikit-learn's searches hand it over.
+        """
+        level, response = split_target(level, response)
         if isinstance(log, Log):
             log = log.seen
             if any(given is not None for given in (level, response, weight)):
@@ -184,10 +189,33 @@ class ResponseModel(Learner):
     only_base: ClassVar[bool] = False  # whether a blend uses its base alone and none of its increments
     threads: ClassVar[bool] = False  # whether fits release the interpreter, so that threads pay
     by_folds: ClassVar[bool] = False  # whether holding out every fold in turn is how it learns
+    _estimator_type: ClassVar[str] = "regressor"  # where scikit-learn before 1.6 looks
 
     def predict(self, customers: Any) -> Array:
         """Return the expected response (n, K) of customers: `Customers`, a `Log`, a table or an array (n, p)."""
         return self._curves(self.encode(customers))
+
+    def score(self, customers: Any, level: Any = None, response: Any = None, *, weight: Any = None) -> float:
+        """Return the share of the variance of responses that the curves explain at rows' own levels: R², at most 1.
+
+        Rows are a `Log`, or features (n, p), level (n,) and response (n,), or features and a target (n, 2) of both. This is
+        what `cross_val_score` and `GridSearchCV` compare. It judges curves, not plans: for these, `evaluate`.
+        """
+        if isinstance(customers, Log):
+            log = customers.seen
+            level, response, weight = log.level, log.response, log.weights
+            customers = log
+        return explain_variance(self.predict(customers), level, response, weight)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="regressor",
+            target_tags=TargetTags(required=False),  # a log holds its own
+            regressor_tags=RegressorTags(),
+            input_tags=InputTags(allow_nan=True, string=True, categorical=True),
+        )
 
     def check_curves(self) -> None:
         """Raise ValueError unless the curve of a customer who is average in every feature can be computed and is finite."""
