@@ -9,6 +9,7 @@ import numpy as np
 
 from largesse.records import Array
 
+FARTHEST = 1e300  # a score; twice as much is still a number
 INSIDE = 1e-6  # probabilities are held this far from 0 and 1, so that their logits and log losses stay finite
 
 
@@ -28,7 +29,12 @@ def logit(probability: Array, inside: float = INSIDE) -> Array:
 
 
 def softmax(scores: Array) -> Array:
-    """Return probabilities (n, K) in proportion to exp(scores)."""
+    """Return probabilities (n, K) in proportion to exp(scores); scores beyond all numbers count as the largest.
+
+    >>> softmax(np.array([[np.inf, np.inf, 0.0]]))
+    array([[0.5, 0.5, 0. ]])
+    """
+    scores = np.clip(scores, -FARTHEST, FARTHEST)
     odds = np.exp(scores - scores.max(axis=1, keepdims=True))
     return odds / odds.sum(axis=1, keepdims=True)
 
