@@ -23,6 +23,7 @@ from largesse.policy.policy import Policy as Policy
 from largesse.records import Customers as Customers
 from largesse.records import Estimate as Estimate
 from largesse.records import Evaluation as Evaluation
+from largesse.records import Explanation as Explanation
 from largesse.records import Frontier as Frontier
 from largesse.records import Log as Log
 from largesse.records import Plan as Plan

@@ -32,7 +32,8 @@ from largesse.errors import (
 )
 from largesse.files import archive_error, expected_content, read_archive, write_archive
 from largesse.levels import Levels
-from largesse.records import Array, Customers, Decisions, Log, Spending
+from largesse.policy.movers import measure_movers
+from largesse.records import Array, Customers, Decisions, Explanation, Log, Spending, find_changes
 from largesse.response import ResponseModel, WithCosts, model_classes, own_costs
 from largesse.stats import draw_levels
 
@@ -149,6 +150,35 @@ class Policy:
         price = self._price()
         return decide_at_price(*self._expected(customers), price)
 
+    def explain(self, customers: Any, *, log: Log | None = None, folds: int = 3, seed: int = 0) -> Explanation:
+        """Say why customers, given as for `decide`, get their levels, and at which prices they would get others.
+
+        With a `log`, also say which features move decisions, measured on its rows: a model that learnt from this log is
+        fitted anew without each of `folds` folds, so that every row is held out. A log that shares only some rows with
+        the one it learnt from is not recognised, and flatters.
+        """
+        price = self._price()
+        refuse("policy", [*whole_problems(folds, "folds", least=2), *whole_problems(seed, "the seed")])
+        if log is not None and (not isinstance(log, Log) or len(log.levels) != len(self.levels)):
+            hint = f"give a log from read_log with the policy's {len(self.levels)} levels"
+            fail("policy", Problem(f"decisions cannot be measured on {show(log)}", hint))
+        read = self._read(customers)
+        curves, costs = self._expected(read)
+        costs = np.ascontiguousarray(np.broadcast_to(costs, curves.shape))
+        levels = decide_at_price(curves, costs, price)
+        named = read.customer if isinstance(read, Customers) else None
+        movers = () if log is None else tuple(measure_movers(self.model, self._decide_by, price, log, folds, seed))
+        return Explanation(
+            *(curves, costs, price, levels, *find_changes(curves, costs, levels), self.levels.labels, named),
+            movers=movers,
+            rows=0 if log is None else len(log.seen),
+        )
+
+    def _decide_by(self, model: ResponseModel, customers: Customers) -> tuple[Array, Array]:
+        """Return levels (n,) and curves (n, K) of customers at this policy's price, by another model."""
+        curves, costs = replace(self, model=model)._expected(customers)
+        return decide_at_price(curves, costs, self._price()), curves
+
     def _price(self) -> float:
         if self.price is None:
             hint = "calibrate it, or plan first: Policy(model, levels, price=plan.price)"
@@ -157,15 +187,20 @@ class Policy:
 
     def _expected(self, customers: Any) -> tuple[Array, Array]:
         """Return the expected responses (n, K) and costs (K,) or (n, K) of customers in any form."""
-        if isinstance(customers, Log):
-            customers = Customers(customers.features, None, customers.costs)
-        if not isinstance(customers, Customers) and (
-            self.levels.cost_columns or isinstance(customers, str | os.PathLike)
-        ):
-            customers = read_customers(customers, levels=self.levels)
+        customers = self._read(customers)
         curves = self._curves(customers)
         costs = expected_costs(self.levels, curves, own_costs(self.model, customers))
         return curves, costs if self.scale == 1.0 else costs * self.scale
+
+    def _read(self, customers: Any) -> Any:
+        """Return customers as a model takes them, with their own costs if they have any."""
+        if isinstance(customers, Log):
+            return Customers(customers.features, customers.customer, customers.costs)
+        if not isinstance(customers, Customers) and (
+            self.levels.cost_columns or isinstance(customers, str | os.PathLike)
+        ):
+            return read_customers(customers, levels=self.levels)
+        return customers
 
     def _curves(self, customers: Any) -> Array:
         with np.errstate(all="ignore"):

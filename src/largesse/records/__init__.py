@@ -29,6 +29,9 @@ from largesse.records.evaluation import Reference as Reference
 from largesse.records.evaluation import Safety as Safety
 from largesse.records.evaluation import Scores as Scores
 from largesse.records.evaluation import Study as Study
+from largesse.records.explanation import Explanation as Explanation
+from largesse.records.explanation import Mover as Mover
+from largesse.records.explanation import find_changes as find_changes
 from largesse.records.log import ROLES as ROLES
 from largesse.records.log import Customers as Customers
 from largesse.records.log import Log as Log

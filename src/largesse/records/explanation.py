@@ -1,0 +1,106 @@
+"""Why customers get their levels: each one's curve and what would change the decision, and which features move decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from largesse.errors import Problem, fail
+from largesse.records.array import Array
+from largesse.records.evaluation import Estimate
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Mover:
+    """What happens to held-out customers when the values of one feature are shuffled among them."""
+
+    feature: str
+    moved: float  # share of customers who then get another level
+    loss: Estimate  # of value − price × spend per customer, doubly robust on held-out rows
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why each of n customers gets their level, and what would change it. A level of −1 stands for none.
+
+    `movers` says which features move decisions, the one that moves most first; it is empty unless a log was given.
+    """
+
+    curves: Array  # (n, K) expected responses
+    costs: Array  # (n, K) expected costs, as decided with
+    price: float
+    levels: Array  # (n,) int64
+    dearer: Array  # (n,) int64: the level that a lower price would bring
+    below: Array  # (n,) below which price that is; NaN where there is none
+    cheaper: Array  # (n,) int64: the level that a higher price would bring
+    above: Array  # (n,) above which price that is; NaN where there is none
+    labels: tuple[str, ...]  # (K,) what the levels are called
+    customer: pa.Array | None = None
+    movers: tuple[Mover, ...] = ()
+    rows: int = 0  # held-out rows that `movers` are measured on
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def __repr__(self) -> str:
+        first = f", moved most by {self.movers[0].feature}" if self.movers else ""
+        return f"Explanation({len(self):,} customers at price={self.price:.4g}{first})"
+
+    @property
+    def worth(self) -> Array:
+        """What each level (n, K) is worth at the price: response − price × cost."""
+        return self.curves - self.price * self.costs
+
+    def words(self, row: int) -> str:
+        """Say in a sentence or two why the customer of a row gets their level, and what would change it."""
+        if not -len(self) <= row < len(self):
+            fail("explain", Problem(f"there is no customer {row} among {len(self):,}", "rows are numbered from 0"))
+        level = int(self.levels[row])
+        got, cost = self.curves[row, level], self.costs[row, level]
+        first = (
+            f"Gets {self.labels[level]}: expected response {got:.3g} at a cost of {cost:.3g}, "
+            f"the best at a price of {self.price:.3g}."
+        )
+        changes = [
+            f"{self.labels[int(there[row])]} if the price of budget {way} {limit[row]:.3g}"
+            for there, limit, way in ((self.dearer, self.below, "fell below"), (self.cheaper, self.above, "rose above"))
+            if there[row] >= 0
+        ]
+        return (
+            f"{first} Would get {', and '.join(changes)}." if changes else f"{first} No other price would change that."
+        )
+
+
+def find_changes(curves: Array, costs: Array, levels: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the next dearer levels (n,) and below which prices (n,) they are best; the next cheaper ones, and above which.
+
+    Curves and costs are (n, K), `levels` (n,) the best ones at some price. Without a next level there is −1 and NaN.
+
+    >>> found = find_changes(np.array([[0.0, 3.0, 4.0]]), np.array([[0.0, 1.0, 2.0]]), np.array([1]))
+    >>> [part.tolist() for part in found]
+    [[2], [1.0], [0], [3.0]]
+    """
+    rows = np.arange(len(levels))
+    gained = curves - curves[rows, levels][:, None]
+    paid = costs - costs[rows, levels][:, None]
+    with np.errstate(all="ignore"):
+        slope = gained / paid
+    # No price falls below zero, and free money brings no level that responds less.
+    up = np.where((paid > 0) & (slope > 0), slope, -np.inf)
+    down = np.where(paid < 0, np.maximum(slope, 0.0), np.inf)
+    below, above = up.max(axis=1), down.min(axis=1)
+    # Where two levels follow at the same price, it is the further one that follows.
+    dearer = np.where(up == below[:, None], paid, -np.inf).argmax(axis=1)
+    cheaper = np.where(down == above[:, None], paid, np.inf).argmin(axis=1)
+    none, never = np.isneginf(below), np.isposinf(above)
+    return (
+        np.where(none, -1, dearer),
+        np.where(none, np.nan, below),
+        np.where(never, -1, cheaper),
+        np.where(never, np.nan, above),
+    )
