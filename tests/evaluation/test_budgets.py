@@ -225,3 +225,11 @@ def test_a_part_whose_cheapest_plan_is_over_the_budget_gets_that_plan() -> None:
     levels = plan_held_out(scores, 0.7).levels
     assert (levels[scores.fold == 1] == 0).all()
     assert costs[np.arange(6), levels][scores.fold == 0].mean() <= 0.7
+
+
+def test_a_fold_without_weight_is_planned_all_the_same() -> None:
+    log = narrow("averaged", 300)
+    scores = crossfit(log)
+    weight = np.where(scores.fold == 2, 0.0, 1.25)
+    plan = plan_held_out(replace(scores, weight=weight), 1.5)
+    assert set(np.unique(plan.levels)) <= set(range(len(log.levels)))

@@ -103,3 +103,11 @@ def test_groups_that_get_the_same_are_named_together() -> None:
     rule = SimpleRule("age", ("young", "middle", "old"), np.array([[1, 0, 0], [0, 0.4, 0.6], [1, 0, 0]]))
     assert rule.describe(LEVELS) == "by 'age': young, old: all get 'none'; middle: 40 % get 'small', 60 % get 'big'"
     assert replace(rule, shares=np.tile([1.0, 0, 0], (3, 1))).describe(LEVELS) == "all get 'none'"
+
+
+def test_a_fold_without_weight_has_a_rule_all_the_same(made: tuple[Log, Scores, Array]) -> None:
+    log, scores, plan = made
+    for f in np.unique(scores.fold):
+        weight = np.where(scores.fold == f, 1.0, 0.0)
+        rules = learn_rules(log, replace(scores, weight=weight), plan)
+        assert rules is not None

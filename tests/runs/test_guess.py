@@ -208,3 +208,9 @@ def test_text_that_holds_numbers_gets_its_line_and_what_has_two_ways_is_asked_fo
 def test_a_plain_table_gets_no_lines_about_how_it_is_written(tmp_path: Path) -> None:
     text, _ = guessed(tmp_path, plausible(tmp_path))
     assert "[columns.parse]" not in text
+
+
+def test_dates_beyond_the_calendar_are_no_levels(tmp_path: Path) -> None:
+    far = pa.array([2**62, 2**62 + 1] * 10, pa.timestamp("us"))
+    pq.write_table(pa.table({"when": far, "y": [0, 1] * 10, "r": [0, 1, 1, 0] * 5}), tmp_path / "log.parquet")
+    assert "when" in guess_campaign(tmp_path / "log.parquet")

@@ -5,7 +5,7 @@ import pytest
 
 from largesse.stats.answers import Answers
 from largesse.stats.mean import mean_estimate
-from largesse.stats.tails import FEW, count_few, estimate_mean, is_rare
+from largesse.stats.tails import FEW, _draw_ratios, _make_side, count_few, estimate_mean, is_rare
 
 BUYERS, SIGMA = 0.05, 1.5
 
@@ -115,3 +115,8 @@ def test_an_interval_allows_for_both_answers_and_amounts() -> None:
     assert both.low < estimate_mean(values, answers=answers).low
     assert both.high >= estimate_mean(values, answers=answers).high
     assert both.se == mean_estimate(values).se
+
+
+def test_errors_of_sums_next_to_nothing_are_numbers() -> None:
+    none, one = _make_side(np.zeros(0), np.zeros(0)), _make_side(np.array([1e-165]), np.array([1e-165]))
+    assert np.isfinite(_draw_ratios(one, none, 1e-320, 1)).all()

@@ -119,7 +119,7 @@ def _weighted(scores: Scores, rows: Array | slice) -> tuple[Array, Array]:
     curves, costs, weight = scores.curves[rows], scores.expected_costs, scores.weight[rows]
     if (weight == 1.0).all():
         return curves, costs[0] if costs.strides[0] == 0 else costs[rows]
-    weight = (weight / weight.mean())[:, None]
+    weight = (weight / (weight.mean() or 1.0))[:, None]  # a fold may have no weight at all
     return weight * curves, weight * costs[rows]
 
 

@@ -126,7 +126,7 @@ def _make_rule(name: str, groups: Groups, scores: Scores, policy: Array, rows: A
 
 def _expected_spend(scores: Scores, policy: Array, rows: Array) -> float:
     """Return what a policy is expected to cost on some rows, by the curves alone."""
-    weight = scores.weight[rows]
+    weight = _weigh_alike(scores.weight[rows])
     if policy.ndim == 1 and np.issubdtype(policy.dtype, np.integer):
         own = scores.expected_costs[rows, policy[rows]]
     else:
@@ -134,9 +134,14 @@ def _expected_spend(scores: Scores, policy: Array, rows: Array) -> float:
     return float(weight @ own / weight.sum())
 
 
+def _weigh_alike(weight: Array) -> Array:
+    """Return weights (n,); ones where none counts: a fold may have no weight at all."""
+    return weight if weight.any() else np.ones(len(weight))
+
+
 def _average(groups: Groups, scores: Scores, rows: Array) -> tuple[Array, Array, Array]:
     """Return each group's share of the weight (G,), and its mean curve and costs (G, K); an empty group has those of all."""
-    weight, size = scores.weight[rows], len(groups.labels)
+    weight, size = _weigh_alike(scores.weight[rows]), len(groups.labels)
     mass = np.bincount(groups.code, weights=weight, minlength=size)
     means = []
     for table in (scores.curves, scores.expected_costs):

@@ -103,6 +103,14 @@ def guess_campaign(source: str | os.PathLike[str], out: str | os.PathLike[str] =
     return _text(Path(source), Path(out), look_at(source))
 
 
+def _list_words(values: pa.Array) -> tuple[str, ...]:
+    """Return values as words; none of dates beyond the calendar."""
+    try:
+        return tuple(str(value) for value in values.to_pylist())
+    except (OverflowError, ValueError):
+        return ()
+
+
 def _look(name: str, column: pa.ChunkedArray) -> Column:
     import pyarrow.compute as pc
 
@@ -112,7 +120,7 @@ def _look(name: str, column: pa.ChunkedArray) -> Column:
     learnable = not why_skip(name, column)
     unique = pc.unique(as_plain(column)).drop_null()
     if kind != "number":
-        words = tuple(str(value) for value in unique.to_pylist()) if len(unique) <= MOST_LEVELS else ()
+        words = _list_words(unique) if len(unique) <= MOST_LEVELS else ()
         return Column(name, kind, len(unique), None, learnable, words)
     values = as_floats(column)
     known = values[np.isfinite(values)]

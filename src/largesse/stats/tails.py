@@ -26,6 +26,7 @@ ASIDE = 0.05  # share of all large terms below which those of one sign are not n
 ROWS_ALIKE = (0.4, 0.8)  # spread of logarithms up to which large terms are alike, and from which they are a tail
 CLUSTERS_ALIKE = (0.2, 0.5)  # sums over clusters of any size are seldom alike
 SMALL = 1e-3  # share of the squares: where the largest term has less, the t interval holds
+SMALLEST = float(np.finfo(np.float64).tiny)
 SMOOTH = 1.06  # the usual bandwidth of a normal kernel, in spreads
 DRAWS, KEPT = 1000, 400
 
@@ -163,7 +164,7 @@ def _draw_ratios(up: _Side, down: _Side, whole: float, units: int) -> Array:
     left = max(left, 0.0)
     total += np.sqrt(left) * rest
     squares += left
-    return total / np.sqrt(np.maximum(squares - total**2 / units, 1e-12 * whole))
+    return total / np.sqrt(np.maximum(squares - total**2 / units, max(1e-12 * whole, SMALLEST)))
 
 
 @lru_cache(maxsize=1)
