@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 SEED   ?= 0
 COUNT  ?= 10000
 
-.PHONY: setup demo test slow attack lint format clean
+.PHONY: setup demo test slow attack docs docs-test lint format clean
 
 setup: $(READY)
 
@@ -31,6 +31,14 @@ slow: setup
 # Inputs made to do harm, from seeds SEED, SEED + 1 …; ONLY="a name" tries one kind.
 attack: setup
 	$(BIN)/python tests/attacks/harness.py $(SEED) $(COUNT) $(if $(ONLY),"$(ONLY)")
+
+# The documentation: build/docs/index.html, which needs no server and no network.
+docs: setup
+	PYTHONPATH=docs $(BIN)/python -m largesse_site build/docs
+
+# All links, and every tutorial and example of the documentation, run.
+docs-test: setup
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m 'slow or not slow' tests/docs
 
 lint: setup
 	$(BIN)/ruff check .

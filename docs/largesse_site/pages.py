@@ -1,0 +1,110 @@
+"""What the site holds: which file becomes which page, in which order, and how long pages are cut into parts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from largesse_site.rendering import make_anchor
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Chapter → files, each relative to the repository. A file that is named here is a page; nothing else is.
+CONTENTS: dict[str, tuple[str, ...]] = {
+    "Start": ("docs/index.md", "docs/start.md"),
+    "Tutorials": (
+        "docs/tutorials/thornton.md",
+        "docs/tutorials/rand.md",
+        "docs/tutorials/awkward.md",
+    ),
+    "How to": (
+        "docs/howto/check-a-log.md",
+        "docs/howto/set-costs.md",
+        "docs/howto/keep-rules.md",
+        "docs/howto/new-customers.md",
+        "docs/howto/save-time.md",
+        "docs/howto/next-campaign.md",
+        "docs/howto/large-tables.md",
+        "docs/spark.md",
+    ),
+    "Understand": ("docs/method.md", "docs/choose.md", "docs/comparison.md", "docs/glossary.md"),
+    "Look up": ("docs/run-folder.md", "docs/api.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md"),
+    "Results": (
+        "docs/results.md",
+        "docs/results/gains.md",
+        "docs/results/worlds.md",
+        "docs/results/default.md",
+        "docs/results/hard_logs.md",
+        "docs/results/bound.md",
+    ),
+}
+CUT = "docs/results.md"  # too long for one page: every chapter of it becomes one
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page before it is rendered: where its words come from and where it goes.
+
+    Parameters
+    ----------
+    source
+        The file, relative to the repository; links in the text are relative to it.
+    target
+        The page, relative to the site.
+    text
+        Markdown.
+    chapter
+        The heading of the menu under which it stands.
+    """
+
+    source: str
+    target: str
+    text: str
+    chapter: str
+
+
+def place(source: str) -> str:
+    """Return where a file's page goes.
+
+    >>> place("docs/howto/set-costs.md"), place("SECURITY.md")
+    ('howto/set-costs.html', 'security.html')
+    """
+    path = source.removeprefix("docs/") if source.startswith("docs/") else source.lower()
+    return path.removesuffix(".md") + ".html"
+
+
+def read_pages(written: dict[str, str]) -> list[Page]:
+    """Return all pages in the order of the menu; `written` holds the text of pages that no file has."""
+    pages: list[Page] = []
+    for chapter, sources in CONTENTS.items():
+        for source in sources:
+            text = written.get(source) or (ROOT / source).read_text(encoding="utf-8")
+            page = Page(source, place(source), text, chapter)
+            pages += cut_page(page) if source == CUT else [page]
+    return pages
+
+
+def cut_page(page: Page) -> list[Page]:
+    """Return a long page as one page for each heading of the second rank; links between the parts still lead there."""
+    first, *rest = re.split(r"^## ", page.text, flags=re.MULTILINE)
+    stem = page.target.removesuffix(".html")
+    pages = [Page(page.source, page.target, first, page.chapter)]
+    for part in rest:
+        words, body = part.split("\n", 1)
+        short = part_name(words)
+        if short in ("summary", "how-to-read-this-page"):
+            pages[0] = Page(page.source, page.target, f"{pages[0].text}\n## {part}", page.chapter)
+        else:
+            body = re.sub(r"^#(##+) ", r"\1 ", body, flags=re.MULTILINE)
+            pages.append(Page(page.source, f"{stem}/{short}.html", f"# {words}\n{body}", page.chapter))
+    return pages
+
+
+def part_name(words: str) -> str:
+    """Return the file name of a part: its anchor in plain letters.
+
+    >>> part_name("How much balance: κ")
+    'how-much-balance-kappa'
+    """
+    return make_anchor(words.replace("κ", "kappa"))

@@ -1,0 +1,71 @@
+"""Run the code of a page and compare what it prints: Python examples (``>>>``) and commands (``$``), in one folder, in order.
+
+A block is compared with the freedom of doctest: `…` on a line of its own, or `...`, stands for anything; white space does not
+count.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+FREE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^\$ (.+)\n((?:(?!\$ ).*\n?)*)", re.MULTILINE)
+
+
+class MismatchError(AssertionError):
+    """What a page says and what its code prints are not the same."""
+
+
+def read_blocks(text: str) -> Iterator[tuple[str, str, int]]:
+    """Yield language, code and line of every block that can be run."""
+    for found in BLOCK.finditer(text):
+        kind, code = found.group(1), found.group(2)
+        if kind == "console" or ">>>" in code:
+            yield kind, code, text.count("\n", 0, found.start()) + 1
+
+
+def run_page(page: Path, folder: Path) -> int:
+    """Run a page in a folder and return how many blocks there were; raise at the first that prints something else."""
+    names: dict[str, object] = {}
+    count = 0
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        for kind, code, line in read_blocks(page.read_text(encoding="utf-8")):
+            (_run_console if kind == "console" else _run_python)(code, names, f"{page.name}:{line}")
+            count += 1
+    finally:
+        os.chdir(before)
+    return count
+
+
+def _run_python(code: str, names: dict[str, object], where: str) -> None:
+    test = doctest.DocTestParser().get_doctest(code, names, where, where, 0)
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=FREE)
+    runner.run(test, out=said.append, clear_globs=False)
+    names.update(test.globs)
+    if runner.failures:
+        raise MismatchError(f"{where}\n{''.join(said)}")
+
+
+def _run_console(code: str, _names: dict[str, object], where: str) -> None:
+    for found in COMMAND.finditer(code):
+        command, wanted = found.group(1), found.group(2).replace("…", "...")
+        own = Path(sys.executable).parent
+        path = os.pathsep.join([str(own), os.environ.get("PATH", "")])
+        environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+        done = subprocess.run(  # noqa: S602 — the commands of our own pages
+            command, shell=True, capture_output=True, text=True, check=False, env=environment
+        )
+        if done.returncode:
+            raise MismatchError(f"{where}: {command} ended with {done.returncode}\n{done.stdout}{done.stderr}")
+        if wanted.strip() and not doctest.OutputChecker().check_output(wanted, done.stdout, FREE):
+            raise MismatchError(f"{where}: {command}\nwanted:\n{wanted}\ngot:\n{done.stdout}")
