@@ -33,7 +33,7 @@ from largesse.errors import (
 from largesse.files import archive_error, expected_content, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.policy.movers import measure_movers
-from largesse.records import Array, Customers, Decisions, Explanation, Log, Spending, find_changes
+from largesse.records import Array, Card, Customers, Decisions, Explanation, Log, Spending, find_changes
 from largesse.response import ResponseModel, WithCosts, model_classes, own_costs
 from largesse.stats import draw_levels
 
@@ -115,6 +115,11 @@ class Policy:
     def __repr__(self) -> str:
         mixed = f", explore={self.explore:g}" if self.explore else ""
         return f"Policy({self.model!r}, {len(self.levels)} levels, price={self.price}{mixed})"
+
+    def _repr_html_(self) -> str:
+        costs = self.levels.costs if self.levels.certain and not self.levels.cost_columns else [None] * len(self.levels)
+        rows = list(zip(self.levels.labels, costs, strict=True))
+        return Card(repr(self), ("level", "cost"), rows).html
 
     def calibrate(
         self, customers: Any, budget: float, *, explore: float | None = None, confidence: float = EVEN

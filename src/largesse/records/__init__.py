@@ -5,22 +5,16 @@ customer unless a name says total. Records hold arrays and numbers; they know no
 """
 
 from largesse.records.array import Array as Array
-from largesse.records.evaluation import NOT_BY_CHANCE as NOT_BY_CHANCE
-from largesse.records.evaluation import Checkup as Checkup
 from largesse.records.evaluation import Choice as Choice
 from largesse.records.evaluation import Comparison as Comparison
-from largesse.records.evaluation import Dependence as Dependence
 from largesse.records.evaluation import DoseEvaluation as DoseEvaluation
 from largesse.records.evaluation import Estimate as Estimate
 from largesse.records.evaluation import Evaluation as Evaluation
 from largesse.records.evaluation import Finding as Finding
 from largesse.records.evaluation import FrontierPoint as FrontierPoint
-from largesse.records.evaluation import HeavyRow as HeavyRow
 from largesse.records.evaluation import HeldOut as HeldOut
 from largesse.records.evaluation import HeldOutPlan as HeldOutPlan
-from largesse.records.evaluation import Leak as Leak
 from largesse.records.evaluation import Option as Option
-from largesse.records.evaluation import Overlap as Overlap
 from largesse.records.evaluation import Progress as Progress
 from largesse.records.evaluation import Propensities as Propensities
 from largesse.records.evaluation import Qini as Qini
@@ -28,7 +22,6 @@ from largesse.records.evaluation import QiniPoint as QiniPoint
 from largesse.records.evaluation import Reference as Reference
 from largesse.records.evaluation import Safety as Safety
 from largesse.records.evaluation import Scores as Scores
-from largesse.records.evaluation import Study as Study
 from largesse.records.explanation import Explanation as Explanation
 from largesse.records.explanation import Mover as Mover
 from largesse.records.explanation import find_changes as find_changes
@@ -42,3 +35,16 @@ from largesse.records.plan import Frontier as Frontier
 from largesse.records.plan import Mix as Mix
 from largesse.records.plan import Plan as Plan
 from largesse.records.plan import Spending as Spending
+from largesse.records.shown import Card as Card
+from largesse.records.shown import Drawing as Drawing
+from largesse.records.shown import Shown as Shown
+from largesse.records.shown import draws as draws
+from largesse.records.shown import write_cell as write_cell
+from largesse.records.shown import write_names as write_names
+from largesse.records.study import NOT_BY_CHANCE as NOT_BY_CHANCE
+from largesse.records.study import Checkup as Checkup
+from largesse.records.study import Dependence as Dependence
+from largesse.records.study import HeavyRow as HeavyRow
+from largesse.records.study import Leak as Leak
+from largesse.records.study import Overlap as Overlap
+from largesse.records.study import Study as Study

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from largesse.records.array import Array
-from largesse.records.plan import Spending
+from largesse.records.shown import Card, Shown
 
-NOT_BY_CHANCE = 0.01  # a p-value below this is not put down to chance
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Progress(Protocol):
@@ -145,7 +146,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Shown):
     """What a policy will bring and cost, judged from the log alone; intervals are 95 % confidence intervals."""
 
     value: float
@@ -171,13 +172,47 @@ class Evaluation:
     interval: str = "influence"  # how intervals of value and spend are made: "influence" or "bootstrap"
 
     def __repr__(self) -> str:
-        value, spend = _write_ends(self.value_interval), _write_ends(self.spend_interval)
+        value, spend = write_ends(self.value_interval), write_ends(self.spend_interval)
         return f"Evaluation(value={self.value:.4g} {value}, spend={self.spend:.4g} {spend}, {self.rows:,} rows)"
 
+    def card(self) -> Card:
+        """Return value and spend, what the policy is compared with, and what to be careful about."""
+        rows: list[tuple[Any, ...]] = [
+            ("this policy", self.value, write_ends(self.value_interval), self.spend, write_ends(self.spend_interval))
+        ]
+        for other in (*self.references, *self.uniform):
+            ends = (write_ends(estimate.interval) for estimate in (other.value, other.spend, other.difference))
+            value, spend, gain = ends
+            rows.append((other.name, other.value.estimate, value, other.spend.estimate, spend))
+            rows[-1] += (other.difference.estimate, gain)
+        head = ("", "value", "95 %", "spend", "95 %", "this policy brings more", "95 %")
+        title = f"Evaluation on {self.rows:,} rows ({self.estimator})"
+        return Card(title, head, rows, [f"{found.answer}: {found.text}" for found in self.warnings])
 
-def _write_ends(interval: tuple[float, float]) -> str:
+    def to_arrow(self) -> pa.Table:
+        """Return value and spend of the policy and of all that it is compared with, and by how much it is better."""
+        import pyarrow as pa
+
+        own = Estimate(self.value, self.value_se, *self.value_interval)
+        spent = Estimate(self.spend, self.spend_se, *self.spend_interval)
+        parts = {**spread_estimate("value", own), **spread_estimate("spend", spent)}
+        rows = [{"policy": "this policy", **parts, **spread_estimate("gain", None)}]
+        for other in (*self.references, *self.uniform):
+            parts = {**spread_estimate("value", other.value), **spread_estimate("spend", other.spend)}
+            rows.append({"policy": other.name, **parts, **spread_estimate("gain", other.difference)})
+        return pa.Table.from_pylist(rows)
+
+
+def write_ends(interval: tuple[float, float]) -> str:
+    """Return an interval as text."""
     low, high = interval
     return "(no interval)" if low != low or high != high else f"[{low:.4g}, {high:.4g}]"
+
+
+def spread_estimate(name: str, found: Estimate | None) -> dict[str, Any]:
+    """Return an estimate and its ends as cells of a table."""
+    ends = (None, None, None) if found is None else (found.estimate, found.low, found.high)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
 @dataclass(frozen=True)
@@ -248,103 +283,3 @@ class Choice:
     se: float
     chosen: bool = False
     of: str = ""  # what is chosen
-
-
-@dataclass(frozen=True, eq=False)
-class Overlap:
-    """How well the log covers each level, and how alike the customers of different levels are."""
-
-    rows: Array  # (K,)
-    effective: Array  # (K,) effective sample size after weighting by 1 / propensity
-    smallest: Array  # (K,) smallest propensity among the level's rows
-    answers: tuple[str, ...]  # (K,) "fine", "careful" or "no": whether the level's effect can be estimated
-    features: tuple[str, ...]  # those that differ most between levels
-    before: Array  # (features,) largest standardised difference over levels
-    after: Array  # the same after weighting
-    edges: Array  # histogram of the propensities of logged levels
-    counts: Array  # (K, bins)
-    by_level: Array  # (before and after, features, K) signed differences
-    sampled: int = 0  # rows that differences were measured on; 0: on all. Everything else counts all rows
-
-
-@dataclass(frozen=True)
-class Dependence:
-    """How clearly levels follow the features: the p-value of their independence, from permutations."""
-
-    p: float
-    times: float  # the linear statistic, relative to its mean over permutations
-    units: int  # rows or clusters that were permuted
-    of: str = "row"  # "row" or "cluster": what was permuted
-    sampled: bool = False  # whether the units are a sample of all
-
-
-@dataclass(frozen=True)
-class Leak:
-    """A feature that alone explains most of the response, or of the level."""
-
-    feature: str
-    of: str  # "response", "level" or "cost"
-    explained: float  # share of the variance, on held-out rows
-
-
-@dataclass(frozen=True)
-class HeavyRow:
-    """A row with a large weight."""
-
-    row: int
-    level: str
-    propensity: float
-    share: float  # of all weight
-
-
-@dataclass(frozen=True, eq=False)
-class Checkup:
-    """Whether a log can answer the question: every check, the most serious first, and the numbers behind them."""
-
-    findings: tuple[Finding, ...]
-    rows: int
-    clusters: int | None
-    labels: tuple[str, ...]
-    propensity: Propensities
-    overlap: Overlap
-    dependence: Dependence
-    raw: tuple[Estimate, ...]  # mean response at each level, as logged
-    weighted: tuple[Estimate, ...]  # the same, rows weighted by 1 / propensity
-    leaks: tuple[Leak, ...]
-    heavy: tuple[HeavyRow, ...]
-
-    @property
-    def answer(self) -> str:
-        """The most serious answer: "no", "careful" or "fine"."""
-        answers = {finding.answer for finding in self.findings}
-        return next((answer for answer in ("no", "careful") if answer in answers), "fine")
-
-    @property
-    def warnings(self) -> tuple[Finding, ...]:
-        """The findings that are not fine."""
-        return tuple(finding for finding in self.findings if finding.answer != "fine")
-
-    @property
-    def randomised(self) -> bool:
-        """Whether levels look as if they were assigned without regard to the features."""
-        return self.dependence.p >= NOT_BY_CHANCE
-
-    def __repr__(self) -> str:
-        checks = "; ".join(f"{finding.topic}: {finding.answer}" for finding in self.findings)
-        return f"Checkup({self.rows:,} rows, {self.answer}: {checks})"
-
-
-@dataclass(frozen=True, eq=False)
-class Study:
-    """Everything a run says about a model at a budget, each number computed once from the same cross-fitted scores."""
-
-    scores: Scores
-    plan: HeldOutPlan  # at the budget of the run: what `evaluation` judges
-    plans: tuple[HeldOutPlan, ...]  # at every budget of the frontier
-    evaluation: Evaluation
-    frontier: tuple[FrontierPoint, ...]
-    cost_curve: Qini
-    estimates: dict[str, Estimate]  # the plan's value by every estimator
-    mean_curve: Array  # (K,) the model's own mean response at each level
-    checkup: Checkup
-    spending: Spending | None = None  # what plans really cost, where costs are not certain

@@ -10,6 +10,7 @@ import numpy as np
 from largesse.errors import Problem, fail
 from largesse.records.array import Array
 from largesse.records.evaluation import Estimate
+from largesse.records.shown import Card, Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +26,7 @@ class Mover:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Shown):
     """Why each of n customers gets their level, and what would change it. A level of −1 stands for none.
 
     `movers` says which features move decisions, the one that moves most first; it is empty unless a log was given.
@@ -50,6 +51,41 @@ class Explanation:
     def __repr__(self) -> str:
         first = f", moved most by {self.movers[0].feature}" if self.movers else ""
         return f"Explanation({len(self):,} customers at price={self.price:.4g}{first})"
+
+    def card(self) -> Card:
+        """Return why the first customers get their levels, and which features move decisions."""
+        rows = [
+            (mover.feature, f"{mover.moved:.1%}", mover.loss.estimate, mover.loss.low, mover.loss.high)
+            for mover in self.movers
+        ]
+        head = ("feature, shuffled", "get another level", "loss per customer", "95 % from", "to")
+        moved = Card(f"What moves decisions, on {self.rows:,} held-out rows", head, rows) if rows else None
+        return Card(repr(self), lines=[f"{row}: {self.words(row)}" for row in range(min(len(self), 5))], below=moved)
+
+    def to_arrow(self) -> pa.Table:
+        """Return, one row per customer, the level, what it brings and costs, what would change it, and the whole curve."""
+        import pyarrow as pa
+
+        rows = np.arange(len(self))
+        names = pa.array([*self.labels, None])
+
+        def name(levels: Array) -> pa.Array:
+            return names.take(pa.array(np.where(levels < 0, len(self.labels), levels)))
+
+        return pa.table(
+            {
+                "customer": rows if self.customer is None else self.customer,
+                "level": name(self.levels),
+                "level_number": self.levels,
+                "expected_response": self.curves[rows, self.levels],
+                "expected_cost": self.costs[rows, self.levels],
+                "dearer": name(self.dearer),
+                "if_price_below": pa.array(self.below, from_pandas=True),
+                "cheaper": name(self.cheaper),
+                "if_price_above": pa.array(self.above, from_pandas=True),
+                "curve": pa.array(list(self.curves), pa.list_(pa.float64())),
+            }
+        )
 
     @property
     def worth(self) -> Array:

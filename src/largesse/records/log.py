@@ -12,6 +12,7 @@ import numpy as np
 
 from largesse.levels import Levels
 from largesse.records.array import Array
+from largesse.records.shown import Card, Shown, write_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +49,7 @@ class Roles(TypedDict, total=False):
 
 
 @dataclass(frozen=True, eq=False)
-class Log:
+class Log(Shown):
     """A checked log of past decisions: n rows of features, level, response and what else the table knew.
 
     Made by `read_log`, which checks every rule: whoever holds a log relies on them. A log too large for memory knows all of
@@ -81,6 +82,38 @@ class Log:
         ]
         known = f", with {', '.join(extras)}" if extras else ""
         return f"Log({len(self):,} rows, {self.features.num_columns} features, {len(self.levels)} levels{known})"
+
+    def card(self) -> Card:
+        """Return rows, responses and propensities by level, and the features."""
+        rows: list[tuple[Any, ...]] = []
+        for k, label in enumerate(self.levels.labels):
+            own = self.level == k
+            known = None if self.propensity is None or not own.any() else self.propensity[own].mean()
+            mean = np.average(self.response[own], weights=self.weights[own]) if self.weights[own].any() else None
+            rows.append((label, int(own.sum()), f"{own.mean():.1%}", mean, known))
+        head = ("level", "rows", "share", f"mean {self.response_name}", "mean propensity")
+        names = self.seen.features.column_names
+        return Card(repr(self), head, rows, (f"Features: {write_names(names)}.", *self.notes))
+
+    def to_arrow(self) -> pa.Table:
+        """Return features, level (as it is called, and its number), response and what else is known, one row for each.
+
+        A column that a feature has the name of gets an underscore. Of a large log, it is the sample.
+        """
+        import pyarrow as pa
+
+        log = self.seen
+        names = pa.DictionaryArray.from_arrays(pa.array(log.level.astype(np.int32)), pa.array(log.levels.labels))
+        columns: dict[str, Any] = {"customer": log.customer, "level": names, "level_number": log.level}
+        columns |= {log.response_name: log.response, "propensity": log.propensity, "cost": log.paid}
+        columns |= {"logger": log.logger, "cluster": log.cluster, "weight": log.weight}
+        table = log.features
+        for name, values in columns.items():
+            if values is not None:
+                while name in table.column_names:
+                    name += "_"
+                table = table.append_column(name, values if isinstance(values, pa.Array) else pa.array(values))
+        return table
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -182,7 +215,7 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class Customers:
+class Customers(Shown):
     """Customers to plan for: features, and what else the table knew."""
 
     features: pa.Table
@@ -191,3 +224,20 @@ class Customers:
 
     def __len__(self) -> int:
         return int(self.features.num_rows)
+
+    def __repr__(self) -> str:
+        own = ", with their own costs" if self.costs is not None else ""
+        return f"Customers({len(self):,} customers, {self.features.num_columns} features{own})"
+
+    def card(self) -> Card:
+        """Return how many they are, and their features."""
+        return Card(repr(self), lines=(f"Features: {write_names(self.features.column_names)}.",))
+
+    def to_arrow(self) -> pa.Table:
+        """Return ids, if there are any, and features, one row per customer."""
+        if self.customer is None:
+            return self.features
+        name = "customer"
+        while name in self.features.column_names:
+            name += "_"
+        return self.features.add_column(0, name, self.customer)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from largesse.records.array import Array
+from largesse.records.shown import Card, Shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,7 @@ class Mix:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Shown):
     """One level for each customer, what it costs, and how far from the best plan it can be at most."""
 
     levels: Array  # (n,) int64
@@ -46,9 +51,21 @@ class Plan:
             f"price={self.price:.4g}, gap={self.gap:.2g})"
         )
 
+    def card(self) -> Card:
+        """Return what the plan brings and costs, and how many customers get each level."""
+        facts = [("value", self.value), ("spend", self.spend), ("budget", self.budget), ("price", self.price)]
+        facts += [("gap at most", self.gap), *((f"one more of {rule}", worth) for rule, worth in self.shadow.items())]
+        return Card(f"Plan for {len(self):,} customers", ("", "per customer"), facts, below=_count_levels(self.levels))
+
+    def to_arrow(self) -> pa.Table:
+        """Return each customer's row number and the number of their level."""
+        import pyarrow as pa
+
+        return pa.table({"customer": np.arange(len(self)), "level_number": self.levels})
+
 
 @dataclass(frozen=True, eq=False)
-class Decisions:
+class Decisions(Shown):
     """A level for each customer, and the probability with which it was chosen: what the next log should hold."""
 
     levels: Array  # (n,) int64
@@ -57,9 +74,26 @@ class Decisions:
     def __len__(self) -> int:
         return len(self.levels)
 
+    def card(self) -> Card:
+        """Return how many customers get each level."""
+        return _count_levels(self.levels)
+
+    def to_arrow(self) -> pa.Table:
+        """Return each customer's row number, the number of their level, and its probability."""
+        import pyarrow as pa
+
+        columns = {"customer": np.arange(len(self)), "level_number": self.levels, "propensity": self.propensity}
+        return pa.table(columns)
+
+
+def _count_levels(levels: Array) -> Card:
+    numbers, counts = np.unique(levels, return_counts=True)
+    rows = [(str(k), int(many), f"{many / len(levels):.1%}") for k, many in zip(numbers, counts, strict=True)]
+    return Card("Who gets what", ("level", "customers", "share"), rows)
+
 
 @dataclass(frozen=True, eq=False)
-class Frontier:
+class Frontier(Shown):
     """The best value at every budget: breakpoints of a concave, piecewise linear curve."""
 
     spend: Array  # (m,) rising
@@ -87,6 +121,24 @@ class Frontier:
 
     def __len__(self) -> int:
         return len(self.spend)
+
+    def __repr__(self) -> str:
+        return (
+            f"Frontier(spend {self.spend[0]:.4g} to {self.spend[-1]:.4g}, "
+            f"value {self.value[0]:.4g} to {self.value[-1]:.4g}, {len(self):,} breakpoints)"
+        )
+
+    def card(self) -> Card:
+        """Return the best value at budgets from the least to the most."""
+        budgets = np.unique(np.linspace(float(self.spend[0]), float(self.spend[-1]), 11))
+        rows = [(budget, self.at(budget), self.price_at(budget)) for budget in budgets]
+        return Card(repr(self), ("budget", "value", "what one more unit brings"), rows)
+
+    def to_arrow(self) -> pa.Table:
+        """Return spend, value and price of all breakpoints."""
+        import pyarrow as pa
+
+        return pa.table({"spend": self.spend, "value": self.value, "price": self.price})
 
 
 @dataclass(frozen=True)

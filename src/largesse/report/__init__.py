@@ -6,6 +6,7 @@ offline, on a phone, in the dark and on paper. The second step computes nothing 
 traced to a number in the dict. `describe_checkup` and `render_checkup` do the same for a log that has only been examined.
 
 Inside, `sections` has one folder for each section of the page, `charts` is the drawing kit (the lab's results page uses it too),
+`figures` draws records for notebooks,
 `formats` writes numbers, `words` writes sentences, `page` fills the templates, `console` prints the answer on a
 terminal, and `live` shows how far the work is until then.
 """
@@ -20,6 +21,8 @@ from largesse.report.console import print_bound as print_bound
 from largesse.report.console import print_checkup as print_checkup
 from largesse.report.console import print_error as print_error
 from largesse.report.console import print_warnings as print_warnings
+from largesse.report.figures import draw_explanation as draw_explanation
+from largesse.report.figures import draw_study as draw_study
 from largesse.report.formats import DASH as DASH
 from largesse.report.formats import finite as finite
 from largesse.report.formats import name_day as name_day

@@ -13,7 +13,7 @@ import numpy as np
 from largesse.data import Encoder, feature_table, log_from_arrays, memory_limit
 from largesse.errors import NotFittedError, Problem, nearest, refuse
 from largesse.progress import stage_of
-from largesse.records import Array, Choice, Customers, HeldOut, Log
+from largesse.records import Array, Card, Choice, Customers, HeldOut, Log, write_names
 from largesse.response.archive import Arrays, Reader, State, learnt_hints, pack, pack_settings, unpack_settings
 from largesse.response.scoring import explain_variance, split_target
 from largesse.stats import assign_folds, cores, response_loss, side_by_side
@@ -66,6 +66,17 @@ class Configurable:
             f"{name}={value!r}" for name, value in self.get_params(deep=False).items() if value != defaults[name]
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _repr_html_(self) -> str:
+        settings = [(name, repr(value)) for name, value in self.get_params(deep=False).items()]
+        fitted = getattr(self, "encoder_", None)
+        if fitted is None:
+            return Card(f"{self!r}, not fitted yet", ("setting", ""), settings).html
+        tried = [(one.of, one.name, one.loss, "chosen" if one.chosen else "") for one in getattr(self, "choices_", ())]
+        below = Card("What it tried", ("", "", "held-out loss", ""), tried) if tried else None
+        return Card(
+            f"{self!r}, fitted", ("setting", ""), settings, (f"Features: {write_names(fitted.features)}.",), below
+        ).html
 
 
 class Learner(Configurable, ABC):

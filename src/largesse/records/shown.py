@@ -1,0 +1,145 @@
+"""What a record is in a notebook: a small table, a dataframe, a drawing.
+
+A record gives its `Card` and its Arrow table; the rest follows here. Drawings are made in a later room, `report`, which says
+for each kind of record how it is drawn (`draws`): records know nothing about drawing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from largesse.errors import MissingPartError, Problem, fail
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST = 12  # rows or names that a card shows
+CELL = "padding:2px 10px;text-align:"
+
+
+@dataclass(frozen=True)
+class Card:
+    """A small table with a title and some lines below it; everything is text or a number."""
+
+    title: str
+    head: Sequence[str] = ()
+    rows: Sequence[Sequence[Any]] = ()
+    lines: Sequence[str] = ()
+    below: Card | None = field(default=None, repr=False)
+
+    @property
+    def html(self) -> str:
+        """The card as HTML; nothing in it is taken as markup."""
+        parts = [f"<strong>{escape(self.title)}</strong>"]
+        if self.rows:
+            head = "".join(_write_cell("th", word, place) for place, word in enumerate(self.head))
+            body = "".join(
+                "<tr>" + "".join(_write_cell("td", cell, place) for place, cell in enumerate(row)) + "</tr>"
+                for row in self.rows[:MOST]
+            )
+            parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+        if len(self.rows) > MOST:
+            parts.append(f"<div>… and {len(self.rows) - MOST:,} more</div>")
+        parts += [f"<div>{escape(line)}</div>" for line in self.lines]
+        return f'<div class="largesse-card">{"".join(parts)}{"" if self.below is None else self.below.html}</div>'
+
+
+def _write_cell(tag: str, cell: Any, place: int) -> str:
+    return f'<{tag} style="{CELL}{"right" if place else "left"}">{escape(write_cell(cell))}</{tag}>'
+
+
+def write_cell(cell: Any) -> str:
+    """Return a cell as text: whole numbers with separators, others with four digits, a dash for what is missing.
+
+    >>> write_cell(12345), write_cell(0.123456), write_cell(float("nan")), write_cell("a")
+    ('12,345', '0.1235', '–', 'a')
+    """
+    if cell is None or (isinstance(cell, float) and cell != cell):
+        return "–"
+    if isinstance(cell, str):
+        return cell
+    return f"{cell:,}" if isinstance(cell, int) else f"{float(cell):.4g}"
+
+
+def write_names(names: Iterable[str]) -> str:
+    """Return names in a line, the first few if they are many."""
+    known = list(names)
+    more = f" … and {len(known) - MOST:,} more" if len(known) > MOST else ""
+    return ", ".join(known[:MOST]) + more
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A drawing as SVG: notebooks show it, `save` writes it."""
+
+    svg: str = field(repr=False)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def _repr_html_(self) -> str:
+        return self.svg
+
+    def __str__(self) -> str:
+        return self.svg
+
+    def save(self, path: str | Path) -> None:
+        """Write the drawing to a file, as a picture that needs nothing else."""
+        Path(path).write_text(self.svg, encoding="utf-8")
+
+
+class Shown:
+    """A record that notebooks show, that is drawn, and that becomes a dataframe."""
+
+    drawers: ClassVar[dict[type, Callable[[Any], str]]] = {}  # how each kind is drawn; `draws` adds to them
+
+    def card(self) -> Card:
+        """Return what a notebook shows."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> pa.Table:
+        """Return the record as an Arrow table."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """Return the record as a pandas dataframe; its columns are those of `to_arrow`."""
+        _need("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return the record as a polars dataframe; its columns are those of `to_arrow`."""
+        return _need("polars").from_arrow(self.to_arrow())
+
+    def plot(self) -> Drawing:
+        """Return the record as a drawing, with the pens and papers of the report."""
+        draw = self.drawers.get(type(self))
+        if draw is None:
+            known = ", ".join(sorted(kind.__name__ for kind in self.drawers))
+            fail("plot", Problem(f"a {type(self).__name__} has no drawing", f"these have one: {known}"))
+        return Drawing(draw(self))
+
+    def _repr_html_(self) -> str:
+        return self.card().html
+
+
+def draws(kind: type) -> Callable[[Callable[[Any], str]], Callable[[Any], str]]:
+    """Let a function, which takes a record of this kind and returns an SVG, be how such records are drawn."""
+
+    def note(draw: Callable[[Any], str]) -> Callable[[Any], str]:
+        Shown.drawers[kind] = draw
+        return draw
+
+    return note
+
+
+def _need(package: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        hint = f"pip install {package}, or take to_arrow()"
+        raise MissingPartError("table", [Problem(f"{package} is not installed", hint)]) from error
