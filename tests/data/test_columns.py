@@ -126,6 +126,20 @@ def test_ranges_cover_every_value_in_order(values: list[float | None], most: int
     assert ("missing" in groups.labels) == (not known.all())
 
 
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        (range(1941, 1965), ("up to 1948", "1949 – 1956", "over 1956")),
+        ((1, 1, 2, 3, 3, 4), ("up to 1", "2 – 3", "over 3")),
+        ((1, 1, 2, 2, 3, 4), ("up to 1", "2", "over 2")),
+        (range(10_001, 10_010), ("up to 10,003", "10,004 – 10,006", "over 10,006")),
+        ((-0.9, -0.79, -0.5, -0.23, 0.1, 0.4), ("up to −0.79", "over −0.79, up to −0.23", "over −0.23")),
+    ],
+)
+def test_ranges_share_no_end_and_are_written_as_people_do(values: Any, labels: tuple[str, ...]) -> None:
+    assert group_column(column(*values), 3).labels == labels
+
+
 def test_ranges_are_of_about_equal_size() -> None:
     groups = group_column(column(*np.random.default_rng(0).normal(size=1000)), 5)
     assert np.ptp(np.bincount(groups.code)) <= 2
@@ -137,7 +151,7 @@ def test_ranges_are_of_about_equal_size() -> None:
     ("values", "labels"),
     [
         (column(3, 1, 3), ("1", "3")),
-        (column(0.25, 1234.5, None), ("0.25", "1,234", "missing")),
+        (column(0.25, 1234.5, None), ("0.25", "1234", "missing")),
         (column(True, False), ("no", "yes")),
         (column("b", "a", None, "b", "c"), ("a", "b", "other", "missing")),
         (column(DAY, DAY + dt.timedelta(1)), ("up to 2024-03-01", "over 2024-03-01")),

@@ -1,5 +1,7 @@
 import math
 
+import pytest
+
 from largesse.report.formats import Style, Units, choose_style, half_width, label_interval, write_count, write_percent
 
 
@@ -14,6 +16,16 @@ def test_money_carries_its_sign_or_its_name() -> None:
     assert Units("amount", "€").cost(-0.5) == "−€0.50"
     assert Units("amount", "USD").cost(1.2e9) == "1.20\u202fbillion\u202fUSD"
     assert Units("binary", "").one == "1\u202funit of budget"
+
+
+@pytest.mark.parametrize("half", [0.0, 3e-16, 1e-9, 0.003, 0.4])
+def test_money_is_written_to_the_cent_however_well_it_is_known(half: float) -> None:
+    spend = {"estimate": 0.998230088, "low": 0.998230088 - half, "high": 0.998230088 + half}
+    assert Units("binary", "USD").spend_style(spend).text(spend["estimate"]) == "1.00\u202fUSD"
+
+
+def test_tiny_amounts_of_money_keep_their_digits() -> None:
+    assert Units("binary", "€").cost(0.00314) == "€0.0031"
 
 
 def test_an_estimate_has_the_digits_its_interval_deserves() -> None:

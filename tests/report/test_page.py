@@ -103,3 +103,21 @@ def test_the_room_brings_in_no_heavy_library_of_its_own() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     roots = {name.split(".")[0] for name in done.stdout.split()}
     assert not roots & {"numpy", "pandas", "matplotlib", "jinja2", "sklearn", "rich"}
+
+
+def test_every_curve_has_a_readout_of_its_own(binary: Numbers) -> None:
+    figures = re.findall(r"<figure>.*?</figure>", render_report(binary), flags=re.S)
+    curves = [figure for figure in figures if 'class="frontier"' in figure]
+    assert len(curves) == 2
+    assert [figure.count('class="readout"') for figure in curves] == [1, 1]
+
+
+def test_contents_lead_to_every_section_that_is_there(binary: Numbers) -> None:
+    page = render_report(binary)
+    ids = Page(page).ids
+    assert re.findall(r'href="#(\w+)"', page) == ids[1:]
+
+
+def test_the_verdict_stands_before_everything_but_the_headline(binary: Numbers) -> None:
+    page = render_report(binary)
+    assert page.index("<h1>") < page.index('class="verdict"') < page.index('class="cards"')

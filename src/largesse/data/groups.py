@@ -78,7 +78,8 @@ def find_grouping(column: pa.ChunkedArray, most: int) -> Grouping:
         distinct = tuple(map(float, np.unique(known)))
         names = ("yes" if value else "no" for value in distinct) if flags else map(_short, distinct)
         return Grouping("values", (*names, "other", "missing"), numbers=distinct)
-    return _name_ranges("ranges", _find_cuts(values, most), _short)
+    whole = bool((known == np.floor(known)).all()) and np.abs(known).max(initial=0.0) < 2**53
+    return _name_ranges("ranges", _find_cuts(values, most), _short, whole)
 
 
 def group_column(column: pa.ChunkedArray, most: int) -> Groups:
@@ -112,15 +113,24 @@ def _find_cuts(values: Array, most: int) -> Array | None:
     return cuts[cuts < inside.max()]
 
 
-def _name_ranges(kind: Literal["ranges", "dates"], cuts: Array | None, label: Callable[[float], str]) -> Grouping:
+def _name_ranges(
+    kind: Literal["ranges", "dates"], cuts: Array | None, label: Callable[[float], str], whole: bool = False
+) -> Grouping:
+    """Return ranges that end at `cuts`; those of whole numbers begin at the number after the last range's end."""
     if cuts is None:
         return Grouping("nothing", ("missing",))
     texts = [label(cut) for cut in cuts]
-    ranges = (
-        (f"up to {texts[0]}", *(f"{a} – {b}" for a, b in pairwise(texts)), f"over {texts[-1]}") if texts else ("all",)
-    )
+    if whole:
+        between = [label(b) if b == a + 1 else f"{label(a + 1)} – {label(b)}" for a, b in pairwise(cuts)]
+    else:
+        between = [f"over {a}, up to {b}" for a, b in pairwise(texts)]
+    ranges = (f"up to {texts[0]}", *between, f"over {texts[-1]}") if texts else ("all",)
     return Grouping(kind, (*ranges, "missing"), numbers=tuple(map(float, cuts)))
 
 
 def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else f"{value:.3g}"
+    """Write a number with a proper minus; a year has no comma, and so no number of four digits has one."""
+    if abs(value) < 1000 and not float(value).is_integer():
+        return f"{value:.3g}".replace("-", "−")
+    text = f"{value:.0f}" if abs(value) < 10_000 else f"{value:,.0f}"
+    return text.replace("-", "−")

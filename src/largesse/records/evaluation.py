@@ -161,7 +161,9 @@ class Evaluation(Shown):
     propensity: str  # "given" or "estimated"
     clipped: int  # rows whose estimated propensity was raised to the floor
     budget: float | None = None
-    promise: float | None = None  # the model's own prediction for the same policy: usually too high
+    promise: float | None = (
+        None  # the model's own prediction for the same policy, not corrected by what the log's rows did
+    )
     references: tuple[Reference, ...] = ()
     warnings: tuple[Finding, ...] = ()
     uniform: tuple[Reference, ...] = ()  # every level given to everybody, and by how much the policy is better

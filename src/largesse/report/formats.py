@@ -14,6 +14,7 @@ DUST = 1e-9  # an interval that is narrower than this, relative to its ends, is 
 NO_INTERVAL = "no interval: too few responses"
 THIN = "\u202f"  # narrow no-break space, between a number and its unit
 SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these stand before the number, everything else after it
+CENT = 0.1  # amounts of money from here on are written to the cent, however well they are known
 MONTHS = [
     "January",
     "February",
@@ -271,4 +272,4 @@ def _cents(values: list[float], plain: Style, spread: float | None) -> int:
         return plain.decimals
     if not sizes or min(sizes) >= 1000 or all(size == int(size) for size in sizes):
         return 0
-    return max(2, places(spread, 1) if spread else places(min(sizes)))
+    return 2 if min(sizes) >= CENT else max(2, places(spread, 1) if spread else 0, places(min(sizes)))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from largesse.report.charts.scales import fit_axis
 from largesse.report.charts.strips import draw_gain_strip, draw_swatch, draw_tick_strip
-from largesse.report.formats import DASH, Units, finite, label_interval, parts
+from largesse.report.formats import DASH, Style, Units, finite, label_interval, parts
 from largesse.report.section import Numbers
+
+MOST = 4  # decimals that tell a small number from zero
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def view_gains(references: Sequence[Mapping[str, Any]], units: Units) -> Rows:
     across = fit_axis([reach, -reach], 4, snug=True)
     rows = []
     for row in references:
-        style = units.gain_style(row["difference"])
+        style = _tell_from_zero(units.gain_style(row["difference"]), row["difference"])
         big = style.text(row["difference"]["estimate"], signed=True)
         between = style.interval(row["difference"], signed=True)
         figure = draw_gain_strip(
@@ -74,9 +76,19 @@ def _describe_reference(row: Mapping[str, Any], units: Units) -> str:
     return f"{row['detail']}; {numbers}" if row.get("detail") else numbers
 
 
+def _tell_from_zero(style: Style, difference: Mapping[str, Any]) -> Style:
+    """Return a style with enough digits that an end of an interval close to zero is not written as zero."""
+    ends = [abs(end) for end in map(finite, (difference.get("low"), difference.get("high"))) if end]
+    while any(not any(c in "123456789" for c in style.bare(end)) for end in ends) and style.decimals < MOST:
+        style = replace(style, decimals=style.decimals + 1)
+    return style
+
+
 def _judge_sign(difference: Mapping[str, Any]) -> str:
     """Say in words what an interval says about the sign."""
     low, high = finite(difference.get("low")), finite(difference.get("high"))
     if low is None or high is None:
         return "not known"
-    return "clearly more" if low > 0 else "clearly less" if high < 0 else "could be no gain"
+    if low > 0 or high < 0:
+        return "clearly more" if low > 0 else "clearly less"
+    return "could be no loss" if (finite(difference.get("estimate")) or 0.0) < 0 else "could be no gain"

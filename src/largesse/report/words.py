@@ -31,7 +31,7 @@ def write_gain(units: Units, gain: Part) -> str:
 def write_headline(units: Units, numbers: Part) -> str:
     """Return the verdict in one sentence: whether choosing who gets what beats treating everyone alike at the same cost."""
     same, rule = numbers["versus"][0], _find_safer_rule(numbers["safety"])
-    judged, between = _judge(same["difference"]), write_gain(units, same["difference"])
+    judged, between = judge(same["difference"]), write_gain(units, same["difference"])
     if judged == "pays":
         return f"Choosing who gets what pays: {between} over {same['name']} at the same cost."
     if judged == "equal":
@@ -47,7 +47,7 @@ def write_headline(units: Units, numbers: Part) -> str:
 def write_verdict(units: Units, numbers: Part) -> str:
     """Say what stands behind the headline: the comparison, what the plan gains at least, and what is advised."""
     same, rule = numbers["versus"][0], _find_safer_rule(numbers["safety"])
-    judged, between = _judge(same["difference"]), write_gain(units, same["difference"])
+    judged, between = judge(same["difference"]), write_gain(units, same["difference"])
     alike = f"{_write_alike(same)} at the same cost ({same['detail']})"
     chosen = "this plan" if rule else "choosing who gets what"
     advice = f"The rule: {rule['detail']}." if rule else ""
@@ -77,7 +77,7 @@ def _write_alike(same: Part) -> str:
     return "a random mix of levels" if is_mixed(same) else "giving everyone the same"
 
 
-def _judge(gain: Part) -> str:
+def judge(gain: Part) -> str:
     """Return what an interval says of a gain: it pays, loses, is nothing at all ("equal"), or is not shown ("open")."""
     low, high = finite(gain["low"]), finite(gain["high"])
     if low is not None and low > 0:

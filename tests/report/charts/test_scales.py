@@ -16,6 +16,13 @@ def test_axes_hold_their_numbers_and_have_few_round_ticks(values: list[float | N
         assert all(found.low - slack <= v <= found.high + slack for v in values if v is not None)
 
 
+@pytest.mark.parametrize("reach", [0.0011, 0.9, 1.1, 1.9, 2.1, 4.9, 5.1, 9.9, 18.5])
+@pytest.mark.parametrize("target", [3, 4, 5])
+def test_an_axis_that_ends_at_its_data_has_three_ticks_or_more(reach: float, target: int) -> None:
+    for low in (-reach, 0.0, 0.31 * reach):
+        assert len(fit_axis([low, reach], target, snug=True).ticks) >= 3
+
+
 def test_a_zero_stands_apart_left_of_a_break() -> None:
     scale = fit_log_scale(KAPPAS)
     assert scale.gap is not None

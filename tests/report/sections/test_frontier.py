@@ -1,7 +1,7 @@
 from typing import Any
 
 from largesse.report.formats import Units
-from largesse.report.sections.frontier.view import view_frontier
+from largesse.report.sections.frontier.view import describe_promises, view_frontier
 
 Numbers = dict[str, Any]
 EURO = Units("binary", "€")
@@ -33,3 +33,12 @@ def test_the_readout_says_what_the_plan_costs_and_brings(binary: Numbers) -> Non
     assert words == (
         "This plan. Budget €1.05 per customer: spend €1, value 31.0\u202f% (29.0 to 33.0\u202f%); €1 more buys 0.020 responses."
     )
+
+
+def test_the_promise_is_described_as_measured(binary: Numbers) -> None:
+    points = binary["frontier"]["points"]
+    for k, row in enumerate(points):
+        row["promise"] = row["value"]["estimate"] + (0.01 if k < 3 else -0.01)
+    points[-1]["promise"] = None
+    assert describe_promises(points) == f"above the honest value at 3 of {len(points) - 1} budgets"
+    assert describe_promises([]) == ""

@@ -72,6 +72,7 @@ class Chart:
     units: Units
     squares: Sequence[Point] = ()
     chosen: Point | None = None
+    gains: bool = False  # values are differences of responses
 
     @property
     def marked(self) -> list[Point]:
@@ -122,7 +123,8 @@ def _fit_frame(chart: Chart, size: Size) -> Frame:
     across = fit_axis([point.across for point in points], size.across)
     values = [number for point in points for number in (*parts(point.value), *parts(point.band), point.beside)]
     up = fit_axis(values, 6)
-    scale = label_ticks(up, chart.units.response(up.ticks, up.step, digits=1, short=True))
+    kind = chart.units.difference if chart.gains else chart.units.response
+    scale = label_ticks(up, kind(up.ticks, up.step, digits=1, short=True))
     budgets = Units("amount", "").money(across.ticks, across.step, digits=1, short=True)
     left = up_axis_width(scale, size.font)
     right, bottom = size.width - 14, size.height - size.font * 3.6

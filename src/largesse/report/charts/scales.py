@@ -78,7 +78,11 @@ def fit_axis(values: Iterable[Any], target: int = 5, snug: bool = False) -> Axis
         End close to the data instead of at the next tick.
     """
     low, high = _find_range([number for number in map(finite, values) if number is not None])
-    step = _round_step((high - low) / target)
+    rough = (high - low) / target
+    step = _round_step(rough)
+    while snug and math.floor(high / step) - math.ceil(low / step) < 2:  # fewer than three ticks say little
+        rough = 0.5 * rough
+        step = _round_step(rough)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     if snug:
         margin = (high - low) * 0.02

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from largesse.report.sections import answer, curve, frontier, glossary, method, money, safety, support, targeting, who
+from largesse.report.sections import (
+    answer,
+    curve,
+    frontier,
+    glossary,
+    method,
+    money,
+    next_steps,
+    safety,
+    support,
+    targeting,
+    who,
+)
 
 SECTIONS = tuple(
-    folder.SECTION for folder in (answer, frontier, targeting, safety, curve, who, money, support, method, glossary)
+    folder.SECTION
+    for folder in (answer, frontier, targeting, safety, curve, who, money, next_steps, support, method, glossary)
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from largesse.report.charts.frontier import DESK, PHONE, Chart, Point, choose_labels, draw_frontier
@@ -26,7 +26,16 @@ def view_frontier(numbers: Numbers, units: Units) -> Part:
         "table": [_view_point(row, units) for row in points],
         "uniform": [_view_uniform(row, units) for row in uniform],
         "readout": _write_plan(numbers, units),
+        "promise": describe_promises(points),
     }
+
+
+def describe_promises(points: Sequence[Mapping[str, Any]]) -> str:
+    """Say at how many budgets the model's promise lies above the honest value."""
+    pairs = [(finite(row["promise"]), finite(row["value"]["estimate"])) for row in points]
+    known = [(promise, value) for promise, value in pairs if promise is not None and value is not None]
+    above = sum(promise > value for promise, value in known)
+    return f"above the honest value at {above} of {len(known)} budgets" if known else ""
 
 
 def _make_chart(numbers: Numbers, units: Units, labels: list[str]) -> Chart:
@@ -86,7 +95,7 @@ def _view_uniform(row: Mapping[str, Any], units: Units) -> dict[str, str]:
 def _write_readout(row: Mapping[str, str], units: Units) -> str:
     things = " responses" if units.binary else ""
     more = f"; {units.one} more buys {row['price']}{things}" if row["price"] != DASH else ""
-    return f"Budget {row['budget']}{units.spelled} per customer: spend {row['spend']}, value {row['both']}{more}."
+    return f"Budget {row['budget']} per customer: spend {row['spend']}, value {row['both']}{more}."
 
 
 def _write_plan(numbers: Numbers, units: Units) -> str:

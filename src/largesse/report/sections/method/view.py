@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from largesse.evaluation import ESTIMATORS
@@ -12,6 +13,8 @@ from largesse.report.formats import Units, choose_style, finite, parts, write_co
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sections.method.numbers import describe_choices, describe_estimates
 from largesse.report.words import select_notes
+
+MOST = 5  # decimals of losses
 
 
 def view_method(numbers: Numbers, units: Units) -> Part:
@@ -33,6 +36,7 @@ def view_method(numbers: Numbers, units: Units) -> Part:
 def _view_candidates(tried: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the candidates of one choice: losses written alike, and drawn against the best."""
     losses = choose_style([row["loss"] for row in tried], _smallest_error(tried), digits=1)
+    losses = replace(losses, decimals=min(losses.decimals, MOST))
     drawn = [{"estimate": row["difference"], **_find_ends(row)} for row in tried]
     across = fit_axis([0.0, *(number for row in drawn for number in parts(row))], 3)
     return [

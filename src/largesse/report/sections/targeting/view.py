@@ -24,11 +24,13 @@ def view_targeting(numbers: Numbers, units: Units) -> Part | None:
         across_title=f"spend per customer ({units.budget_unit})",
         up_title="gain over the cheapest plan",
         units=units,
+        gains=True,
     )
     return {
         "desk": draw_frontier(chart, DESK) if points else "",
         "phone": draw_frontier(chart, PHONE) if points else "",
         "area": _write_area(area, units),
+        "readout": _write_readout(points[-1], units) if points else "",
         "gains": view_gains(numbers["uniform"], units),
     }
 
@@ -36,7 +38,8 @@ def view_targeting(numbers: Numbers, units: Units) -> Part | None:
 def _write_readout(row: Mapping[str, Any], units: Units) -> str:
     style = units.gain_style(row["gain"])
     same = style.text(row["uniform"], signed=True)
-    return f"Spend {units.cost(row['spend'])}: gain {style.both(row['gain'])}; everyone the same would gain {same}."
+    spend = f"Spend {units.cost(row['spend'])} per customer"
+    return f"{spend}: choosing gains {style.both(row['gain'])} over the cheapest plan; the best random mix, {same}."
 
 
 def _write_area(area: Mapping[str, Any], units: Units) -> str:

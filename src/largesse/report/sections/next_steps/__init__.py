@@ -1,0 +1,3 @@
+"""What to do next."""
+
+from largesse.report.sections.next_steps.view import SECTION as SECTION
