@@ -51,6 +51,7 @@ from largesse.response.two_part import TwoPart as TwoPart
 from largesse.response.with_costs import WithCosts as WithCosts
 from largesse.runs.campaign import Campaign as Campaign
 from largesse.runs.campaign import read_campaign as read_campaign
-from largesse.runs.line import run as run
+from largesse.runs.notebook import run as run
+from largesse.runs.notebook import show_report as show_report
 from largesse.version import __version__ as __version__
 from largesse.worlds.simulation import simulate as simulate

@@ -40,6 +40,7 @@ from largesse.data.propensities import doubt_propensities as doubt_propensities
 from largesse.data.read import check_names as check_names
 from largesse.data.read import expand_home as expand_home
 from largesse.data.read import find_files as find_files
+from largesse.data.read import from_memory as from_memory
 from largesse.data.read import is_elsewhere as is_elsewhere
 from largesse.data.read import merge_schemas as merge_schemas
 from largesse.data.read import read_table as read_table

@@ -22,6 +22,9 @@ from largesse.runs.line import judge as judge
 from largesse.runs.line import plan as plan
 from largesse.runs.line import report as report
 from largesse.runs.line import run as run
+from largesse.runs.notebook import Page as Page
+from largesse.runs.notebook import Run as Run
+from largesse.runs.notebook import show_report as show_report
 from largesse.runs.on_spark import open_engine as open_engine
 from largesse.runs.on_spark import spark as spark
 from largesse.runs.options import campaign_from_options as campaign_from_options
