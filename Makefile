@@ -34,6 +34,7 @@ attack: setup
 
 # The documentation: build/docs/index.html, which needs no server and no network.
 docs: setup
+	PYTHONPATH=docs $(BIN)/python -m largesse_site.screenshot
 	PYTHONPATH=docs $(BIN)/python -m largesse_site build/docs
 
 # All links, and every tutorial and example of the documentation, run.

@@ -31,16 +31,10 @@ CONTENTS: dict[str, tuple[str, ...]] = {
     ),
     "Understand": ("docs/method.md", "docs/choose.md", "docs/comparison.md", "docs/glossary.md"),
     "Look up": ("docs/run-folder.md", "docs/api.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md"),
-    "Results": (
-        "docs/results.md",
-        "docs/results/gains.md",
-        "docs/results/worlds.md",
-        "docs/results/default.md",
-        "docs/results/hard_logs.md",
-        "docs/results/bound.md",
-    ),
+    "Results": ("docs/results.md", "docs/results/gains.md", "docs/results/default.md", "docs/experiments.md"),
 }
 CUT = "docs/results.md"  # too long for one page: every chapter of it becomes one
+TABLES = ("kappa", "kernels", "rates", "rates_n", "table1", "table2")  # files that results.md is made of
 
 
 @dataclass(frozen=True)
@@ -75,10 +69,19 @@ def place(source: str) -> str:
     return path.removesuffix(".md") + ".html"
 
 
+def list_contents() -> dict[str, list[str]]:
+    """Return the files of every chapter; what experiments leave in `docs/results` stands at the end, unless it is a part."""
+    contents = {chapter: list(sources) for chapter, sources in CONTENTS.items()}
+    left = [f"docs/results/{path.name}" for path in sorted((ROOT / "docs" / "results").glob("*.md"))]
+    parts = {f"docs/results/{name}.md" for name in TABLES}
+    contents["Results"] += [source for source in left if source not in parts and source not in contents["Results"]]
+    return contents
+
+
 def read_pages(written: dict[str, str]) -> list[Page]:
     """Return all pages in the order of the menu; `written` holds the text of pages that no file has."""
     pages: list[Page] = []
-    for chapter, sources in CONTENTS.items():
+    for chapter, sources in list_contents().items():
         for source in sources:
             text = written.get(source) or (ROOT / source).read_text(encoding="utf-8")
             page = Page(source, place(source), text, chapter)
