@@ -23,6 +23,8 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/howto/set-costs.md",
         "docs/howto/keep-rules.md",
         "docs/howto/new-customers.md",
+        "docs/howto/explain.md",
+        "docs/howto/notebook.md",
         "docs/howto/notebook.md",
         "docs/howto/save-time.md",
         "docs/howto/next-campaign.md",
