@@ -297,6 +297,34 @@ class Safety(TypedDict):
     excuse: str
 
 
+class Example(TypedDict):
+    """A typical customer of a level."""
+
+    level: str
+    share: Number
+    price: Number
+    curve: list[Number]
+    costs: list[Number]
+    dearer: str | None
+    below: Number
+    cheaper: str | None
+    above: Number
+
+
+class Move(TypedDict):
+    """How many customers another price would move."""
+
+    change: Number
+    share: Number
+
+
+class Why(TypedDict):
+    """Why customers get their levels."""
+
+    examples: list[Example]
+    moves: list[Move]
+
+
 class StudyNumbers(TypedDict):
     """What `evaluate` leaves."""
 
@@ -317,3 +345,4 @@ class StudyNumbers(TypedDict):
     support: Support
     targeting: Targeting
     safety: Safety
+    why: NotRequired[Why]

@@ -14,9 +14,10 @@ from largesse.report.sections import (
     support,
     targeting,
     who,
+    why,
 )
 
 SECTIONS = tuple(
     folder.SECTION
-    for folder in (answer, frontier, targeting, safety, curve, who, money, next_steps, support, method, glossary)
+    for folder in (answer, frontier, targeting, safety, curve, who, why, money, next_steps, support, method, glossary)
 )

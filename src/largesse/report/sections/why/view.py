@@ -1,0 +1,58 @@
+"""A typical customer of each level in a row: what the model expects at every level, and what would change the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from largesse.report.formats import Units, write_percent, write_rate
+from largesse.report.section import Numbers, Part, Section
+from largesse.report.sections.why.numbers import describe_why
+
+MOST = 7  # levels whose responses have room beside each other
+
+
+def view_why(numbers: Numbers, units: Units) -> Part | None:
+    """Return a row for each level that is given, and sentences about other prices; None where there is nothing to say."""
+    found = numbers.get("why") or {}
+    if not found.get("examples"):
+        return None
+    names = [level["name"] for level in numbers["levels"]]
+    labels = names if len(names) <= MOST else []
+    style = units.response([value for row in found["examples"] for value in row["curve"]])
+    return {
+        "labels": labels,
+        "rows": [
+            {
+                "name": row["level"],
+                "share": write_percent(row["share"]),
+                "curve": [(label, style.text(value)) for label, value in zip(labels, row["curve"], strict=False)],
+                "change": _write_change(row),
+            }
+            for row in found["examples"]
+        ],
+        "moves": [_write_move(row) for row in found["moves"]],
+    }
+
+
+def _write_change(row: Mapping[str, Any]) -> str:
+    """Say what would change the decision.
+
+    >>> _write_change({"price": 1.0, "dearer": "10 €", "below": 0.8, "cheaper": None, "above": None})
+    'would get 10 € if the price of budget fell from 1.0 to below 0.80'
+    """
+    now, changes = write_rate(row["price"]), []
+    if row["dearer"] is not None:
+        changes.append(f"{row['dearer']} if the price of budget fell from {now} to below {write_rate(row['below'])}")
+    if row["cheaper"] is not None:
+        rose = "it rose" if changes else f"the price of budget rose from {now} to"
+        changes.append(f"{row['cheaper']} if {rose} above {write_rate(row['above'])}")
+    return f"would get {', and '.join(changes)}" if changes else "no other price would change that"
+
+
+def _write_move(row: Mapping[str, Any]) -> str:
+    way = "fell" if row["change"] < 0 else "rose"
+    return f"If the price {way} by {write_percent(abs(row['change']))}, {write_percent(row['share'])} of customers would get another level."
+
+
+SECTION = Section("why", view_why, "Why this level?", study=describe_why)
