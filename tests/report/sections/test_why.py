@@ -61,7 +61,7 @@ def test_folds_that_no_budget_is_enough_for_are_left_out(binary_run: Any) -> Non
             "none",
             "would get big if the price of budget fell from 1.0 to below 0.80, and none if it rose above 1.5",
         ),
-        (None, None, "no other price would change that"),
+        (None, None, "would get it at any price"),
     ],
 )
 def test_words_say_what_would_change_the_level(dearer: str | None, cheaper: str | None, said: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from largesse.report.formats import Units, write_percent, write_rate
+from largesse.report.formats import Units, finite, write_percent, write_rate
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sections.why.numbers import describe_why
 
@@ -47,12 +47,13 @@ def _write_change(row: Mapping[str, Any]) -> str:
     if row["cheaper"] is not None:
         rose = "it rose" if changes else f"the price of budget rose from {now} to"
         changes.append(f"{row['cheaper']} if {rose} above {write_rate(row['above'])}")
-    return f"would get {', and '.join(changes)}" if changes else "no other price would change that"
+    return f"would get {', and '.join(changes)}" if changes else "would get it at any price"
 
 
 def _write_move(row: Mapping[str, Any]) -> str:
-    way = "fell" if row["change"] < 0 else "rose"
-    return f"If the price {way} by {write_percent(abs(row['change']))}, {write_percent(row['share'])} of customers would get another level."
+    change = finite(row["change"]) or 0.0
+    way, share = "fell" if change < 0 else "rose", write_percent(row["share"])
+    return f"If the price {way} by {write_percent(abs(change))}, {share} of customers would get another level."
 
 
 SECTION = Section("why", view_why, "Why this level?", study=describe_why)
