@@ -25,7 +25,6 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/howto/new-customers.md",
         "docs/howto/explain.md",
         "docs/howto/notebook.md",
-        "docs/howto/notebook.md",
         "docs/howto/save-time.md",
         "docs/howto/next-campaign.md",
         "docs/howto/large-tables.md",

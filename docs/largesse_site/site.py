@@ -121,7 +121,10 @@ def _menu(pages: Sequence[Page], rendered: Sequence[Rendered]) -> dict[str, list
     menu: dict[str, list[tuple[str, str, bool]]] = {}
     for page, body in zip(pages, rendered, strict=True):
         inner = page.source == CUT and page.target != pages[0].target and "/" in page.target
-        menu.setdefault(page.chapter, []).append((page.target, body.title, inner))
+        short = body.title.removeprefix(f"{page.chapter} ")  # "How to set costs" stands under "How to"
+        menu.setdefault(page.chapter, []).append(
+            (page.target, short if short == body.title else short[:1].upper() + short[1:], inner)
+        )
     return menu
 
 

@@ -74,7 +74,9 @@ def test_the_search_finds_every_page_without_a_server(site: Path) -> None:
 
 
 def test_every_page_below_docs_is_in_the_menu() -> None:
-    listed = {source for sources in list_contents().values() for source in sources}
+    named = [source for sources in list_contents().values() for source in sources]
+    listed = set(named)
+    assert len(listed) == len(named)
     parts = {f"docs/results/{name}.md" for name in TABLES}
     there = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}
     assert there - listed - parts == set()
