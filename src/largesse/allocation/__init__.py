@@ -49,3 +49,5 @@ from largesse.allocation.spending import EVEN as EVEN
 from largesse.allocation.spending import Correction as Correction
 from largesse.allocation.spending import confidence_problems as confidence_problems
 from largesse.allocation.spending import correct_costs as correct_costs
+from largesse.allocation.stops import Stop as Stop
+from largesse.allocation.stops import find_stops as find_stops

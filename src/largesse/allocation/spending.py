@@ -75,19 +75,29 @@ def correct_costs(
     return correct(np.array([front.spend[0], *map(front.budget_at, spending.price)]), budget, spending, confidence)
 
 
+def budget_at(expected: Array, spend: float, spending: Spending, confidence: float = EVEN) -> float:
+    """Return the budget at which a plan is expected to cost `spend`: the inverse of `correct`."""
+    return float(np.interp(spend, expected, _aim(expected, spending, confidence)[0]))
+
+
 def correct(expected: Array, budget: float, spending: Spending, confidence: float = EVEN) -> Correction:
     """Return the correction for customers from what the model expects them to cost, (m + 1,).
 
     That is at their cheapest levels, and at each price of `spending`.
     """
-    ratio, error = _ratios(spending)
-    beyond = t_quantile(1e9, 2 * confidence - 1) if confidence > EVEN else 0.0
-    aim = _rising(expected * (ratio + beyond * error))
+    aim, ratio, error = _aim(expected, spending, confidence)
     spend, place = _cross(expected, aim, budget)
     at = [float(np.interp(place, np.arange(len(ratio)), part)) for part in (ratio, error)]
     met = 0 < spend < math.inf and 0 < budget < math.inf
     scale = budget / spend if met else aim[-1] / expected[-1] if expected[-1] > 0 else 1.0
     return Correction(float(np.clip(scale, 0.5 / MOST, 2 * MOST)), at[1] / at[0], at[0])
+
+
+def _aim(expected: Array, spending: Spending, confidence: float) -> tuple[Array, Array, Array]:
+    """Return the budgets (m + 1,) at which expected spends are met, the ratios behind them, and their standard errors."""
+    ratio, error = _ratios(spending)
+    beyond = t_quantile(1e9, 2 * confidence - 1) if confidence > EVEN else 0.0
+    return _rising(expected * (ratio + beyond * error)), ratio, error
 
 
 def _ratios(spending: Spending) -> tuple[Array, Array]:

@@ -55,6 +55,26 @@
       show(at < 0 && event.key !== "Home" && event.key !== "End" ? start : Math.min(Math.max(to, 0), stops.length - 1));
     });
   }
+  // The budget slider: every stop comes with its words, so nothing is computed here.
+  function slide(box) {
+    var stops = JSON.parse(box.getAttribute("data-stops")), input = box.querySelector("input");
+    var charts = document.querySelectorAll("#frontier svg.frontier");
+    function show() {
+      var stop = stops[Number(input.value)];
+      box.querySelectorAll("[data-show]").forEach(function (cell) { cell.textContent = stop[cell.getAttribute("data-show")]; });
+      box.querySelectorAll("[data-level]").forEach(function (cell, k) { cell.textContent = stop.levels[k]; });
+      box.querySelectorAll(".shares span").forEach(function (bar, k) { bar.style.flexGrow = stop.shares[k]; });
+      input.setAttribute("aria-valuetext", stop.budget);
+      charts.forEach(function (svg) {
+        var line = svg.querySelector(".slide"), d = svg.dataset;
+        var x = Number(d.left) + (stop.at - d.low) / (d.high - d.low) * (d.right - d.left);
+        ["x1", "x2"].forEach(function (end) { line.setAttribute(end, x); });
+        line.classList.add("on");
+      });
+    }
+    input.addEventListener("input", show);
+  }
+  document.querySelectorAll(".whatif").forEach(slide);
   document.querySelectorAll("svg.frontier").forEach(follow);
   document.querySelectorAll(".hint").forEach(function (hint) { hint.hidden = false; });
 })();

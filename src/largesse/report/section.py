@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from largesse.allocation import Stop
 from largesse.records import Choice, Log, Study
 from largesse.report.formats import Units
 from largesse.report.tally import PlanTally, Shown
@@ -65,6 +66,7 @@ class PlanStep:
     tally: PlanTally
     confidence: float | None = None  # probability that the plan keeps its budget; None: it is certain to
     shadow: Mapping[str, float] = field(default_factory=dict)  # constraint → what one more unit of it would bring
+    stops: Sequence[Stop] = ()  # plans at other budgets
 
 
 @dataclass(frozen=True)

@@ -160,6 +160,22 @@ class Who(TypedDict):
     features: list[Feature]
 
 
+class Stop(TypedDict):
+    """The plan at another budget."""
+
+    budget: Number
+    spend: Number
+    value: Number
+    price: Number
+    shares: list[Number]
+
+
+class Stops(TypedDict):
+    """The plans at other budgets, the smallest first."""
+
+    stops: list[Stop]
+
+
 class PlanNumbers(TypedDict):
     """What `plan` leaves."""
 
@@ -169,6 +185,7 @@ class PlanNumbers(TypedDict):
     shadow: NotRequired[dict[str, Number]]
     money: Money
     who: Who
+    frontier: NotRequired[Stops]
 
 
 class LogFacts(TypedDict):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from largesse.allocation import PricedPlan, Scored
+from largesse.allocation import PricedPlan, Scored, Stop
 from largesse.policy import Policy
 from largesse.records import Array, Customers, Plan
 
@@ -44,6 +44,7 @@ class Planned:
     scale: float = 1.0  # what expected costs are multiplied by to plan
     ratio: float = 1.0  # what they are multiplied by to be what is really paid
     confidence: float | None = None  # probability that the plan keeps its budget; None: it is certain to
+    stops: tuple[Stop, ...] = ()  # plans at other budgets
 
     def decide(self, rows: Array, curves: Array, costs: Array) -> tuple[Array, Array | None]:
         """Return the levels (n,) of some customers and, where the plan explores, their propensities (n,).

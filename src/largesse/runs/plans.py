@@ -10,9 +10,11 @@ from largesse.allocation import (
     Constraints,
     Mixture,
     PricedPlan,
+    Stop,
     allocate,
     correct_scored,
     find_mixture,
+    find_stops,
     price_plan,
 )
 from largesse.errors import Problem, nearest, refuse
@@ -21,6 +23,8 @@ from largesse.progress import begin, follow
 from largesse.records import Customers, Plan, Progress
 from largesse.runs.campaign import Campaign
 from largesse.runs.planned import Planned, ScoredCustomers
+
+MOST = 1_000_000  # customers; more are not asked again only so that a reader may play with the budget
 
 
 def make_plan(campaign: Campaign, policy: Policy, scored: ScoredCustomers, progress: Progress) -> Planned:
@@ -31,6 +35,7 @@ def make_plan(campaign: Campaign, policy: Policy, scored: ScoredCustomers, progr
         fix = correct_scored(scored, how.average(scored.n), policy.spending, how.budget_confidence)
         scale = 1.0 if policy.spending is None else fix.scale
         made: PricedPlan | Plan
+        stops = _find_stops(campaign, policy, scored)
         if how.constrained or how.exact:
             begin("planning with all customers in memory", scored.n)
             made, rule = _allocate(campaign, scored, scale)
@@ -40,10 +45,18 @@ def make_plan(campaign: Campaign, policy: Policy, scored: ScoredCustomers, progr
             rule = made.rule
     policy = replace(policy, price=rule.price, explore=rule.explore, share=rule.share, scale=fix.scale)
     if policy.spending is None:
-        return Planned(made, policy, scored)
+        return Planned(made, policy, scored, stops=stops)
     sure = fix.confidence(made.spend, made.budget)
     spend = made.spend / fix.scale * fix.ratio  # the margin that confidence takes is not spent
-    return Planned(replace(made, spend=spend), policy, scored, scale, fix.ratio, sure)
+    return Planned(replace(made, spend=spend), policy, scored, scale, fix.ratio, sure, stops)
+
+
+def _find_stops(campaign: Campaign, policy: Policy, scored: ScoredCustomers) -> tuple[Stop, ...]:
+    """Return plans at other budgets; none where plans keep more than a budget, or customers are very many."""
+    how = campaign.planning
+    if how.constrained or how.exact or how.explore or scored.n > MOST:
+        return ()
+    return find_stops(scored, policy.spending, how.budget_confidence)
 
 
 def _allocate(campaign: Campaign, scored: ScoredCustomers, scale: float) -> tuple[Plan, Mixture]:

@@ -103,6 +103,7 @@ def draw_frontier(chart: Chart, size: Size) -> str:
         *_draw_curve(frame, [(point.across, point.beside) for point in chart.curve], "promise"),
         *_draw_curve(frame, [(point.across, point.value.get("estimate")) for point in chart.curve], "curve"),
         element("line", x1=frame.left, x2=frame.left, y1=frame.top, y2=frame.bottom, class_="cursor"),
+        element("line", x1=frame.left, x2=frame.left, y1=frame.top, y2=frame.bottom, class_="slide"),
         *_draw_stops(frame, chart.curve),
         *(_draw_square(frame, point) for point in chart.squares),
         _draw_chosen(frame, chart.chosen),
@@ -112,6 +113,10 @@ def draw_frontier(chart: Chart, size: Size) -> str:
         font_size=size.font,
         role="img",
         aria_label=chart.summary,
+        data_left=frame.left,
+        data_right=frame.right,
+        data_low=frame.across.axis.low,
+        data_high=frame.across.axis.high,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from largesse.records import FrontierPoint, Log, Study
+from largesse.report.formats import finite
 from largesse.report.plain import plain_estimate
-from largesse.report.section import Part
+from largesse.report.section import Part, PlanStep
 
 
 def describe_frontier(_log: Log, study: Study) -> Part:
@@ -20,4 +21,20 @@ def _describe_point(point: FrontierPoint) -> Part:
         "band": {"low": point.band[0], "high": point.band[1]},
         "promise": point.promise,
         "price": point.price,
+    }
+
+
+def describe_stops(step: PlanStep) -> Part:
+    """Return the plans at other budgets: what each costs and brings, its price, and the share of customers at each level."""
+    return {
+        "stops": [
+            {
+                "budget": stop.budget,
+                "spend": stop.spend,
+                "value": stop.value,
+                "price": finite(stop.price),
+                "shares": [count / sum(stop.counts) for count in stop.counts],
+            }
+            for stop in step.stops
+        ]
     }

@@ -9,7 +9,8 @@ from largesse.report.charts.frontier import DESK, PHONE, Chart, Point, choose_la
 from largesse.report.charts.marks import shorten
 from largesse.report.formats import DASH, Units, finite, write_rate
 from largesse.report.section import Numbers, Part, Section
-from largesse.report.sections.frontier.numbers import describe_frontier
+from largesse.report.sections.frontier.numbers import describe_frontier, describe_stops
+from largesse.report.sections.frontier.slider import view_slider
 
 
 def view_frontier(numbers: Numbers, units: Units) -> Part:
@@ -27,6 +28,7 @@ def view_frontier(numbers: Numbers, units: Units) -> Part:
         "uniform": [_view_uniform(row, units) for row in uniform],
         "readout": _write_plan(numbers, units),
         "promise": describe_promises(points),
+        **view_slider(numbers, units),
     }
 
 
@@ -109,4 +111,6 @@ def _write_plan(numbers: Numbers, units: Units) -> str:
     return f"This plan. {_write_readout(_view_point(row, units), units)}"
 
 
-SECTION = Section("frontier", view_frontier, "What each budget would bring", study=describe_frontier)
+SECTION = Section(
+    "frontier", view_frontier, "What each budget would bring", plan=describe_stops, study=describe_frontier
+)

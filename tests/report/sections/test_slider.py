@@ -1,0 +1,60 @@
+import json
+from typing import Any
+
+import pytest
+from pages import Page
+
+from largesse.report import render_report
+from largesse.report.formats import Units
+from largesse.report.sections.frontier.slider import interpolate, view_slider
+
+Numbers = dict[str, Any]
+EURO = Units("binary", "€")
+
+
+@pytest.fixture
+def slid(binary: Numbers) -> Numbers:
+    binary["frontier"]["stops"] = [
+        {
+            "budget": b,
+            "spend": 0.9 * b,
+            "value": 0.3 + 0.1 * b,
+            "price": 0.2 / (1 + b),
+            "shares": [1 - b / 4, b / 8, b / 8],
+        }
+        for b in (0.0, 0.5, 1.0, 2.4, 4.0)
+    ]
+    return binary
+
+
+def test_the_slider_begins_at_the_plan_and_every_stop_has_its_words(slid: Numbers) -> None:
+    view = view_slider(slid, EURO)
+    stops = json.loads(view["stops"])
+    assert (view["start"], view["last"]) == (3, 4)  # the plan's budget is 2.5
+    assert stops[3]["budget"].startswith("€2.40 per customer, €576 in all")
+    assert stops[3]["spend"] == "€2.16 per customer"
+    assert stops[1]["levels"] == ["88\u202f%", "6.2\u202f%", "6.2\u202f%"]
+
+
+def test_the_page_carries_the_stops_and_loads_nothing(slid: Numbers) -> None:
+    slid["levels"][0]["name"] = '"><script>alert(1)</script>'
+    found = Page(render_report(slid))
+    assert found.sound
+    assert found.scripts == 1
+    assert "budget" in found.ids
+
+
+@pytest.mark.parametrize("stops", [None, [], [{"budget": 1.0}]])
+def test_without_stops_there_is_no_slider(binary: Numbers, stops: Any) -> None:
+    if stops is not None:
+        binary["frontier"]["stops"] = stops
+    assert 'class="whatif' not in render_report(binary)
+
+
+def test_the_honest_value_lies_on_the_line_between_two_budgets() -> None:
+    points = [
+        {"budget": 0.0, "value": {"estimate": 0.1, "low": 0.0, "high": 0.2}},
+        {"budget": 2.0, "value": {"estimate": 0.3, "low": 0.2, "high": 0.6}},
+    ]
+    assert interpolate(points, 0.5) == pytest.approx({"estimate": 0.15, "low": 0.05, "high": 0.3})
+    assert interpolate(points, 2.1) is None
