@@ -31,7 +31,14 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/spark.md",
     ),
     "Understand": ("docs/method.md", "docs/choose.md", "docs/comparison.md", "docs/glossary.md"),
-    "Look up": ("docs/run-folder.md", "docs/api.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md"),
+    "Look up": (
+        "docs/campaign.md",
+        "docs/run-folder.md",
+        "docs/api.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        "CONTRIBUTING.md",
+    ),
     "Results": ("docs/results.md", "docs/results/gains.md", "docs/results/default.md", "docs/experiments.md"),
 }
 CUT = "docs/results.md"  # too long for one page: every chapter of it becomes one

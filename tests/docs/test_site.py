@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -12,6 +13,8 @@ from largesse_site.api import GROUPS, public_names, tidy, write_api
 from largesse_site.pages import ROOT, TABLES, Page, cut_page, list_contents
 from largesse_site.rendering import make_anchor, render
 from largesse_site.site import Book, BrokenLinkError, build_site, find_lost_anchors
+
+from largesse.runs.campaign import SECTIONS, TOP
 
 
 class Reader(HTMLParser):
@@ -81,6 +84,23 @@ def test_every_page_below_docs_is_in_the_menu() -> None:
     there = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}
     assert there - listed - parts == set()
     assert listed - there == {"docs/api.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md"}
+
+
+def test_the_page_about_the_campaign_file_lists_its_keys() -> None:
+    page = (ROOT / "docs" / "campaign.md").read_text(encoding="utf-8")
+    listed = {
+        part.partition("\n")[0].strip("`[]"): set(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE))
+        for part in page.split("\n## ")[1:]
+    }
+    assert listed == {"At the top": set(TOP), **{section: set(keys) for section, keys in SECTIONS.items()}}
+
+
+def test_every_campaign_on_a_page_has_known_keys() -> None:
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for block in re.findall(r"^```toml\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            for section, keys in tomllib.loads(block).items():
+                assert section in (*TOP, *SECTIONS), path
+                assert not isinstance(keys, dict) or set(keys) <= set(SECTIONS[section]), path
 
 
 def test_the_reference_has_every_public_name_once() -> None:
