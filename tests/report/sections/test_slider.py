@@ -58,3 +58,16 @@ def test_the_honest_value_lies_on_the_line_between_two_budgets() -> None:
     ]
     assert interpolate(points, 0.5) == pytest.approx({"estimate": 0.15, "low": 0.05, "high": 0.3})
     assert interpolate(points, 2.1) is None
+
+
+def test_three_budgets_are_told_in_plain_words(slid: Numbers) -> None:
+    slid["planned"]["value"] = 0.55
+    this, half, most = view_slider(slid, EURO)["scenarios"]
+    assert this["title"] == "This budget, €2.50 per customer"
+    assert this["text"] == "55.0\u202f% of customers are expected to respond."
+    assert half["title"] == "About half of it, €1"  # the stop that is nearest to 1.25
+    assert half["text"].endswith("That is 15.0\u202fpp less than with this budget.")
+    assert most["title"] == "As much as brings anything, €4"
+    assert "15.0\u202fpp more" in most["text"]
+    slid["budget"]["average"] = None
+    assert view_slider(slid, EURO)["scenarios"] == []

@@ -16,7 +16,7 @@ def view_slider(numbers: Numbers, units: Units) -> Part:
     """Return the stops as JSON, where the slider begins, and the levels; nothing where there are too few stops."""
     stops = [row for row in numbers["frontier"].get("stops", []) if finite(row["budget"]) is not None]
     if len(stops) < 2:
-        return {"stops": "", "start": 0, "last": 0, "now": {}, "levels": []}
+        return {"stops": "", "start": 0, "last": 0, "now": {}, "levels": [], "scenarios": []}
     shown = [_view_stop(row, numbers, units) for row in stops]
     start = _find_nearest(stops, numbers["budget"]["average"])
     levels = [
@@ -24,7 +24,8 @@ def view_slider(numbers: Numbers, units: Units) -> Part:
         for k, (level, share) in enumerate(zip(numbers["levels"], shown[start]["levels"], strict=False))
     ]
     packed = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-    return {"stops": packed, "start": start, "last": len(stops) - 1, "now": shown[start], "levels": levels}
+    fixed = {"start": start, "last": len(stops) - 1, "now": shown[start], "levels": levels}
+    return {"stops": packed, **fixed, "scenarios": write_scenarios(stops, numbers, units)}
 
 
 def _view_stop(row: Mapping[str, Any], numbers: Numbers, units: Units) -> dict[str, Any]:
@@ -42,6 +43,39 @@ def _view_stop(row: Mapping[str, Any], numbers: Numbers, units: Units) -> dict[s
         "levels": [write_percent(share) for share in row["shares"]],
         "shares": [round(share, 4) for share in row["shares"]],
     }
+
+
+def write_scenarios(stops: Sequence[Mapping[str, Any]], numbers: Numbers, units: Units) -> list[dict[str, str]]:
+    """Return three budgets in plain words: this one, half of it, and all that the model expects anything from."""
+    budget, value = finite(numbers["budget"]["average"]), finite(numbers["planned"]["value"])
+    if budget is None or value is None or budget <= 0:
+        return []
+    first = {"title": f"This budget, {units.cost(budget)} per customer", "text": _write_brings(value, units)}
+    half, most = stops[_find_nearest(stops, budget / 2)], stops[-1]
+    return [
+        first,
+        {
+            "title": f"About half of it, {units.cost(half['budget'])}",
+            "text": f"{_write_brings(half['value'], units)} {_compare(half['value'], value, units)}",
+        },
+        {
+            "title": f"As much as brings anything, {units.cost(most['budget'])}",
+            "text": f"{_write_brings(most['value'], units)} {_compare(most['value'], value, units)} Beyond it, the model "
+            "expects nothing from more budget.",
+        },
+    ]
+
+
+def _write_brings(value: float, units: Units) -> str:
+    text = units.response([value], abs(value) / 10 or None).text(value)
+    return f"{text} of customers are expected to respond." if units.binary else f"{text} per customer is expected."
+
+
+def _compare(value: float, planned: float, units: Units) -> str:
+    """Say how much of what this plan brings another one brings."""
+    gap = value - planned
+    size = units.difference([gap], abs(value) / 10 or None).text(abs(gap))
+    return f"That is {size} {'more' if gap > 0 else 'less'} than with this budget."
 
 
 def interpolate(points: Sequence[Mapping[str, Any]], budget: float) -> dict[str, float] | None:
