@@ -60,14 +60,18 @@ def test_the_honest_value_lies_on_the_line_between_two_budgets() -> None:
     assert interpolate(points, 2.1) is None
 
 
-def test_three_budgets_are_told_in_plain_words(slid: Numbers) -> None:
-    slid["planned"]["value"] = 0.55
+def test_three_budgets_are_told_in_plain_words_with_honest_values(slid: Numbers) -> None:
+    slid["value"] = {"estimate": 0.55, "low": 0.5, "high": 0.6}
+    slid["frontier"]["points"] = [
+        {**slid["frontier"]["points"][0], "budget": b, "value": {"estimate": e, "low": e - 0.05, "high": e + 0.05}}
+        for b, e in ((0.0, 0.3), (2.0, 0.5), (4.0, 0.6))
+    ]
     this, half, most = view_slider(slid, EURO)["scenarios"]
     assert this["title"] == "This budget, €2.50 per customer"
-    assert this["text"] == "55.0\u202f% of customers are expected to respond."
+    assert this["text"] == "55.0\u202f% (50.0 to 60.0\u202f%) of customers respond."
     assert half["title"] == "About half of it, €1"  # the stop that is nearest to 1.25
-    assert half["text"].endswith("That is 15.0\u202fpp less than with this budget.")
-    assert most["title"] == "As much as brings anything, €4"
-    assert "15.0\u202fpp more" in most["text"]
+    assert half["text"].startswith("40.0\u202f% (35.0 to")
+    assert most["title"] == "All that the model has a use for, €4"
+    assert most["text"].startswith("60.0\u202f%")
     slid["budget"]["average"] = None
     assert view_slider(slid, EURO)["scenarios"] == []

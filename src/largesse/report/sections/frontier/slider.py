@@ -11,6 +11,8 @@ from largesse.report.charts.strips import draw_swatch
 from largesse.report.formats import DASH, Units, finite, write_percent, write_rate
 from largesse.report.section import Numbers, Part
 
+MOST = "From more, it expects nothing."
+
 
 def view_slider(numbers: Numbers, units: Units) -> Part:
     """Return the stops as JSON, where the slider begins, and the levels; nothing where there are too few stops."""
@@ -46,36 +48,27 @@ def _view_stop(row: Mapping[str, Any], numbers: Numbers, units: Units) -> dict[s
 
 
 def write_scenarios(stops: Sequence[Mapping[str, Any]], numbers: Numbers, units: Units) -> list[dict[str, str]]:
-    """Return three budgets in plain words: this one, half of it, and all that the model expects anything from."""
-    budget, value = finite(numbers["budget"]["average"]), finite(numbers["planned"]["value"])
-    if budget is None or value is None or budget <= 0:
+    """Return three budgets in plain words, with honest values: this one, half of it, and all that the model has a use for."""
+    budget = finite(numbers["budget"]["average"])
+    if budget is None or budget <= 0:
         return []
-    first = {"title": f"This budget, {units.cost(budget)} per customer", "text": _write_brings(value, units)}
-    half, most = stops[_find_nearest(stops, budget / 2)], stops[-1]
+    half, most = (stops[k]["budget"] for k in (_find_nearest(stops, budget / 2), -1))
+    points = numbers["frontier"]["points"]
+    found = [
+        (f"This budget, {units.cost(budget)} per customer", numbers["value"], ""),
+        (f"About half of it, {units.cost(half)}", interpolate(points, half), ""),
+        (f"All that the model has a use for, {units.cost(most)}", interpolate(points, most), MOST),
+    ]
     return [
-        first,
-        {
-            "title": f"About half of it, {units.cost(half['budget'])}",
-            "text": f"{_write_brings(half['value'], units)} {_compare(half['value'], value, units)}",
-        },
-        {
-            "title": f"As much as brings anything, {units.cost(most['budget'])}",
-            "text": f"{_write_brings(most['value'], units)} {_compare(most['value'], value, units)} Beyond it, the model "
-            "expects nothing from more budget.",
-        },
+        {"title": title, "text": f"{_write_brings(value, units)} {more}".strip()}
+        for title, value, more in found
+        if value is not None
     ]
 
 
-def _write_brings(value: float, units: Units) -> str:
-    text = units.response([value], abs(value) / 10 or None).text(value)
-    return f"{text} of customers are expected to respond." if units.binary else f"{text} per customer is expected."
-
-
-def _compare(value: float, planned: float, units: Units) -> str:
-    """Say how much of what this plan brings another one brings."""
-    gap = value - planned
-    size = units.difference([gap], abs(value) / 10 or None).text(abs(gap))
-    return f"That is {size} {'more' if gap > 0 else 'less'} than with this budget."
+def _write_brings(value: Mapping[str, Any], units: Units) -> str:
+    text = units.value_style(value).both(value)
+    return f"{text} of customers respond." if units.binary else f"{text} per customer."
 
 
 def interpolate(points: Sequence[Mapping[str, Any]], budget: float) -> dict[str, float] | None:

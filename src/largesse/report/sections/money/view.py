@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from largesse.report.charts.strips import draw_stacked_strip, draw_swatch
-from largesse.report.formats import Style, Units, write_count, write_percent
+from largesse.report.formats import Style, Units, finite, write_count, write_percent
 from largesse.report.rows import Row, Rows
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sections.money.numbers import describe_money
@@ -15,7 +15,7 @@ from largesse.report.sections.money.numbers import describe_money
 def view_money(numbers: Numbers, units: Units) -> Part:
     """Return the bars of customers and spend by level, and one table row per level."""
     rows = numbers["money"]["levels"]
-    names, bars = [row["name"] for row in rows], []
+    names, bars = [row["name"] for row in rows], _view_before(numbers)
     for label, key in (("customers", "share"), ("spend", "spend_share")):
         shares = ", ".join(f"{row['name']} {write_percent(row[key])}" for row in rows)
         figure = draw_stacked_strip([row[key] for row in rows], names, f"Share of {label} by level: {shares}")
@@ -23,6 +23,17 @@ def view_money(numbers: Numbers, units: Units) -> Part:
     spends = units.money([row["spend"] for row in rows])
     table = [_view_level(level, row, spends, units) for level, row in enumerate(rows)]
     return {"figure": Rows(bars), "table": table}
+
+
+def _view_before(numbers: Numbers) -> list[Row]:
+    """Return the bar of what was done before: the share of the log's rows at each level; none where that is not known."""
+    logged = numbers["support"]["overlap"]
+    counts = [finite(row["rows"]) or 0.0 for row in logged]
+    if len(logged) != len(numbers["money"]["levels"]) or not sum(counts):
+        return []
+    names, shares = [row["name"] for row in logged], [count / sum(counts) for count in counts]
+    words = ", ".join(f"{name} {write_percent(share)}" for name, share in zip(names, shares, strict=True))
+    return [Row("Before", draw_stacked_strip(shares, names, f"Share of the log's rows by level: {words}"))]
 
 
 def _view_level(level: int, row: Mapping[str, Any], spends: Style, units: Units) -> dict[str, str]:
