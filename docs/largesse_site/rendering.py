@@ -62,12 +62,15 @@ def colour(code: str, language: str, _attributes: str = "") -> str:
 
 
 def style_code() -> str:
-    """Return the style sheet of coloured code, in light and in dark."""
-    light = HtmlFormatter(style="friendly").get_style_defs("pre code")
-    dark = HtmlFormatter(style="github-dark").get_style_defs("pre code")
-    plain = [line for line in light.splitlines() if "background" not in line or "." in line.split("{")[0]]
-    plain.append("pre code .go, pre code .c1, pre code .gp { color: var(--soft); font-style: normal; }")
-    return "\n".join(plain) + "\n@media (prefers-color-scheme: dark) {\n" + dark + "\n}\n"
+    """Return the style sheet of coloured code, in light and in dark; the page's own sheet has the ground."""
+    light, dark = _colours("friendly"), _colours("github-dark")
+    quiet = "pre code .go, pre code .c1, pre code .gp { color: var(--soft); font-style: normal; }"
+    return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n{quiet}\n"
+
+
+def _colours(style: str) -> str:
+    rules = HtmlFormatter(style=style).get_style_defs("pre code").splitlines()
+    return "\n".join(rule for rule in rules if rule.startswith("pre code ."))
 
 
 def render(text: str, link: Callable[[str], str]) -> Rendered:
