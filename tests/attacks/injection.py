@@ -39,7 +39,9 @@ PAYLOADS = (
 HANDLERS = re.compile(r"^on[a-z]+$")
 SHOWN = {
     "aria-label",
+    "aria-valuetext",
     "title",
+    "data-stops",  # JSON whose texts the script puts in place as text
     "data-tip",
     "content",
     "alt",
