@@ -1,7 +1,8 @@
 """A run that was stopped goes on where it was, and ends with the same bytes as one that was not."""
 
-import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -90,17 +91,20 @@ def test_propensities_are_not_estimated_again(ran: Path, monkeypatch: pytest.Mon
     assert everything_in(out) == everything_in(ran)
 
 
+KILLED = """
+import os, sys
+from largesse.runs import line, read_campaign
+
+line.steps.judge = lambda *_, **__: os._exit(137)
+line.run(read_campaign(sys.argv[1]).spending(budget=1.0), sys.argv[2])
+"""
+
+
 def test_a_run_that_was_killed_goes_on(shop: Path, ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign = read_campaign(ran.parent / "campaign.toml")
     before = everything_in(shutil.copytree(ran, shop / "run"))
-    child = os.fork()
-    if not child:
-        line.steps.judge = lambda *_, **__: os._exit(137)  # type: ignore[assignment]
-        try:
-            line.run(campaign.spending(budget=1.0), shop / "run")
-        finally:
-            os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 137
+    killed = subprocess.run([sys.executable, "-c", KILLED, ran.parent / "campaign.toml", shop / "run"], check=False)
+    assert killed.returncode == 137
     assert everything_in(shop / "run") == before
     fitted = count_fits(monkeypatch)
     line.run(campaign, shop / "run", resume=True)  # at another budget: the fit does not depend on it
