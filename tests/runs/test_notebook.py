@@ -72,6 +72,15 @@ def test_a_run_folder_from_dataframes_can_be_planned_again(tmp_path: Path) -> No
     assert campaign.log == str(out / "log.parquet")
 
 
+def test_a_run_that_fails_leaves_the_customers_of_an_earlier_one(tmp_path: Path) -> None:
+    kept = tmp_path / "run-customers.parquet"
+    kept.write_bytes(b"mine")
+    with pytest.raises(InputError):
+        lg.run(shop_table(300, seed=1), tmp_path / "run", customers={"age": [31.0]}, **SETTINGS)
+    assert kept.read_bytes() == b"mine"
+    assert [path.name for path in tmp_path.iterdir()] == [kept.name]
+
+
 def test_a_campaign_and_its_path_run_as_before(shop: Path) -> None:
     first = lg.run(read_campaign(shop), shop / "a")
     second = lg.run(shop / "campaign.toml", shop / "b")

@@ -21,7 +21,7 @@ from largesse.response.base import ResponseModel, check_auto
 from largesse.response.common import ScoredRows, fit_ladder
 from largesse.response.ladder import dose_shares
 from largesse.response.links import Link
-from largesse.response.together import Problem, fit_together, held_out_scores, reached_levels
+from largesse.response.together import Regressions, Rows, fit_together, held_out_scores, reached_levels
 from largesse.stats import (
     Axes,
     logit,
@@ -121,34 +121,6 @@ class Linear(ResponseModel):
 # -- the solver ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """What a regression is fitted to."""
-
-    X: Array  # (n, p)
-    level: Array  # (n,)
-    response: Array  # (n,)
-    weight: Array  # (n,)
-    K: int
-    binary: bool
-    doses: Array  # (K,) shares of the largest
-    cluster: Array | None = None  # (n,)
-    size: Array | None = None  # (p,) mean squares of the features, where these are principal axes
-
-    def take(self, rows: Array) -> Rows:
-        """Return the given rows (indices or a mask)."""
-        cluster = None if self.cluster is None else self.cluster[rows]
-        parts = {name: getattr(self, name)[rows] for name in ("X", "level", "response", "weight")}
-        if not parts["weight"].any():  # a part may hold only rows that do not count; then they count alike
-            parts["weight"] = np.ones(len(parts["weight"]))
-        return replace(self, **parts, cluster=cluster)
-
-    @property
-    def spread(self) -> float:
-        """What responses are divided by: amounts by their standard deviation, 0/1 responses by one."""
-        return 1.0 if self.binary else float(np.std(self.response)) or 1.0
-
-
 def regression_rows(X: Array, log: Log) -> Rows:
     """Return encoded features (n, p) and a log as the rows of a regression."""
     levels = log.levels
@@ -227,11 +199,12 @@ def _fit_without_folds(rows: Rows, fold: Array, penalties: Sequence[float], tole
     p, K = rows.X.shape[1], rows.K
     place = np.unique(fold, return_inverse=True)[1]
     ridges = np.stack([_ridge(p, K, penalty, STIFFNESS) for penalty in penalties])
-    weight = rows.weight if rows.weight.any() else np.ones(len(place))
-    problem = Problem(rows.X, rows.level, rows.response, weight, K, rows.binary, place, ridges)
-    first = _minimise(replace(rows, weight=weight), penalties[len(penalties) // 2], STIFFNESS, tolerance=ROUGH)
-    found = fit_together(problem, first, _lower(p, K), tolerance)
-    return found, score_loss(held_out_scores(problem, found), rows.response, rows.binary)
+    if not rows.weight.any():
+        rows = replace(rows, weight=np.ones(len(place)))
+    first = _minimise(rows, penalties[len(penalties) // 2], STIFFNESS, tolerance=ROUGH)
+    task = Regressions(rows, place, ridges)
+    found = fit_together(task, first, _lower(p, K), tolerance)
+    return found, score_loss(held_out_scores(task, found), rows.response, rows.binary)
 
 
 def _fit_on_axes(rows: Rows, fold: Array, penalties: Sequence[float]) -> tuple[Array, Array]:

@@ -7,7 +7,8 @@ curvature that is kept: a few more steps, each of them hundreds of times cheaper
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -22,8 +23,8 @@ STILL = 1e-9  # keeps systems regular: a level may have no rows, a feature may r
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """What is fitted: scores X·β + the increments up to a row's level + an intercept, q = p + K parameters."""
+class Rows:
+    """What a regression is fitted to."""
 
     X: Array  # (n, p)
     level: Array  # (n,)
@@ -31,23 +32,54 @@ class Problem:
     weight: Array  # (n,)
     K: int
     binary: bool
+    doses: Array  # (K,) shares of the largest
+    cluster: Array | None = None  # (n,)
+    size: Array | None = None  # (p,) mean squares of the features, where these are principal axes
+
+    def take(self, rows: Array) -> Rows:
+        """Return the given rows (indices or a mask)."""
+        cluster = None if self.cluster is None else self.cluster[rows]
+        parts = {name: getattr(self, name)[rows] for name in ("X", "level", "response", "weight")}
+        if not parts["weight"].any():  # a part may hold only rows that do not count; then they count alike
+            parts["weight"] = np.ones(len(parts["weight"]))
+        return replace(self, **parts, cluster=cluster)
+
+    @property
+    def spread(self) -> float:
+        """What responses are divided by: amounts by their standard deviation, 0/1 responses by one."""
+        return 1.0 if self.binary else float(np.std(self.response)) or 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Regressions:
+    """What is fitted: scores X·β + the increments up to a row's level + an intercept, q = p + K parameters."""
+
+    rows: Rows
     place: Array  # (n,) 0..F−1, the fold of each row
     ridges: Array  # (J, q, q) penalty matrices
 
-    @property
+    @cached_property
     def folds(self) -> int:
         """How many folds there are."""
         return int(self.place.max()) + 1
 
+    @cached_property
+    def left(self) -> Array:
+        """The weight (F,) without each fold; 0 where next to nothing is left: sums of differences are rounded."""
+        weight = self.rows.weight
+        sums = weight.sum() - np.bincount(self.place, weight, self.folds)
+        return np.where(sums > 1e-12 * weight.sum(), sums, 0.0)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """The number of rows (F,) without each fold."""
+        return len(self.place) - np.bincount(self.place, minlength=self.folds)
+
     def fold_weights(self, rows: slice) -> Array:
         """Return the weight (m, F) that rows have in the regression without each fold; what does not count counts alike."""
-        own = self.place[rows, None] != np.arange(self.folds)
-        sums = self.weight.sum() - np.bincount(self.place, self.weight, self.folds)
-        sizes = len(self.place) - np.bincount(self.place, minlength=self.folds)
-        # Sums of differences are rounded: a fold with all the weight leaves next to nothing.
-        counts = sums > 1e-12 * self.weight.sum()
-        each = np.where(counts, self.weight[rows, None], 1.0)
-        return own * each / np.where(counts, sums, sizes)
+        own, counts = self.place[rows, None] != np.arange(self.folds), self.left > 0
+        each = np.where(counts, self.rows.weight[rows, None], 1.0)
+        return own * each / np.where(counts, self.left, self.sizes)
 
 
 def reached_levels(K: int) -> Array:
@@ -55,37 +87,37 @@ def reached_levels(K: int) -> Array:
     return np.column_stack([np.tril(np.ones((K, K)))[:, 1:], np.ones(K)])
 
 
-def fit_together(problem: Problem, start: Array, lower: Array, tolerance: float) -> Array:
+def fit_together(task: Regressions, start: Array, lower: Array, tolerance: float) -> Array:
     """Return the parameters (J, F, q) of every penalty without every fold, from a start (q,) and its lower bounds (q,)."""
-    J, F, q = len(problem.ridges), problem.folds, len(start)
+    J, F, q = len(task.ridges), task.folds, len(start)
     here = np.broadcast_to(np.maximum(start, lower), (J, F, q)).copy()
-    curvature = _measure_curvatures(problem, start)
-    value, slope = _evaluate(problem, here)
+    curvature = _measure_curvatures(task, start)
+    value, slope = _evaluate(task, here)
     busy = np.ones((J, F), dtype=bool)
     for step in range(1, STEPS + 1):
-        move = _newton_moves(here, slope, curvature, problem.ridges, lower, busy)
+        move = _newton_moves(here, slope, curvature, task.ridges, lower, busy)
         # Half the slope along a move is what it will bring; where that is nothing, rounding must not decide.
         busy &= -0.5 * np.einsum("jfq,jfq->jf", slope, move) > tolerance
         if not busy.any():
             break
         move[~busy] = 0.0
         before = value.copy()
-        here, value, slope = _go(problem, here, value, slope, move, lower)
+        here, value, slope = _go(task, here, value, slope, move, lower)
         busy &= value < before - tolerance
         if not busy.any():
             break
         if step % RENEW == 0:
-            curvature = _measure_curvatures(problem, here[busy].mean(axis=0))
+            curvature = _measure_curvatures(task, here[busy].mean(axis=0))
     return here
 
 
-def held_out_scores(problem: Problem, found: Array) -> Array:
+def held_out_scores(task: Regressions, found: Array) -> Array:
     """Return the scores (J, n) of rows under parameters (J, F, q) that were fitted without their fold."""
-    J, n = len(found), len(problem.level)
+    J, n = len(found), len(task.rows.level)
     scores = np.empty((J, n))
     for rows in _blocks(n):
-        here = _scores(problem, rows, found.reshape(-1, found.shape[2])).reshape(-1, J, problem.folds)
-        scores[:, rows] = np.take_along_axis(here, problem.place[rows, None, None], axis=2)[:, :, 0].T
+        here = _scores(task, rows, found.reshape(-1, found.shape[2])).reshape(-1, J, task.folds)
+        scores[:, rows] = np.take_along_axis(here, task.place[rows, None, None], axis=2)[:, :, 0].T
     return scores
 
 
@@ -93,59 +125,52 @@ def _blocks(n: int) -> list[slice]:
     return [slice(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK)]
 
 
-def _scores(problem: Problem, rows: slice, parameters: Array) -> Array:
+def _scores(task: Regressions, rows: slice, parameters: Array) -> Array:
     """Return scores (m, C) under parameters (C, q)."""
-    X = problem.X[rows]
+    X = task.rows.X[rows]
     p = X.shape[1]
-    levels = reached_levels(problem.K) @ parameters[:, p:].T  # (K, C)
-    scores: Array = (X @ parameters[:, :p].T.astype(X.dtype)).astype(np.float64) + levels[problem.level[rows]]
+    levels = reached_levels(task.rows.K) @ parameters[:, p:].T  # (K, C)
+    scores: Array = (X @ parameters[:, :p].T.astype(X.dtype)).astype(np.float64) + levels[task.rows.level[rows]]
     return scores
 
 
-def _evaluate(problem: Problem, here: Array) -> tuple[Array, Array]:
+def _evaluate(task: Regressions, here: Array) -> tuple[Array, Array]:
     """Return the penalised loss (J, F) and its slope (J, F, q) at parameters (J, F, q), in one pass over the rows."""
     J, F, q = here.shape
-    p, K = problem.X.shape[1], problem.K
+    p, K = task.rows.X.shape[1], task.rows.K
     value, slope = np.zeros((J, F)), np.zeros((J * F, q))
     reached = reached_levels(K)
-    for rows in _blocks(len(problem.level)):
-        response, level = problem.response[rows, None], problem.level[rows]
-        weight = np.tile(problem.fold_weights(rows), (1, J))  # penalties outside, folds inside
+    for rows in _blocks(len(task.rows.level)):
+        response, level = task.rows.response[rows, None], task.rows.level[rows]
+        weight = np.tile(task.fold_weights(rows), (1, J))  # penalties outside, folds inside
         with np.errstate(over="ignore"):
-            score = _scores(problem, rows, here.reshape(J * F, q))
-            value += (weight * score_loss(score, response, problem.binary)).sum(axis=0).reshape(J, F)
-        pull = weight * score_slope(score, response, problem.binary)
-        X = problem.X[rows]
+            score = _scores(task, rows, here.reshape(J * F, q))
+            value += (weight * score_loss(score, response, task.rows.binary)).sum(axis=0).reshape(J, F)
+        pull = weight * score_slope(score, response, task.rows.binary)
+        X = task.rows.X[rows]
         slope[:, :p] += (pull.T.astype(X.dtype) @ X).astype(np.float64)
         per_level = np.stack([pull[level == k].sum(axis=0) for k in range(K)])  # (K, C)
         slope[:, p:] += per_level.T @ reached
-    bent = np.einsum("jab,jfb->jfa", problem.ridges, here)
+    bent = np.einsum("jab,jfb->jfa", task.ridges, here)
     value += 0.5 * np.einsum("jfa,jfa->jf", here, bent)
     return np.where(np.isfinite(value), value, np.inf), slope.reshape(J, F, q) + bent
 
 
-def _measure_curvatures(problem: Problem, at: Array) -> Array:
+def _measure_curvatures(task: Regressions, at: Array) -> Array:
     """Return the curvature (F, q, q) of the mean loss without each fold, around parameters (q,)."""
-    p, K, F = problem.X.shape[1], problem.K, problem.folds
+    p, K, F = task.rows.X.shape[1], task.rows.K, task.folds
     q, reached = p + K, reached_levels(K)
     parts = np.zeros((F, q, q))
-    for rows in _blocks(len(problem.level)):
-        curve = score_curvature(_scores(problem, rows, at[None])[:, 0], problem.binary)
-        X, level, place = problem.X[rows], problem.level[rows], problem.place[rows]
+    for rows in _blocks(len(task.rows.level)):
+        curve = score_curvature(_scores(task, rows, at[None])[:, 0], task.rows.binary)
+        X, level, place = task.rows.X[rows], task.rows.level[rows], task.place[rows]
         for f in range(F):
             mine = place == f
-            own = curve[mine] * problem.weight[rows][mine]
+            own = curve[mine] * task.rows.weight[rows][mine]
             parts[f] += _moments(X[mine], level[mine], own, K, reached)
-    sums = np.bincount(problem.place, problem.weight, F)
-    left = problem.weight.sum() - sums
-    whole = parts.sum(axis=0)
+    whole, left = parts.sum(axis=0), task.left[:, None, None]
     # A fold with all the weight leaves nothing to measure: the curvature of all rows will do.
-    counts = left > 1e-12 * problem.weight.sum()
-    found = np.where(
-        counts[:, None, None],
-        (whole - parts) / np.where(counts, left, 1.0)[:, None, None],
-        whole / problem.weight.sum(),
-    )
+    found = np.where(left > 0, (whole - parts) / np.where(left > 0, left, 1.0), whole / task.rows.weight.sum())
     return found + STILL * np.eye(q)
 
 
@@ -173,14 +198,14 @@ def _newton_moves(here: Array, slope: Array, curvature: Array, ridges: Array, lo
 
 
 def _go(
-    problem: Problem, here: Array, value: Array, slope: Array, move: Array, lower: Array
+    task: Regressions, here: Array, value: Array, slope: Array, move: Array, lower: Array
 ) -> tuple[Array, Array, Array]:
     """Return parameters, values and slopes after moves, each halved until it does not lead uphill."""
     share = np.ones(value.shape)
     there = here
     for _ in range(HALVINGS):
         there = np.maximum(here + share[:, :, None] * move, lower)
-        found, steep = _evaluate(problem, there)
+        found, steep = _evaluate(task, there)
         uphill = found > value
         if not uphill.any():
             return there, found, steep

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
+
+from largesse.stats import cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -16,8 +17,7 @@ MOST = 4  # threads; more would hold more batches in memory
 
 def count_threads() -> int:
     """Return how many threads compute at once: the cores that this process may use, up to a few."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, MOST)
+    return min(cores(), MOST)
 
 
 def read_ahead(items: Iterable[Item]) -> Iterator[Item]:

@@ -202,16 +202,25 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def _beside(place: Path, customers: Any) -> Iterator[str | None]:
-    """Give the path of a table of customers; one in memory is written beside the run folder, unless the run fails."""
+    """Give the path of a table of customers; one in memory is written beside the run folder.
+
+    If the run fails, what was there before is there again.
+    """
     if customers is None or isinstance(customers, str | os.PathLike):
         yield None if customers is None else str(Path(customers).absolute())
         return
     path = place.absolute().with_name(f"{place.name}-customers.parquet")
-    before = path.exists()
-    line.LOCAL.write_table(path, from_memory(customers, "customers"))
+    files.check_file(path)
+    table = from_memory(customers, "customers")
+    earlier = path.with_name(f".{path.name}.earlier")
+    if path.exists():
+        path.replace(earlier)
     try:
+        line.LOCAL.write_table(path, table)
         yield str(path)
     except BaseException:
-        if not before:
-            path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+        if earlier.exists():
+            earlier.replace(path)
         raise
+    earlier.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from largesse.allocation.passes.sums import BITS, LOWEST
-from largesse.allocation.price.kernels import next_step
+from largesse.allocation.price.kernels import least_worth, next_step
 from largesse.records import Array
 
 compiled = njit(cache=True, nogil=True, error_model="numpy")
@@ -161,11 +161,7 @@ def add_ends(curves: Array, costs: Array, price: float, tie: float, paid: Array)
     own, K = len(costs) > 1, curves.shape[1]
     for i in range(len(curves)):
         j = i if own else 0
-        best, size, dear = -math.inf, 0.0, 0.0
-        for k in range(K):
-            f, c = np.float64(curves[i, k]), np.float64(costs[j, k])
-            best, size, dear = max(best, f - price * c), max(size, abs(f)), max(dear, c)
-        enough = best - tie * (size + price * dear)
+        enough = least_worth(curves[i], costs[j], price, tie)
         low, high = math.inf, -math.inf
         for k in range(K):
             c = np.float64(costs[j, k])

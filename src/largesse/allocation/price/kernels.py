@@ -302,17 +302,23 @@ def best_change(curves: Array, costs: Array, rows: Array, levels: Array, room: f
 
 
 @compiled
+def least_worth(curve: Array, costs: Array, price: float, tie: float) -> float:
+    """Return what a level of one row is worth at a price if it is as good as the best, up to `tie` (relative)."""
+    best, size, dear = -math.inf, 0.0, 0.0
+    for k in range(len(curve)):
+        f, c = np.float64(curve[k]), np.float64(costs[k])
+        best, size, dear = max(best, f - price * c), max(size, abs(f)), max(dear, c)
+    return best - tie * (size + price * dear)
+
+
+@compiled
 def decide(curves: Array, costs: Array, price: float, tie: float, dearest: bool, levels: Array) -> None:
     """Write each row's best level at a price; of levels worth the same up to `tie` (relative), the cheapest or dearest."""
     own = len(costs) > 1
     K = curves.shape[1]
     for i in range(len(curves)):
         j = i if own else 0
-        best, size, dear = -math.inf, 0.0, 0.0
-        for k in range(K):
-            f, c = np.float64(curves[i, k]), np.float64(costs[j, k])
-            best, size, dear = max(best, f - price * c), max(size, abs(f)), max(dear, c)
-        enough = best - tie * (size + price * dear)
+        enough = least_worth(curves[i], costs[j], price, tie)
         level, cost = 0, math.inf
         for k in range(K):
             c = -np.float64(costs[j, k]) if dearest else np.float64(costs[j, k])
