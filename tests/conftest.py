@@ -4,9 +4,11 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from browsers import launch
 from shops import write_shop
 
 # Tests compile many small networks once each: compiling quickly is worth more than fast code. Set before JAX is imported.
@@ -33,6 +35,13 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_copy(ran: Path, tmp_path: Path) -> Path:
     """A copy of the shop's run folder that a test may change; its campaign names the shop's own tables."""
     return shutil.copytree(ran, tmp_path / "run")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, for tests marked `needs_browser`."""
+    with launch() as running:
+        yield running
 
 
 @pytest.fixture

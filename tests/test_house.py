@@ -23,7 +23,8 @@ LAB = PRODUCT.parent / "largesse_lab"
 # A room imports only from those before it: the order in which a row walks through them.
 ROOMS = (
     *("version", "errors", "levels", "records", "progress", "files", "stats", "data", "propensity"),
-    *("response", "allocation", "worlds", "evaluation", "policy", "report", "runs", "studio", "cli"),
+    *("response", "allocation", "worlds", "evaluation", "policy", "pacing", "report", "runs"),
+    *("web", "serving", "studio", "cli"),
 )
 # Opening a file with one of these can run code that the file brings along.
 UNSAFE = {"pickle", "cPickle", "_pickle", "joblib", "cloudpickle", "dill", "shelve", "marshal"}
@@ -39,6 +40,11 @@ HEAVY = {
     "stochtree",
     "causaldata",
     "pyspark",
+    "fastapi",
+    "uvicorn",
+    "psycopg",
+    "onnx",
+    "mlflow",
 }
 
 
