@@ -189,7 +189,7 @@ def test_doctor_examines_a_campaign_a_named_table_and_a_bare_one(
     assert call(monkeypatch, "doctor", str(shop / "campaign.toml"), "--out", str(page)) == 0
     shown = capsys.readouterr().out
     assert "randomisation" in shown
-    assert "leaks" in shown
+    assert "suspicious features" in shown
     assert "<h1>" in page.read_text(encoding="utf-8")
     log = str(shop / "log.parquet")
     assert call(monkeypatch, "doctor", log, "--level", "coupon", "--response", "bought", "--costs", "0,5,10") == 0

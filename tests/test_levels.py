@@ -19,6 +19,24 @@ def test_labels_are_names_or_doses_or_numbers() -> None:
     assert Levels([0, 5]).labels == ("0", "1")
 
 
+def test_titles_carry_the_unit_of_doses_and_never_are_bare_numbers() -> None:
+    assert Levels([0, 5], names=["none", "some"], dose_unit="€").titles == ("none", "some")
+    assert Levels([0, 5], doses=[0, 2.5], dose_unit="€").titles == ("€0", "€2.5")
+    assert Levels([0, 5], doses=[0, 2.5], dose_unit="% off").titles == ("0 % off", "2.5 % off")
+    assert Levels([0, 5]).titles == ("level 0", "level 1")
+
+
+def test_a_dict_has_names_and_costs() -> None:
+    levels = Levels({"none": 0, "small": 5})
+    assert (levels.names, levels.costs) == (("none", "small"), (0.0, 5.0))
+    with pytest.raises(InputError, match="names are given twice"):
+        Levels({"none": 0, "small": 5}, names=["a", "b"])
+    with pytest.raises(InputError, match="the cost falls from 5 to 0"):
+        Levels({"small": 5, "none": 0})
+    with pytest.raises(InputError, match="dose_unit is 5"):
+        Levels([0, 5], dose_unit=5)  # type: ignore[arg-type]
+
+
 def test_costs_are_common_or_each_customers_own() -> None:
     own = Levels(["c0", "c1"])
     assert (own.cost_columns, own.common_costs) == (("c0", "c1"), None)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from largesse import runs
-from largesse.errors import LargesseError, MissingPartError, Problem, fail, make_visible, path_problems, refuse
+from largesse.errors import LargesseError, MissingPartError, Problem, fail, make_visible, path_problems, percent, refuse
 from largesse.evaluation import ESTIMATORS
 from largesse.report import print_answer, print_bound, print_checkup, print_error, print_warnings, show_progress
 from largesse.response import list_models
@@ -187,7 +187,7 @@ def plan(
         f"wrote {out or run_folder / 'plan.parquet'}"
     )
     if "confidence" in planned:
-        text += f"; it keeps the budget with a probability of {planned['confidence']:.0%}"
+        text += f"; it keeps the budget with a probability of {percent(planned['confidence'])}"
     _echo(made, as_json, text)
 
 

@@ -238,3 +238,12 @@ def count(n: int, thing: str) -> str:
     ('1 row', '1,234 rows')
     """
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+
+
+def percent(share: float, decimals: int = 0) -> str:
+    """Write a share as per cent, as every page does: with a space before the sign.
+
+    >>> percent(0.0283, 1), percent(0.5)
+    ('2.8 %', '50 %')
+    """
+    return f"{100 * share:.{decimals}f} %"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from largesse.errors import Problem, as_number, refuse, show, some
+
+SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these stand before the number, every other unit after it
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Levels:
     ----------
     costs
         Cost of each level, cheapest first; or the names of K columns that hold each customer's own costs. Not needed where
-        costs are observed: then names or doses list the levels.
+        costs are observed: then names or doses list the levels. A dict has the names, too: ``{"none": 0, "small": 5}``.
     names
         How the log writes the levels, in order, when they are names (``["none", "small", "big"]``).
     doses
@@ -32,12 +34,16 @@ class Levels:
         What reaching a customer costs at every level but the first, whether or not they respond.
     observed
         No list says what a level costs: what a customer does decides it, and a column of the log has what each row cost.
+    dose_unit
+        What doses are counted in, for people: ``"€"``, ``"%"``.
 
     With neither names nor doses, the log writes 0..K−1, or else the costs themselves.
 
     >>> levels = Levels(costs=[0, 5, 10], names=["none", "small", "big"])
     >>> len(levels), levels.labels
     (3, ('none', 'small', 'big'))
+    >>> Levels({"none": 0, "small": 5, "big": 10}) == levels
+    True
     >>> Levels(costs=[0, 5, 3])
     Traceback (most recent call last):
     largesse.errors.InputError: levels: the cost falls from 5 to 3 as the level rises from 1 to 2
@@ -50,17 +56,21 @@ class Levels:
     on_redemption: bool = False
     contact_cost: float = 0.0
     observed: bool = False
+    dose_unit: str = ""
 
     def __init__(
         self,
-        costs: Sequence[float] | Sequence[str] | np.ndarray[Any, Any] | None = None,
+        costs: Mapping[str, float] | Sequence[float] | Sequence[str] | np.ndarray[Any, Any] | None = None,
         names: Sequence[str] | None = None,
         doses: Sequence[float] | np.ndarray[Any, Any] | None = None,
         on_redemption: bool = False,
         contact_cost: float = 0.0,
         observed: bool = False,
+        dose_unit: str = "",
     ) -> None:
         problems: list[Problem] = []
+        if isinstance(costs, Mapping):
+            costs, names = _split_names(costs, names, problems)
         object.__setattr__(self, "observed", _check_flag(observed, "observed", problems))
         if costs is None and self.observed:
             costs = _no_costs(names if names is not None else doses, problems)
@@ -70,6 +80,7 @@ class Levels:
         object.__setattr__(self, "doses", None if doses is None else _check_doses(doses, problems))
         object.__setattr__(self, "on_redemption", _check_flag(on_redemption, "on_redemption", problems))
         object.__setattr__(self, "contact_cost", _check_contact_cost(contact_cost, self.costs, problems))
+        object.__setattr__(self, "dose_unit", _check_unit(dose_unit, problems))
         problems += self._clashes()
         for word, given in (("names", self.names), ("doses", self.doses)):
             if given is not None and len(given) != len(checked):
@@ -97,12 +108,26 @@ class Levels:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What people call the levels: names, else doses, else numbers."""
+        """How tables write the levels: names, else doses, else numbers."""
         if self.names is not None:
             return self.names
         if self.doses is not None:
             return tuple(f"{dose:g}" for dose in self.doses)
         return tuple(str(k) for k in range(len(self)))
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """What people call the levels: names, else doses with their unit, else "level 0", "level 1" and so on.
+
+        >>> Levels([0, 5], doses=[0, 5], dose_unit="€").titles, Levels([0, 5]).titles
+        (('€0', '€5'), ('level 0', 'level 1'))
+        """
+        if self.names is not None:
+            return self.names
+        if self.doses is None:
+            return tuple(f"level {k}" for k in range(len(self)))
+        before, after = (self.dose_unit, "") if self.dose_unit in SYMBOLS else ("", f" {self.dose_unit}".rstrip())
+        return tuple(f"{before}{label}{after}" for label in self.labels)
 
     @property
     def cost_columns(self) -> tuple[str, ...] | None:
@@ -118,6 +143,21 @@ class Levels:
     def common_costs(self) -> np.ndarray[Any, Any] | None:
         """Costs (K,) that hold for every customer, or None when they are per customer or observed."""
         return None if self.cost_columns or self.observed else np.asarray(self.costs, dtype=np.float64)
+
+
+def _split_names(
+    costs: Mapping[str, float], names: Sequence[str] | None, problems: list[Problem]
+) -> tuple[list[float], Sequence[str]]:
+    """Return the costs and the names that a dict holds."""
+    if names is not None:
+        problems.append(Problem("names are given twice: in costs and in names", "keep one of the two"))
+    return list(costs.values()), list(costs)
+
+
+def _check_unit(given: Any, problems: list[Problem]) -> str:
+    if not isinstance(given, str):
+        problems.append(Problem(f"dose_unit is {show(given)}", 'give the unit in quotes: "€", "%"'))
+    return given if isinstance(given, str) else ""
 
 
 def _no_costs(listed: Any, problems: list[Problem]) -> list[float] | None:

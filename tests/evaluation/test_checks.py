@@ -85,15 +85,15 @@ def test_a_level_with_five_rows_is_a_no(plain: Log) -> None:
     found = doctor(plain.take(keep))
     assert found.findings[0].topic == "rows of each level"
     assert found.answer == "no"
-    assert "'3' (5 rows" in found.findings[0].text
+    assert "'level 3' (5 rows" in found.findings[0].text
     assert "too little data" in found.findings[0].text
 
 
 def test_a_planted_leak_is_a_no(plain: Log) -> None:
     after = plain.response + np.random.default_rng(0).normal(scale=0.1, size=len(plain))
     found = doctor(replace(plain, features=plain.features.append_column("after", [after])))
-    assert answers(found)["leaks"] == "no"
-    assert "'after' explains" in text(found, "leaks")
+    assert answers(found)["suspicious features"] == "no"
+    assert "'after' explains" in text(found, "suspicious features")
 
 
 def check_rates(rates: list[float], n: int, seed: int = 3, **more: Any) -> Checkup:
@@ -107,24 +107,24 @@ def check_rates(rates: list[float], n: int, seed: int = 3, **more: Any) -> Check
 
 def test_a_clear_fall_is_a_no_that_doubts_the_order() -> None:
     found = check_rates([0.5, 0.3, 0.5], 3000)
-    assert found.findings[0].topic == "rising curve"
-    assert answers(found)["rising curve"] == "no"
-    assert "from '0' to '1'" in text(found, "rising curve")
-    assert "The levels may be in the wrong order" in text(found, "rising curve")
+    assert found.findings[0].topic == "order of levels"
+    assert answers(found)["order of levels"] == "no"
+    assert "from 'level 0' to 'level 1'" in text(found, "order of levels")
+    assert "The levels may be in the wrong order" in text(found, "order of levels")
 
 
 def test_a_fall_that_may_still_be_chance_asks_for_care() -> None:
     found = check_rates([0.5, 0.43, 0.5], 3000)
-    assert answers(found)["rising curve"] == "careful"
-    assert "wrong order" not in text(found, "rising curve")
+    assert answers(found)["order of levels"] == "careful"
+    assert "wrong order" not in text(found, "order of levels")
 
 
 def test_a_slow_fall_over_many_levels_is_seen() -> None:
-    assert answers(check_rates(list(np.linspace(0.6, 0.4, 9)), 6000))["rising curve"] == "no"
+    assert answers(check_rates(list(np.linspace(0.6, 0.4, 9)), 6000))["order of levels"] == "no"
 
 
 def test_a_flat_curve_is_hardly_ever_called_falling() -> None:
-    flat = [answers(check_rates([0.4] * 5, 300, seed))["rising curve"] for seed in range(40)]
+    flat = [answers(check_rates([0.4] * 5, 300, seed))["order of levels"] for seed in range(40)]
     assert flat.count("fine") >= 37
     assert "no" not in flat
 
@@ -138,14 +138,14 @@ def test_a_fall_is_judged_after_weighting_by_propensities() -> None:
     own = Propensities(np.where(level == 1, chance, 1 - chance), "given")
     log = log_from_arrays(risky[:, None].astype(float), level, response)
     assert log.response[log.level == 1].mean() < log.response[log.level == 0].mean() - 0.2
-    assert answers(check_log(log, own))["rising curve"] == "fine"
+    assert answers(check_log(log, own))["order of levels"] == "fine"
 
 
 def test_a_level_of_three_rows_says_nothing_about_falling_and_is_no_certain_zero() -> None:
     level = np.repeat([0, 1, 2], [500, 497, 3])
     response = np.where(level == 2, 0, np.arange(N) % 2)
     found = checked(two_levels(level=level, response=response))
-    assert answers(found)["rising curve"] == "fine"
+    assert answers(found)["order of levels"] == "fine"
     for mean in (found.raw[2], found.weighted[2]):
         assert (mean.estimate, mean.low) == (0.0, 0.0)
         assert mean.high == pytest.approx(0.7076, abs=1e-3)  # 1 − 0.025^(1/3)
@@ -175,7 +175,7 @@ def test_what_was_measured_on_a_sample_says_so(monkeypatch: pytest.MonkeyPatch) 
     found = checked(two_levels())
     assert "in a sample of 400 rows" in text(found, "balance")
     assert "on a sample of 300 rows" in text(found, "randomisation")
-    assert "on a sample of 200 rows" in text(found, "leaks")
+    assert "on a sample of 200 rows" in text(found, "suspicious features")
     np.testing.assert_array_equal(found.overlap.rows, whole.overlap.rows)
     np.testing.assert_array_equal(found.overlap.counts, whole.overlap.counts)
     assert (found.raw, found.weighted) == (whole.raw, whole.weighted)
@@ -222,7 +222,7 @@ def test_few_effective_rows_ask_for_care() -> None:
     propensity[1:9:2] = 0.015
     found = checked(two_levels(), propensity)
     assert answers(found)["rows of each level"] == "careful"
-    assert "'1' (500 rows, worth" in text(found, "rows of each level")
+    assert "'level 1' (500 rows, worth" in text(found, "rows of each level")
 
 
 def test_a_very_small_propensity_asks_for_care() -> None:
@@ -230,16 +230,16 @@ def test_a_very_small_propensity_asks_for_care() -> None:
     propensity[0] = 0.009
     found = checked(two_levels(), propensity)
     assert answers(found)["rows of each level"] == "careful"
-    assert "'0' (500 rows" in text(found, "rows of each level")
+    assert "'level 0' (500 rows" in text(found, "rows of each level")
     assert "smallest propensity 0.009" in text(found, "rows of each level")
-    assert "'1'" not in text(found, "rows of each level")
+    assert "'level 1'" not in text(found, "rows of each level")
 
 
 def test_levels_with_too_few_and_with_few_rows_are_named_apart() -> None:
     level = np.repeat([0, 1, 2], [900, 60, 12])
     log = log_from_arrays(np.random.default_rng(0).normal(size=(972, 1)), level, np.arange(972) % 2)
     rows = [f for f in checked(log).findings if f.topic == "rows of each level"]
-    assert [(finding.answer, "'1'" in finding.text, "'2'" in finding.text) for finding in rows] == [
+    assert [(finding.answer, "'level 1'" in finding.text, "'level 2'" in finding.text) for finding in rows] == [
         ("no", False, True),
         ("careful", True, False),
     ]
@@ -250,7 +250,7 @@ def test_weight_on_few_rows_asks_for_care() -> None:
     heavy[:10], mild[:10] = 0.025, 0.1
     found = checked(two_levels(), heavy)
     assert answers(found)["weights"] == "careful"
-    assert "the heaviest hundredth carries 17% of the weight" in text(found, "weights")
+    assert "the 1 % of rows with the largest weights have 17 % of the weight" in text(found, "weights")
     assert answers(checked(two_levels(), mild))["weights"] == "fine"
 
 

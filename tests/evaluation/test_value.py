@@ -115,7 +115,7 @@ def test_treating_all_alike_is_no_better_than_itself() -> None:
     scores = scores_of(np.arange(3.0) + np.random.default_rng(4).normal(size=(60, 3)) / 9, np.array([0.0, 1, 2]))
     same, _ = compare_references(scores, np.full(60, 2), Levels(costs=[0, 1, 2]))
     assert (same.difference.estimate, same.difference.se) == pytest.approx((0, 0), abs=1e-12)
-    assert same.detail == "all get '2'"
+    assert same.detail == "all get 'level 2'"
 
 
 # ---------------------------------------------------------------------------------------------- gains at the same spend

@@ -47,6 +47,21 @@ def test_the_smallest_file_gets_every_default(tmp_path: Path) -> None:
     assert (campaign.planning, campaign.customers) == (Planning(), None)
 
 
+@pytest.mark.parametrize(
+    ("lines", "titles"),
+    [
+        ("doses = [0, 5, 10]\ncosts = [0, 5, 10]", ("€0", "€5", "€10")),
+        ("doses = [0, 2, 3]\ncosts = [0, 5, 10]", ("0", "2", "3")),
+        ('doses = [0, 2, 3]\ndose_unit = "%"\ncosts = [0, 5, 10]', ("0 %", "2 %", "3 %")),
+    ],
+)
+def test_doses_that_are_the_costs_are_money(tmp_path: Path, lines: str, titles: tuple[str, ...]) -> None:
+    text = SMALLEST.replace("costs = [0, 5, 10]", lines)
+    campaign = read_campaign(written(tmp_path, f'unit = "€"\n{text}'))
+    assert campaign.levels.titles == titles
+    assert campaign_from(tomllib.loads(campaign.text)) == campaign
+
+
 def test_every_setting_is_read(tmp_path: Path) -> None:
     text = """
 title = "Winter"

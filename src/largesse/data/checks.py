@@ -22,7 +22,7 @@ from largesse.data.columns import (
 )
 from largesse.data.notation import map_words, reads_as_number, words_as_numbers
 from largesse.data.propensities import LEAVE_OUT, Choices, impossible_propensities
-from largesse.errors import Problem, count, nearest, some
+from largesse.errors import Problem, count, nearest, percent, some
 from largesse.levels import Levels
 from largesse.records import Array
 
@@ -137,7 +137,7 @@ class Check:
                 f"the response {name!r} is missing in every row", "name the column that says what happened"
             )
         elif missing.mean() > MOST_MISSING:
-            share = f"{missing.mean():.0%}"
+            share = percent(missing.mean())
             self.add_problem(
                 f"the response {name!r} is missing in {share} of the rows",
                 "write 0 if missing means that nothing happened; else leave those rows out",
@@ -210,7 +210,7 @@ class Check:
             share = float(weight[top].sum() / weight.sum())
             self.add_problem(
                 f"the weights {name!r} leave only about {effective:.1f} of {count(len(weight), 'row')} to learn from: "
-                f"{share:.1%} of the weight is on rows {some([str(row) for row in top])}",
+                f"{percent(share, 1)} of the weight is on rows {some([str(row) for row in top])}",
                 "check how the weights were made; leave the column out to count every row alike",
             )
 

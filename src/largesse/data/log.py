@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 
 def read_log(
-    source: Any, *, levels: Levels, most_rows: int | str | None = None, seed: int = 0, **roles: Unpack[Roles]
+    source: Any,
+    *,
+    levels: Levels | Mapping[str, float],
+    most_rows: int | str | None = None,
+    seed: int = 0,
+    **roles: Unpack[Roles],
 ) -> Log:
     """Read and check a log of past decisions.
 
@@ -31,7 +36,7 @@ def read_log(
     source
         A path, a glob, a folder, or a pandas, polars or pyarrow table.
     levels
-        The levels in order, and their costs.
+        The levels in order, and their costs: `Levels`, or a dict of name and cost, ``{"none": 0, "small": 5}``.
     level, response
         The columns with the level each customer got and with what happened.
     propensity, logger, cluster, weight, customer
@@ -60,7 +65,7 @@ def read_log(
     >>> log.level
     array([0, 1, 0, 1])
     """
-    asked = ask(levels, {**roles})
+    asked = ask(Levels(levels) if isinstance(levels, Mapping) else levels, {**roles})
     if most_rows is not None and (large := read_large(source, asked, most_rows, seed)) is not None:
         return large
     texts = dict.fromkeys(asked.texts, "text")

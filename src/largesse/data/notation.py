@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.data.columns import as_floats, as_plain, as_words, count_words, is_number, is_text, kind_of
-from largesse.errors import Problem, some
+from largesse.errors import Problem, percent, some
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -234,7 +234,7 @@ def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> t
         ]
     if style.share > MOSTLY:
         but = f", but not {some([repr(word) for word in style.odd], 5)}" if style.odd else ""
-        return None, [f"column {name!r} is read as text, though {style.share:.0%} of its values are numbers{but}"]
+        return None, [f"column {name!r} is read as text, though {percent(style.share)} of its values are numbers{but}"]
     return None, []
 
 

@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 
 from largesse.data import Choices, doubt_propensities
-from largesse.errors import count, some
+from largesse.errors import count, percent, some
 from largesse.evaluation.leaks import ROWS as LEAK_ROWS
 from largesse.evaluation.leaks import SURE, find_leaks
 from largesse.evaluation.mean_curve import MeanCurve, measure_curve
@@ -38,7 +38,7 @@ ROWS = 100_000  # balance and independence need no more
 SERIOUS_FIRST = ("no", "careful", "note", "fine")
 SHOWN_ROWS = 5
 FEW_CLUSTERS = 30
-HEAVY = 0.1  # share of all weight on the heaviest hundredth of the rows above which estimates depend on few rows
+HEAVY = 0.1  # share of all weight on the 1 % of rows with the largest weights above which estimates depend on few rows
 ONE_ROW = 0.02  # share of all weight on a single row above which it is named
 MANY_CLIPPED = 0.01  # share of the rows
 UNBALANCED = 0.1  # standard deviations
@@ -78,13 +78,13 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
     curve = measure_curve(log, propensities.own)
     leaks, heavy = find_leaks(log, seed), _find_heavy(log, propensities.own)
     findings = [
-        *_check_levels(overlap, log.levels.labels),
+        *_check_levels(overlap, log.levels.titles),
         _check_randomisation(dependence, propensities, overlap),
         _check_propensities(propensities),
         *_check_sums(log),
         _check_balance(overlap),
         _check_weights(log, propensities, heavy),
-        _check_rising(curve, log.levels.labels),
+        _check_rising(curve, log.levels.titles),
         *_check_costs(log, propensities.own),
         _check_leaks(leaks, min(LEAK_ROWS, len(log.seen)), len(log)),
         *_check_clusters(log.clusters),
@@ -94,7 +94,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         findings=tuple(sorted(findings, key=lambda finding: SERIOUS_FIRST.index(finding.answer))),
         rows=len(log),
         clusters=log.clusters,
-        labels=log.levels.labels,
+        labels=log.levels.titles,
         propensity=propensities,
         overlap=overlap,
         dependence=dependence,
@@ -164,7 +164,7 @@ def _check_sums(log: Log) -> list[Finding]:
     """Whether given propensities agree with how often each level was chosen; nothing where they do."""
     if log.propensity is None:
         return []
-    off = doubt_propensities(Choices(log.level, log.propensity, log.levels.labels, log.weight, log.cluster))
+    off = doubt_propensities(Choices(log.level, log.propensity, log.levels.titles, log.weight, log.cluster))
     if not off:
         return []
     text = (
@@ -206,7 +206,7 @@ def _find_heavy(log: Log, propensity: Array) -> tuple[HeavyRow, ...]:
     """Return the rows of the largest weights."""
     weight = log.weights / propensity
     top = np.argsort(-weight, kind="stable")[:SHOWN_ROWS]
-    labels, whole = log.levels.labels, weight.sum()
+    labels, whole = log.levels.titles, weight.sum()
     return tuple(HeavyRow(int(i), labels[log.level[i]], float(propensity[i]), float(weight[i] / whole)) for i in top)
 
 
@@ -214,19 +214,20 @@ def _check_weights(log: Log, propensities: Propensities, heavy: tuple[HeavyRow, 
     """Whether estimates depend on few rows."""
     weight = np.sort(log.weights / propensities.own)[::-1]
     share = float(weight[: max(len(weight) // 100, 1)].sum() / weight.sum())
-    one = f"row {heavy[0].row} alone carries {heavy[0].share:.1%} of the weight"
+    heavy_ones = "the 1 % of rows with the largest weights have"
+    one = f"row {heavy[0].row} alone carries {percent(heavy[0].share, 1)} of the weight"
     if heavy[0].share > ONE_ROW and len(log) >= 1000:
         answer, text = "careful", f"Estimates depend on few rows: {one}."
     elif share > HEAVY and len(log) >= 100:
-        text = f"Estimates depend on few rows: the heaviest hundredth carries {share:.0%} of the weight; {one}."
+        text = f"Estimates depend on few rows: {heavy_ones} {percent(share)} of the weight; {one}."
         answer = "careful"
     else:
-        text = f"Estimates do not depend on few rows: the heaviest hundredth carries {share:.1%} of the weight."
+        text = f"Estimates do not depend on few rows: {heavy_ones} {percent(share, 1)} of the weight."
         answer = "fine"
     if propensities.clipped:
         text += (
             f" {count(propensities.clipped, 'row')} had an estimated propensity below 1 %, raised to 1 %: "
-            f"this removed {propensities.clipped_weight:.1%} of the weight."
+            f"this removed {percent(propensities.clipped_weight, 1)} of the weight."
         )
         many = propensities.clipped > MANY_CLIPPED * len(log)
         answer = "careful" if many or answer == "careful" else "note"
@@ -244,7 +245,7 @@ def _check_rising(curve: MeanCurve, labels: tuple[str, ...]) -> Finding:
     if not clear:
         dips = sum(fall.low == fall.high + 1 for fall in curve.falls)
         more = f" ({dips} of {len(labels) - 1} steps dip within noise)" if dips else ""
-        return Finding("rising curve", "fine", f"The mean response does not clearly fall as the level rises{more}.")
+        return Finding("order of levels", "fine", f"The mean response does not clearly fall as the level rises{more}.")
     first, *others = (
         f"from {labels[fall.high]!r} to {labels[fall.low]!r} by {fall.by:.3g} ± {1.96 * fall.se:.2g}" for fall in clear
     )
@@ -252,17 +253,17 @@ def _check_rising(curve: MeanCurve, labels: tuple[str, ...]) -> Finding:
     also += f" and {len(others) - SHOWN_FALLS} more." if len(others) > SHOWN_FALLS else "." if others else ""
     if clear[0].sure <= max(SURE_FALL, reach):
         text = f"The mean response falls as the level rises, {first}.{also} The models assume that it never falls."
-        return Finding("rising curve", "careful", text)
+        return Finding("order of levels", "careful", text)
     text = f"The levels may be in the wrong order: the mean response clearly falls as the level rises, {first}.{also}"
     more = "Put the cheapest level first; if the order is right, something outside the log decided who got more."
-    return Finding("rising curve", "no", f"{text} {more}")
+    return Finding("order of levels", "no", f"{text} {more}")
 
 
 def _check_costs(log: Log, propensity: Array) -> list[Finding]:
     """Whether observed costs rise with the level, as a list from the cheapest says; nothing where costs are not observed."""
     if log.paid is None:
         return []
-    curve, labels = measure_curve(log.of_costs, propensity), log.levels.labels
+    curve, labels = measure_curve(log.of_costs, propensity), log.levels.titles
     means = ", ".join(f"{label!r} {mean.estimate:.4g}" for label, mean in zip(labels, curve.weighted, strict=True))
     # As for responses: a curve that never falls is called falling in at most one log of forty.
     reach = t_quantile(1e9, 1 - 0.05 / max(comb(len(labels), 2), 1))
@@ -279,10 +280,10 @@ def _check_leaks(leaks: tuple[Leak, ...], looked: int, rows: int) -> Finding:
     """Whether a feature gives away the response, the level or the cost."""
     if not leaks:
         where = f" (checked on a sample of {count(looked, 'row')})" if looked < rows else ""
-        return Finding("leaks", "fine", f"No feature alone predicts the response or the level{where}.")
-    named = ", ".join(f"{leak.feature!r} explains {leak.explained:.0%} of the {leak.of}" for leak in leaks[:3])
+        return Finding("suspicious features", "fine", f"No feature alone predicts the response or the level{where}.")
+    named = ", ".join(f"{leak.feature!r} explains {percent(leak.explained)} of the {leak.of}" for leak in leaks[:3])
     named += f" (in a sample of {count(looked, 'row')})" if looked < rows else ""
     if leaks[0].explained >= SURE:
         text = f"A feature nearly equals what it should predict: {named}. Leave it out unless it was known before the level."
-        return Finding("leaks", "no", text)
-    return Finding("leaks", "careful", f"Suspicious: {named}. Was it known before the level was chosen?")
+        return Finding("suspicious features", "no", text)
+    return Finding("suspicious features", "careful", f"Suspicious: {named}. Was it known before the level was chosen?")

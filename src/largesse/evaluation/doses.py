@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from largesse.data import Encoder, feature_table
-from largesse.errors import Problem, refuse
+from largesse.errors import Problem, percent, refuse
 from largesse.evaluation.overlap import FEW_EFFECTIVE, FEW_ROWS
 from largesse.records import Array, DoseEvaluation, Finding
 from largesse.response import fresh
@@ -124,7 +124,7 @@ def _warn(rows: JudgedDoses, bandwidth: float, effective: float) -> tuple[Findin
     outside = float(((rows.wanted < rows.dose.min()) | (rows.wanted > rows.dose.max())).mean())
     found = []
     if outside > 0:
-        text = f"{outside:.0%} of the wanted doses lie outside the range of logged doses: nothing is known about them."
+        text = f"{percent(outside)} of the wanted doses lie outside the range of logged doses: nothing is known about them."
         found.append(Finding("range of doses", "no", text))
     if effective < FEW_EFFECTIVE:
         text = f"Few logged doses lie near the wanted ones (worth {effective:.0f} rows within {bandwidth:.3g})."
@@ -255,7 +255,7 @@ def _check(log: DoseLog, wanted: Any) -> tuple[DoseLog, Array]:
     if not problems:
         _, tally = np.unique(dose, return_counts=True)
         if len(tally) < 2 or tally.max() > POINT * len(dose):
-            got = f"{tally.max() / len(dose):.0%} of the rows have the very same dose"
+            got = f"{percent(tally.max() / len(dose))} of the rows have the very same dose"
             problems.append(Problem(got, "that is a level: evaluate(log, …) judges levels"))
         if density is not None and (density <= 0).any():
             problems.append(Problem("a density is zero or negative", "every logged dose had a positive density"))

@@ -259,7 +259,7 @@ def compare_uniform(scores: Scores, policy: Array, levels: Levels, estimator: st
     """Compare a policy with every level given to everybody, whatever it costs."""
     value, _ = score_policy(scores, policy, estimator)
     found = []
-    for k, label in enumerate(levels.labels):
+    for k, label in enumerate(levels.titles):
         other, spend = score_policy(scores, _everyone(scores, k), estimator)
         words = (label, f"all get {label!r}")
         found.append(
@@ -295,8 +295,8 @@ def name_mix(mix: Array) -> str:
 def describe_mix(mix: Array, levels: Levels) -> str:
     """Describe a mix in words: one level for everybody, or the shares of two."""
     if _count_levels(mix) == 1:
-        return f"all get {levels.labels[int(np.argmax(mix))]!r}"
-    return ", ".join(f"{100 * share:.0f} % get {levels.labels[k]!r}" for k, share in enumerate(mix) if share >= SEEN)
+        return f"all get {levels.titles[int(np.argmax(mix))]!r}"
+    return ", ".join(f"{100 * share:.0f} % get {levels.titles[k]!r}" for k, share in enumerate(mix) if share >= SEEN)
 
 
 def _count_levels(mix: Array) -> int:

@@ -118,7 +118,7 @@ class Policy:
 
     def _repr_html_(self) -> str:
         costs = self.levels.costs if self.levels.certain and not self.levels.cost_columns else [None] * len(self.levels)
-        rows = list(zip(self.levels.labels, costs, strict=True))
+        rows = list(zip(self.levels.titles, costs, strict=True))
         return Card(repr(self), ("level", "cost"), rows).html
 
     def calibrate(

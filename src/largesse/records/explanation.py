@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.errors import Problem, fail
+from largesse.errors import Problem, fail, percent
 from largesse.records.array import Array
 from largesse.records.evaluation import Estimate
 from largesse.records.shown import Card, Shown
@@ -55,7 +55,7 @@ class Explanation(Shown):
     def card(self) -> Card:
         """Return why the first customers get their levels, and which features move decisions."""
         rows = [
-            (mover.feature, f"{mover.moved:.1%}", mover.loss.estimate, mover.loss.low, mover.loss.high)
+            (mover.feature, percent(mover.moved, 1), mover.loss.estimate, mover.loss.low, mover.loss.high)
             for mover in self.movers
         ]
         head = ("feature, shuffled", "get another level", "loss per customer", "95 % from", "to")

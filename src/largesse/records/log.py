@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Required, TypedDict
 
 import numpy as np
 
+from largesse.errors import percent
 from largesse.levels import Levels
 from largesse.records.array import Array
 from largesse.records.shown import Card, Shown, write_names
@@ -86,11 +87,11 @@ class Log(Shown):
     def card(self) -> Card:
         """Return rows, responses and propensities by level, and the features."""
         rows: list[tuple[Any, ...]] = []
-        for k, label in enumerate(self.levels.labels):
+        for k, label in enumerate(self.levels.titles):
             own = self.level == k
             known = None if self.propensity is None or not own.any() else self.propensity[own].mean()
             mean = np.average(self.response[own], weights=self.weights[own]) if self.weights[own].any() else None
-            rows.append((label, int(own.sum()), f"{own.mean():.1%}", mean, known))
+            rows.append((label, int(own.sum()), percent(own.mean(), 1), mean, known))
         head = ("level", "rows", "share", f"mean {self.response_name}", "mean propensity")
         names = self.seen.features.column_names
         return Card(repr(self), head, rows, (f"Features: {write_names(names)}.", *self.notes))

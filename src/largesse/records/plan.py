@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from largesse.errors import percent
 from largesse.records.array import Array
 from largesse.records.shown import Card, Shown
 
@@ -88,7 +89,7 @@ class Decisions(Shown):
 
 def _count_levels(levels: Array) -> Card:
     numbers, counts = np.unique(levels, return_counts=True)
-    rows = [(str(k), int(many), f"{many / len(levels):.1%}") for k, many in zip(numbers, counts, strict=True)]
+    rows = [(str(k), int(many), percent(many / len(levels), 1)) for k, many in zip(numbers, counts, strict=True)]
     return Card("Who gets what", ("level", "customers", "share"), rows)
 
 

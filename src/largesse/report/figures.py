@@ -76,7 +76,7 @@ def draw_plan(plan: Plan) -> str:
 def draw_log(log: Log) -> str:
     """Return the mean response at each level, as logged."""
     rows = []
-    for k, label in enumerate(log.levels.labels):
+    for k, label in enumerate(log.levels.titles):
         own = log.response[log.level == k]
         reach = 1.96 * float(own.std(ddof=1)) / len(own) ** 0.5 if len(own) > 1 else None
         mean = float(own.mean()) if len(own) else None

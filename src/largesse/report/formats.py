@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from largesse.levels import SYMBOLS
+
 DASH = "–"
 DUST = 1e-9  # an interval that is narrower than this, relative to its ends, is a rounding error
 NO_INTERVAL = "no interval: too few responses"
 THIN = "\u202f"  # narrow no-break space, between a number and its unit
-SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these stand before the number, everything else after it
 CENT = 0.1  # amounts of money from here on are written to the cent, however well they are known
 MONTHS = [
     "January",

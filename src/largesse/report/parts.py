@@ -33,7 +33,7 @@ def describe_fit(step: FitStep) -> Part:
         "model": {"name": step.model},
         "response": plain_response(step.log),
         "levels": [
-            {"name": label, "cost": cost} for label, cost in zip(levels.labels, _list_costs(levels), strict=True)
+            {"name": label, "cost": cost} for label, cost in zip(levels.titles, _list_costs(levels), strict=True)
         ],
         "on_redemption": levels.on_redemption,
         "observed": levels.observed,

@@ -24,7 +24,7 @@ from largesse.runs.toml import to_toml
 TOP = ("title", "unit", "log", "customers", "out")
 SECTIONS = {
     "columns": (*ROLES, "parse"),
-    "levels": ("costs", "names", "doses", "on_redemption", "contact_cost", "propensities"),
+    "levels": ("costs", "names", "doses", "dose_unit", "on_redemption", "contact_cost", "propensities"),
     "plan": KEYS,
     "model": ("name", "seed"),
     "data": ("most_rows",),
@@ -65,6 +65,8 @@ class Campaign:
         if self.levels.observed and not any(self.levels.costs):
             del kept["costs"]
         kept["propensities"] = self.propensities
+        if self.levels.names is not None and not self.levels.dose_unit:
+            del kept["dose_unit"]
         top = {"title": self.title, "unit": self.unit, "log": self.log, "customers": self.customers}
         lines = [*_lines(top), "", "[columns]", *_lines(self.roles), "", "[levels]", *_lines(kept)]
         lines += ["", "[plan]", *self.planning.lines(self.levels)]
@@ -155,7 +157,7 @@ def campaign_from(
     _check_names(given, problems)
     sections = {name: given[name] if isinstance(given.get(name), dict) else {} for name in SECTIONS}
     roles = _roles(sections["columns"], blanks, problems)
-    levels = _levels(sections["levels"], blanks, problems, observed=_is_observed(given))
+    levels = _levels(sections["levels"], blanks, problems, observed=_is_observed(given), unit=given.get("unit", ""))
     shares = _shares(sections["levels"], roles, problems)
     planning = planning_from(sections["plan"], levels, problems)
     texts = {key: given[key] for key in TOP if key in given}
@@ -241,7 +243,7 @@ def _is_observed(given: Mapping[str, Any]) -> bool:
 
 
 def _levels(
-    section: dict[str, Any], blanks: Collection[str], problems: list[Problem], *, observed: bool
+    section: dict[str, Any], blanks: Collection[str], problems: list[Problem], *, observed: bool, unit: Any
 ) -> Levels | None:
     if any(name.startswith("levels.") for name in blanks):
         return None
@@ -262,10 +264,17 @@ def _levels(
             on_redemption=on_redemption is True,
             contact_cost=section.get("contact_cost", 0.0),
             observed=observed,
+            dose_unit=section.get("dose_unit", _guess_unit(section, unit)),
         )
     except InputError as error:
         problems += [Problem(f"levels: {problem.what}", problem.hint) for problem in error.problems]
         return None
+
+
+def _guess_unit(section: Mapping[str, Any], unit: Any) -> str:
+    """Return what doses are counted in: money, where the log writes what levels cost."""
+    money = "names" not in section and section.get("doses", section.get("costs")) == section.get("costs")
+    return unit if isinstance(unit, str) and money else ""
 
 
 def _shares(section: dict[str, Any], roles: Roles, problems: list[Problem]) -> tuple[float, ...] | None:

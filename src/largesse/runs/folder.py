@@ -206,7 +206,7 @@ def write_plan(
     shown, tally = engine.write_plan(planned, targets, progress)
     planned.policy.save(folder / POLICY)
     shadow = planned.plan.shadow if isinstance(planned.plan, Plan) else {}
-    step = PlanStep(planned.plan, planned.policy.levels.labels, shown, tally, planned.confidence, shadow, planned.stops)
+    step = PlanStep(planned.plan, planned.policy.levels.titles, shown, tally, planned.confidence, shadow, planned.stops)
     return write_part(folder, PLAN_PART, describe_plan(step))
 
 

@@ -168,6 +168,10 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
     )
     given = {**settings}
     levels = given.pop("levels", None)
+    if levels is None and isinstance(given.get("costs"), Mapping):
+        levels = given.pop("costs")
+    if isinstance(levels, Mapping):
+        levels = Levels(levels)
     if levels is not None:
         if not isinstance(levels, Levels):
             fail(
@@ -177,6 +181,7 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
                 ),
             )
         own = {word: getattr(levels, word) for word in ("costs", "names", "doses", "on_redemption", "contact_cost")}
+        own["dose_unit"] = levels.dose_unit or None
         given = {**{word: value for word, value in own.items() if value is not None}, **given}
         if levels.observed and not any(levels.costs):
             del given["costs"]

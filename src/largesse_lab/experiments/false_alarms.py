@@ -79,10 +79,14 @@ def tabulate(records: Records) -> str:
 
     rows = [
         ("randomised", "not randomised (false alarm)", [not record["randomised"] for record in by["randomised"]]),
-        ("randomised", "a leak (false alarm)", [r["verdicts"]["leaks"] != "fine" for r in by["randomised"]]),
+        (
+            "randomised",
+            "a leak (false alarm)",
+            [r["verdicts"]["suspicious features"] != "fine" for r in by["randomised"]],
+        ),
         ("confounded", "not randomised", [not record["randomised"] for record in by["confounded"]]),
         ("leaky", "names the leak first", [record["leaks"][:1] == ["visits after"] for record in by["leaky"]]),
-        ("leaky", "no", [record["verdicts"]["leaks"] == "no" for record in by["leaky"]]),
+        ("leaky", "no", [record["verdicts"]["suspicious features"] == "no" for record in by["leaky"]]),
         ("thin", "no", [record["verdicts"]["rows of each level"] == "no" for record in by["thin"]]),
     ]
     body = [[TITLES[case], said, share(case, hits)] for case, said, hits in rows]

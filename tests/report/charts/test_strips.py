@@ -1,3 +1,4 @@
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -48,3 +49,13 @@ def test_shares_fill_the_bar_and_narrow_ones_have_no_number() -> None:
     widths = [node.get("width") for node in root.findall("rect") if node.get("class") is None]
     assert widths == ["5.000%", "95.000%"]
     assert [node.text for node in root.findall("text")] == ["95\u202f%"]
+
+
+def test_marks_of_one_level_never_hide_each_other() -> None:
+    drawn = draw_curve_strip(AXIS, SOME, SOME, 0.5, "a")
+    dot = re.search(r'<circle[^>]* cy="([\d.]+)"', drawn)
+    assert dot is not None
+    marks = [float(y) for y in re.findall(r'<svg x="[\d.]+%" y="([\d.]+)"', drawn)]
+    assert len(marks) == 2
+    assert all(abs(y - float(dot[1])) > 5.5 + 4 for y in marks)
+    assert abs(marks[0] - marks[1]) > 10

@@ -86,7 +86,7 @@ def choose_labels(names: Sequence[str]) -> list[str]:
     >>> choose_labels(["none", "5 euro"]), choose_labels(["none", "a coupon worth five euro"])
     (['none', '5 euro'], ['1', '2'])
     """
-    if len(names) <= 6 and all(len(name) <= 14 for name in names):
+    if all(len(name) <= (14 if len(names) <= 6 else 5) for name in names):
         return list(names)
     return [str(k + 1) for k in range(len(names))]
 

@@ -16,6 +16,7 @@ from largesse.report.formats import Style, finite, write_percent
 HEIGHT = 30
 MIDDLE = HEIGHT / 2
 MARGIN = 2.0  # per cent left free at both ends, so that nothing at the ends is cut
+APART = 12.5  # pixels from a dot to the marks above and below it
 NARROW = 0.13  # a segment below this share is narrower than its own text on a phone
 
 
@@ -32,13 +33,18 @@ def draw_spend_strip(axis: Axis, spend: Mapping[str, Any], budget: Any, label: s
 def draw_curve_strip(
     axis: Axis, value: Mapping[str, Any], raw: Mapping[str, Any], model: float | None, label: str
 ) -> str:
-    """Draw one level's mean response: estimate with interval, the model's mean (diamond), the raw mean (cross)."""
+    """Draw one level's mean response: estimate with interval, above it the model's mean (diamond), below it the raw one (cross).
+
+    None of the three hides another, however close they are.
+    """
+    middle = APART + 6.5
     return _draw_strip(
         label,
-        _draw_grid(axis),
-        _draw_marker(axis, raw, "M-4,-4 L4,4 M-4,4 L4,-4", "raw"),
-        _draw_marker(axis, {"estimate": model}, "M0,-6 L6,0 L0,6 L-6,0 Z", "model"),
-        _draw_whisker(axis, value, "honest"),
+        _draw_grid(axis, 2 * middle),
+        _draw_marker(axis, raw, "M-4,-4 L4,4 M-4,4 L4,-4", "raw", middle + APART),
+        _draw_marker(axis, {"estimate": model}, "M0,-5 L5,0 L0,5 L-5,0 Z", "model", middle - APART),
+        _draw_whisker(axis, value, "honest", middle),
+        height=2 * middle,
     )
 
 
@@ -125,33 +131,32 @@ def _draw_limit(axis: Axis, value: Any, kind: str, height: float = HEIGHT) -> st
     return element("line", x1=_at(axis, value), x2=_at(axis, value), y1=0, y2=height, class_=kind)
 
 
-def _draw_whisker(axis: Axis, estimate: Mapping[str, Any], kind: str) -> str:
+def _draw_whisker(axis: Axis, estimate: Mapping[str, Any], kind: str, y: float = MIDDLE) -> str:
     low, high = finite(estimate.get("low")), finite(estimate.get("high"))
-    dot = _draw_dot(axis, estimate.get("estimate"), kind)
+    dot = _draw_dot(axis, estimate.get("estimate"), kind, y)
     if low is None or high is None:
         return dot
     look = f"whisker {kind}"
-    line = element("line", x1=_at(axis, low), x2=_at(axis, high), y1=MIDDLE, y2=MIDDLE, class_=look)
+    line = element("line", x1=_at(axis, low), x2=_at(axis, high), y1=y, y2=y, class_=look)
     caps = [
-        element("line", x1=_at(axis, end), x2=_at(axis, end), y1=MIDDLE - 5, y2=MIDDLE + 5, class_=look)
-        for end in (low, high)
+        element("line", x1=_at(axis, end), x2=_at(axis, end), y1=y - 5, y2=y + 5, class_=look) for end in (low, high)
     ]
     return line + "".join(caps) + dot
 
 
-def _draw_dot(axis: Axis, value: Any, kind: str) -> str:
+def _draw_dot(axis: Axis, value: Any, kind: str, y: float = MIDDLE) -> str:
     if finite(value) is None:
         return ""
-    return element("circle", cx=_at(axis, value), cy=MIDDLE, r=5.5, class_=f"dot {kind}")
+    return element("circle", cx=_at(axis, value), cy=y, r=5.5, class_=f"dot {kind}")
 
 
-def _draw_marker(axis: Axis, estimate: Mapping[str, Any], path: str, kind: str) -> str:
+def _draw_marker(axis: Axis, estimate: Mapping[str, Any], path: str, kind: str, y: float) -> str:
     """Draw a small shape; the nested svg lets a path in pixels stand at a percentage."""
     value = finite(estimate.get("estimate"))
     if value is None:
         return ""
     shape = element("path", d=path, class_=f"marker {kind}")
-    return element("svg", shape, x=_at(axis, value), y=MIDDLE, overflow="visible")
+    return element("svg", shape, x=_at(axis, value), y=y, overflow="visible")
 
 
 def _at(axis: Axis, value: float) -> str:

@@ -12,6 +12,6 @@ def describe_curve(log: Log, study: Study) -> Part:
     return {
         "levels": [
             {"name": label, "model": float(own), "raw": plain_estimate(raw)}
-            for label, own, raw in zip(log.levels.labels, study.mean_curve, study.checkup.raw, strict=True)
+            for label, own, raw in zip(log.levels.titles, study.mean_curve, study.checkup.raw, strict=True)
         ]
     }

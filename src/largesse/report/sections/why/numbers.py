@@ -32,7 +32,7 @@ def describe_why(log: Log, study: Study) -> Part:
     # A price is what a unit of cost is worth: costs times prices are decided at a price of one.
     levels = _decide(curves, costs, price)
     weight = scores.weight[rows]
-    labels = log.levels.labels
+    labels = log.levels.titles
     examples = []
     for k in np.unique(levels):
         mine = levels == k
