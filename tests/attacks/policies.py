@@ -89,7 +89,7 @@ def good_policy(kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
     log = lg.read_log(table, levels=lg.Levels(costs=[0, 1, 2.5]), level="coupon", response="bought")
     if kind == "banditnet":
         return make_banditnet(seed=1).fit(log)._state()
-    policy = lg.Policy(make_model(kind).fit(log), log.levels, price=0.1, explore=0.05, share=0.3)
+    policy = lg.Policy(make_model(kind).fit(log), log.levels, price=0.1, at_random=0.05, share=0.3)
     return policy._state()
 
 

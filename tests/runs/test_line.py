@@ -186,7 +186,7 @@ def test_exploring_writes_the_propensity_of_every_decision(shop: Path) -> None:
     plan = pq.read_table(run / "plan.parquet")
     assert set(plan["propensity"].to_numpy().round(6)) == {0.1, 0.8}
     assert plan["expected_cost"].to_numpy().mean() == pytest.approx(2.5, abs=0.8)
-    assert lg.Policy.load(run / "policy.largesse").explore == 0.3
+    assert lg.Policy.load(run / "policy.largesse").at_random == 0.3
 
 
 def test_an_exact_plan_is_proven(shop: Path) -> None:

@@ -54,7 +54,7 @@ class Policy:
         The levels and their costs.
     price
         Response given up per unit of cost: `plan.price` of a plan for similar customers, or what `calibrate` finds.
-    explore
+    at_random
         The share of customers who get a level at random, all levels alike, so that the next log can be learnt from.
     share
         Where two levels are worth the same at the price, the probability of the dearer one; found by `calibrate`.
@@ -74,7 +74,7 @@ class Policy:
     model: ResponseModel
     levels: Levels
     price: float | None = None
-    explore: float = field(default=0.0, kw_only=True)
+    at_random: float = field(default=0.0, kw_only=True)
     share: float = field(default=0.0, kw_only=True)
     spending: Spending | None = field(default=None, kw_only=True)
     scale: float = field(default=1.0, kw_only=True)
@@ -102,7 +102,7 @@ class Policy:
         price = 0.0 if self.price is None else as_number(self.price)
         if price is None or not 0 <= price < math.inf:
             found.append(Problem(f"the price is {show(self.price)}", "a price is a number, zero or more: plan.price"))
-        for word, given in (("explore", self.explore), ("share", self.share)):
+        for word, given in (("at_random", self.at_random), ("share", self.share)):
             chance = as_number(given)
             if chance is None or not 0 <= chance <= 1:
                 found.append(Problem(f"{word} is {show(given)}", "give a probability, from 0 to 1"))
@@ -113,7 +113,7 @@ class Policy:
         return found
 
     def __repr__(self) -> str:
-        mixed = f", explore={self.explore:g}" if self.explore else ""
+        mixed = f", at_random={self.at_random:g}" if self.at_random else ""
         return f"Policy({self.model!r}, {len(self.levels)} levels, price={self.price}{mixed})"
 
     def _repr_html_(self) -> str:
@@ -130,15 +130,15 @@ class Policy:
         within the budget, where the policy knows what plans really cost (`spending`).
         """
         refuse("policy", [*budget_problems(budget, unlimited=True), *confidence_problems(confidence, "confidence")])
-        policy = replace(self, scale=1.0) if explore is None else replace(self, scale=1.0, explore=explore)
+        policy = replace(self, scale=1.0) if explore is None else replace(self, scale=1.0, at_random=explore)
         curves, costs = policy._expected(customers)
         scale = correct_costs(curves, costs, budget, self.spending, confidence).scale
-        rule = calibrate_mixture(curves, costs * scale, budget, policy.explore)
+        rule = calibrate_mixture(curves, costs * scale, budget, policy.at_random)
         return replace(policy, price=rule.price, share=rule.share, scale=scale)
 
     def probabilities(self, customers: Any) -> Array:
         """Return the probability (n, K) with which each customer gets each level."""
-        return Mixture(self._price(), self.share, self.explore).probabilities(*self._expected(customers))
+        return Mixture(self._price(), self.share, self.at_random).probabilities(*self._expected(customers))
 
     def offer(self, customers: Any, *, seed: int = 0) -> Decisions:
         """Draw a level for each customer, and give its probability: write both into the next log."""
@@ -223,7 +223,7 @@ class Policy:
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return the manifest and the arrays that the policy is saved as."""
         model, arrays = self.model.state()
-        facts = {"price": self.price, "explore": self.explore, "share": self.share, "scale": self.scale}
+        facts = {"price": self.price, "explore": self.at_random, "share": self.share, "scale": self.scale}
         spending = None if self.spending is None else asdict(self.spending)
         return {"model": model, "levels": asdict(self.levels), **facts, "spending": spending}, arrays
 
@@ -238,7 +238,7 @@ class Policy:
                 raise archive_error(path, f"holds a model of kind {kind!r}", nearest(str(kind), known))
             model = known[kind].from_state(manifest["model"], arrays, known)
             model.check_curves()
-            facts = {name: manifest[name] for name in ("price", "explore", "share")}
+            facts = {"price": manifest["price"], "at_random": manifest["explore"], "share": manifest["share"]}
             # Files of version 0.1.0 know costs that are listed, or face values, and nothing that corrects them.
             facts |= {"scale": manifest.get("scale", 1.0), "spending": _read_spending(manifest.get("spending"))}
             return cls(model, Levels(**manifest["levels"]), **facts)

@@ -43,7 +43,7 @@ def make_plan(campaign: Campaign, policy: Policy, scored: ScoredCustomers, progr
             kept = scored if policy.spending is None else scored.scaled(scale)
             made = price_plan(kept, how.budget, total=how.total, explore=how.explore, seed=campaign.seed)
             rule = made.rule
-    policy = replace(policy, price=rule.price, explore=rule.explore, share=rule.share, scale=fix.scale)
+    policy = replace(policy, price=rule.price, at_random=rule.explore, share=rule.share, scale=fix.scale)
     if policy.spending is None:
         return Planned(made, policy, scored, stops=stops)
     sure = fix.confidence(made.spend, made.budget)
