@@ -21,6 +21,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
     "How to": (
         "docs/howto/check-a-log.md",
         "docs/howto/set-costs.md",
+        "docs/howto/profit.md",
         "docs/howto/keep-rules.md",
         "docs/howto/new-customers.md",
         "docs/howto/explain.md",

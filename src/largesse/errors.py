@@ -19,6 +19,8 @@ BIDI = frozenset(
 )  # turn the order of letters around
 LONGEST_NAME, LONGEST_PATH = 255, 4096  # bytes, on the usual file systems
 SHOWN = 8  # values that a message lists
+LEAST_WORTH = 1e-100  # and its inverse the most: products with responses stay finite
+WORTH_RULE = "give what one unit of response is worth, in the unit of costs: a number above zero, like 0.35"
 BUDGET_RULE = "a budget is a number, zero or more; for no limit, give what the dearest level costs"
 
 
@@ -126,6 +128,20 @@ def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = 
     if number is not None and number >= 0 and (unlimited or number < float("inf")):
         return []
     return [Problem(f"{name} is {show(budget)}", BUDGET_RULE)]
+
+
+def worth_problems(value: Any, name: str = "response_value") -> list[Problem]:
+    """Return what is wrong with what a response is worth, if anything: it is a finite number above zero.
+
+    >>> worth_problems(0.35), worth_problems(None)
+    ([], [])
+    >>> print(worth_problems(0)[0].what)
+    response_value is 0
+    """
+    number = as_number(value)
+    if value is None or (number is not None and LEAST_WORTH <= number <= 1 / LEAST_WORTH):
+        return []
+    return [Problem(f"{name} is {show(value)}", WORTH_RULE)]
 
 
 def as_number(value: Any) -> float | None:

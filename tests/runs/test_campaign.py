@@ -98,6 +98,30 @@ seed = 7
     assert set(campaign.columns) == {"level", "response", "propensity", "logger", "cluster", "weight", "customer"}
 
 
+@pytest.mark.parametrize(
+    ("lines", "worth"),
+    [
+        ('unit = "€"\nresponse_unit = "€"', 1.0),
+        ('unit = "€"\nresponse_unit = "€"\nresponse_value = 0.35', 0.35),
+        ('unit = "€"\nresponse_unit = "USD"', None),
+        ('unit = ""\nresponse_unit = ""', None),
+        ("response_value = 12", 12.0),
+    ],
+)
+def test_a_response_in_the_unit_of_costs_is_worth_one_unless_said_otherwise(
+    tmp_path: Path, lines: str, worth: float | None
+) -> None:
+    campaign = read_campaign(written(tmp_path, f"{lines}\n{SMALLEST}"))
+    assert campaign.response_value == worth
+    assert campaign_from(tomllib.loads(campaign.text)).response_value == worth
+
+
+@pytest.mark.parametrize("worth", ["0", "-2", "nan", "inf", '"much"', "true", "1e-300"])
+def test_what_a_response_is_worth_is_a_number_above_zero(worth: str) -> None:
+    assert "response_value is" in problems_of(f"response_value = {worth}\n{SMALLEST}")
+    assert "response_unit is not text: 3" in problems_of(f"response_unit = 3\n{SMALLEST}")
+
+
 def test_paths_start_at_the_file_wherever_the_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in").mkdir()
     written(tmp_path / "in", SMALLEST)
@@ -139,6 +163,11 @@ def campaigns(draw: st.DrawFn) -> Campaign:
         seed=draw(st.integers(0, 2**32 - 1)),
         title=draw(ODD),
         unit=draw(ODD),
+        **draw(
+            st.just({})
+            | st.fixed_dictionaries({"response_unit": ODD, "response_value": st.floats(1e-9, 1e9)})
+            | st.fixed_dictionaries({"response_value": st.floats(1e-9, 1e9)})
+        ),
         planning=Planning(**({money: draw(AMOUNT)} if money else {})),
     )
 

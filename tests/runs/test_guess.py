@@ -205,6 +205,23 @@ def test_text_that_holds_numbers_gets_its_line_and_what_has_two_ways_is_asked_fo
     assert set(read.response.tolist()) == {0.0, 1.0}
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "line"),
+    [
+        ("revenue", ["10.00 EUR", "0.00 EUR", "2.50 EUR"], 'response_unit = "EUR"    # CHECK: the log writes'),
+        ("umsatz", [10.0, 0.0, 2.5], 'response_unit = ""         # CHECK: "umsatz" looks like money'),
+        ("outcome", [10.0, 0.0, 2.5], 'response_unit = ""         # currency of the response, if it is money'),
+        ("bought", [1, 0, 1], "# response_value = 1       # what a response is worth to you"),
+    ],
+)
+def test_a_first_file_asks_what_a_response_is_worth(tmp_path: Path, name: str, values: list[Any], line: str) -> None:
+    table = pa.table({"coupon": [0, 5, 10] * 20, name: values * 20, "age": list(range(60))})
+    pq.write_table(table, tmp_path / "log.parquet")
+    text = guess_campaign(tmp_path / "log.parquet", tmp_path / "campaign.toml")
+    assert line in text
+    tomllib.loads(text)
+
+
 def test_a_plain_table_gets_no_lines_about_how_it_is_written(tmp_path: Path) -> None:
     text, _ = guessed(tmp_path, plausible(tmp_path))
     assert "[columns.parse]" not in text

@@ -206,3 +206,28 @@ def test_a_plan_that_does_more_than_the_one_that_is_judged_comes_with_a_warning(
     warnings = line.judge(run_copy)["warnings"]
     assert len(warnings) == len(before) + 1
     assert f"the plan without {without}, at the same budget" in warnings[0]["text"]
+
+
+def test_a_value_of_responses_gives_profits_and_a_new_one_fits_nothing(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(shop / "campaign.toml", ('unit = "€"', 'unit = "€"\nresponse_value = 12'))
+    shown = line.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    first = shown["profit"]
+    expected = 12 * shown["value"]["estimate"] - shown["spend"]["estimate"]
+    assert first["own"]["estimate"] == pytest.approx(expected)
+    assert first["best"]["low"] <= first["best"]["budget"] <= first["best"]["high"]
+    assert "profit" in pq.read_table(shop / "run" / "frontier.parquet").column_names
+    change(shop / "run" / "campaign.toml", ("response_value = 12", "response_value = 30"))
+    monkeypatch.setattr(Local, "fit", None)  # a value changes nothing that was learnt
+    again = line.judge(shop / "run")
+    assert again["value"] == shown["value"]
+    expected = 30 * shown["value"]["estimate"] - shown["spend"]["estimate"]
+    assert again["profit"]["own"]["estimate"] == pytest.approx(expected)
+
+
+def test_a_yes_has_no_currency(shop: Path) -> None:
+    change(shop / "campaign.toml", ('unit = "€"', 'unit = "€"\nresponse_unit = "€"'))
+    with pytest.raises(InputError, match="'bought' is yes or no"):
+        line.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    assert not (shop / "run").exists()

@@ -31,6 +31,9 @@ def test_required_options_follow_the_argument_and_the_others_take_the_parameters
         "doses",
         "propensities",
         "on_redemption",
+        "unit",
+        "response_unit",
+        "response_value",
         *optional,
         "seed",
     ]
@@ -45,6 +48,13 @@ def test_options_describe_a_campaign() -> None:
     assert found.roles == {**NAMED, "features": ["age", "city"]}
     assert (found.levels.costs, found.levels.doses, found.levels.on_redemption) == ((0.0, 5.0), (0.0, 5.0), True)
     assert (found.title, found.model) == ("l.csv", "linear")
+
+
+def test_options_say_what_money_is_counted_in() -> None:
+    levels = {"costs": "0,5", "unit": "€", "response_unit": "€"}
+    assert campaign_from_options("l.csv", NAMED, levels).response_value == 1.0
+    found = campaign_from_options("l.csv", NAMED, {"costs": "0,5", "unit": "€", "response_value": 12.0})
+    assert (found.unit, found.response_unit, found.response_value) == ("€", "", 12.0)
 
 
 def test_costs_may_be_columns_or_left_to_the_order_of_the_names() -> None:

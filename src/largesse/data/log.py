@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -13,7 +14,7 @@ from largesse.data.large import read_large
 from largesse.data.notation import parse_problems, read_notation
 from largesse.data.read import check_names, read_table
 from largesse.data.roles import ask, read_roles
-from largesse.errors import InputError, Problem, count, fail, nearest, refuse, some
+from largesse.errors import InputError, Problem, count, fail, nearest, refuse, some, worth_problems
 from largesse.levels import Levels
 from largesse.records import Array, Customers, Log, Roles
 
@@ -27,6 +28,7 @@ def read_log(
     levels: Levels | Mapping[str, float],
     most_rows: int | str | None = None,
     seed: int = 0,
+    response_value: float | None = None,
     **roles: Unpack[Roles],
 ) -> Log:
     """Read and check a log of past decisions.
@@ -54,6 +56,9 @@ def read_log(
     most_rows, seed
         A log of more rows is read in batches: models learn from a random sample of `most_rows` of them, drawn from every
         level with this seed, and are judged by all. "auto": as many as fit into memory. None: all rows are in memory.
+    response_value
+        What one unit of response is worth, in the unit of costs: 1 where the response is money, a margin, or what a yes is
+        worth. Evaluations then say what is left after costs.
     parse
         How columns are written, where it is not plain: "decimal comma", "decimal point", "percent", "text", "day first",
         "month first", "excel date", or the number for each word: ``parse={"bought": {"yes": 1, "no": 0}}``.
@@ -65,16 +70,17 @@ def read_log(
     >>> log.level
     array([0, 1, 0, 1])
     """
+    refuse("log", worth_problems(response_value))
     asked = ask(Levels(levels) if isinstance(levels, Mapping) else levels, {**roles})
     if most_rows is not None and (large := read_large(source, asked, most_rows, seed)) is not None:
-        return large
+        return replace(large, response_value=response_value)
     texts = dict.fromkeys(asked.texts, "text")
     table = read_table(source, what="log", plain=asked.coded, parse=texts)
     check_names(table, "log")
     reading = read_notation(table, asked.parse, skip=asked.coded)
     problems = [*parse_problems(asked.parse, table.column_names), *reading.problems]
     check = Check(reading.table, problems, [*reading.notes])
-    log = read_roles(check, asked)
+    log = replace(read_roles(check, asked), response_value=response_value)
     refuse("log", check.problems)
     known = np.isfinite(log.response)
     return log if known.all() else log.take(known)

@@ -5,7 +5,8 @@ computed once. `crossfit` turns a log and a model into `Scores`, and everything 
 `trace_frontier`, `trace_cost_curve`. `ESTIMATORS` lists the off-policy estimators (doubly robust is the default: try another
 to see whether the answer depends on it). `doctor` checks a log before anything is fitted, with one list of checks that
 evaluations repeat as warnings. `weigh_options` puts a policy beside a simple rule (`learn_rules`) and says what either gains at
-least over the best uniform mix. `measure_spending` says what plans really cost where that depends on what customers do.
+least over the best uniform mix. `estimate_profit` says what is left after costs where a response has a value, and
+`trace_profit` which budget leaves most. `measure_spending` says what plans really cost where that depends on what customers do.
 `evaluate_doses` judges policies of continuous doses.
 """
 
@@ -25,6 +26,8 @@ from largesse.evaluation.judge import compare as compare
 from largesse.evaluation.judge import evaluate as evaluate
 from largesse.evaluation.judge import examine_held_out as examine_held_out
 from largesse.evaluation.options import weigh_options as weigh_options
+from largesse.evaluation.profit import estimate_profit as estimate_profit
+from largesse.evaluation.profit import trace_profit as trace_profit
 from largesse.evaluation.simple_rule import RULE_GROUPS as RULE_GROUPS
 from largesse.evaluation.simple_rule import SimpleRule as SimpleRule
 from largesse.evaluation.simple_rule import learn_rules as learn_rules

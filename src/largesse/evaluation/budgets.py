@@ -57,6 +57,16 @@ def _find_ends(scores: Scores) -> tuple[float, float]:
     return low / whole, high / whole
 
 
+def find_budget_at(scores: Scores, price: float) -> float:
+    """Return what plans cost, as models expect it, that take every step which brings at least a price."""
+    total = 0.0
+    for start in range(0, len(scores.curves), MANY):
+        curves, costs = scores.curves[start : start + MANY], scores.expected_costs[start : start + MANY]
+        levels, weight = decide_at_price(curves, costs, price), scores.weight[start : start + MANY]
+        total += float(weight @ costs[np.arange(len(curves)), levels])
+    return total / float(scores.weight.sum())
+
+
 def add_budget(budgets: Array, budget: float) -> Array:
     """Return budgets with one more among them, moved to the nearest end if it lies outside."""
     return np.unique(np.append(budgets, min(max(budget, budgets[0]), budgets[-1])))
@@ -128,7 +138,7 @@ def _weighted(scores: Scores, rows: Array | slice) -> tuple[Array, Array]:
 
 def trace_frontier(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str = "dr") -> tuple[FrontierPoint, ...]:
     """Estimate value and spend at each plan's budget, with pointwise intervals and a simultaneous band."""
-    units = _units(scores)
+    units = count_units(scores)
     some = slice(None, None, -(-units // ENOUGH) if units > MANY else 1)
     parts = np.empty((len(range(units)[some]), len(plans)), dtype=np.float32)  # only for correlations
     points = []
@@ -178,7 +188,8 @@ def _with_band(point: FrontierPoint, wider: float) -> FrontierPoint:
     return replace(point, band=(low, high))
 
 
-def _units(scores: Scores) -> int:
+def count_units(scores: Scores) -> int:
+    """Return how many rows, or clusters of rows, are independent."""
     return len(scores.level) if scores.cluster is None else len(np.unique(scores.cluster))
 
 

@@ -13,6 +13,7 @@ from largesse.evaluation.checks import check_log, encode_unless_given
 from largesse.evaluation.crossfitting import crossfit, hold_out_rows, score_rows
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.options import weigh_options
+from largesse.evaluation.profit import estimate_profit
 from largesse.evaluation.value import (
     INTERVALS,
     compare_references,
@@ -183,7 +184,7 @@ def judge_policy(
     seed: int = 0,
 ) -> Evaluation:
     """Judge a policy by scores and a checkup of the same log."""
-    policy = candidate.policy
+    policy, worth = candidate.policy, log.response_value
     assert policy is not None  # learnt by now
     value, spend = estimate_value(scores, policy, estimator, interval, seed)
     each, more = estimate_per_spend(scores, policy, estimator)
@@ -201,14 +202,15 @@ def judge_policy(
         clipped=checkup.propensity.clipped,
         budget=candidate.budget,
         promise=candidate.promise,
-        references=compare_references(scores, policy, log.levels, estimator),
+        references=compare_references(scores, policy, log.levels, estimator, worth),
         warnings=(*candidate.warnings, *_warn_of_few(scores, policy, value, spend), *checkup.warnings),
-        uniform=compare_uniform(scores, policy, log.levels, estimator),
+        uniform=compare_uniform(scores, policy, log.levels, estimator, worth),
         per_spend=each,
         gain_per_spend=more,
         clipped_weight=checkup.propensity.clipped_weight,
         safety=_weigh(log, scores, candidate, estimator),
         interval=interval,
+        profit=None if worth is None else estimate_profit(scores, policy, worth, estimator, interval, seed),
     )
 
 

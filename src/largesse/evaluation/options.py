@@ -24,6 +24,7 @@ import numpy as np
 from largesse.evaluation.budgets import find_reach, sum_units
 from largesse.evaluation.estimators import judge_response
 from largesse.evaluation.influence import Influence
+from largesse.evaluation.profit import measure_profit
 from largesse.evaluation.simple_rule import learn_rules
 from largesse.evaluation.value import measure_gain, score_policy
 from largesse.records import Array, Estimate, Log, Option, Safety, Scores
@@ -68,8 +69,9 @@ def weigh_options(
     excuse = excuse or _find_excuse(log)
     gains = [measure_gain(scores, entry.policy, estimator) for entry in entries]
     reach = _find_joint_reach(scores, gains)
+    together = None if excuse else len(entries)
     options = tuple(
-        _make_option(scores, entry, gain, reach, estimator, None if excuse else len(entries))
+        _make_option(scores, entry, gain, reach, estimator, together, log.response_value)
         for entry, gain in zip(entries, gains, strict=True)
     )
     sure = [option for option in options if option.at_least is not None and option.at_least > 0]
@@ -93,7 +95,13 @@ def _find_joint_reach(scores: Scores, gains: list[Influence]) -> float:
 
 
 def _make_option(
-    scores: Scores, entry: _Entry, gain: Influence, reach: float, estimator: str, together: int | None
+    scores: Scores,
+    entry: _Entry,
+    gain: Influence,
+    reach: float,
+    estimator: str,
+    together: int | None,
+    worth: float | None,
 ) -> Option:
     """Return an option with its bounds; `together` is how many guarantees must hold at once, None where there are none."""
     value, spend = (
@@ -108,6 +116,9 @@ def _make_option(
         gain=found,
         at_least=_bound_gain(found, reach),
         guaranteed=None if together is None else _guarantee(scores, entry, together),
+        profit=None
+        if worth is None
+        else measure_profit(scores, entry.policy, worth, estimator).estimate(scores.weight, scores.cluster),
     )
 
 

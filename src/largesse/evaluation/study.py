@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from largesse.allocation import EVEN
 from largesse.evaluation.budgets import (
     add_budget,
+    find_budget_at,
     plan_budgets,
     plan_held_out,
     spread_budgets,
@@ -16,6 +18,7 @@ from largesse.evaluation.budgets import (
 from largesse.evaluation.estimators import judge_response
 from largesse.evaluation.influence import estimate_all
 from largesse.evaluation.judge import Candidate, check_choices, examine, judge_policy
+from largesse.evaluation.profit import trace_profit
 from largesse.evaluation.spending import measure_spending
 from largesse.records import Checkup, Log, Progress, Scores, Study
 from largesse.stats import one_thread
@@ -61,20 +64,28 @@ def study_scores(
 ) -> Study:
     """Judge the model whose scores of a log these are, at a budget and at every other: nothing is fitted."""
     check_choices(estimator)
-    spread, spending = spread_budgets(scores), measure_spending(scores)
-    plans = plan_budgets(scores, add_budget(spread, budget), spending, confidence)
+    spread, spending, worth = spread_budgets(scores), measure_spending(scores), log.response_value
+    budgets = add_budget(spread, budget)
+    if worth is not None:
+        budgets = add_budget(budgets, find_budget_at(scores, 1 / worth))
+    plans = plan_budgets(scores, budgets, spending, confidence)
     plan = next((plan for plan in plans if plan.budget == budget), None)
     plan = plan or plan_held_out(scores, budget, spending, confidence)
     candidate = Candidate(None, budget=budget).follow(plan, scores)
+    points, best = trace_frontier(scores, plans, estimator), None
+    if worth is not None:
+        profits, best = trace_profit(scores, plans, worth, budget, estimator)
+        points = tuple(replace(point, profit=own) for point, own in zip(points, profits, strict=True))
     return Study(
         scores=scores,
         plan=plan,
         plans=plans,
         evaluation=judge_policy(log, scores, candidate, checkup, estimator=estimator, seed=seed),
-        frontier=trace_frontier(scores, plans, estimator),
+        frontier=points,
         cost_curve=trace_cost_curve(scores, [plan for plan in plans if plan.budget in spread], estimator),
         estimates=estimate_all(judge_response(scores, plan.levels), log.cluster),
         mean_curve=scores.weight @ scores.curves / scores.weight.sum(),
         checkup=checkup,
         spending=None if spending is None else spending.whole,
+        best=best,
     )

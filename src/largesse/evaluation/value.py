@@ -193,31 +193,37 @@ def predict_value(curves: Array, policy: Array, weight: Array | None = None) -> 
     return weighted_mean(own, weight)
 
 
-def compare_references(scores: Scores, policy: Array, levels: Levels, estimator: str = "dr") -> tuple[Reference, ...]:
+def compare_references(
+    scores: Scores, policy: Array, levels: Levels, estimator: str = "dr", worth: float | None = None
+) -> tuple[Reference, ...]:
     """Compare a policy with the best uniform mix at the same spend, and with what was done before.
 
-    Where costs are not certain, the difference from the mix allows for errors of both spends; see `measure_gain`.
+    Where costs are not certain, the difference from the mix allows for errors of both spends; see `measure_gain`. With what
+    one unit of response is worth, profits are compared, too: at the same spend they differ as values do.
     """
     value, spend = score_policy(scores, policy, estimator)
     mix = find_best_mix(scores, weighted_mean(spend.values, scores.weight))
-    uniform_value, uniform_spend = score_policy(scores, mix, estimator)
-    before, paid = score_log(scores)
-    return (
-        Reference(
-            name_mix(mix),
-            describe_mix(mix, levels),
-            _mean(scores, uniform_value),
-            _mean(scores, uniform_spend),
-            _mean(scores, _subtract_mix(scores, mix, value - uniform_value, spend - uniform_spend)),
-        ),
-        Reference(
-            "what was done before",
-            "the levels in the log",
-            _mean(scores, before),
-            _mean(scores, paid),
-            _mean(scores, value - before),
-        ),
-    )
+    uniform, before = score_policy(scores, mix, estimator), score_log(scores)
+    gain = _subtract_mix(scores, mix, value - uniform[0], spend - uniform[1])
+    same = _refer(scores, (name_mix(mix), describe_mix(mix, levels)), uniform, gain)
+    done = _refer(scores, ("what was done before", "the levels in the log"), before, value - before[0])
+    if worth is None:
+        return same, done
+    more = (value - before[0]) * worth - (spend - before[1])
+    return _add_profit(scores, same, uniform, gain * worth, worth), _add_profit(scores, done, before, more, worth)
+
+
+def _refer(
+    scores: Scores, words: tuple[str, str], other: tuple[Influence, Influence], difference: Influence
+) -> Reference:
+    return Reference(*words, _mean(scores, other[0]), _mean(scores, other[1]), _mean(scores, difference))
+
+
+def _add_profit(
+    scores: Scores, found: Reference, other: tuple[Influence, Influence], difference: Influence, worth: float
+) -> Reference:
+    own = _mean(scores, other[0] * worth - other[1])
+    return replace(found, profit=own, profit_difference=_mean(scores, difference))
 
 
 def estimate_gain(scores: Scores, policy: Array, estimator: str = "dr") -> Estimate:
@@ -255,16 +261,19 @@ def allow_for_spend(scores: Scores, mix: Array, value: Influence, spend: Influen
     return value - spend * float((worth[-1] - worth[0]) / (cost[-1] - cost[0]))
 
 
-def compare_uniform(scores: Scores, policy: Array, levels: Levels, estimator: str = "dr") -> tuple[Reference, ...]:
-    """Compare a policy with every level given to everybody, whatever it costs."""
-    value, _ = score_policy(scores, policy, estimator)
+def compare_uniform(
+    scores: Scores, policy: Array, levels: Levels, estimator: str = "dr", worth: float | None = None
+) -> tuple[Reference, ...]:
+    """Compare a policy with every level given to everybody, whatever it costs; in profit, too, if that can be said."""
+    value, spend = score_policy(scores, policy, estimator)
     found = []
     for k, label in enumerate(levels.titles):
-        other, spend = score_policy(scores, _everyone(scores, k), estimator)
-        words = (label, f"all get {label!r}")
-        found.append(
-            Reference(*words, _mean(scores, other), _mean(scores, spend), _mean(scores, value - other)),
-        )
+        other = score_policy(scores, _everyone(scores, k), estimator)
+        reference = _refer(scores, (label, f"all get {label!r}"), other, value - other[0])
+        if worth is not None:
+            more = (value - other[0]) * worth - (spend - other[1])
+            reference = _add_profit(scores, reference, other, more, worth)
+        found.append(reference)
     return tuple(found)
 
 

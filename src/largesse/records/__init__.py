@@ -5,6 +5,7 @@ customer unless a name says total. Records hold arrays and numbers; they know no
 """
 
 from largesse.records.array import Array as Array
+from largesse.records.evaluation import BestBudget as BestBudget
 from largesse.records.evaluation import Choice as Choice
 from largesse.records.evaluation import Comparison as Comparison
 from largesse.records.evaluation import DoseEvaluation as DoseEvaluation
@@ -15,6 +16,7 @@ from largesse.records.evaluation import FrontierPoint as FrontierPoint
 from largesse.records.evaluation import HeldOut as HeldOut
 from largesse.records.evaluation import HeldOutPlan as HeldOutPlan
 from largesse.records.evaluation import Option as Option
+from largesse.records.evaluation import Profit as Profit
 from largesse.records.evaluation import Progress as Progress
 from largesse.records.evaluation import Propensities as Propensities
 from largesse.records.evaluation import Qini as Qini

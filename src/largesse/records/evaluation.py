@@ -104,6 +104,29 @@ class Reference:
     value: Estimate
     spend: Estimate
     difference: Estimate
+    profit: Estimate | None = None  # what is left after costs, where a response has a value
+    profit_difference: Estimate | None = None  # by how much the plan leaves more (paired)
+
+
+@dataclass(frozen=True)
+class Profit:
+    """What a policy leaves after costs, per customer: the response times its value, less the spend."""
+
+    response_value: float  # what one unit of response is worth, in the unit of costs
+    own: Estimate
+    gain: Estimate  # over giving everyone the cheapest level (paired)
+    returned: Estimate  # what each unit spent beyond the cheapest level brings back; it loses money below one
+
+
+@dataclass(frozen=True)
+class BestBudget:
+    """The budget whose plans leave most after costs, on held-out rows, and which other budgets may be the best."""
+
+    budget: float
+    profit: Estimate  # its interval holds after choosing: it is as wide as all budgets together need
+    low: float  # with 95 % confidence the best of all budgets that were compared lies from here …
+    high: float  # … to here
+    may_be_this: bool  # whether the budget of the plan is not clearly worse
 
 
 @dataclass(frozen=True)
@@ -117,6 +140,7 @@ class Option:
     gain: Estimate
     at_least: float | None  # the gain is larger, with 95 % confidence for all options together; None: no interval
     guaranteed: float | None  # the value is larger, without any approximation; None where the log cannot say
+    profit: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -172,6 +196,7 @@ class Evaluation(Shown):
     clipped_weight: float = 0.0  # share of all weight that raising propensities to the floor removed
     safety: Safety | None = None  # the policy beside a simple rule: what either brings at least over everyone the same
     interval: str = "influence"  # how intervals of value and spend are made: "influence" or "bootstrap"
+    profit: Profit | None = None  # where the log says what a response is worth
 
     def __repr__(self) -> str:
         value, spend = write_ends(self.value_interval), write_ends(self.spend_interval)
@@ -189,19 +214,31 @@ class Evaluation(Shown):
             rows[-1] += (other.difference.estimate, gain)
         head = ("", "value", "95 %", "spend", "95 %", "this policy brings more", "95 %")
         title = f"Evaluation on {self.rows:,} rows ({self.estimator})"
-        return Card(title, head, rows, [f"{found.answer}: {found.text}" for found in self.warnings])
+        lines = [f"{found.answer}: {found.text}" for found in self.warnings]
+        if self.profit is not None:
+            lines.insert(
+                0, f"Profit after costs: {self.profit.own.estimate:.4g} {write_ends(self.profit.own.interval)}"
+            )
+        return Card(title, head, rows, lines)
 
     def to_arrow(self) -> pa.Table:
-        """Return value and spend of the policy and of all that it is compared with, and by how much it is better."""
+        """Return value and spend of the policy and of all that it is compared with, and by how much it is better.
+
+        Where a response has a value, what is left after costs, too.
+        """
         import pyarrow as pa
 
         own = Estimate(self.value, self.value_se, *self.value_interval)
         spent = Estimate(self.spend, self.spend_se, *self.spend_interval)
         parts = {**spread_estimate("value", own), **spread_estimate("spend", spent)}
         rows = [{"policy": "this policy", **parts, **spread_estimate("gain", None)}]
+        left: list[tuple[Estimate | None, Estimate | None]] = [] if self.profit is None else [(self.profit.own, None)]
         for other in (*self.references, *self.uniform):
             parts = {**spread_estimate("value", other.value), **spread_estimate("spend", other.spend)}
             rows.append({"policy": other.name, **parts, **spread_estimate("gain", other.difference)})
+            left += [] if self.profit is None else [(other.profit, other.profit_difference)]
+        for row, (profit, more) in zip(rows, left, strict=False):
+            row |= {**spread_estimate("profit", profit), **spread_estimate("profit_gain", more)}
         return pa.Table.from_pylist(rows)
 
 
@@ -254,6 +291,7 @@ class FrontierPoint:
     promise: float
     price: float
     band: tuple[float, float] = (float("nan"), float("nan"))  # holds for all budgets together
+    profit: Estimate | None = None  # after costs, where the log says what a response is worth
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,7 @@ class Log(Shown):
     response_name: str = "response"
     paid: Array | None = None  # (n,) float64, zero or more: what the row really cost, when costs are observed
     sample: Sample | None = None  # where the log is too large: `features` has no columns then
+    response_value: float | None = None  # what one unit of response is worth, in the unit of costs
 
     def __len__(self) -> int:
         return len(self.level)
@@ -176,6 +177,7 @@ class Log(Shown):
             notes=self.notes,
             response_name=self.response_name,
             paid=part(self.paid),
+            response_value=self.response_value,
         )
 
     @property
@@ -201,7 +203,7 @@ class Log(Shown):
         """The log with what each row really cost as its response: what a model of observed costs learns from."""
         assert self.paid is not None  # a log of observed costs is read with them
         sample = None if self.sample is None else replace(self.sample, log=self.sample.log.of_costs)
-        return replace(self, response=self.paid, response_name="cost", paid=None, sample=sample)
+        return replace(self, response=self.paid, response_name="cost", paid=None, sample=sample, response_value=None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from largesse.records.array import Array
 from largesse.records.evaluation import (
+    BestBudget,
     Estimate,
     Evaluation,
     Finding,
@@ -137,6 +138,7 @@ class Study(Shown):
     mean_curve: Array  # (K,) the model's own mean response at each level
     checkup: Checkup
     spending: Spending | None = None  # what plans really cost, where costs are not certain
+    best: BestBudget | None = None  # for the greatest profit, where the log says what a response is worth
 
     def __repr__(self) -> str:
         return f"Study({len(self.frontier)} budgets, {self.evaluation!r})"
@@ -164,6 +166,7 @@ class Study(Shown):
                     "price": point.price,
                     "band_low": point.band[0],
                     "band_high": point.band[1],
+                    **({} if point.profit is None else spread_estimate("profit", point.profit)),
                 }
                 for point in self.frontier
             ]

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 from largesse.levels import Levels
 from largesse.records import Evaluation, Log, Study
-from largesse.report.plain import plain_estimate, plain_finding, plain_reference, plain_response
+from largesse.report.plain import plain_estimate, plain_finding, plain_profit, plain_reference, plain_response
 from largesse.report.section import FitStep, Numbers, Part, PlanStep
 from largesse.report.sections import SECTIONS
 from largesse.version import __version__
@@ -18,12 +18,13 @@ from largesse.version import __version__
 
 @dataclass(frozen=True)
 class Heading:
-    """What a page says of its campaign: its title, the unit of money, the seed, and the day it was made."""
+    """What a page says of its campaign: its title, the units of costs and response, the seed, and the day it was made."""
 
     title: str
     unit: str
     seed: int
     made: str = ""  # in words: 16 November 2026
+    response_unit: str = ""
 
 
 def describe_fit(step: FitStep) -> Part:
@@ -68,6 +69,7 @@ def describe_study(log: Log, study: Study) -> Part:
         "promise": found.promise,
         "per_spend": plain_estimate(found.per_spend),
         "gain_per_spend": plain_estimate(found.gain_per_spend),
+        **({} if found.profit is None else {"profit": plain_profit(found.profit, study.best)}),
         "versus": [plain_reference(reference) for reference in found.references],
         "uniform": [plain_reference(reference) for reference in found.uniform],
         "warnings": [plain_finding(finding) for finding in found.warnings],

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
-from largesse.records import Estimate, Finding, Log, Reference
+from largesse.records import BestBudget, Estimate, Finding, Log, Profit, Reference
 
 
 def plain_estimate(estimate: Estimate | None) -> dict[str, float]:
@@ -23,6 +24,23 @@ def plain_reference(reference: Reference) -> dict[str, Any]:
         "value": plain_estimate(reference.value),
         "spend": plain_estimate(reference.spend),
         "difference": plain_estimate(reference.difference),
+        **({} if reference.profit is None else {"profit": plain_estimate(reference.profit)}),
+        **(
+            {}
+            if reference.profit_difference is None
+            else {"profit_difference": plain_estimate(reference.profit_difference)}
+        ),
+    }
+
+
+def plain_profit(profit: Profit, best: BestBudget | None) -> dict[str, Any]:
+    """Return what is left after costs as a dict, with the budget that leaves most."""
+    return {
+        "response_value": profit.response_value,
+        "own": plain_estimate(profit.own),
+        "gain": plain_estimate(profit.gain),
+        "returned": plain_estimate(profit.returned),
+        **({} if best is None else {"best": {**asdict(best), "profit": plain_estimate(best.profit)}}),
     }
 
 

@@ -34,6 +34,28 @@ class Reference(TypedDict):
     value: Estimate
     spend: Estimate
     difference: Estimate
+    profit: NotRequired[Estimate]
+    profit_difference: NotRequired[Estimate]
+
+
+class BestBudget(TypedDict):
+    """The budget that leaves most after costs."""
+
+    budget: Number
+    profit: Estimate
+    low: Number
+    high: Number
+    may_be_this: bool
+
+
+class Profit(TypedDict):
+    """What is left after costs."""
+
+    response_value: Number
+    own: Estimate
+    gain: Estimate
+    returned: Estimate
+    best: NotRequired[BestBudget]
 
 
 class Finding(TypedDict):
@@ -228,6 +250,7 @@ class Point(TypedDict):
     band: Band
     promise: Number
     price: Number
+    profit: NotRequired[Estimate]
 
 
 class Points(TypedDict):
@@ -304,6 +327,7 @@ class Option(TypedDict):
     gain: Estimate
     at_least: Number
     guaranteed: Number
+    profit: NotRequired[Estimate]
 
 
 class Safety(TypedDict):
@@ -353,6 +377,7 @@ class StudyNumbers(TypedDict):
     promise: Number
     per_spend: Estimate
     gain_per_spend: Estimate
+    profit: NotRequired[Profit]
     versus: list[Reference]
     uniform: list[Reference]
     warnings: list[Finding]

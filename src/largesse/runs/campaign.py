@@ -14,14 +14,25 @@ from typing import Any, TypedDict, Unpack, cast
 
 from largesse.allocation import confidence_problems
 from largesse.data import expand_home, is_elsewhere, limit_problems, parse_problems
-from largesse.errors import InputError, Problem, budget_problems, fail, nearest, path_problems, refuse, show
+from largesse.errors import (
+    InputError,
+    Problem,
+    budget_problems,
+    fail,
+    nearest,
+    path_problems,
+    refuse,
+    show,
+    worth_problems,
+)
 from largesse.levels import Levels
 from largesse.records import ROLES, Roles
 from largesse.runs.blanks import BUDGETS, drop_blanks, find_blanks
 from largesse.runs.planning import KEYS, Planning, planning_from
 from largesse.runs.toml import to_toml
 
-TOP = ("title", "unit", "log", "customers", "out")
+TEXTS = ("title", "unit", "response_unit", "log", "customers", "out")
+TOP = (*TEXTS, "response_value")
 SECTIONS = {
     "columns": (*ROLES, "parse"),
     "levels": ("costs", "names", "doses", "dose_unit", "on_redemption", "contact_cost", "propensities"),
@@ -55,7 +66,9 @@ class Campaign:
     seed: int = 0
     most_rows: int | str = "auto"  # of a log that is in memory; models learn from as many of a larger one
     title: str = "Campaign"
-    unit: str = ""
+    unit: str = ""  # of costs
+    response_unit: str = ""
+    response_value: float | None = None  # what one unit of response is worth, in the unit of costs
     out: str | None = field(default=None, compare=False)
 
     @property
@@ -67,7 +80,8 @@ class Campaign:
         kept["propensities"] = self.propensities
         if self.levels.names is not None and not self.levels.dose_unit:
             del kept["dose_unit"]
-        top = {"title": self.title, "unit": self.unit, "log": self.log, "customers": self.customers}
+        top = {word: getattr(self, word) for word in ("title", "unit", "response_unit", "response_value")}
+        top |= {"log": self.log, "customers": self.customers}
         lines = [*_lines(top), "", "[columns]", *_lines(self.roles), "", "[levels]", *_lines(kept)]
         lines += ["", "[plan]", *self.planning.lines(self.levels)]
         lines += ["", "[model]", *_lines({"name": self.model, "seed": self.seed})]
@@ -160,7 +174,7 @@ def campaign_from(
     levels = _levels(sections["levels"], blanks, problems, observed=_is_observed(given), unit=given.get("unit", ""))
     shares = _shares(sections["levels"], roles, problems)
     planning = planning_from(sections["plan"], levels, problems)
-    texts = {key: given[key] for key in TOP if key in given}
+    texts = {key: given[key] for key in TEXTS if key in given}
     problems += [
         Problem(f"{key} is not text: {show(value)}", f'write {key} = "…"')
         for key, value in texts.items()
@@ -179,6 +193,7 @@ def campaign_from(
         problems.append(Problem(f"model.seed is {show(seed)}", "a seed is a whole number from 0 to 2³² − 1"))
     most_rows = sections["data"].get("most_rows", "auto")
     problems += limit_problems(most_rows, "data.most_rows")
+    problems += worth_problems(given.get("response_value"))
     refuse("campaign", problems)
     assert levels is not None  # refused above otherwise
     return Campaign(
@@ -193,8 +208,17 @@ def campaign_from(
         most_rows=most_rows,
         title=given.get("title", "Campaign"),
         unit=given.get("unit", ""),
+        response_unit=given.get("response_unit", ""),
+        response_value=_find_worth(given),
         out=places.get("out"),
     )
+
+
+def _find_worth(given: Mapping[str, Any]) -> float | None:
+    """Return what one unit of response is worth: as it is given, or one where it is counted in the unit of costs."""
+    if given.get("response_value") is not None:
+        return float(given["response_value"])
+    return 1.0 if given.get("unit") and given.get("response_unit") == given["unit"] else None
 
 
 def _check_names(given: dict[str, Any], problems: list[Problem]) -> None:

@@ -39,9 +39,8 @@ def examine(
         order = ", ".join(repr(label) for label in campaign.levels.labels)
         notes.append(f"columns were guessed: {roles}; levels from the cheapest: {order}.")
         notes.append("name columns (--level, --response …) or the order of levels (--names) if that is wrong.")
-    shown = describe_checkup(
-        doctor(log, seed=campaign.seed), log, title=campaign.title, unit=campaign.unit, notes=notes
-    )
+    units = {"unit": campaign.unit, "response_unit": campaign.response_unit}
+    shown = describe_checkup(doctor(log, seed=campaign.seed), log, title=campaign.title, notes=notes, **units)
     if out is not None:
         write_text(Path(out), render_checkup(shown))
     return shown

@@ -296,6 +296,7 @@ def _frontier_table(points: tuple[FrontierPoint, ...]) -> Any:
             "band_high": point.band[1],
             "promise": point.promise,
             "price": point.price,
+            **({} if point.profit is None else _interval_columns("profit", point.profit)),
         }
         for point in points
     ]

@@ -7,6 +7,7 @@ suggestion in a comment where there is one, and nothing runs before they are fil
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,13 +32,14 @@ from largesse.errors import Problem, count, nearest, path_problems, refuse, some
 from largesse.records import ROLES
 from largesse.response import list_models
 from largesse.runs.order import Order, is_nothing, order_levels
-from largesse.runs.roles import MOST_LEVELS, Column, Guess, guess_roles
+from largesse.runs.roles import MOST_LEVELS, Column, Guess, guess_roles, sounds_like_money
 from largesse.runs.toml import to_toml
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SHOWN = 40  # columns that a comment lists
+CURRENCY = re.compile(r"[€$£¥₹]|\b[A-Z]{3}\b")  # in an amount as a log writes it
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +143,8 @@ def _text(source: Path, out: Path, look: FirstLook) -> str:
         f"# blank: fill in the lines marked so. Then: largesse run {command}",
         "",
         f"title = {to_toml(source.name.split('.')[0].replace('_', ' '))}",
-        'unit = ""                  # currency, for the report: "€", "USD"',
+        'unit = ""                  # currency of costs, for the report: "€", "USD"',
+        *_money_lines(look),
         f"log = {to_toml(_relative(source, out))}",
         '# customers = "customers.parquet"   # who to plan for; without it, the customers of the log',
         "",
@@ -163,6 +166,25 @@ def _text(source: Path, out: Path, look: FirstLook) -> str:
         "seed = 0",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _money_lines(look: FirstLook) -> list[str]:
+    """Ask for the response's currency where it looks like money, and for what a response is worth where it does not."""
+    response = look.columns.get(look.guess.roles.get("response", ""))
+    if response is None or response.yes_or_no:
+        worth = "what a response is worth to you, in the unit of costs; then profit is reported, too"
+        return [f"# response_value = 1       # {worth}"]
+    written = look.written.get(response.name)
+    currency = CURRENCY.search(written.example) if written is not None else None
+    if currency is not None:
+        why = f"the log writes {to_toml(written.example)}" if written is not None else ""
+        return [f"response_unit = {to_toml(currency[0])}    # CHECK: {why}; the same as unit, and profit is reported"]
+    then = "currency of the response, if it is money; the same as unit, and profit is reported"
+    sure = f"CHECK: {to_toml(response.name)} looks like money: " if sounds_like_money(response) else ""
+    return [
+        f'response_unit = ""         # {sure}{then}',
+        "# response_value = 0.35    # or what one unit of it is worth, in the unit of costs, such as your margin",
+    ]
 
 
 def _relative(source: Path, out: Path) -> str:

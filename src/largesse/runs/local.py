@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from largesse.data import has_at_most, parse_problems, read_log, read_table
-from largesse.errors import refuse
+from largesse.errors import Problem, fail, refuse
 from largesse.evaluation import examine_held_out, study_scores
 from largesse.files import atomic_file
 from largesse.policy import Policy
@@ -48,8 +48,13 @@ class Local:
         roles = campaign.roles
         if campaign.propensities is not None:
             roles = {**roles, "propensity": campaign.propensities}
-        given = campaign.log if source is None else source
-        return read_log(given, levels=campaign.levels, most_rows=campaign.most_rows, seed=campaign.seed, **roles)
+        given, worth = campaign.log if source is None else source, campaign.response_value
+        most, seed = campaign.most_rows, campaign.seed
+        log = read_log(given, levels=campaign.levels, most_rows=most, seed=seed, response_value=worth, **roles)
+        if campaign.response_unit and log.binary:
+            got = f"response_unit is {campaign.response_unit!r}, but {log.response_name!r} is yes or no"
+            fail("log", Problem(got, "remove response_unit; response_value = … says what a yes is worth"))
+        return log
 
     def open_customers(
         self, campaign: Campaign, source: Any, features: Mapping[str, str]

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HEIGHT = 800  # of a report in a notebook, in pixels
-OWN = ("title", "unit", "levels", "model", "engine")  # settings that belong to no section of a campaign file
+TOLD = ("title", "unit", "response_unit", "response_value")  # settings at the top of a campaign file
+OWN = (*TOLD, "levels", "model", "engine")  # settings that belong to no section of a campaign file
 KNOWN = (*OWN, *(word for name, words in SECTIONS.items() if name != "model" for word in words), "seed")
 
 
@@ -111,7 +112,8 @@ def run(
     resume, seconds
         Go on with a run that was stopped; leave out what does not fit into this time.
     settings
-        Any setting of a campaign file by its name, such as ``model="quick"``, ``seed=1``, ``unit="€"``.
+        Any setting of a campaign file by its name, such as ``model="quick"``, ``seed=1``, ``unit="€"``,
+        ``response_unit="€"``, ``response_value=0.35``.
     """
     engine = settings.pop("engine", line.LOCAL)
     campaign, table = _settle(source, table, settings)
@@ -189,7 +191,7 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
     if shares is not None and not isinstance(shares, str):
         given["propensities"] = given.pop("propensity")
     told: dict[str, Any] = {"log": os.fspath(log) if log is not None else files.LOG}
-    told |= {word: given.pop(word) for word in ("title", "unit") if word in given}
+    told |= {word: given.pop(word) for word in TOLD if word in given}
     told["model"] = {word: given.pop(key) for key, word in (("model", "name"), ("seed", "seed")) if key in given}
     for word, value in given.items():
         section = next(name for name, words in SECTIONS.items() if word in words and name != "model")

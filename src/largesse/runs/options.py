@@ -12,6 +12,8 @@ from largesse.errors import Problem, fail
 from largesse.records import ROLES
 from largesse.runs.campaign import Campaign, campaign_from
 
+MONEY = ("unit", "response_unit", "response_value")  # options of levels that stand at the top of a campaign file
+
 
 def with_options(name: str, options: Mapping[str, inspect.Parameter]) -> Callable[[Callable[..., None]], Any]:
     """Replace a command's parameter by options; the command gets a dict of those that are given.
@@ -54,7 +56,7 @@ def column_options(*required: str) -> dict[str, inspect.Parameter]:
 
 
 def level_options() -> dict[str, inspect.Parameter]:
-    """Return the options that describe the levels."""
+    """Return the options that describe the levels, and what money they and responses are counted in."""
     import typer
 
     paid = "Costs are face values, paid only as far as the customer responds."
@@ -64,6 +66,13 @@ def level_options() -> dict[str, inspect.Parameter]:
         default=False,
         annotation=Annotated[bool, typer.Option("--on-redemption", help=paid)],
     )
+    worth = "What one unit of response is worth, in the unit of costs: a margin, or the worth of a yes."
+    response_value = inspect.Parameter(
+        "response_value",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[float | None, typer.Option("--response-value", help=worth)],
+    )
     return {
         "costs": _option(
             "costs", "Cost of each level, cheapest first: 0,5,10; or K column names; none with --cost-column."
@@ -72,6 +81,9 @@ def level_options() -> dict[str, inspect.Parameter]:
         "doses": _option("doses", "The amounts behind the levels, in order: 0,5,10."),
         "propensities": _option("propensities", "The levels' probabilities, the same for all customers: 0.2,0.2,0.6."),
         "on_redemption": on_redemption,
+        "unit": _option("unit", "The unit of costs, for the report: €, USD."),
+        "response_unit": _option("response_unit", "The unit of the response, where it is an amount: €, USD."),
+        "response_value": response_value,
     }
 
 
@@ -88,6 +100,9 @@ def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str
     """Return the campaign that options describe; without costs, the levels cost 0, 1, 2 and so on."""
     read: dict[str, Callable[[str], Any]] = {"costs": _numbers_or_words, "doses": _numbers_or_words, "names": _split}
     read["propensities"] = _numbers_or_words
+    levels, more = {**levels}, {**{word: levels[word] for word in MONEY if word in levels}, **more}
+    for word in MONEY:
+        levels.pop(word, None)
     section = {word: read[word](given) if isinstance(given, str) else given for word, given in levels.items()}
     if "costs" not in section and "cost_column" not in columns:
         if "names" not in section:

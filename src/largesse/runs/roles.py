@@ -35,6 +35,10 @@ HAPPENED = re.compile(
     r"|eingeloest|eingelöst|abschluss|konvertiert|spende|gespendet|besuch|besucht)$"
     r"|bought|convert|conversion|purchase|redeem|redempt|respond|respons|outcome|click|revenue|applied|gave|donat"
 )
+MONEY = re.compile(
+    r"^(spend|spent|sales?|profit|margin|amount\w*|turnover|gmv|aov|basket|price|eur|euro|usd|gbp|chf|umsatz|umsätze|erloes"
+    r"|erlös|ertrag|betrag|marge|deckungsbeitrag|spende)$|revenue|income|donat|umsatz"
+)
 PAID = re.compile(r"^(costs?|paid|payout|reimbursed|kosten|bezahlt|gezahlt|ausgezahlt|erstattet)$")
 COMPARED = re.compile(r"^(control|holdout|placebo|untreated|kontroll\w*)\b", re.IGNORECASE)  # values, not names
 CHOSEN = re.compile(r"propensit|^pscore$|^prob(ability)?$|^ps$|^p$")
@@ -112,6 +116,11 @@ def guess_roles(columns: Sequence[Column], rows: int, known: Mapping[str, str] |
         free = [c for c in columns if c.name not in roles.values() and not c.is_id]
         others["level"] = tuple(c.name for c in free if 2 <= c.distinct <= MOST_LEVELS)
     return Guess(roles, others, _leave_out(columns, roles))
+
+
+def sounds_like_money(column: Column) -> bool:
+    """Whether the name of a response is that of an amount of money, and its values can be one."""
+    return column.values is not None and column.distinct > 2 and any(MONEY.search(token) for token in column.tokens)
 
 
 def _says(column: Column, words: re.Pattern[str]) -> bool:

@@ -133,7 +133,8 @@ def report(
         average, budget = planned["budget"]["average"], judged["budget"]
         got = f"the plan is for a budget of {_write(average)}, the evaluation for {_write(budget)}"
         fail("run folder", Problem(got, f"run: largesse evaluate {folder} --budget {_write(average)}"))
-    return join_parts(Heading(campaign.title, campaign.unit, campaign.seed, name_day()), fitted, planned, judged)
+    heading = Heading(campaign.title, campaign.unit, campaign.seed, name_day(), campaign.response_unit)
+    return join_parts(heading, fitted, planned, judged)
 
 
 def have_same_budget(planned: dict[str, Any], judged: dict[str, Any]) -> bool:

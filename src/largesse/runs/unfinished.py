@@ -144,6 +144,7 @@ def go_on(
 def fingerprint(campaign: Campaign, log: Log, engine: Engine, seconds: float | None = None) -> str:
     """Return a digest of all that a fit depends on."""
     plain = replace(campaign, log="", customers=None, planning=Planning(), title="", unit="", out=None)
+    plain = replace(plain, response_unit="", response_value=None)
     versions = [__version__, *map(_version_of, COMPUTE)]
     facts = [key_of(campaign, log), plain.text, seconds, type(engine).__name__, *versions]
     return hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()

@@ -19,11 +19,14 @@ HEADLINES = {
 }
 
 
-def describe_checkup(found: Checkup, log: Log, *, title: str, unit: str = "", notes: Sequence[str] = ()) -> Part:
+def describe_checkup(
+    found: Checkup, log: Log, *, title: str, unit: str = "", response_unit: str = "", notes: Sequence[str] = ()
+) -> Part:
     """Return the numbers that the checkup's page is made from."""
     return {
         "title": title,
         "unit": unit,
+        "response_unit": response_unit,
         "made": name_day(),
         "version": __version__,
         "fingerprint": log.fingerprint,

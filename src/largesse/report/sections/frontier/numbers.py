@@ -21,6 +21,7 @@ def _describe_point(point: FrontierPoint) -> Part:
         "band": {"low": point.band[0], "high": point.band[1]},
         "promise": point.promise,
         "price": point.price,
+        **({} if point.profit is None else {"profit": plain_estimate(point.profit)}),
     }
 
 

@@ -27,4 +27,5 @@ def _describe_option(option: Option) -> Part:
         "gain": plain_estimate(option.gain),
         "at_least": option.at_least,
         "guaranteed": option.guaranteed,
+        **({} if option.profit is None else {"profit": plain_estimate(option.profit)}),
     }
