@@ -251,6 +251,21 @@ def doctor(
         print_checkup(shown, out)
 
 
+@app.command()
+def studio(
+    run_folder: Annotated[Path | None, typer.Argument(help="Run folder to open first.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port of this machine; default: one that is free.")] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    folder: Annotated[
+        Path | None, typer.Option("--folder", help="Where runs are kept; default: beside the run folder, or here.")
+    ] = None,
+) -> None:
+    """Open a page in the browser: from a table to a report, for people who do not write Python."""
+    from largesse.studio import open_studio
+
+    open_studio(run_folder, folder=folder, port=port, browser=not no_browser, say=typer.echo)
+
+
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def experiment(context: typer.Context) -> None:
     """Repeat the paper's experiments, or measure models where the truth is known."""

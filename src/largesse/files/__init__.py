@@ -18,6 +18,7 @@ from largesse.files.places import Target as Target
 from largesse.files.places import resolve_file as resolve_file
 from largesse.files.places import resolve_folder as resolve_folder
 from largesse.files.scratch import Scratch as Scratch
+from largesse.files.scratch import private_folder as private_folder
 from largesse.files.scratch import scratch_file as scratch_file
 from largesse.files.scratch import scratch_folder as scratch_folder
 from largesse.files.shapes import check_shape as check_shape

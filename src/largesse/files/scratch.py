@@ -1,12 +1,19 @@
-"""Files without a name: they are gone when the command ends, however it ends. And folders for those who share a disk."""
+"""Files without a name: they are gone when the command ends, however it ends. And folders for those who share a disk.
+
+A private folder is one of a command that goes on for long: it goes with the command, and where that was killed, with the
+next one that is started there.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
+import time
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -60,3 +67,54 @@ def scratch_folder(near: Path) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+LOCK = "lock"
+YOUNG = 60.0  # seconds for which a private folder without a lock may still get one
+
+
+@contextmanager
+def private_folder(near: Path, word: str) -> Iterator[Path]:
+    """Give a hidden folder in the folder `near` that only this user can read; it goes at the end.
+
+    It is locked. Those that killed commands left are removed; those of commands that still run are left alone.
+    """
+    with explain(near):
+        _sweep(near, word)
+        folder = near.absolute() / f".{word}-{uuid.uuid4().hex[:8]}"
+        folder.mkdir(mode=0o700)
+    descriptor = -1
+    try:
+        with explain(near):
+            waiting = folder / f"{LOCK}.new"
+            descriptor = os.open(waiting, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            system.try_lock(descriptor)
+            waiting.rename(folder / LOCK)  # whoever sees it finds it locked
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _sweep(near: Path, word: str) -> None:
+    """Remove private folders that nobody holds any more."""
+    for entry in system.list_folder(near):
+        if not re.fullmatch(rf"\.{re.escape(word)}-[0-9a-f]{{8}}", entry.name) or not entry.is_dir(
+            follow_symlinks=False
+        ):
+            continue
+        with suppress(OSError):
+            if _is_left(Path(entry.path)):
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_left(folder: Path) -> bool:
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    except FileNotFoundError:
+        return time.time() - folder.lstat().st_mtime > YOUNG
+    try:
+        return system.try_lock(descriptor)
+    finally:
+        os.close(descriptor)

@@ -6,6 +6,8 @@ folder. `examine` checks a log before anything is fitted. An `Engine` touches th
 and `spark` runs a campaign on Spark.
 """
 
+from largesse.runs.bring import bring_log as bring_log
+from largesse.runs.bring import clear_unfinished as clear_unfinished
 from largesse.runs.campaign import Campaign as Campaign
 from largesse.runs.campaign import Spent as Spent
 from largesse.runs.campaign import campaign_from as campaign_from
@@ -14,12 +16,29 @@ from largesse.runs.demo import demo_campaign as demo_campaign
 from largesse.runs.doctor import examine as examine
 from largesse.runs.doctor import find_campaign as find_campaign
 from largesse.runs.economy import read_time as read_time
+from largesse.runs.folder import CAMPAIGN as CAMPAIGN
+from largesse.runs.folder import FILES as FILES
+from largesse.runs.folder import LOG as LOG
+from largesse.runs.folder import MARKS as MARKS
+from largesse.runs.folder import PLAN as PLAN
+from largesse.runs.folder import REPORT as REPORT
 from largesse.runs.folder import check_file as check_file
 from largesse.runs.folder import write_text as write_text
+from largesse.runs.guess import FirstLook as FirstLook
+from largesse.runs.guess import Seen as Seen
 from largesse.runs.guess import guess_campaign as guess_campaign
+from largesse.runs.guess import look_at as look_at
+from largesse.runs.guess import order_by_response as order_by_response
+from largesse.runs.guess import see as see
+from largesse.runs.guess import suggest_budget as suggest_budget
+from largesse.runs.guess import suggest_costs as suggest_costs
+from largesse.runs.guess import sure_parse as sure_parse
+from largesse.runs.guess import tally_levels as tally_levels
+from largesse.runs.guess import unknown_columns as unknown_columns
 from largesse.runs.line import fit as fit
 from largesse.runs.line import judge as judge
 from largesse.runs.line import plan as plan
+from largesse.runs.line import read_numbers as read_numbers
 from largesse.runs.line import report as report
 from largesse.runs.line import run as run
 from largesse.runs.notebook import Page as Page
@@ -32,3 +51,5 @@ from largesse.runs.options import column_options as column_options
 from largesse.runs.options import engine_options as engine_options
 from largesse.runs.options import level_options as level_options
 from largesse.runs.options import with_options as with_options
+from largesse.runs.roles import MOST_LEVELS as MOST_LEVELS
+from largesse.runs.roles import Guess as Guess

@@ -11,6 +11,7 @@ from __future__ import annotations
 import filecmp
 import json
 import math
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -177,6 +178,17 @@ def open_run_folder(folder: str | Path) -> Path:
 def write_campaign(folder: Path, campaign: Campaign) -> None:
     """Write the campaign with every default spelt out."""
     write_text(folder / CAMPAIGN, campaign.text)
+
+
+def write_log(path: Path, table: Any, engine: Engine) -> None:
+    """Keep a log: a table in memory, or a Parquet file, of which the folder gets a second name or a copy."""
+    if not isinstance(table, Path):
+        engine.write_table(path, table)
+        return
+    try:
+        os.link(table, path)
+    except OSError:  # another disk, or one without such names
+        shutil.copyfile(table, path)
 
 
 def write_fit(folder: Path, fitted: Fitted, log: Log) -> dict[str, Any]:

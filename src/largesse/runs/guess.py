@@ -75,29 +75,50 @@ class FirstLook:
         return order_levels(self.level.words) if self.level is not None and self.level.words else None
 
 
-def look_at(source: str | os.PathLike[str], known: Mapping[str, str] | None = None) -> FirstLook:
-    """Look at a table and guess the roles of its columns, except those that are known."""
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A table as it was read, before anything is said of its columns."""
+
+    table: pa.Table  # text as it is written
+    read: pa.Table  # text that can be read in one way only is read so
+    columns: Mapping[str, Column]
+    written: Mapping[str, Suggestion]  # columns of text → how it can be read
+
+    def as_roles(self, guess: Guess) -> FirstLook:
+        """Return the look at the table in which columns have these roles."""
+        read, columns, written = self.read, dict(self.columns), dict(self.written)
+        for role in CODED:  # these are taken as they are written: "5 EUR" is the name of a level
+            name = guess.roles.get(role, "")
+            if name in written:
+                columns[name] = _look(name, self.table.column(name))
+                read = read.set_column(read.column_names.index(name), name, self.table.column(name))
+                del written[name]
+        return FirstLook(read, columns, guess, written)
+
+
+def see(source: str | os.PathLike[str]) -> Seen:
+    """Read a table and look at each of its columns."""
     refuse("log", path_problems(Path(source).absolute(), written=True))
     table = read_table(source, what="log")
     check_names(table, "log")
-    missing = [(role, name) for role, name in (known or {}).items() if name not in table.column_names]
-    refuse(
-        "log",
-        [
-            Problem(f"the {role} column {name!r} is not in the table", nearest(name, table.column_names))
-            for role, name in missing
-        ],
-    )
     read, written = read_suggested(table)
-    columns = {name: _look(name, read.column(name)) for name in table.column_names}
-    guess = guess_roles(list(columns.values()), table.num_rows, known)
-    for role in CODED:  # these are taken as they are written: "5 EUR" is the name of a level
-        name = guess.roles.get(role)
-        if name in written:
-            columns[name] = _look(name, table.column(name))
-            read = read.set_column(read.column_names.index(name), name, table.column(name))
-            del written[name]
-    return FirstLook(read, columns, guess, written)
+    return Seen(table, read, {name: _look(name, read.column(name)) for name in table.column_names}, written)
+
+
+def look_at(source: str | os.PathLike[str] | Seen, known: Mapping[str, str] | None = None) -> FirstLook:
+    """Look at a table and guess the roles of its columns, except those that are known."""
+    seen = source if isinstance(source, Seen) else see(source)
+    refuse("log", unknown_columns(known or {}, seen.table.column_names))
+    return seen.as_roles(guess_roles(list(seen.columns.values()), seen.table.num_rows, known))
+
+
+def unknown_columns(roles: Mapping[str, str], names: Sequence[str]) -> list[Problem]:
+    """Return a problem for each role whose column is not in the table."""
+    return [
+        Problem(f"the {role} column {name!r} is not in the table", nearest(name, names))
+        for role, name in roles.items()
+        if name not in names
+    ]
 
 
 def guess_campaign(source: str | os.PathLike[str], out: str | os.PathLike[str] = "campaign.toml") -> str:
@@ -243,19 +264,30 @@ def _feature_lines(look: FirstLook) -> list[str]:
 
 def _parse_lines(look: FirstLook) -> list[str]:
     """Say how text is read that holds numbers or dates; where there are two ways, ask."""
-    lines, features = [], look.features
+    lines, features, sure = [], look.features, sure_parse(look)
     for name, found in look.written.items():
         has_role = name in look.guess.roles.values()
         ways, example = " or ".join(to_toml(way) for way in found.ways), to_toml(found.example)
-        if len(found.ways) > 1 and name not in look.guess.left_out:
+        if name in sure:
+            lines.append(f"{to_toml(name)} = {ways}    # CHECK: the log writes {example}")
+        elif len(found.ways) > 1 and name not in look.guess.left_out:
             then = "" if has_role or name in features else ", and add it to features"
             asked = f"say which, {ways}{then}: {example} may be both, and without this line it is text"
             lines.append(f"# {to_toml(name)} = …    # {asked}")
-        elif is_yes_or_no(found) and name != look.guess.roles.get("response"):
-            continue  # as a feature, yes and no are as good as numbers
-        elif has_role or name in features:
-            lines.append(f"{to_toml(name)} = {ways}    # CHECK: the log writes {example}")
     return ["", "[columns.parse]", *lines] if lines else []
+
+
+def sure_parse(look: FirstLook, features: Sequence[str] | None = None) -> dict[str, Any]:
+    """Return how to read the text of columns that have a role or are features, where there is one way to read it."""
+    used = {*look.guess.roles.values(), *(look.features if features is None else features)}
+    return {
+        name: found.ways[0]
+        for name, found in look.written.items()
+        # As a feature, yes and no are as good as numbers.
+        if len(found.ways) == 1
+        and name in used
+        and (not is_yes_or_no(found) or name == look.guess.roles.get("response"))
+    }
 
 
 def _level_lines(look: FirstLook) -> list[str]:
@@ -295,15 +327,34 @@ def order_by_response(look: FirstLook) -> dict[str, float] | None:
 
 def _mean_responses(look: FirstLook) -> dict[str, float]:
     """Return level → mean response of its rows; nothing where the response is not known or a level has none."""
-    response = look.columns.get(look.guess.roles.get("response", ""))
-    if look.level is None or response is None or response.values is None:
+    if look.level is None or look.level.values is not None:
         return {}
-    values = as_floats(look.table.column(response.name))
+    found = {word: mean for word, (_, mean) in tally_levels(look).items() if mean is not None}
+    return found if len(found) == len(look.level.words) else {}
+
+
+def tally_levels(look: FirstLook) -> dict[str, tuple[int, float | None]]:
+    """Return level → its rows and their mean response, where that is known."""
+    if look.level is None:
+        return {}
+    response = look.columns.get(look.guess.roles.get("response", ""))
     given = as_plain(look.table.column(look.level.name)).to_pylist()
-    words = np.array([str(word) for word in given])
-    known = np.isfinite(values) & np.array([word is not None for word in given])
-    found = {word: values[known & (words == word)] for word in look.level.words}
-    return {word: float(own.mean()) for word, own in found.items()} if all(map(len, found.values())) else {}
+    known = np.array([word is not None for word in given])
+    if look.level.values is not None:
+        labels: Sequence[str] = [f"{dose:g}" for dose in look.doses or ()]
+        levels = as_floats(look.table.column(look.level.name))
+        groups = [known & (levels == dose) for dose in look.doses or ()]
+    else:
+        labels, words = look.level.words, np.array([str(word) for word in given])
+        groups = [known & (words == word) for word in labels]
+    if response is None or response.values is None:
+        return {label: (int(own.sum()), None) for label, own in zip(labels, groups, strict=True)}
+    values = as_floats(look.table.column(response.name))
+    finite = np.isfinite(values)
+    return {
+        label: (int(own.sum()), float(values[own & finite].mean()) if (own & finite).any() else None)
+        for label, own in zip(labels, groups, strict=True)
+    }
 
 
 def suggest_costs(look: FirstLook) -> list[float] | None:
@@ -316,13 +367,20 @@ def suggest_costs(look: FirstLook) -> list[float] | None:
 
 def _budget_line(look: FirstLook) -> str:
     ask = 'budget = ""    # fill in: what may be spent per customer on average, a number'
-    costs = suggest_costs(look)
-    if costs is None or look.level is None:
+    costs, spent = suggest_costs(look), suggest_budget(look)
+    if spent is None:
         return ask
-    spent = max(float(f"{_mean_cost(look, costs):.3g}"), min(costs))
     return (
         f"{ask}; if costs are {to_toml(costs)} and always paid, the log's rows cost {spent:g} each: budget = {spent:g}"
     )
+
+
+def suggest_budget(look: FirstLook) -> float | None:
+    """Return what the rows of the log cost on average, if levels cost what they state and it is always paid."""
+    costs = suggest_costs(look)
+    if costs is None or look.level is None:
+        return None
+    return max(float(f"{_mean_cost(look, costs):.3g}"), min(costs))
 
 
 def _mean_cost(look: FirstLook, costs: Sequence[float]) -> float:

@@ -42,7 +42,8 @@ def run(
 ) -> dict[str, Any]:
     """Fit, plan, judge and report; leave a run folder and return the numbers of the report.
 
-    With `table`, the log is that table, and the folder keeps it under the name that the campaign gives. With `resume`, a
+    With `table`, the log is that table, and the folder keeps it under the name that the campaign gives; a path of one is that
+    of a Parquet file, which the folder keeps as it is. With `resume`, a
     run of the same log, model and seed that was stopped goes on: what it had finished is not computed again. A run that may
     take so many `seconds` leaves out what does not fit, and says what.
     """
@@ -60,7 +61,7 @@ def run(
             go_on(work, campaign, log, engine, resume=resume, seconds=seconds) as unfinished,
         ):
             if table is not None:
-                engine.write_table(folder / campaign.log, table)
+                files.write_log(folder / campaign.log, table, engine)
             left_out: tuple[str, ...] = ()
             if clock is not None:
                 economy = _economise(campaign, log, customers, engine, clock, unfinished)
@@ -244,6 +245,12 @@ def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:
         with write_together() as batch:
             files.write_report(files.renew_run_folder(batch, home), shown)
         return shown
+
+
+def read_numbers(folder: str | Path) -> dict[str, Any]:
+    """Return the numbers of the report of a run folder, which is only read."""
+    with files.look_into_run_folder(folder) as home, files.expect_numbers(home):
+        return _gather(home, folder)
 
 
 def _gather(home: Path, folder: str | Path) -> dict[str, Any]:

@@ -1,0 +1,84 @@
+"""Past runs as the page lists them, read from their folders."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from largesse import runs
+from largesse.errors import LargesseError
+from largesse.studio.places import list_parts
+
+NUMBERS = ("fit.json", "plan.json", "evaluation.json")
+MOST_BYTES = 1 << 20  # of a campaign file that is shown
+
+
+def describe_run(path: Path) -> dict[str, Any]:
+    """Return a line about a run; what its folder does not hold, or holds damaged, is missing in it."""
+    times = tuple(_changed(path / name) for name in (runs.CAMPAIGN, *NUMBERS))
+    line = dict(_read(path, times))
+    return {**line, "files": _list_files(path)}
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.lstat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=512)
+def _read(path: Path, times: tuple[int, ...]) -> dict[str, Any]:
+    made = datetime.fromtimestamp(max(times) / 1e9, tz=UTC).isoformat(timespec="seconds")
+    line: dict[str, Any] = {"name": path.name, "made": made, "problems": []}
+    line |= dict.fromkeys(
+        ("title", "headline", "verdict", "budget", "unit", "spend", "value", "value_interval", "customers", "model")
+    )
+    line["kept"] = False
+    try:
+        campaign = runs.read_campaign(path)
+        line |= {"title": campaign.title, "unit": campaign.unit, "model": campaign.model}
+        line |= {"budget": campaign.planning.budget, "kept": _is_kept(campaign)}
+        shown = runs.read_numbers(path)
+        line |= {
+            "headline": shown["answer"]["headline"],
+            "verdict": shown["answer"]["verdict"],
+            "budget": shown["budget"]["average"],
+            "spend": shown["spend"]["estimate"],
+            "value": shown["value"]["estimate"],
+            "value_interval": [shown["value"]["low"], shown["value"]["high"]],
+            "customers": shown["customers"],
+            "response": shown["response"],
+            "model": shown["model"]["name"],
+            "planned": {word: shown["planned"][word] for word in ("spend", "value", "price")},
+            "levels": [
+                {"name": level["name"], "share": level["share"], "customers": level["customers"]}
+                for level in shown["money"]["levels"]
+            ],
+        }
+    except LargesseError as error:
+        line["problems"] = [{"what": problem.what, "hint": problem.hint} for problem in error.problems]
+    return line
+
+
+def _is_kept(campaign: runs.Campaign) -> bool:
+    """Whether the tables that a new plan needs are still there."""
+    return Path(campaign.customers or campaign.log).exists() and Path(campaign.log).exists()
+
+
+def _list_files(path: Path) -> list[str]:
+    found = list_parts(path)
+    return sorted([*found, "plan.csv"]) if runs.PLAN in found else found
+
+
+def list_runs(paths: list[Path]) -> list[dict[str, Any]]:
+    """Return lines about runs, the newest first."""
+    return sorted(map(describe_run, paths), key=lambda line: (line["made"], line["name"]), reverse=True)
+
+
+def read_text(path: Path) -> str:
+    """Return the campaign file of a run, as it stands."""
+    with (path / runs.CAMPAIGN).open("rb") as file:
+        return file.read(MOST_BYTES).decode("utf-8", "replace")

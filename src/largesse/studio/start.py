@@ -1,0 +1,78 @@
+"""Start a studio: choose its folder, find a port, print the address, and answer until it is stopped."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from largesse.errors import Problem, fail, make_visible
+from largesse.files import private_folder
+from largesse.web import Door, Guard, check_parts, listen, make_token, serve
+
+PORT = 8137
+WORD = "largesse-studio"
+MARK = ("X-Largesse", "studio")
+
+
+def open_studio(
+    run: Path | None = None,
+    *,
+    folder: Path | None = None,
+    port: int | None = None,
+    browser: bool = True,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Answer on a port of this machine until SIGINT or SIGTERM comes.
+
+    Run folders lie in `folder` and are made there: by default in that of `run`, or where the command is started.
+    """
+    check_parts("studio", "starlette", "uvicorn")
+    home, name = find_home(run, folder)
+    with listen(port, PORT) as where, private_folder(home, WORD) as private:
+        from largesse.studio.app import make_app
+        from largesse.studio.places import Place
+        from largesse.studio.studio import Setting, Studio
+
+        number = where.getsockname()[1]
+        token = make_token()
+        studio = Studio(Setting(Place(home, private), name))
+        app = Guard(make_app(studio), make_door(token, number))
+        address = f"http://127.0.0.1:{number}/?token={token}"
+
+        def started() -> None:
+            say(make_visible(f"The studio is at {address}\nRuns are kept in {home}. Stop it with Ctrl-C."))
+            sys.stdout.flush()
+            if browser:
+                threading.Thread(target=_open_browser, args=(address,), daemon=True).start()
+
+        serve(app, where, started, studio.over.set)
+        say("The studio has stopped.")
+
+
+def make_door(token: str, port: int) -> Door:
+    """Return what the studio lets in: the page that the address opens, from this machine."""
+    hosts = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost"))
+    # Cookies of all ports of a host are sent to each of them: the name keeps two studios apart.
+    return Door(token, hosts, f"largesse-{port}", MARK, free=frozenset({"/api/tables"}))
+
+
+def find_home(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:
+    """Return the folder of the studio, and the name of the run that is to be open."""
+    home = (folder or (run.resolve().parent if run is not None else Path())).resolve()
+    if not home.is_dir():
+        fail("studio", Problem(f"{home} is not a folder", "give the folder for run folders as --folder"))
+    if run is None:
+        return home, None
+    found = run.resolve()
+    if not found.is_dir() or found.parent != home:
+        hint = "give a run folder inside of --folder, or no --folder"
+        fail("studio", Problem(f"{run} is not a run folder in {home}", hint))
+    return home, found.name
+
+
+def _open_browser(address: str) -> None:
+    import webbrowser
+
+    webbrowser.open(address)

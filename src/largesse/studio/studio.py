@@ -1,0 +1,162 @@
+"""What a studio does when its page asks: tables, drafts, jobs, runs."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from largesse import runs
+from largesse.errors import InputError, Problem
+from largesse.response import list_models
+from largesse.studio import past
+from largesse.studio.children import Child
+from largesse.studio.jobs import Job, Jobs
+from largesse.studio.places import Place
+from largesse.studio.uploads import Table, Tables
+from largesse.version import __version__
+from largesse.web import RequestError
+
+EXAMPLE = "thornton"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a studio is opened."""
+
+    place: Place
+    open_run: str | None = None
+    upload_bytes: int | None = None
+
+
+class Studio:
+    """The state of one studio: its tables, its jobs and the child that looks at tables."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.place, self.setting = setting.place, setting
+        limit = {} if setting.upload_bytes is None else {"most": setting.upload_bytes}
+        self.tables = Tables(setting.place.private, **limit)
+        self.jobs = Jobs(self._finish)
+        self.looker = Child()
+        self.over = asyncio.Event()
+        self._warming: asyncio.Task[None] | None = None
+
+    # -- state -----------------------------------------------------------------------------------------------------------
+
+    async def state(self) -> dict[str, Any]:
+        """Return what a page needs first."""
+        if self._warming is None:  # the page is there: time to get ready for what comes next
+            self._warming = asyncio.create_task(self._warm())
+        place, job = self.place, self.jobs.current
+        listed, files = await asyncio.gather(self.runs(), asyncio.to_thread(place.list_tables))
+        return {
+            "version": __version__,
+            "folder": str(place.folder),
+            "open": self.setting.open_run,
+            "runs": listed,
+            "files": [{"name": path.name, "bytes": path.stat().st_size} for path in files if path.is_file()],
+            "examples": [EXAMPLE] if _has_example() else [],
+            "job": None if job is None else job.describe(),
+            "limits": {"upload_bytes": self.tables.limit()},
+            "models": [{"name": name, "sentence": entry.about} for name, entry in list_models().items()],
+        }
+
+    async def _warm(self) -> None:
+        await asyncio.sleep(0.2)
+        await self.looker.warm()
+
+    async def stop(self) -> None:
+        """Stop the children, and wait until what they did is put away."""
+        self.over.set()
+        if self._warming is not None:
+            await self._warming
+        await asyncio.gather(self.jobs.stop(), self.looker.stop())
+
+    # -- tables ----------------------------------------------------------------------------------------------------------
+
+    async def receive(self, name: str, length: str | None, body: AsyncIterator[bytes]) -> dict[str, Any]:
+        """Take in a table that is sent, and look at it."""
+        return await self._look_first(await self.tables.receive(name, length, body), "look")
+
+    async def pick(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Look at a table of the folder, or at the example."""
+        if given.get("example") == EXAMPLE:
+            return await self._look_first(self.tables.prepare("Thornton 2008", ".parquet"), "example")
+        name = given.get("file")
+        if not isinstance(name, str):
+            raise RequestError(400, "no file is named", 'give {"file": "name"} or {"example": "thornton"}')
+        path = await asyncio.to_thread(self.place.find_table, name)
+        return await self._look_first(Table(path.name, path, own=False), "look")
+
+    async def _look_first(self, table: Table, task: str) -> dict[str, Any]:
+        self.tables.add(table)
+        try:
+            table.shown = await self.looker.ask({"task": task, "path": str(table.path)})
+        except BaseException:
+            self.tables.drop(table.id)
+            raise
+        return table.describe()
+
+    async def look(self, key: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Look at a table again, with the roles that the page gives."""
+        table, roles = self.tables.find(key), given.get("roles")
+        if not isinstance(roles, dict):
+            raise RequestError(400, "no roles are given", 'send {"roles": {…}}')
+        shown = await self.looker.ask({"task": "look", "path": str(table.path), "roles": roles})
+        kept = {w: table.shown[w] for w in table.shown if w.startswith("suggested_") and not shown.get(w)}
+        table.shown = {**shown, **kept}
+        return table.describe()
+
+    # -- drafts and jobs -------------------------------------------------------------------------------------------------
+
+    async def check(self, draft: dict[str, Any], *, checkup: bool = False) -> dict[str, Any]:
+        """Return the campaign file of a draft, or what is wrong with it."""
+        table = self.tables.find(draft.get("table"))
+        task = {"task": "campaign", "path": str(table.path), "draft": draft, "own": table.own, "checkup": checkup}
+        found: dict[str, Any] = await self.looker.ask(task)
+        return found
+
+    async def _settle(self, draft: object, *, checkup: bool = False) -> tuple[Table, str]:
+        if not isinstance(draft, dict):
+            raise RequestError(400, "no draft is given", "send one as an object")
+        found = await self.check(draft, checkup=checkup)
+        if found["problems"]:
+            raise InputError("draft", [Problem(one["what"], one["hint"]) for one in found["problems"]])
+        return self.tables.find(draft["table"]), found["now"]
+
+    async def examine(self, draft: dict[str, Any]) -> Job:
+        """Start the checkup of a log."""
+        self.jobs.check_free()
+        _, toml = await self._settle(draft, checkup=True)
+        return self.jobs.start("doctor", {"task": "doctor", "toml": toml})
+
+    async def run(self, given: dict[str, Any]) -> Job:
+        """Start a run."""
+        self.jobs.check_free()
+        out = await asyncio.to_thread(self.place.new_run, given.get("name"))
+        table, toml = await self._settle(given.get("draft"))
+        self.tables.home(table).mkdir(mode=0o700, exist_ok=True)
+        task = {"task": "run", "toml": toml, "out": str(out), "private": str(self.tables.home(table)), "own": table.own}
+        return self.jobs.start("run", task, partial(runs.clear_unfinished, out))
+
+    def _finish(self, job: Job) -> None:
+        """Take notice of a job that has ended."""
+
+    # -- runs ------------------------------------------------------------------------------------------------------------
+
+    async def runs(self) -> list[dict[str, Any]]:
+        """Return all runs, the newest first."""
+        return await asyncio.to_thread(lambda: past.list_runs(self.place.list_runs()))
+
+    async def describe(self, name: str) -> dict[str, Any]:
+        """Return one run with its campaign file."""
+        path = await asyncio.to_thread(self.place.find_run, name)
+        line = await asyncio.to_thread(past.describe_run, path)
+        return {**line, "toml": await asyncio.to_thread(past.read_text, path)}
+
+
+def _has_example() -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in ("causaldata", "pandas"))

@@ -1,0 +1,184 @@
+"""A table as the page shows it: columns with guesses, levels in their order, and what could be filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from largesse.data import as_plain, why_skip
+from largesse.errors import Problem, make_visible, refuse, some
+from largesse.records import ROLES
+from largesse.runs import (
+    MOST_LEVELS,
+    FirstLook,
+    Guess,
+    Seen,
+    look_at,
+    order_by_response,
+    suggest_budget,
+    suggest_costs,
+    tally_levels,
+    unknown_columns,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EXAMPLES, LETTERS = 3, 60  # values that are shown of a column, and how much of each
+FEATURE, IGNORED = "feature", "ignore"
+SINGLE = tuple(role for role in ROLES if role != "features")
+LABELS = {"cost_column": "Cost of the row", "propensity_strata": "Strata", "customer": "Customer id"}
+ASKED = {"level": "what each customer got", "response": "what happened"}
+
+
+def list_roles() -> list[dict[str, Any]]:
+    """Return the roles that a column can have, in the order in which a page should offer them."""
+    usual = ("level", "response", "customer")
+    order = [*usual, *(role for role in SINGLE if role not in usual)]
+    named = [
+        {"role": role, "label": LABELS.get(role, role.capitalize()), "help": ROLES[role], "many": False}
+        for role in order
+    ]
+    feature = {
+        "role": FEATURE,
+        "label": "Feature",
+        "help": "known before the level was chosen: to learn from",
+        "many": True,
+    }
+    ignored = {"role": IGNORED, "label": "Ignore", "help": "not used", "many": True}
+    return [*named[:2], feature, ignored, *named[2:]]
+
+
+def look_again(seen: Seen, roles: Mapping[str, Any]) -> tuple[FirstLook, list[str]]:
+    """Return the look at a table in which columns have the roles that a page gives, and its features."""
+    single = {role: str(name) for role, name in roles.items() if role in SINGLE and name is not None}
+    names, features = seen.table.column_names, roles.get("features")
+    wrong = [
+        Problem(f"{role!r} is not a role", f"known: {some([*SINGLE, 'features'])}")
+        for role in roles
+        if role not in ROLES
+    ]
+    refuse("roles", [*wrong, *unknown_columns(single, names)])
+    found = seen.as_roles(Guess(single, {}, look_at(seen, single).guess.left_out))
+    if features is None:
+        return found, found.features
+    if not (isinstance(features, list) and all(isinstance(name, str) for name in features)):
+        refuse("roles", [Problem("features are no list of columns", "give a list of their names")])
+    refuse("roles", unknown_columns({f"feature {k}": name for k, name in enumerate(features)}, names))
+    return found, [name for name in features if name not in single.values()]
+
+
+def describe_look(look: FirstLook, features: Sequence[str]) -> dict[str, Any]:
+    """Return what the page shows of a table."""
+    roles = dict(look.guess.roles)
+    named = {column: role for role, column in roles.items()} | dict.fromkeys(features, FEATURE)
+    return {
+        "rows": look.table.num_rows,
+        "columns": [_describe_column(name, look, named.get(name, IGNORED)) for name in look.table.column_names],
+        "roles": {**{role: roles.get(role) for role in SINGLE}, "features": list(features)},
+        "role_names": list_roles(),
+        **describe_levels(look),
+        "suggested_budget": suggest_budget(look) if _is_few(look) else None,
+        "suggested_on_redemption": False,
+        "suggested_unit": "",
+        "suggested_title": "",
+        "notes": _list_notes(look, features),
+        "problems": [{"what": problem.what, "hint": problem.hint} for problem in _find_problems(look, features)],
+        "parse": [
+            {"column": name, "example": found.example, "ways": list(found.ways)}
+            for name, found in look.written.items()
+            if len(found.ways) > 1 and named.get(name, IGNORED) != IGNORED
+        ],
+    }
+
+
+def _describe_column(name: str, look: FirstLook, role: str) -> dict[str, Any]:
+    column, values = look.columns[name], look.table.column(name)
+    reason = None
+    if role == IGNORED:
+        reason = look.guess.left_out.get(name) or why_skip(name, values) or None
+    elif role in look.guess.roles:
+        reason = f"{column.distinct:,} distinct values" if role in ASKED else "by its name and values"
+    return {
+        "name": name,
+        "kind": "yes/no" if column.yes_or_no else column.kind,
+        "missing": values.null_count,
+        "distinct": column.distinct if column.kind not in ("nothing", "other") else None,
+        "examples": _list_examples(values),
+        "role": role,
+        "reason": reason,
+    }
+
+
+def _list_examples(values: pa.ChunkedArray) -> list[str]:
+    import pyarrow as pa
+
+    try:
+        found = as_plain(values.slice(0, 200)).unique().drop_null().slice(0, EXAMPLES).to_pylist()
+    except (pa.ArrowException, OverflowError, ValueError):  # dates beyond the calendar, types that cannot be compared
+        return []
+    words = [f"{value:g}" if isinstance(value, float) else str(value) for value in found]
+    return [make_visible(word if len(word) <= LETTERS else f"{word[:LETTERS]}…") for word in words]
+
+
+# -- levels ----------------------------------------------------------------------------------------------------------
+
+
+def list_levels(look: FirstLook) -> tuple[list[str], bool, str]:
+    """Return the levels, cheapest first as far as that is known; whether it is, and why."""
+    if look.level is None:
+        return [], False, ""
+    if look.doses is not None:
+        return [f"{dose:g}" for dose in look.doses], True, "by their amounts"
+    if look.order is not None:
+        return list(look.order.names), True, "by what their names say"
+    by_response = order_by_response(look)
+    if by_response is not None:
+        return list(by_response), False, "by mean response only: put them in order, the cheapest first"
+    return list(look.level.words), False, "in no order: put them in order, the cheapest first"
+
+
+def _is_few(look: FirstLook) -> bool:
+    return look.level is not None and 0 < look.level.distinct <= MOST_LEVELS
+
+
+def describe_levels(look: FirstLook) -> dict[str, Any]:
+    """Return the levels with their rows and mean responses, and what they may cost."""
+    if not _is_few(look):
+        return {"levels": None, "order_known": False, "order_reason": "", "suggested_costs": None}
+    names, known, reason = list_levels(look)
+    tally = tally_levels(look)
+    rows = [{"name": name, "rows": tally[name][0], "mean_response": tally[name][1]} for name in names if name in tally]
+    return {"levels": rows, "order_known": known, "order_reason": reason, "suggested_costs": suggest_costs(look)}
+
+
+# -- what to say -----------------------------------------------------------------------------------------------------
+
+
+def _list_notes(look: FirstLook, features: Sequence[str]) -> list[str]:
+    notes = []
+    others = look.guess.others.get("cost_column", ())
+    if others:
+        notes.append(f"{some([repr(name) for name in others])} may be what each row really cost.")
+    notes += [
+        f"The {role} may also be {some([repr(name) for name in more])}."
+        for role in ASKED
+        if role in look.guess.roles and (more := look.guess.others.get(role))
+    ]
+    if features:
+        notes.append("A feature must be known before the level is chosen: take out what only happened afterwards.")
+    return notes
+
+
+def _find_problems(look: FirstLook, features: Sequence[str]) -> list[Problem]:
+    found = [
+        Problem(f"no column is the {role} ({meaning})", "choose it in the list of columns")
+        for role, meaning in ASKED.items()
+        if role not in look.guess.roles
+    ]
+    if look.level is not None and not _is_few(look):
+        got = f"the level {look.level.name!r} has {look.level.distinct:,} distinct values"
+        found.append(Problem(got, f"choose a column with at most {MOST_LEVELS}, or group its values first"))
+    if not features:
+        found.append(Problem("no column is left to learn from", "make at least one column a feature"))
+    return found

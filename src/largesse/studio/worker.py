@@ -1,0 +1,118 @@
+"""The child process: reads tasks as lines of JSON, does one after the other, and says how far it is.
+
+It stops when it is told to (SIGTERM) and when the studio is gone, which the end of its input says. Either way the work is left
+by an exception, so that half-written folders are cleaned up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from typing import IO, Any
+
+from largesse.errors import InputError, LargesseError, Problem
+from largesse.progress import Meter, follow
+from largesse.studio.tasks import TASKS
+from largesse.web import to_json
+
+TICK = 0.2  # seconds between two words about how far the work is
+GRACE = 10.0  # seconds to leave the work when the studio is gone
+
+
+def main() -> None:
+    """Work until there is nothing left to do."""
+    # What others print goes to the standard error: the standard output belongs to the answers.
+    out = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tasks: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(tasks,), daemon=True).start()
+    voice = Voice(out)
+    while (line := tasks.get()) is not None:
+        voice.say(_do(json.loads(line), voice))
+
+
+class Voice:
+    """Writes lines of JSON; several threads may speak."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out, self._lock = out, threading.Lock()
+
+    def say(self, words: dict[str, Any]) -> None:
+        """Write a line; if nobody listens any more, nothing is lost."""
+        line = memoryview(to_json(words) + b"\n")
+        with self._lock, suppress(OSError):
+            while line:
+                line = line[self._out.write(line) or 0 :]
+
+    @contextmanager
+    def report(self, meter: Meter) -> Iterator[None]:
+        """Say now and then, while the block lasts, where the work is."""
+        over = threading.Event()
+        meter.tell = lambda sentence: self.say({"note": sentence})
+
+        def watch() -> None:
+            while not over.wait(TICK):
+                if (moment := meter.moment) is not None:
+                    self.say({"moment": asdict(moment)})
+
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
+def _do(task: dict[str, Any], voice: Voice) -> dict[str, Any]:
+    """Do a task; return its result, or what is wrong."""
+    try:
+        meter = Meter()
+        with voice.report(meter), follow(meter):
+            return {"result": TASKS[task.pop("task")](**task)}
+    except LargesseError as error:
+        return {"error": _describe(error)}
+    except MemoryError:
+        problem = Problem("there is not enough memory for this", "use a smaller table, or fewer columns")
+        return {"error": _describe(InputError("work", [problem]))}
+    except OSError as error:
+        problem = Problem(f"{error.filename or 'a file'}: {error.strerror or error}", "look at the disk and its rights")
+        return {"error": _describe(InputError("work", [problem]))}
+    except Exception:
+        traceback.print_exc()
+        problem = Problem("something went wrong here", "this is a mistake of ours: the terminal shows the details")
+        return {"error": _describe(InputError("work", [problem]))}
+
+
+def _describe(error: LargesseError) -> dict[str, Any]:
+    return {"subject": error.subject, "problems": [{"what": one.what, "hint": one.hint} for one in error.problems]}
+
+
+def _listen(tasks: queue.SimpleQueue[str | None]) -> None:
+    """Hand over every line; at the end of the input, leave whatever is being done."""
+    for line in sys.stdin:
+        tasks.put(line)
+    tasks.put(None)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE)
+    os._exit(1)
+
+
+def _leave(*_: object) -> None:
+    sys.unraisablehook = lambda _: None
+    sys.exit(143)
+
+
+if __name__ == "__main__":
+    main()

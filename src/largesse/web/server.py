@@ -1,0 +1,93 @@
+"""A port of this machine, and a server on it that stops when it is asked to."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from largesse.errors import InputError, MissingPartError, Problem, fail
+
+HERE = "127.0.0.1"
+GRACE = 2  # seconds that answers under way have when the server stops
+BACKLOG = 128
+
+
+def check_parts(subject: str, *packages: str) -> None:
+    """Refuse to go on without packages that are an extra of ours, named as the subject."""
+    for package in packages:
+        try:
+            importlib.import_module(package)
+        except ModuleNotFoundError as missing:
+            problem = Problem(f"the package {missing.name!r} is not installed", f"pip install 'largesse[{subject}]'")
+            raise MissingPartError(subject, [problem]) from missing
+
+
+def listen(port: int | None, usual: int, host: str = HERE) -> socket.socket:
+    """Return a socket that listens on a port of this machine: the one that is asked for, the usual one, or any that is free."""
+    if port is not None and not 0 <= port < 2**16:
+        fail("port", Problem(f"the port is {port}", "give a number from 0 (any that is free) to 65535"))
+    try:
+        return _bind(host, usual if port is None else port)
+    except OSError as error:
+        if port is None:
+            return _bind(host, 0)
+        hint = "give another --port, or none for one that is free"
+        raise InputError("port", [Problem(f"port {port} cannot be used: {error.strerror}", hint)]) from error
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+        found.listen(BACKLOG)
+    except BaseException:
+        found.close()
+        raise
+    return found
+
+
+def serve(app: Any, where: socket.socket, started: Callable[[], None], stopping: Callable[[], None]) -> None:
+    """Answer on a socket until SIGINT or SIGTERM comes; then `stopping` is called, and answers under way may end."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            """Stop on a signal, and be done with it: uvicorn itself would raise it once more."""
+            if threading.current_thread() is not threading.main_thread():
+                yield
+                return
+            before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+            try:
+                yield
+            finally:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
+
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            stopping()
+            super().handle_exit(sig, frame)
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                started()
+
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=5,
+    )
+    Server(config).run(sockets=[where])
