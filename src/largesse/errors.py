@@ -76,6 +76,10 @@ class OutputError(LargesseError, OSError):
     """Something could not be written; what was there before is untouched."""
 
 
+class LedgerError(LargesseError, OSError):
+    """A ledger cannot be reached, is not one, or does not allow what was asked."""
+
+
 class NotFittedError(LargesseError, AttributeError):
     """A model or policy is used before it was fitted."""
 

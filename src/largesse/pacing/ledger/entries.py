@@ -1,0 +1,188 @@
+"""The records of a ledger: what may be offered, what was chosen, what was decided, and where the budget stands."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Protocol
+
+import numpy as np
+
+from largesse.errors import Problem, refuse, some
+from largesse.pacing.ledger.terms import Terms
+from largesse.pacing.money import as_units
+from largesse.records import Array
+
+LONGEST = 200  # letters of a request id or a customer
+
+
+class Reason(IntEnum):
+    """Why a customer got this level and no other."""
+
+    PRICE = 0  # the best level at the price, or one that was drawn to explore
+    BUDGET = 1  # a dearer one did not fit into what is left
+    PERIOD = 2  # outside the period everyone gets the cheapest level
+
+
+@dataclass(frozen=True, eq=False)
+class Offers:
+    """What each customer of a request may get: expected responses, and costs in millionths of a unit.
+
+    A level costs `at_once` when it is given, and up to `face` when it is redeemed; `expected` of that in the mean.
+    """
+
+    customers: tuple[str, ...]  # (n,) each once
+    responses: Array  # (n, K) float64
+    at_once: Array  # (n, K) int64
+    face: Array  # (n, K) int64
+    expected: Array  # (n, K) int64
+
+    def __post_init__(self) -> None:
+        refuse("request", self._problems())
+
+    def _problems(self) -> list[Problem]:
+        found = []
+        shape = (len(self.customers), *np.shape(self.responses)[1:])
+        parts = (self.responses, self.at_once, self.face, self.expected)
+        if len(shape) != 2 or not all(shape) or any(np.shape(part) != shape for part in parts):
+            sizes = some([np.shape(part) for part in parts])
+            found.append(Problem(f"{len(self.customers)} customers, arrays of {sizes}", "give (n, K) arrays"))
+            return found
+        for part in (self.at_once, self.face, self.expected):
+            if part.dtype != np.int64 or (part < 0).any():
+                found.append(Problem("costs are whole millionths, zero or more", "use count_micros"))
+                break
+        if not np.isfinite(self.responses).all():
+            found.append(Problem("an expected response is missing or infinite", "look at the customers' features"))
+        if len(set(self.customers)) < len(self.customers):
+            twice = sorted({name for name in self.customers if self.customers.count(name) > 1})
+            found.append(Problem(f"a customer comes twice: {some(twice)}", "name each customer once in a request"))
+        found += [problem for name in self.customers for problem in id_problems(name, "a customer")][:1]
+        return found
+
+    def __len__(self) -> int:
+        return len(self.customers)
+
+    @property
+    def digest(self) -> str:
+        """Tells requests for other customers apart."""
+        return digest_of("\0".join(self.customers))
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The levels that a chooser picked for a request, and what it wants to remember."""
+
+    levels: Array  # (n,) int64
+    propensity: Array  # (n,) float64: the probability of this level, after all rules
+    price: Array  # (n,) float64, response per unit of money
+    reason: Array  # (n,) int64: values of `Reason`
+    state: tuple[float, ...]  # of the price
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where the budget stands, in millionths, and what the price goes by."""
+
+    terms: Terms
+    now: int  # microseconds since 1970
+    spent: int  # at once and on redemption
+    promised: int  # face values that are neither redeemed nor released
+    at_once: int  # the part of `spent` that was paid when levels were given
+    settled_expected: int  # promises whose time is over: what they were expected to cost …
+    settled_paid: int  # … and what they cost
+    open_expected: int  # promises whose time ends within the period: what they are expected to cost
+    late_face: int  # promises that outlast the period: their face values
+    requests: int
+    decisions: int
+    redemptions: int
+    expired: int  # promises that were released
+    state: tuple[float, ...]  # of the price
+    plan: dict[str, Any]  # what the price is controlled by
+
+    @property
+    def room(self) -> int:
+        """What may still be given: never negative."""
+        return self.terms.total - self.spent - self.promised
+
+    @property
+    def within(self) -> bool:
+        """Whether now is in the period."""
+        return self.terms.starts <= self.now < self.terms.ends
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the amounts in units, for people and monitoring."""
+        money = {word: as_units(getattr(self, word)) for word in ("spent", "promised", "room")}
+        counts = {word: getattr(self, word) for word in ("requests", "decisions", "redemptions", "expired")}
+        terms = self.terms
+        period = {"starts": terms.starts / 1e6, "ends": terms.ends / 1e6, "now": self.now / 1e6}
+        return {"total": as_units(terms.total), **money, **counts, **period}
+
+
+class Chooser(Protocol):
+    """Picks a level for each customer of a request; a ledger calls it while it holds the budget."""
+
+    def choose(self, standing: Standing, offers: Offers) -> Choice:
+        """Return levels whose costs fit into `standing.room`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """A request's decisions as the ledger holds them; the same request gets the same again."""
+
+    request: str
+    customers: tuple[str, ...]
+    levels: Array  # (n,) int64
+    propensity: Array  # (n,) float64
+    responses: Array  # (n,) float64, expected
+    price: Array  # (n,) float64
+    reason: Array  # (n,) int64
+    at_once: Array  # (n,) int64, millionths
+    face: Array  # (n,) int64
+    expected: Array  # (n,) int64, on redemption
+    policy: str  # version
+    decided_at: int  # microseconds since 1970
+    expires_at: int | None
+    repeated: bool = False  # whether the ledger held it already
+
+    def __len__(self) -> int:
+        return len(self.customers)
+
+
+@dataclass(frozen=True)
+class Redemption:
+    """What became of a redemption."""
+
+    request: str
+    customer: str
+    paid: int  # millionths
+    late: bool  # after the promise's time
+    repeated: bool = False
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Whether what the ledger counts is what its decisions add up to."""
+
+    decisions: int
+    differences: dict[str, tuple[int, int]]  # name → as counted, as added up
+
+    @property
+    def fine(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences
+
+
+def id_problems(given: Any, name: str) -> list[Problem]:
+    """Return what is wrong with the id of a request or a customer."""
+    if isinstance(given, str) and 0 < len(given) <= LONGEST and given.isprintable():
+        return []
+    return [Problem(f"{name} is {str(given)[:80]!r}", f"give a text of 1 to {LONGEST} printable letters")]
+
+
+def digest_of(content: str | bytes) -> str:
+    """Return a short name of some content: other content has another."""
+    raw = content.encode() if isinstance(content, str) else content
+    return hashlib.sha256(raw).hexdigest()[:32]

@@ -1,0 +1,103 @@
+"""Opening a ledger by its address."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from largesse.errors import LedgerError, Problem, fail, show
+from largesse.pacing.ledger.book import PATIENCE, Ledger, insist
+from largesse.pacing.ledger.postgres import PostgresStore
+from largesse.pacing.ledger.sqlite import SqliteStore
+from largesse.pacing.ledger.store import Store
+from largesse.pacing.ledger.tables import FORMAT, TERMS
+from largesse.pacing.ledger.terms import Terms, show_time
+from largesse.pacing.money import show_money
+
+WAYS = "sqlite:///spring.db for one machine, postgresql://user@host/database for many"
+
+
+def open_ledger(
+    address: str,
+    terms: Terms | None = None,
+    *,
+    plan: dict[str, Any] | None = None,
+    state: tuple[float, ...] = (),
+    patience: float = PATIENCE,
+) -> Ledger:
+    """Open a ledger; with terms, begin it where there is none yet.
+
+    Parameters
+    ----------
+    address
+        ``sqlite:///spring.db`` (relative; four slashes for an absolute path), or ``postgresql://…``, with
+        ``?schema=spring`` for one of several ledgers in a database.
+    terms
+        What it is opened with: `agree`. A ledger that is there already must have the same.
+    plan, state
+        What the price goes by, for a ledger that begins.
+    patience
+        Seconds to go on trying while the database is busy or gone.
+
+    >>> import tempfile
+    >>> from largesse.pacing.ledger import agree
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open_ledger(f"sqlite:///{folder}/spring.db", agree(500, "2999-12-31")) as ledger:
+    ...         ledger.standing().as_dict()["room"]
+    500.0
+    """
+    store = make_store(address)
+    try:
+        insist(store, lambda: store.prepare(create=terms is not None), patience)
+        insist(store, lambda: _begin(store, terms, plan or {}, state), patience)
+    except BaseException:
+        store.disconnect()
+        raise
+    return Ledger(store, patience=patience)
+
+
+def make_store(address: str) -> Store:
+    """Return the database that an address names."""
+    scheme, _, rest = address.partition("://") if isinstance(address, str) else ("", "", "")
+    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        return SqliteStore(rest[1:])
+    if scheme not in ("postgresql", "postgres") or not rest:
+        fail("ledger", Problem(f"the ledger's address is {show(address)}", f"give {WAYS}"))
+    return PostgresStore(address)
+
+
+def _begin(store: Store, terms: Terms | None, plan: dict[str, Any], state: tuple[float, ...]) -> None:
+    """Fill a ledger that is empty; refuse one of another version, or of other terms."""
+    with store.transaction() as session:
+        found = session.fetch(f"SELECT format, {', '.join(TERMS)} FROM ledger")  # noqa: S608  names of our own
+        if not found and terms is None:
+            raise LedgerError("ledger", [Problem(f"{store.shown} is empty", "open it with a total and a period")])
+        if not found and terms is not None:
+            given = {name: [getattr(terms, name)] for name in TERMS}
+            columns = {"id": [1], "format": [FORMAT], **given, "plan": [json.dumps(plan)], "state": [json.dumps(state)]}
+            places = ", ".join("?" * len(columns))
+            sql = f"INSERT INTO ledger ({', '.join(columns)}) VALUES ({places})"  # noqa: S608  names of our own
+            session.run(sql, [value[0] for value in columns.values()])
+            return
+        version, *rest = found[0]
+        if version != FORMAT:
+            hint = "open it with that version of largesse, or begin another ledger"
+            got = f"{store.shown} was written by another version of largesse (tables of format {version})"
+            raise LedgerError("ledger", [Problem(got, hint)])
+        if terms is not None:
+            _compare(terms, Terms(**dict(zip(TERMS, rest, strict=True))), store)
+
+
+def _compare(given: Terms, held: Terms, store: Store) -> None:
+    """Refuse terms that are not the ledger's; when it began may differ, for that is now unless it is said."""
+    problems = []
+    if given.total != held.total:
+        got = f"the total is {show_money(given.total)}, but the ledger has {show_money(held.total)}"
+        problems.append(Problem(got, "leave it out, or change the ledger's: ledger.change_total"))
+    if given.ends != held.ends:
+        got = f"the period ends at {show_time(given.ends)}, but the ledger's at {show_time(held.ends)}"
+        problems.append(Problem(got, "leave it out, or begin another ledger"))
+    if (given.valid, given.late) != (held.valid, held.late):
+        problems.append(Problem(f"other terms of promises than those of {store.shown}", f"it has: {held.describe()}"))
+    if problems:
+        raise LedgerError("ledger", problems)

@@ -1,0 +1,110 @@
+"""What a ledger is opened with: the budget, the period, how long a promise stands, and what happens after that."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from largesse.errors import Problem, as_number, refuse, show
+from largesse.pacing.money import read_money, show_money
+
+SECOND = 1_000_000  # microseconds, in which all times are counted
+DAY = 86_400 * SECOND
+LATEST = 253_402_300_799 * SECOND  # the last second of the year 9999
+LATE = ("refuse", "accept")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms that a ledger is opened with, checked and counted exactly. Made by `agree`."""
+
+    total: int  # millionths of a unit
+    starts: int  # microseconds since 1970, UTC
+    ends: int
+    valid: int | None = None  # microseconds that a promise stands; None: until it is redeemed
+    late: str = "refuse"  # a redemption after that: refuse it, or accept it while the budget has room
+
+    def describe(self) -> str:
+        """Return the terms in words."""
+        stands = "until it is redeemed" if self.valid is None else f"for {self.valid / DAY:g} days"
+        period = f"from {show_time(self.starts)} until {show_time(self.ends)}"
+        return f"{show_money(self.total)} {period}; a promise stands {stands}; late redemptions: {self.late}"
+
+
+def agree(total: Any, ends: Any, *, starts: Any = None, valid_days: float | None = None, late: str = "refuse") -> Terms:
+    """Return the terms of a ledger.
+
+    Parameters
+    ----------
+    total
+        The budget: a number, or its text (``"50000"``, ``"19.99"``).
+    starts, ends
+        When the period begins (default: now) and ends: a date (``"2027-01-31"``, in UTC; the last day is part of the
+        period) or a time (``"2027-01-31T18:00:00+01:00"``).
+    valid_days
+        How long a promise stands. After that its reservation is released. None: until it is redeemed.
+    late
+        What happens to a redemption after that: ``"refuse"``, or ``"accept"`` while the budget has room for it.
+
+    >>> agree("500", "2027-01-31", starts="2027-01-01", valid_days=14).describe()
+    '500.00 from 2027-01-01 00:00:00Z until 2027-02-01 00:00:00Z; a promise stands for 14 days; late redemptions: refuse'
+    """
+    problems: list[Problem] = []
+    begin = now_micros() if starts is None else read_time(starts, "the start", problems)
+    end = read_time(ends, "the end", problems, last=True)
+    if not problems and end <= begin:
+        got = f"the period ends at {show_time(end)}, but begins at {show_time(begin)}"
+        problems.append(Problem(got, "give an end after the beginning"))
+    days = None if valid_days is None else as_number(valid_days)
+    if valid_days is not None and (days is None or not 0 < days <= 36_525):
+        problems.append(Problem(f"a promise stands for {show(valid_days)} days", "give a number of days above 0"))
+        days = None
+    if late not in LATE:
+        problems.append(Problem(f"late redemptions: {show(late)}", "refuse them, or accept them: refuse, accept"))
+    refuse("ledger", problems)
+    valid = None if days is None else max(math.floor(days * DAY), 1)
+    return Terms(read_money(total, "the total", up=False), begin, end, valid, late)
+
+
+def read_time(given: Any, name: str, problems: list[Problem], *, last: bool = False) -> int:
+    """Return a date or time in microseconds since 1970, UTC; a date that comes `last` stands for its end."""
+    found: datetime | None = None
+    try:
+        if isinstance(given, str) and re.fullmatch(r"\d{4}-\d{2}-\d{2}", given.strip()):
+            given = date.fromisoformat(given.strip())
+        if isinstance(given, str):
+            found = datetime.fromisoformat(given.strip())
+        elif isinstance(given, datetime):
+            found = given
+        elif isinstance(given, date):
+            day = datetime(given.year, given.month, given.day, tzinfo=UTC)
+            found = day + timedelta(days=1) if last else day
+    except (ValueError, OverflowError):
+        found = None
+    if found is None:
+        problems.append(
+            Problem(f"{name} is {show(given)}", "give a date or a time: 2027-01-31, 2027-01-31T18:00+01:00")
+        )
+        return 0
+    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    return (found - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def show_time(micros: int) -> str:
+    """Write a time to the second, in UTC.
+
+    >>> show_time(0)
+    '1970-01-01 00:00:00Z'
+    """
+    held = min(max(micros, 0), LATEST)
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=held)).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def now_micros() -> int:
+    """Return the time of this machine."""
+    import time
+
+    return time.time_ns() // 1000

@@ -1,0 +1,44 @@
+"""What tests of ledgers share: offers, and a chooser that takes the dearest level that fits."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from largesse.pacing import Choice, Offers, Reason, Standing, Terms, agree
+
+START = 1_800_000_000_000_000  # microseconds since 1970
+DAY = 86_400_000_000
+
+
+def make_terms(total: Any = 100, *, days: float = 30, valid_days: float | None = 7, late: str = "refuse") -> Terms:
+    terms = agree(total, "2999-12-31", starts="2027-01-01", valid_days=valid_days, late=late)
+    return Terms(terms.total, START, START + int(days * DAY), terms.valid, terms.late)
+
+
+def make_offers(
+    customers: Sequence[str], face: Sequence[float] = (0, 5, 10), at_once: Sequence[float] = (0, 0, 0)
+) -> Offers:
+    """Every customer may get every level; half of what is promised is expected to be redeemed."""
+    shape = (len(customers), len(face))
+    promised, paid = (
+        np.broadcast_to((np.array(part) * 1e6).astype(np.int64), shape).copy() for part in (face, at_once)
+    )
+    responses = np.broadcast_to(np.linspace(0.1, 0.5, len(face)), shape).copy()
+    return Offers(tuple(customers), responses, paid, promised, promised // 2)
+
+
+class Dearest:
+    """Gives each customer the dearest level that fits; counts how often it was asked in its state."""
+
+    def choose(self, standing: Standing, offers: Offers) -> Choice:
+        room, levels, reasons = standing.room if standing.within else 0, [], []
+        costs = offers.at_once + offers.face
+        for row in costs:
+            fits = [k for k, cost in enumerate(row) if cost <= room]
+            levels.append(fits[-1])
+            room -= int(row[fits[-1]])
+            reasons.append(Reason.PRICE if fits[-1] == len(row) - 1 else Reason.BUDGET)
+        n = len(levels)
+        asked = (standing.state[0] if standing.state else 0.0) + 1
+        return Choice(np.array(levels), np.ones(n), np.full(n, 0.25), np.array(reasons), (asked,))

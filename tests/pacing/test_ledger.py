@@ -1,0 +1,266 @@
+"""A ledger keeps every decision once, and never promises more than it has."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ledgers import DAY, START, Dearest, make_offers, make_terms
+
+from largesse.errors import InputError, LedgerError
+from largesse.pacing import Ledger, Terms, agree, open_ledger
+
+
+@pytest.fixture
+def ledger(address: str) -> Iterator[Ledger]:
+    with open_ledger(address, make_terms()) as opened:
+        yield opened
+
+
+def decide(ledger: Ledger, request: str, customers: str, now: int = START, **given: object) -> list[int]:
+    offers = make_offers(list(customers))
+    return ledger.decide(request, offers, Dearest(), now=now, **given).levels.tolist()  # type: ignore[arg-type]
+
+
+def test_levels_fit_into_what_is_left(ledger: Ledger) -> None:
+    assert decide(ledger, "1", "abcdefghi") == [2] * 9
+    assert decide(ledger, "2", "abc") == [2, 0, 0]
+    standing = ledger.standing(now=START)
+    assert (standing.promised, standing.spent, standing.room) == (100_000_000, 0, 0)
+
+
+def test_a_repeated_request_gets_the_same_answer_and_costs_nothing(ledger: Ledger) -> None:
+    first = ledger.decide("1", make_offers(["a", "b"]), Dearest(), policy="v1", now=START)
+    again = ledger.decide("1", make_offers(["a", "b"]), Dearest(), policy="v2", now=START + DAY)
+    assert again.repeated
+    assert not first.repeated
+    assert (again.policy, again.decided_at, again.expires_at) == ("v1", START, START + 7 * DAY)
+    for name in ("levels", "propensity", "responses", "price", "reason", "at_once", "face", "expected"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
+    assert ledger.standing(now=START).promised == 20_000_000
+    assert ledger.standing(now=START).state == (1.0,)
+
+
+def test_the_same_id_with_other_content_is_refused(ledger: Ledger) -> None:
+    decide(ledger, "1", "ab")
+    with pytest.raises(LedgerError, match="with other content"):
+        decide(ledger, "1", "ac")
+    decide(ledger, "2", "ab", content=b"age 30")
+    with pytest.raises(LedgerError, match="with other content"):
+        decide(ledger, "2", "ab", content=b"age 31")
+
+
+def test_a_redemption_is_counted_once(ledger: Ledger) -> None:
+    decide(ledger, "1", "ab")
+    assert ledger.redeem("1", "a", now=START + DAY).paid == 10_000_000
+    assert ledger.redeem("1", "a", now=START + 2 * DAY).repeated
+    standing = ledger.standing(now=START + 2 * DAY)
+    assert (standing.spent, standing.promised, standing.redemptions) == (10_000_000, 10_000_000, 1)
+    with pytest.raises(LedgerError, match=r"redeemed 10.00 at .*, not 9.00"):
+        ledger.redeem("1", "a", 9)
+
+
+def test_what_is_not_redeemed_in_full_is_released(ledger: Ledger) -> None:
+    decide(ledger, "1", "a")
+    ledger.redeem("1", "a", "7.50", now=START)
+    assert ledger.standing(now=START).room == 92_500_000
+
+
+def test_a_redemption_above_the_promise_is_refused(ledger: Ledger) -> None:
+    decide(ledger, "1", "a")
+    with pytest.raises(LedgerError, match=r"a redemption of 10.01, but 10.00 was promised"):
+        ledger.redeem("1", "a", 10.01)
+    with pytest.raises(LedgerError, match="holds no decision for the customer 'z'"):
+        ledger.redeem("1", "z")
+
+
+def test_promises_expire_and_their_money_is_used_again(ledger: Ledger) -> None:
+    assert decide(ledger, "1", "abcdefghij") == [2] * 10
+    ledger.redeem("1", "a", now=START + DAY)
+    assert decide(ledger, "2", "ab", now=START + 7 * DAY - 1) == [0, 0]
+    assert decide(ledger, "3", "ab", now=START + 7 * DAY) == [2, 2]
+    standing = ledger.standing(now=START + 7 * DAY)
+    assert (standing.spent, standing.promised, standing.expired) == (10_000_000, 20_000_000, 9)
+    assert (standing.settled_expected, standing.settled_paid) == (50_000_000, 10_000_000)
+
+
+def test_a_late_redemption_is_refused_or_paid_from_what_is_left(address: str) -> None:
+    with open_ledger(address, make_terms(late="accept")) as ledger:
+        decide(ledger, "1", "a")
+        assert ledger.redeem("1", "a", now=START + 8 * DAY).late
+        decide(ledger, "2", "b", now=START + 8 * DAY)
+        assert decide(ledger, "3", "cdefghijk", now=START + 15 * DAY) == [2] * 9
+        with pytest.raises(LedgerError, match=r"only 0.00 is left"):
+            ledger.redeem("2", "b", now=START + 16 * DAY)
+        assert ledger.audit().fine
+
+
+def test_a_late_redemption_is_refused_unless_the_terms_accept_it(ledger: Ledger) -> None:
+    decide(ledger, "1", "a")
+    with pytest.raises(LedgerError, match="the promise ended at"):
+        ledger.redeem("1", "a", now=START + 7 * DAY)
+    assert ledger.standing(now=START + 7 * DAY).room == 100_000_000
+
+
+def test_what_is_paid_at_once_is_spent(ledger: Ledger) -> None:
+    offers = make_offers(["a", "b"], face=(0, 0, 0), at_once=(0, 5, 10))
+    ledger.decide("1", offers, Dearest(), now=START)
+    assert ledger.standing(now=START + 20 * DAY).spent == 20_000_000
+    with pytest.raises(LedgerError, match="was promised nothing"):
+        ledger.redeem("1", "a")
+
+
+def test_promises_that_outlast_the_period_count_in_full(ledger: Ledger) -> None:
+    decide(ledger, "1", "a", now=START + 20 * DAY)
+    decide(ledger, "2", "b", now=START + 25 * DAY)
+    standing = ledger.standing(now=START + 25 * DAY)
+    assert (standing.open_expected, standing.late_face) == (5_000_000, 10_000_000)
+    ledger.redeem("2", "b", 4, now=START + 26 * DAY)
+    assert ledger.standing(now=START + 26 * DAY).late_face == 4_000_000
+    assert ledger.standing(now=START + 40 * DAY).late_face == 0
+    assert ledger.audit().fine
+
+
+def test_a_chooser_that_overspends_changes_nothing(ledger: Ledger) -> None:
+    class Greedy(Dearest):
+        def choose(self, standing, offers):  # type: ignore[no-untyped-def]
+            from dataclasses import replace
+
+            return replace(super().choose(standing, offers), levels=np.full(len(offers), 2))
+
+    with pytest.raises(RuntimeError, match="more than the ledger has room for"):
+        ledger.decide("1", make_offers(list("abcdefghijk")), Greedy(), now=START)
+    assert ledger.standing(now=START).decisions == 0
+
+
+def test_the_audit_finds_what_does_not_add_up(address: str) -> None:
+    if not address.startswith("sqlite"):
+        pytest.skip("the file is changed by hand")
+    with open_ledger(address, make_terms()) as ledger:
+        decide(ledger, "1", "ab")
+        assert ledger.audit().fine
+        with sqlite3.connect(address.removeprefix("sqlite:///")) as file:
+            file.execute("DELETE FROM decision WHERE customer = 'a'")
+        assert ledger.audit().differences["promised"] == (20_000_000, 10_000_000)
+
+
+def test_the_total_can_be_changed_but_not_below_what_is_given(ledger: Ledger) -> None:
+    decide(ledger, "1", "abcde")
+    with pytest.raises(LedgerError, match=r"below the 50.00"):
+        ledger.change_total(49.99)
+    assert ledger.change_total(60).terms.total == 60_000_000
+    assert decide(ledger, "2", "ab") == [2, 0]
+
+
+def test_decisions_come_back_as_rows_for_the_next_log(ledger: Ledger) -> None:
+    decide(ledger, "1", "ab", policy="v1")
+    ledger.redeem("1", "b", now=START)
+    rows = list(ledger.decisions())
+    assert [(row[0], row[1], row[2], row[10], row[11]) for row in rows] == [
+        ("1", "a", 2, None, "v1"),
+        ("1", "b", 2, 10_000_000, "v1"),
+    ]
+
+
+# -- opening -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_ledger_is_found_again_with_its_terms(address: str) -> None:
+    with open_ledger(address, make_terms(), plan={"rate": 1.5}, state=(0.5, 2.0)) as ledger:
+        decide(ledger, "1", "a")
+    with open_ledger(address) as ledger:
+        standing = ledger.standing(now=START)
+    assert (standing.terms, standing.plan, standing.decisions) == (make_terms(), {"rate": 1.5}, 1)
+    with pytest.raises(LedgerError, match=r"the total is 200.00, but the ledger has 100.00"):
+        open_ledger(address, make_terms(200))
+
+
+def test_a_ledger_that_is_not_there_is_not_made_by_looking(address: str) -> None:
+    with pytest.raises(LedgerError, match="there is no ledger at"):
+        open_ledger(address)
+    assert not Path(address.removeprefix("sqlite:///")).exists()
+
+
+def test_another_version_is_refused(address: str) -> None:
+    with open_ledger(address, make_terms()) as ledger:
+        ledger._work(lambda session: session.run("UPDATE ledger SET format = 99"))
+    with pytest.raises(LedgerError, match="another version of largesse"):
+        open_ledger(address)
+
+
+@pytest.mark.parametrize("wrong", ["spring.db", "sqlite://spring.db", "mysql://host/db", "", 3, "postgresql://"])
+def test_an_address_of_no_known_kind_is_refused(wrong: object) -> None:
+    with pytest.raises(InputError, match="sqlite:///spring"):
+        open_ledger(wrong)  # type: ignore[arg-type]
+
+
+def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    other, text = tmp_path / "other.db", tmp_path / "text.db"
+    with sqlite3.connect(other) as file:
+        file.execute("CREATE TABLE mine (x)")
+    text.write_text("hello" * 1000)
+    before = other.read_bytes()
+    with pytest.raises(LedgerError, match="a database, but no ledger"):
+        open_ledger(f"sqlite:///{other}", make_terms())
+    with pytest.raises(LedgerError, match="damaged or no database"):
+        open_ledger(f"sqlite:///{text}", make_terms())
+    with pytest.raises(LedgerError, match=r"the folder .* is not there"):
+        open_ledger(f"sqlite:///{tmp_path}/nowhere/x.db", make_terms())
+    with pytest.raises(LedgerError, match="cannot be opened for writing"):
+        open_ledger(f"sqlite:///{tmp_path}", make_terms())
+    assert other.read_bytes() == before
+
+
+def test_a_locked_file_is_waited_for_and_then_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("largesse.pacing.ledger.sqlite.WAIT", 0.0)
+    path = tmp_path / "ledger.db"
+    ledger = open_ledger(f"sqlite:///{path}", make_terms(), patience=0.1)
+    with sqlite3.connect(path, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match="is locked"):
+            ledger.standing()
+        other.execute("ROLLBACK")
+    assert ledger.standing().decisions == 0
+
+
+def test_a_server_that_is_not_there_is_named_without_the_password() -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(LedgerError, match="does not answer") as caught:
+        open_ledger("postgresql://me:secret@127.0.0.1:1/db?schema=x", make_terms(), patience=0.05)
+    assert "secret" not in str(caught.value)
+    assert "me@127.0.0.1:1/db" in str(caught.value)
+    with pytest.raises(InputError, match="schema is named"):
+        open_ledger("postgresql://host/db?schema=x;drop")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"total": -1}, "the total is -1"),
+        ({"total": "much"}, "the total is 'much'"),
+        ({"total": 2e12}, "the total is"),
+        ({"ends": "soon"}, "the end is 'soon'"),
+        ({"ends": "2026-01-01", "starts": "2027-01-01"}, "but begins at"),
+        ({"valid_days": 0}, "stands for 0 days"),
+        ({"late": "maybe"}, "late redemptions: 'maybe'"),
+    ],
+)
+def test_wrong_terms_are_refused(given: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        agree(**{"total": 5, "ends": "2999-01-01", **given})  # type: ignore[arg-type]
+
+
+def test_a_budget_is_rounded_down_and_a_cost_up() -> None:
+    assert agree("0.0000019", "2999-01-01").total == 1
+    assert isinstance(agree(0.1, "2999-01-01"), Terms)
+    assert agree(0.1, "2999-01-01").total == 100_000
+
+
+def test_customers_and_ids_that_cannot_be_kept_are_refused(ledger: Ledger) -> None:
+    with pytest.raises(InputError, match="a customer comes twice: a"):
+        make_offers(["a", "a", "b"])
+    with pytest.raises(InputError, match="a customer is ''"):
+        make_offers([""])
+    with pytest.raises(InputError, match="the request's id is"):
+        decide(ledger, "x" * 201, "a")
