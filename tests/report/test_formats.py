@@ -15,7 +15,18 @@ def test_numbers_are_written_for_people() -> None:
 def test_money_carries_its_sign_or_its_name() -> None:
     assert Units("amount", "€").cost(-0.5) == "−€0.50"
     assert Units("amount", "USD").cost(1.2e9) == "1.20\u202fbillion\u202fUSD"
-    assert Units("binary", "").one == "1\u202funit of budget"
+    assert Units("binary", "€").one_more == "€1 more"
+    assert Units("binary", "").one_more == "one more unit of budget"
+    assert Units("binary", "").title_axis("budget") == "budget"
+
+
+def test_amounts_of_the_response_carry_their_unit_where_people_write_it() -> None:
+    gain = {"estimate": 3.104, "low": -0.2, "high": 6.4}
+    assert Units("amount", "€", "€").gain_style(gain).both(gain, signed=True) == "+€3.10 (−€0.20 to +€6.40)"
+    assert Units("amount", "", "USD").value_style(gain).both(gain) == "3.10\u202fUSD (−0.20 to 6.40\u202fUSD)"
+    assert Units("amount", "€", "visits").value_style(gain).text(3.104) == "3.1\u202fvisits"
+    assert Units("amount", "€").value_style(gain).text(3.104) == "3.1"  # a unit of costs alone says nothing of it
+    assert Units("binary", "€").profit.value_style(gain).text(3.104) == "€3.10"
 
 
 @pytest.mark.parametrize("half", [0.0, 3e-16, 1e-9, 0.003, 0.4])

@@ -31,7 +31,7 @@ def print_answer(shown: dict[str, Any], folder: Path) -> None:
     from rich.console import Console
     from rich.padding import Padding
 
-    units = Units(shown["response"]["kind"], shown["unit"])
+    units = Units.of(shown)
     answer = shown["answer"]
     console = Console()
     console.print(_text(f"\n{shown['title']}\n", style="bold"))
@@ -96,7 +96,7 @@ def print_checkup(shown: dict[str, Any], out: Path | None) -> None:
 
 
 def _level_table(shown: dict[str, Any]) -> Table:
-    units = Units(shown["response"]["kind"], shown["unit"])
+    units = Units.of(shown)
     sides = {"level": "left", "95 % interval": "left"}
     names = ("level", "rows", "effective", "least ρ", "mean", "95 % interval")
     table = _table({name: sides.get(name, "right") for name in names})

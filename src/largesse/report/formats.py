@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -98,11 +98,15 @@ class Style:
         return f"{sign}{self.prefix}{digits}{self.suffix}"
 
     def interval(self, estimate: Mapping[str, Any], signed: bool = False) -> str:
-        """Write ``low to high`` of an estimate; words where it has no interval, a dash where there is no estimate."""
+        """Write ``low to high`` of an estimate; words where it has no interval, a dash where there is no estimate.
+
+        >>> Style(prefix="€", decimals=2).interval({"low": -0.5, "high": 1}), Style(suffix=" %").interval({"low": 1, "high": 2})
+        ('−€0.50 to €1.00', '1 to 2 %')
+        """
         low, high = finite(estimate.get("low")), finite(estimate.get("high"))
         if low is None or high is None:
             return DASH if finite(estimate.get("estimate")) is None else NO_INTERVAL
-        return f"{self.bare(low, signed)} to {self.text(high, signed)}"
+        return f"{replace(self, suffix='').text(low, signed)} to {self.text(high, signed)}"
 
     def both(self, estimate: Mapping[str, Any], signed: bool = False) -> str:
         """Write an estimate and, in brackets, its interval or that it has none."""
@@ -198,10 +202,23 @@ class Units:
         ``"amount"``: plain numbers.
     currency
         What the budget is counted in, or an empty string.
+    response_unit
+        What amounts of the response are counted in, or an empty string.
     """
 
     kind: str
     currency: str
+    response_unit: str = ""
+
+    @classmethod
+    def of(cls, numbers: Mapping[str, Any]) -> Units:
+        """Return the units of the numbers of a page."""
+        return cls(numbers["response"]["kind"], numbers["unit"], numbers.get("response_unit", ""))
+
+    @property
+    def profit(self) -> Units:
+        """The units in which profits are amounts: those of costs."""
+        return Units("amount", self.currency, self.currency)
 
     @property
     def binary(self) -> bool:
@@ -211,25 +228,24 @@ class Units:
     @property
     def one(self) -> str:
         """One unit of budget, in words."""
-        return self.money([1.0]).text(1.0) if self.currency else f"1{THIN}unit of budget"
+        return self.money([1.0]).text(1.0) if self.currency else "unit of budget"
 
     @property
-    def budget_unit(self) -> str:
-        """What budgets are counted in, for an axis or after a number that does not say it."""
-        return self.currency or "units of budget"
+    def one_more(self) -> str:
+        """One further unit of budget, in words."""
+        return f"{self.one} more" if self.currency else "one more unit of budget"
 
-    @property
-    def spelled(self) -> str:
-        """What must follow an amount of money that carries no currency of its own."""
-        return "" if self.currency else " units of budget"
+    def title_axis(self, words: str) -> str:
+        """Return the title of an axis of budgets, with their unit."""
+        return f"{words} ({self.currency})" if self.currency else words
 
     def response(self, values: Iterable[Any], spread: float | None = None, **options: Any) -> Style:
-        """Return the style of responses: percentages or plain numbers."""
-        return self._share(values, spread, "%", options) if self.binary else choose_style(values, spread, **options)
+        """Return the style of responses: percentages, or numbers with their unit."""
+        return self._share(values, spread, "%", options) if self.binary else self._amount(values, spread, options)
 
     def difference(self, values: Iterable[Any], spread: float | None = None, **options: Any) -> Style:
-        """Return the style of differences of responses: percentage points or plain numbers."""
-        return self._share(values, spread, "pp", options) if self.binary else choose_style(values, spread, **options)
+        """Return the style of differences of responses: percentage points, or numbers with their unit."""
+        return self._share(values, spread, "pp", options) if self.binary else self._amount(values, spread, options)
 
     def money(self, values: Iterable[Any], spread: float | None = None, **options: Any) -> Style:
         """Return the style of amounts of budget."""
@@ -237,10 +253,20 @@ class Units:
         plain = choose_style(kept, spread, **options)
         if "digits" not in options:  # an axis knows how many digits it needs; a sum is written to the cent
             plain = Style(plain.unit, _cents(kept, plain, spread), suffix=plain.suffix)
-        if self.currency in SYMBOLS:
-            return Style(plain.unit, plain.decimals, self.currency, plain.suffix)
-        after = f"{THIN}{self.currency}" if self.currency else ""
-        return Style(plain.unit, plain.decimals, "", plain.suffix + after)
+        return _add_unit(plain, self.currency)
+
+    def rate(self, value: Any) -> str:
+        """Write how much response one more unit of budget brings.
+
+        >>> Units("binary", "€").rate(0.0312), Units("amount", "€", "€").rate(0.19), Units("amount", "").rate(None)
+        ('0.031 responses', '€0.19', '–')
+        """
+        number = finite(value)
+        if number is None:
+            return DASH
+        if not self.binary and self.response_unit:
+            return self._amount([number], abs(number) or None, {}).text(number)
+        return f"{write_rate(number)} responses" if self.binary else write_rate(number)
 
     def value_style(self, estimate: Mapping[str, Any]) -> Style:
         """Return the style of an estimated response: as many digits as its interval deserves."""
@@ -258,12 +284,34 @@ class Units:
         """Write one amount of budget."""
         return self.money([value]).text(value)
 
+    def _amount(self, values: Iterable[Any], spread: float | None, options: Mapping[str, Any]) -> Style:
+        """Return the style of amounts of the response: money to the cent, anything else with its unit after it."""
+        if is_money(self.response_unit) or (self.response_unit and self.response_unit == self.currency):
+            return replace(self, currency=self.response_unit).money(values, spread, **options)
+        return _add_unit(choose_style(values, spread, **options), self.response_unit)
+
     @staticmethod
     def _share(values: Iterable[Any], spread: float | None, sign: str, options: Mapping[str, Any]) -> Style:
         largest = max((abs(number) for number in map(finite, values) if number), default=0.1)
         digits = int(options.get("digits", 2))
         decimals = places(spread * 100, digits) if spread else places(largest * 100, 3)
         return Style(0.01, decimals, suffix=f"{THIN}{sign}")
+
+
+def is_money(unit: str) -> bool:
+    """Whether a unit is a currency: a sign, or a code of three capital letters.
+
+    >>> is_money("€"), is_money("CHF"), is_money("visits")
+    (True, True, False)
+    """
+    return unit in SYMBOLS or (len(unit) == 3 and unit.isascii() and unit.isalpha() and unit.isupper())
+
+
+def _add_unit(style: Style, unit: str) -> Style:
+    """Return a style with a unit: a currency's sign before the number, anything else after it."""
+    if unit in SYMBOLS:
+        return replace(style, prefix=unit)
+    return replace(style, suffix=style.suffix + (f"{THIN}{unit}" if unit else ""))
 
 
 def _cents(values: list[float], plain: Style, spread: float | None) -> int:

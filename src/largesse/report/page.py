@@ -28,7 +28,7 @@ def render_report(numbers: Numbers) -> str:
         they are escaped. The same numbers give the same page.
     """
     shown = clean(numbers)
-    units = Units(shown["response"]["kind"], shown["unit"])
+    units = Units.of(shown)
     views = [(section, section.view(shown, units)) for section in SECTIONS]
     sections = [
         {"name": section.name, "title": section.title, "view": view} for section, view in views if view is not None
@@ -39,7 +39,7 @@ def render_report(numbers: Numbers) -> str:
 def render_checkup(numbers: Numbers) -> str:
     """Return the page of a log's checkup, from what `describe_checkup` returns."""
     shown = clean(numbers)
-    units = Units(shown["response"]["kind"], shown["unit"])
+    units = Units.of(shown)
     return _fill("checkup/page.html", shown, units, view=view_checkup(shown, units))
 
 

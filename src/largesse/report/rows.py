@@ -8,7 +8,7 @@ from typing import Any
 
 from largesse.report.charts.scales import fit_axis
 from largesse.report.charts.strips import draw_gain_strip, draw_swatch, draw_tick_strip
-from largesse.report.formats import DASH, Style, Units, finite, label_interval, parts
+from largesse.report.formats import Style, Units, finite, label_interval, parts
 from largesse.report.section import Numbers
 
 MOST = 4  # decimals that tell a small number from zero
@@ -72,7 +72,7 @@ def describe_cost(numbers: Numbers, units: Units, level: int) -> str:
 def _describe_reference(row: Mapping[str, Any], units: Units) -> str:
     value = units.value_style(row["value"]).text(row["value"]["estimate"])
     spend = units.spend_style(row["spend"]).text(row["spend"]["estimate"])
-    numbers = f"value {value}, spend {spend}{units.spelled if spend != DASH else ''}"
+    numbers = f"value {value}, spend {spend}"
     return f"{row['detail']}; {numbers}" if row.get("detail") else numbers
 
 

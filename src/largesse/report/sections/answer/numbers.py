@@ -9,7 +9,7 @@ from largesse.report.words import warn_of_spending, write_headline, write_verdic
 
 def write_answer(numbers: Numbers) -> Part:
     """Return the verdict in one sentence, what stands behind it, and all warnings."""
-    units = Units(numbers["response"]["kind"], numbers["unit"])
+    units = Units.of(numbers)
     return {
         "headline": write_headline(units, numbers),
         "verdict": write_verdict(units, numbers),

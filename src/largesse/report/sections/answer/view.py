@@ -44,7 +44,7 @@ def _view_value(numbers: Numbers, units: Units) -> dict[str, str]:
     return {
         "big": style.text(value["estimate"]),
         "interval": label_interval(style.interval(value)),
-        "total": _choose_total_style(total).both(total),
+        "total": _choose_total_style(total, units).both(total),
     }
 
 
@@ -66,17 +66,27 @@ def _view_spend(numbers: Numbers, units: Units) -> dict[str, str]:
 
 def _view_price(numbers: Numbers, units: Units) -> dict[str, str]:
     price, gain = finite(numbers["planned"]["price"]), numbers["gain_per_spend"]
-    style = choose_style([price], abs(price) if price else None)
     known = finite(gain.get("estimate")) is not None
+    money = bool(units.response_unit) and not units.binary
+    style = units.response([price], abs(price) if price else None) if money else _choose_rate_style(price)
+    each = units.gain_style(gain) if money else choose_style(parts(gain), half_width(gain))
+    one = units.response([1.0]).text(1.0) if money else "unit"
     return {
         "big": style.text(price, signed=True),
+        "more": "one more response" if units.binary else f"one more {one} of response",
         "rate": units.cost(1 / price) if price and price > 0 else DASH,
         "spent": "yes" if price == 0 else "",
-        "each": choose_style(parts(gain), half_width(gain)).both(gain) if known else "",
+        "each": each.both(gain) if known else "",
     }
 
 
-def _choose_total_style(total: Mapping[str, Any]) -> Style:
+def _choose_rate_style(price: float | None) -> Style:
+    return choose_style([price], abs(price) if price else None)
+
+
+def _choose_total_style(total: Mapping[str, Any], units: Units) -> Style:
+    if units.response_unit and not units.binary:
+        return units.value_style(total)
     style = choose_style(parts(total), half_width(total))
     return style if style.unit > 1 else Style(decimals=0)
 

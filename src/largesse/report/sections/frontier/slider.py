@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from largesse.report.charts.strips import draw_swatch
-from largesse.report.formats import DASH, Units, finite, write_percent, write_rate
+from largesse.report.formats import DASH, Units, finite, write_percent
 from largesse.report.section import Numbers, Part
 
 MOST = "From more, it expects nothing."
@@ -34,14 +34,13 @@ def _view_stop(row: Mapping[str, Any], numbers: Numbers, units: Units) -> dict[s
     people = numbers["customers"]
     total = units.cost(round(row["budget"] * people)) if finite(people) is not None else DASH
     honest = interpolate(numbers["frontier"]["points"], row["budget"])
-    price = write_rate(row["price"])
     return {
         "at": round(row["budget"], 6),
         "budget": f"{units.cost(row['budget'])} per customer, {total} in all",
         "spend": f"{units.cost(row['spend'])} per customer",
         "value": DASH if honest is None else units.value_style(honest).both(honest),
         "model": units.response([row["value"]], abs(row["value"]) / 100 or None).text(row["value"]),
-        "price": f"{price} responses" if units.binary and price != DASH else price,
+        "price": units.rate(row["price"]),
         "levels": [write_percent(share) for share in row["shares"]],
         "shares": [round(share, 4) for share in row["shares"]],
     }

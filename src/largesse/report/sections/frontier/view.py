@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from largesse.report.charts.frontier import DESK, PHONE, Chart, Point, choose_labels, draw_frontier
-from largesse.report.charts.marks import shorten
-from largesse.report.formats import DASH, Units, finite, write_rate
+from largesse.report.formats import DASH, Units, finite
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sections.frontier.numbers import describe_frontier, describe_stops
 from largesse.report.sections.frontier.slider import view_slider
@@ -41,7 +40,9 @@ def describe_promises(points: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _make_chart(numbers: Numbers, units: Units, labels: list[str]) -> Chart:
-    measure = "response rate" if units.binary else f"mean {shorten(numbers['response']['name'], 18)}"
+    measure = (
+        "response rate" if units.binary else f"mean response{', ' if units.response_unit else ''}{units.response_unit}"
+    )
     return Chart(
         curve=[
             Point(
@@ -54,7 +55,7 @@ def _make_chart(numbers: Numbers, units: Units, labels: list[str]) -> Chart:
             for row in numbers["frontier"]["points"]
         ],
         summary=f"Value at each budget. {_write_plan(numbers, units)}",
-        across_title=f"budget per customer ({units.budget_unit})",
+        across_title=units.title_axis("budget per customer"),
         up_title=f"value per customer ({measure})",
         units=units,
         squares=[
@@ -80,7 +81,7 @@ def _view_point(row: Mapping[str, Any], units: Units) -> dict[str, str]:
         "both": style.both(row["value"]),
         "band": style.interval(row.get("band", {})),
         "promise": style.text(row["promise"]),
-        "price": write_rate(row["price"]),
+        "price": units.rate(row["price"]),
     }
 
 
@@ -95,8 +96,7 @@ def _view_uniform(row: Mapping[str, Any], units: Units) -> dict[str, str]:
 
 
 def _write_readout(row: Mapping[str, str], units: Units) -> str:
-    things = " responses" if units.binary else ""
-    more = f"; {units.one} more buys {row['price']}{things}" if row["price"] != DASH else ""
+    more = f"; {units.one_more} buys {row['price']}" if row["price"] != DASH else ""
     return f"Budget {row['budget']} per customer: spend {row['spend']}, value {row['both']}{more}."
 
 

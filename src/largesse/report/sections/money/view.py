@@ -22,7 +22,8 @@ def view_money(numbers: Numbers, units: Units) -> Part:
         bars.append(Row(label.capitalize(), figure))
     spends = units.money([row["spend"] for row in rows])
     table = [_view_level(level, row, spends, units) for level, row in enumerate(rows)]
-    return {"figure": Rows(bars), "table": table}
+    one = units.response([1.0]).text(1.0) if units.response_unit else "unit"
+    return {"figure": Rows(bars), "table": table, "one": one}
 
 
 def _view_before(numbers: Numbers) -> list[Row]:
@@ -45,7 +46,9 @@ def _view_level(level: int, row: Mapping[str, Any], spends: Style, units: Units)
         # in one style where sums are small; large ones each in their own, so that nothing reads 0.000 million
         "spend": units.cost(row["spend"]) if spends.unit > 1 else spends.text(row["spend"]),
         "spend_share": write_percent(row["spend_share"]),
-        "extra": write_count(row["extra"]),
+        "extra": units.response([row["extra"]]).text(row["extra"])
+        if units.response_unit and not units.binary
+        else write_count(row["extra"]),
         "cost_per_extra": units.cost(row["cost_per_extra"]),
     }
 

@@ -21,7 +21,7 @@ def view_targeting(numbers: Numbers, units: Units) -> Part | None:
     chart = Chart(
         curve=[Point(row["spend"], row["gain"], _write_readout(row, units), beside=row["uniform"]) for row in points],
         summary=f"Gain over the cheapest plan at each spend. {_write_area(area, units)}",
-        across_title=f"spend per customer ({units.budget_unit})",
+        across_title=units.title_axis("spend per customer"),
         up_title="gain over the cheapest plan",
         units=units,
         gains=True,
