@@ -188,7 +188,7 @@ FROM_PYTHON: dict[str, tuple[Make, tuple[str, ...]]] = {
     ),
     "a response that is often missing": (
         lambda _: log_with(bought=pa.array([1, None, 0] * (N // 3))),
-        ("missing in 33% of the rows", "write 0 if missing means that nothing happened"),
+        ("missing in 33 % of the rows", "write 0 if missing means that nothing happened"),
     ),
     "a constant response": (
         lambda _: log_with(bought=np.ones(N)),

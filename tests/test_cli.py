@@ -34,6 +34,52 @@ def test_help_names_every_verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         assert verb in shown
 
 
+def test_the_list_of_commands_is_cut_nowhere_and_every_command_has_a_short_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "-h") == 0
+    shown = capsys.readouterr().out
+    assert "..." not in shown.replace("[ARGS]...", "")
+    assert "…" not in shown
+    assert "--install-completion" in shown
+    for verb in ("init", "run", "fit", "plan", "evaluate", "report", "doctor"):
+        assert call(monkeypatch, verb, "-h") == 0
+        assert "-q, --quiet" in capsys.readouterr().out
+
+
+def test_quiet_commands_print_warnings_alone(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "plan", str(run_copy), "--quiet") == 0
+    assert call(monkeypatch, "report", str(run_copy), "-q") == 0
+    assert capsys.readouterr() == ("", "")
+    assert call(monkeypatch, "evaluate", str(run_copy), "-q") == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "careful: " in said.err
+    assert "learning" not in said.err
+    assert call(monkeypatch, "report", str(run_copy)) == 0
+    assert "wrote" in capsys.readouterr().out
+
+
+def test_plan_and_evaluate_speak_in_units_and_names(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign = run_copy / "campaign.toml"
+    campaign.write_text(re.sub(r"^unit = .*", 'unit = "€"', campaign.read_text(), flags=re.MULTILINE))
+    assert call(monkeypatch, "plan", str(run_copy)) == 0
+    shown = capsys.readouterr().out
+    made = json.loads((run_copy / "plan.json").read_text())
+    assert re.search(r"planned [\d,]+ customers at €[\d.]+ each, within a budget of €", shown)
+    assert all(row["name"] in shown for row in made["money"]["levels"])
+    assert "€1 more would buy" in shown
+    assert call(monkeypatch, "evaluate", str(run_copy)) == 0
+    shown = capsys.readouterr().out
+    assert "against what was done before: " in shown
+    assert "\u202fpp (" in shown
+    assert "treating everyone alike" in shown
+
+
 def test_json_is_one_object_with_the_numbers_of_the_report(
     shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import signal
 import sys
+from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from largesse import runs
-from largesse.errors import LargesseError, MissingPartError, Problem, fail, make_visible, path_problems, percent, refuse
+from largesse.errors import LargesseError, MissingPartError, Problem, count, fail, make_visible, path_problems, refuse
 from largesse.evaluation import ESTIMATORS
-from largesse.report import print_answer, print_bound, print_checkup, print_error, print_warnings, show_progress
+from largesse.report import (
+    print_answer,
+    print_checkup,
+    print_error,
+    print_judgement,
+    print_plan,
+    print_warnings,
+    show_progress,
+)
 from largesse.response import list_models
 from largesse.version import __version__
 
+
+class Verbs(TyperGroup):
+    """The commands; their list shows whole sentences."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List every command with the first sentence of its help, on as many lines as it needs."""
+        known = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        firsts = {name: (command.help or "").split("\n\n")[0] for name, command in known.items() if command is not None}
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, " ".join(text.split())) for name, text in firsts.items()])
+
+
 app = typer.Typer(
-    add_completion=False,
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -36,9 +62,30 @@ Confidence = Annotated[
     ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Where to write.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but warnings and errors.")]
 Columns = dict[str, Any]  # role → what the option says, for the roles that are given
 Where = dict[str, Any]  # the engine and its master, if they are given
 DEMO_OUT = Path("largesse-demo")
+_quiet = ContextVar("quiet", default=False)
+
+
+def verb(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a function a command that can be quiet."""
+    signature = inspect.signature(command, eval_str=True)
+
+    @functools.wraps(command)
+    def call(*, quiet: bool, **given: Any) -> None:
+        before = _quiet.set(quiet)
+        try:
+            command(**given)
+        finally:
+            _quiet.reset(before)
+
+    option = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)
+    given = [part.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in signature.parameters.values()]
+    call.__signature__ = signature.replace(parameters=[*given, option])  # type: ignore[attr-defined]
+    app.command()(call)
+    return command
 
 
 def main() -> None:
@@ -75,16 +122,16 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
         raise typer.Exit
 
 
-@app.command()
+@verb
 def demo(out: Annotated[Path, typer.Option("--out", help="Run folder.")] = DEMO_OUT, as_json: AsJson = False) -> None:
     """Plan real cash incentives (Thornton 2008) from a log, judge the plan, and leave a report."""
     campaign, table = runs.demo_campaign()
-    with show_progress(as_json) as progress:
+    with show_progress(as_json or _quiet.get()) as progress:
         shown = runs.run(campaign, out, progress, table=table)
     _show_answer(shown, out, as_json)
 
 
-@app.command()
+@verb
 def init(
     log: Annotated[str, typer.Argument(help="The log: a Parquet, CSV or Arrow file.")],
     out: Annotated[Path, typer.Option("--out", help="The campaign file to write.")] = Path("campaign.toml"),
@@ -95,15 +142,15 @@ def init(
     if out.exists() and not force:
         fail("init", Problem(f"{out} already exists", "give another --out, or --force to replace it"))
     runs.check_file(out, log)
-    with show_progress() as progress:
+    with show_progress(_quiet.get()) as progress:
         progress("looking at the table", 0.0)
         text = runs.guess_campaign(log, out)
     runs.write_text(out, text)
     hint = "Fill in its blank lines and look through those marked CHECK"
-    typer.echo(make_visible(f"wrote {out}. {hint}, then: largesse run {out}"))
+    _echo({}, False, f"wrote {out}. {hint}, then: largesse run {out}")
 
 
-@app.command()
+@verb
 @runs.with_options("where", runs.engine_options())
 def run(
     campaign: Annotated[Path, typer.Argument(help="The campaign file.")],
@@ -127,12 +174,12 @@ def run(
     found = found.spending(budget=budget, total=total, confidence=confidence)
     folder = out or Path(found.out or campaign.with_suffix("").name + "-run")
     seconds = None if time is None else runs.read_time(time)
-    with show_progress(as_json) as progress, runs.open_engine(**where, out=folder) as engine:
+    with show_progress(as_json or _quiet.get()) as progress, runs.open_engine(**where, out=folder) as engine:
         shown = runs.run(found, folder, progress, engine=engine, resume=resume, seconds=seconds)
     _show_answer(shown, folder, as_json)
 
 
-@app.command()
+@verb
 @runs.with_options("columns", runs.column_options("level", "response"))
 @runs.with_options("levels", runs.level_options())
 def fit(
@@ -153,14 +200,18 @@ def fit(
         fail("fit", Problem("nothing says what levels cost", hint))
     most = {} if most_rows is None else {"data": {"most_rows": most_rows}}
     found = runs.campaign_from_options(log, columns, levels, model={"name": model, "seed": seed}, **most)
-    with show_progress(as_json) as progress:
+    with show_progress(as_json or _quiet.get()) as progress:
         shown = runs.fit(found, out, progress)
-    name = shown["model"]["name"]
     some = f" ({shown['sample']['rows']:,} of {shown['sample']['of']:,} rows)" if "sample" in shown else ""
-    _echo(shown, as_json, f"learnt {name} from {found.log}{some}; next: largesse plan {out} CUSTOMERS --budget …")
+    what = f"learnt {shown['response']['name']!r} at {count(len(shown['levels']), 'level')} from {found.log}{some}"
+    _echo(
+        shown,
+        as_json,
+        f"{what}; model: {shown['model']['name']}\nnext: largesse plan {out} CUSTOMERS --budget …",
+    )
 
 
-@app.command()
+@verb
 @runs.with_options("where", runs.engine_options())
 def plan(
     run_folder: Annotated[Path, typer.Argument(help="Run folder made by fit or run.")],
@@ -179,19 +230,15 @@ def plan(
 ) -> None:
     """Give every customer a level at a budget."""
     spent: runs.Spent = {"budget": budget, "total": total, "confidence": confidence}
-    with show_progress(as_json) as progress, runs.open_engine(**where, out=run_folder) as engine:
+    with show_progress(as_json or _quiet.get()) as progress, runs.open_engine(**where, out=run_folder) as engine:
         made = runs.plan(run_folder, customers, out=out, raw_ids=raw_ids, progress=progress, engine=engine, **spent)
-    planned = made["planned"]
-    text = (
-        f"planned {made['customers']:,} customers: spend {planned['spend']:.6g} each, price {planned['price']:.4g}; "
-        f"wrote {out or run_folder / 'plan.parquet'}"
-    )
-    if "confidence" in planned:
-        text += f"; it keeps the budget with a probability of {percent(planned['confidence'])}"
-    _echo(made, as_json, text)
+    if as_json:
+        typer.echo(_to_json(made))
+    elif not _quiet.get():
+        print_plan({**runs.describe_run(run_folder), **made}, out or run_folder / "plan.parquet")
 
 
-@app.command()
+@verb
 def evaluate(
     run_folder: Annotated[Path, typer.Argument(help="Run folder made by fit or run.")],
     log: Annotated[str | None, typer.Argument(help="The log to judge by; default: the campaign's.")] = None,
@@ -200,19 +247,17 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Estimate from the log what the plan will bring and cost, each with a 95 % interval."""
-    with show_progress(as_json) as progress:
+    with show_progress(as_json or _quiet.get()) as progress:
         found = runs.judge(run_folder, log, budget=budget, estimator=estimator, progress=progress)
-    value, spend = (
-        f"{name} {found[name]['estimate']:.4g} ({found[name]['low']:.4g} to {found[name]['high']:.4g})"
-        for name in ("value", "spend")
-    )
-    _echo(found, as_json, f"{value}, {spend}; wrote {run_folder / 'evaluation.json'}")
-    if not as_json:
-        print_bound(found["safety"])
-        print_warnings(found["warnings"])
+    if as_json:
+        typer.echo(_to_json(found))
+    elif _quiet.get():
+        print_warnings(found["warnings"], to_stderr=True)
+    else:
+        print_judgement({**runs.describe_run(run_folder), **found}, run_folder / "evaluation.json")
 
 
-@app.command()
+@verb
 def report(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan and an evaluation.")],
     out: Annotated[
@@ -225,7 +270,7 @@ def report(
     _echo(shown, as_json, f"wrote {out or run_folder / 'report.html'}")
 
 
-@app.command()
+@verb
 @runs.with_options("columns", runs.column_options())
 def doctor(
     log: Annotated[str, typer.Argument(help="The log: a table, a campaign file or a run folder.")],
@@ -237,16 +282,18 @@ def doctor(
     out: Annotated[Path | None, typer.Option("--out", help="Write the checkup as an HTML page here.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check whether a log can answer the question: overlap, balance, randomisation, leaks.
+    """Check whether a log can answer the question: overlap, balance, randomisation, suspicious features.
 
     Each check says fine, careful or no. The columns of a bare table are guessed unless options name them.
     """
     levels = {word: given for word, given in (("costs", costs), ("names", names)) if given is not None}
     found, guessed = runs.find_campaign(log, columns, levels)
-    with show_progress(as_json) as progress:
+    with show_progress(as_json or _quiet.get()) as progress:
         shown = runs.examine(found, guessed=guessed, out=out, progress=progress)
     if as_json:
         typer.echo(_to_json(shown))
+    elif _quiet.get():
+        print_warnings(shown["support"]["checks"], to_stderr=True)
     else:
         print_checkup(shown, out)
 
@@ -281,7 +328,8 @@ def experiment(context: typer.Context) -> None:
 
 
 def _echo(content: dict[str, Any], as_json: bool, text: str) -> None:
-    typer.echo(_to_json(content) if as_json else make_visible(text))
+    if as_json or not _quiet.get():
+        typer.echo(_to_json(content) if as_json else make_visible(text))
 
 
 def _to_json(content: dict[str, Any]) -> str:
@@ -293,6 +341,8 @@ def _to_json(content: dict[str, Any]) -> str:
 def _show_answer(shown: dict[str, Any], folder: Path, as_json: bool) -> None:
     if as_json:
         typer.echo(_to_json({"run": str(folder), **shown}))
+    elif _quiet.get():
+        print_warnings(shown["answer"]["warnings"], to_stderr=True)
     else:
         print_answer(shown, folder)
 

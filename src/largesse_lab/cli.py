@@ -15,7 +15,12 @@ from largesse.report import show_progress
 from largesse_lab.bench.request import Request
 from largesse_lab.command import NAMES, Order, run
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,20 @@ def test_the_checkup_is_printed_with_every_check_and_level(
     assert ("Wrote checkup.html" if page else "--out page.html") in text
 
 
+def test_no_number_of_the_level_table_is_cut(
+    ran: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = examine(read_campaign(ran))
+    for row in shown["curve"]["levels"]:
+        row["name"] = "a level whose name is much too long for a table of eighty columns"
+        row["value"] |= {"estimate": 0.2967, "low": 0.294112, "high": 0.299213}
+    print_checkup(shown, None)
+    text = capsys.readouterr().out
+    assert "…" not in text
+    assert text.count("29.41 to 29.92") == len(shown["curve"]["levels"])
+
+
 def test_an_error_is_printed_as_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
     print_error("log: [bold]no[/] markup\n   → " + "x" * 200)
     assert capsys.readouterr().err == "largesse: log: [bold]no[/] markup\n   → " + "x" * 200 + "\n"

@@ -17,9 +17,10 @@ from largesse.report.charts.lines import draw_lines as draw_lines
 from largesse.report.charts.sheet import Caption as Caption
 from largesse.report.checkup import describe_checkup as describe_checkup
 from largesse.report.console import print_answer as print_answer
-from largesse.report.console import print_bound as print_bound
 from largesse.report.console import print_checkup as print_checkup
 from largesse.report.console import print_error as print_error
+from largesse.report.console import print_judgement as print_judgement
+from largesse.report.console import print_plan as print_plan
 from largesse.report.console import print_warnings as print_warnings
 from largesse.report.figures import draw_explanation as draw_explanation
 from largesse.report.figures import draw_study as draw_study

@@ -6,9 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from largesse.errors import make_visible
-from largesse.report.formats import Units
-from largesse.report.words import brief_urgent, select_notes, write_bound, write_gain, write_interval, write_value
+from largesse.errors import count, make_visible
+from largesse.report.formats import Style, Units, finite, write_percent
+from largesse.report.words import (
+    brief_urgent,
+    select_notes,
+    write_bound,
+    write_gain,
+    write_headline,
+    write_interval,
+    write_value,
+    write_verdict,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,42 +40,97 @@ def print_answer(shown: dict[str, Any], folder: Path) -> None:
     from rich.console import Console
     from rich.padding import Padding
 
-    units = Units.of(shown)
-    answer = shown["answer"]
-    console = Console()
+    answer, console = shown["answer"], Console()
     console.print(_text(f"\n{shown['title']}\n", style="bold"))
-    console.print(Padding(_text(answer["headline"], style="bold"), (0, 2, 1, 2)))
-    console.print(Padding(_text(answer["verdict"]), (0, 2, 1, 2)))
+    _print_verdict(console, answer)
     print_warnings(answer["warnings"], console)
-    table = _table({"": "left", "value": "right", "95 % interval": "left", "spend": "right"})
-    table.add_row("this plan", *_cells(units, shown), style="bold")
-    for other in (*shown["safety"]["options"][1:], *shown["versus"]):
-        table.add_row(_text(other["name"]), *_cells(units, other))
-    console.print(table)
-    for other in shown["versus"]:
-        against = f"against {other['name']}: {write_gain(units, other['difference'])}"
-        console.print(Padding(_text(against, style="dim"), (0, 2)))
-    console.print()
+    _print_comparisons(console, shown)
     for note in select_notes(answer["warnings"]):
         console.print(Padding(_text(f"{MARKS[note['answer']]} {note['text']}"), (0, 2)))
     console.print(_text(f"\nEverything is in {folder}/  —  open {folder / 'report.html'}\n"), soft_wrap=True)
 
 
-def print_bound(safety: Mapping[str, Any]) -> None:
-    """Print what the recommended option gains at least, in plain numbers."""
+def print_plan(shown: Mapping[str, Any], path: Path) -> None:
+    """Print what a plan costs, who gets what, what more budget would buy, and where the plan is."""
+    from rich.console import Console
+
+    units, planned, budget, console = Units.of(shown), shown["planned"], shown["budget"], Console()
+    style = units.money([planned["spend"], budget["average"]])
+    each = f"{style.text(planned['spend'])} each"
+    within = "" if budget["average"] is None else f", within a budget of {style.text(budget['average'])}"
+    console.print(_text(f"planned {count(shown['customers'], 'customer')} at {each}{within}\n", style="bold"))
+    table = _table({"level": "left", "customers": "right", "share": "right", "spend in all": "right"})
+    spends = units.money([row["spend"] for row in shown["money"]["levels"]])
+    for row in shown["money"]["levels"]:
+        cells = (f"{row['customers']:,}", write_percent(row["share"]), spends.text(row["spend"]))
+        table.add_row(_text(row["name"]), *cells)
+    console.print(table)
+    console.print(_text(f"\n{_write_price(units, shown)}"), soft_wrap=True)
+    if "confidence" in planned:
+        sure = write_percent(planned["confidence"])
+        console.print(_text(f"It keeps the budget with a probability of {sure}."), soft_wrap=True)
+    console.print(_text(f"Wrote {path}"), soft_wrap=True)
+
+
+def _write_price(units: Units, shown: Mapping[str, Any]) -> str:
+    """Say what one more unit of budget would buy, as the model expects."""
+    price = finite(shown["planned"]["price"])
+    if price is None or price == 0:
+        return "More budget would buy nothing more, the model expects." if price == 0 else "The price is not known."
+    bought = units.rate(price)
+    if not units.binary and not units.response_unit:
+        bought += f" {shown['response']['name']}"
+    more = units.one_more
+    return f"{more[0].upper()}{more[1:]} would buy {bought}, the model expects (the price)."
+
+
+def print_judgement(shown: Mapping[str, Any], path: Path) -> None:
+    """Print what a plan will bring and cost, judged from the log, what it is compared with, and the warnings."""
     from rich.console import Console
     from rich.padding import Padding
 
-    Console().print(Padding(_text(write_bound(Units("amount", ""), safety)), (0, 2, 1, 2)))
+    units, console = Units.of(shown), Console()
+    console.print()
+    _print_verdict(console, {"headline": write_headline(units, shown), "verdict": write_verdict(units, shown)})
+    print_warnings(shown["warnings"], console)
+    _print_comparisons(console, shown)
+    console.print(Padding(_text(write_bound(units, shown["safety"])), (0, 2, 1, 2)))
+    console.print(_text(f"Wrote {path}"), soft_wrap=True)
 
 
-def print_warnings(warnings: Sequence[Mapping[str, Any]], console: Console | None = None) -> None:
+def _print_verdict(console: Console, answer: Mapping[str, str]) -> None:
+    from rich.padding import Padding
+
+    console.print(Padding(_text(answer["headline"], style="bold"), (0, 2, 1, 2)))
+    console.print(Padding(_text(answer["verdict"]), (0, 2, 1, 2)))
+
+
+def _print_comparisons(console: Console, shown: Mapping[str, Any]) -> None:
+    """Print value and spend of the plan and of all that it is compared with, and what it gains."""
+    from rich.padding import Padding
+
+    units = Units.of(shown)
+    table = _table({"": "left", "value": "right", "95 % interval": "left", "spend": "right"})
+    rows = [(other["name"], other) for other in (*shown["safety"]["options"][1:], *shown["versus"])]
+    spends = units.money([row["spend"]["estimate"] for _, row in (("", shown), *rows)])
+    for k, (name, row) in enumerate((("this plan", shown), *rows)):
+        table.add_row(_text(name), *_cells(units, row, spends), style="" if k else "bold")
+    console.print(table)
+    for name, other in rows[len(rows) - len(shown["versus"]) :]:
+        against = f"against {name}: {write_gain(units, other['difference'])}"
+        console.print(Padding(_text(against, style="dim"), (0, 2)))
+    console.print()
+
+
+def print_warnings(
+    warnings: Sequence[Mapping[str, Any]], console: Console | None = None, *, to_stderr: bool = False
+) -> None:
     """Print every "no" and then every "careful", one sentence each; nothing where there are none."""
     from rich.console import Console
     from rich.padding import Padding
 
     urgent = brief_urgent(warnings)
-    console = console or Console()
+    console = console or Console(stderr=to_stderr)
     for warning in urgent:
         text = f"{MARKS[warning['answer']]} {warning['answer']}: {warning['text']}"
         console.print(Padding(_text(text, style=COLOURS[warning["answer"]]), (0, 2)))
@@ -98,8 +162,10 @@ def print_checkup(shown: dict[str, Any], out: Path | None) -> None:
 def _level_table(shown: dict[str, Any]) -> Table:
     units = Units.of(shown)
     sides = {"level": "left", "95 % interval": "left"}
-    names = ("level", "rows", "effective", "least ρ", "mean", "95 % interval")
+    names = ("level", "rows", "worth", "propensity from", "mean", "95 % interval")
     table = _table({name: sides.get(name, "right") for name in names})
+    table.columns[0].no_wrap = False  # a long name takes two lines; no number is ever cut
+    table.columns[0].overflow = "fold"
     for row, seen in zip(shown["curve"]["levels"], shown["support"]["overlap"], strict=True):
         counts = (f"{row['rows']:,}", f"{seen['effective']:,.0f}", f"{seen['smallest']:.3g}")
         table.add_row(
@@ -118,11 +184,12 @@ def _text(text: str, style: str = "") -> Text:
 def _table(columns: dict[str, Any]) -> Table:
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 2))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2))
     for name, side in columns.items():
         table.add_column(name, no_wrap=True, justify=side)
     return table
 
 
-def _cells(units: Units, row: dict[str, Any]) -> tuple[str, str, str]:
-    return write_value(units, row["value"]), write_interval(units, row["value"]), units.cost(row["spend"]["estimate"])
+def _cells(units: Units, row: Mapping[str, Any], spends: Style) -> tuple[str, str, str]:
+    spend = spends.text(row["spend"]["estimate"])
+    return write_value(units, row["value"]), write_interval(units, row["value"]), spend

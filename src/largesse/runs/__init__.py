@@ -35,6 +35,7 @@ from largesse.runs.guess import suggest_costs as suggest_costs
 from largesse.runs.guess import sure_parse as sure_parse
 from largesse.runs.guess import tally_levels as tally_levels
 from largesse.runs.guess import unknown_columns as unknown_columns
+from largesse.runs.line import describe_run as describe_run
 from largesse.runs.line import fit as fit
 from largesse.runs.line import judge as judge
 from largesse.runs.line import plan as plan

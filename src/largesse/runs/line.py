@@ -231,6 +231,14 @@ def _recall(home: Path, campaign: Campaign, log: Log, engine: Engine, progress: 
     return steps.examine(campaign, log, held, engine, progress, known)
 
 
+def describe_run(folder: str | Path) -> dict[str, Any]:
+    """Return what a run folder is about: its title, the units, the response and the levels."""
+    with files.look_into_run_folder(folder) as home, files.expect_numbers(home):
+        campaign = read_campaign(home)
+        told = {word: getattr(campaign, word) for word in ("title", "unit", "response_unit")}
+        return {**files.read_part(home, files.FIT_PART), **told}
+
+
 def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:
     """Write the report of a run folder from what its steps left there; return its numbers."""
     files.check_file(out, own=files.REPORT)
