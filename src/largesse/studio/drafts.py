@@ -11,7 +11,7 @@ from largesse.runs import Campaign, FirstLook, Seen, campaign_from, sure_parse
 from largesse.studio.tables import SINGLE, list_levels, look_again
 
 TEXTS = ("title", "unit", "response_unit")
-KNOWN = ("table", "roles", "levels", "budget", "total", "model", "seed", "plan", "parse", *TEXTS)
+KNOWN = ("table", "roles", "levels", "budget", "total", "response_value", "model", "seed", "plan", "parse", *TEXTS)
 LEVEL_WORDS = ("names", "costs", "on_redemption", "contact_cost", "propensities")
 
 
@@ -27,6 +27,8 @@ def draft_campaign(draft: Mapping[str, Any], seen: Seen, log: str, *, checkup: b
         columns["parse"] = parse
     given: dict[str, Any] = {word: draft[word] for word in TEXTS if draft.get(word)}
     given |= {"log": log, "columns": columns}
+    if draft.get("response_value") is not None:
+        given["response_value"] = draft["response_value"]
     given["levels"] = _draft_levels(draft.get("levels") or {}, look, checkup=checkup)
     given["model"] = {"name": draft.get("model") or "auto", "seed": draft.get("seed") or 0}
     if not checkup:

@@ -82,7 +82,7 @@ def describe_look(look: FirstLook, features: Sequence[str]) -> dict[str, Any]:
         "suggested_on_redemption": False,
         "suggested_unit": "",
         "suggested_title": "",
-        "notes": _list_notes(look, features),
+        "notes": _list_notes(look),
         "problems": [{"what": problem.what, "hint": problem.hint} for problem in _find_problems(look, features)],
         "parse": [
             {"column": name, "example": found.example, "ways": list(found.ways)}
@@ -155,7 +155,7 @@ def describe_levels(look: FirstLook) -> dict[str, Any]:
 # -- what to say -----------------------------------------------------------------------------------------------------
 
 
-def _list_notes(look: FirstLook, features: Sequence[str]) -> list[str]:
+def _list_notes(look: FirstLook) -> list[str]:
     notes = []
     others = look.guess.others.get("cost_column", ())
     if others:
@@ -165,8 +165,6 @@ def _list_notes(look: FirstLook, features: Sequence[str]) -> list[str]:
         for role in ASKED
         if role in look.guess.roles and (more := look.guess.others.get(role))
     ]
-    if features:
-        notes.append("A feature must be known before the level is chosen: take out what only happened afterwards.")
     return notes
 
 

@@ -1,0 +1,68 @@
+// What may be spent, and settings that most people leave as they are.
+
+import { button, make, say } from "./dom.js";
+import { columnOf } from "./draft.js";
+import { sentence } from "./messages.js";
+import { amount, counted } from "./words.js";
+
+export function budgetPart(sheet) {
+  const { draft } = sheet;
+  if (!columnOf(draft, "level")) return [];
+  const input = make("input", { type: "text", inputmode: "decimal", autocomplete: "off", id: "budget", class: "money large", value: draft.budget, "aria-label": draft.kind === "total" ? "Budget in total" : "Budget per customer" });
+  input.addEventListener("input", () => { draft.budget = input.value; sheet.typed(); });
+  return make("section", { "aria-labelledby": "budget-title" },
+    make("h2", { id: "budget-title" }, "The budget"),
+    make("p", { class: "caption" }, "What may be spent on average. Other budgets can be tried afterwards, without learning again."),
+    make("div", { class: "budget" }, make("span", { class: "cost" }, input, make("span", { class: "unit", "aria-hidden": "true" }, draft.unit)),
+      make("div", { class: "switch", role: "radiogroup", "aria-label": "The budget is" }, kind(sheet, "budget", "per customer"), kind(sheet, "total", "in total")), make("div", { "data-spot": "budget" })),
+    make("div", { "data-problems": "budget" }),
+    more(sheet));
+}
+
+function kind(sheet, name, words) {
+  const { draft } = sheet;
+  const radio = make("input", { type: "radio", name: "kind", id: `kind-${name}` });
+  radio.checked = draft.kind === name;
+  radio.addEventListener("change", () => { draft.kind = name; sheet.typed(); sheet.draw("budget"); });
+  return make("label", {}, radio, make("span", {}, words));
+}
+
+/** A budget that the log suggests. */
+export function budgetOffer(sheet) {
+  const { draft, table } = sheet;
+  const offered = table.suggested_budget;
+  if (!Number.isFinite(offered)) return { key: "" };
+  const total = draft.kind === "total";
+  const value = total ? Math.round(offered * table.rows) : offered;
+  const words = `${amount(value, draft.unit.trim())} ${total ? `for ${counted(table.rows, "customer")}` : "per customer"}`;
+  const use = () => {
+    draft.budget = String(value);
+    say("The suggested budget is filled in.");
+    sheet.typed();
+    sheet.draw("budget");
+    document.getElementById("budget")?.focus();
+  };
+  return { key: words, build: () => make("p", { class: "offer" }, `Suggested: ${words}. `, button("Use it", use, { id: "use-budget" })) };
+}
+
+function more(sheet) {
+  const { draft, models } = sheet;
+  const model = make("select", { id: "model" }, (models ?? []).map(({ name }) => make("option", { value: name }, name)));
+  model.value = draft.model;
+  const words = make("p", { class: "small" });
+  const explain = () => { words.textContent = sentence((models ?? []).find(({ name }) => name === draft.model)?.sentence); };
+  model.addEventListener("change", () => { draft.model = model.value; explain(); sheet.typed(); });
+  explain();
+  const unit = make("input", { type: "text", id: "response-unit", class: "short", value: draft.responseUnit, autocomplete: "off", placeholder: "none" });
+  unit.addEventListener("input", () => { draft.responseUnit = unit.value; sheet.typed(); });
+  const worth = make("input", { type: "text", inputmode: "decimal", id: "response-value", class: "money", value: draft.responseValue, autocomplete: "off", placeholder: "none" });
+  worth.addEventListener("input", () => { draft.responseValue = worth.value; sheet.typed(); });
+  const details = make("details", { class: "more" }, make("summary", {}, "More settings"),
+    make("div", { class: "fields" },
+      make("div", {}, make("label", { for: "response-value" }, "What one response is worth to you"), make("span", { class: "cost" }, worth, make("span", { class: "unit", "aria-hidden": "true" }, draft.unit)), make("p", { class: "small" }, "Your margin on a sale, for example. Then the report says what is left after costs.")),
+      make("div", {}, make("label", { for: "model" }, "How to learn"), model, words),
+      make("div", {}, make("label", { for: "response-unit" }, "Unit of the response"), unit, make("p", { class: "small" }, "Only where it is an amount, such as revenue in €."))));
+  details.open = sheet.moreOpen ?? Boolean(draft.responseValue || draft.responseUnit || draft.model !== "auto");
+  details.addEventListener("toggle", () => { sheet.moreOpen = details.open; });
+  return details;
+}

@@ -1,0 +1,54 @@
+// Runs beside each other.
+
+import { server } from "./api.js";
+import { make, put, strip } from "./dom.js";
+import { levelColour } from "./levels.js";
+import { runAddress } from "./runs.js";
+import { amount, count, day, number, percent } from "./words.js";
+
+export async function show(page, [, ...names]) {
+  const runs = await Promise.all(names.map((name) => server.runOf(name)));
+  const ends = runs.flatMap(({ value, value_interval: interval }) => [value, ...(interval ?? [])]).filter(Number.isFinite);
+  const low = Math.min(...ends);
+  const high = Math.max(...ends);
+  const shares = ends.every((end) => end >= 0 && end <= 1);
+  const write = shares ? (x) => percent(x) : number;
+  const lines = [
+    ["What it says", (run) => run.headline ?? "–"],
+    ["Value", (run) => valueCell(run, write, low, high)],
+    ["Spend per customer", (run) => amount(run.spend, run.unit)],
+    ["Budget per customer", (run) => amount(run.budget, run.unit)],
+    ["One more unit of budget buys", (run) => number(run.planned?.price)],
+    ["Who gets what", (run) => sharesCell(run.levels ?? [])],
+    ["Customers", (run) => (run.customers ? count(run.customers) : "–")],
+    ["Model", (run) => run.model ?? "–"],
+    ["Made", (run) => day(run.made)],
+  ];
+  put(page, make("h1", {}, "Runs beside each other"), differNote(runs),
+    make("div", { class: "wide-table", role: "region", "aria-label": "Comparison", tabindex: "0" }, make("table", { class: "compare" },
+      make("thead", {}, make("tr", {}, make("td", {}), runs.map(({ name }) => make("th", { scope: "col" }, make("a", { href: runAddress(name) }, name))))),
+      make("tbody", {}, lines.map(([words, cell]) => make("tr", {}, make("th", { scope: "row" }, words), runs.map((run) => make("td", { "data-label": run.name }, cell(run)))))))),
+    make("p", { class: "row-of-buttons" }, make("a", { class: "button", href: "#/" }, "To the start")));
+  return { title: "Comparison", wide: "broad" };
+}
+
+/** A value that comes from another log or counts another response is not better or worse. */
+function differNote(runs) {
+  const same = new Set(runs.map(({ response, customers }) => `${response} ${customers}`)).size === 1;
+  return same ? null : make("p", { class: "lead" }, "These runs differ in their customers or in what is counted as response: compare their values with care.");
+}
+
+function valueCell(run, write, low, high) {
+  const interval = run.value_interval;
+  return [make("b", {}, write(run.value)), interval ? make("span", { class: "small" }, `95 % interval ${write(interval[0])} to ${write(interval[1])}`) : null, Number.isFinite(run.value) ? strip(run.value, interval, low, high) : null];
+}
+
+/** A bar of the levels' shares, and the same as a list. */
+export function sharesCell(levels) {
+  if (!levels.length) return "–";
+  const many = levels.length;
+  return [
+    make("div", { class: "shares", "aria-hidden": "true" }, levels.map(({ share }, k) => make("span", { style: { "flex-grow": String(share), background: levelColour(k, many) } }))),
+    make("ul", { class: "share-list" }, levels.map(({ name, share }, k) => make("li", {}, make("span", { class: "swatch", style: { background: levelColour(k, many) }, "aria-hidden": "true" }), make("span", { class: "share-name" }, name), make("b", {}, percent(share, share > 0 && share < 0.01 ? 1 : 0))))),
+  ];
+}

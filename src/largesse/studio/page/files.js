@@ -1,0 +1,54 @@
+// What a run leaves: files to take along, and the campaign file that does the same from the command line.
+
+import { fileOf, report, server } from "./api.js";
+import { button, make, put, say } from "./dom.js";
+
+const FILES = {
+  "plan.csv": ["The plan as CSV", "Who gets which level, for a spreadsheet or a mailing tool."],
+  "plan.parquet": ["The plan as Parquet", "The same, for programs."],
+  "report.html": ["The report", "One file that opens in every browser, to show to others."],
+  "campaign.toml": ["The campaign file", "Every setting of this run, defaults spelt out."],
+  "evaluation.json": ["The figures", "Everything that the report shows, as JSON."],
+  "frontier.parquet": ["The frontier", "What every budget would bring."],
+};
+
+export async function show(page, [, name]) {
+  const run = await server.runOf(name);
+  const has = (file) => run.files.includes(file) || (file === "plan.csv" && run.files.includes("plan.parquet"));
+  put(page,
+    make("h1", {}, "Take it along"),
+    make("p", { class: "lead" }, "Everything lies in the folder of the run, too."),
+    make("ul", { class: "downloads" }, Object.entries(FILES).filter(([file]) => has(file)).map(([file, [title, words]]) => make("li", {},
+      make("a", { class: "download", href: fileOf(name, file), download: file === "plan.csv" || file === "plan.parquet" ? `${name} ${file}` : file }, make("b", {}, title), make("span", { class: "small" }, words), make("span", { class: "small path" }, file))))),
+    has("report.html") ? make("p", { class: "small" }, make("a", { href: report(name), target: "_blank", rel: "noopener" }, "Open the report in a tab of its own")) : null,
+    run.toml ? campaignPart(run.toml, `largesse run campaign.toml --out "${name}"`) : null);
+  return { title: `${name}: files`, run: name, tab: "Files" };
+}
+
+/** A campaign file with its command, each with a button that copies it. */
+export function campaignPart(toml, command) {
+  return make("section", { class: "campaign", "aria-labelledby": "same" },
+    make("h2", { id: "same" }, "The same from the command line"),
+    make("p", { class: "caption" }, "Keep this as campaign.toml beside the log, and the same run can be made again by anyone, or every night."),
+    copyable("the campaign file", toml), command ? copyable("the command", command) : null);
+}
+
+function copyable(what, text) {
+  const copy = button("Copy", async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      copy.textContent = "Copied";
+      say(`Copied ${what}.`);
+    } catch {
+      const range = document.createRange();
+      range.selectNodeContents(code);
+      getSelection().removeAllRanges();
+      getSelection().addRange(range);
+      copy.textContent = "Selected";
+      say(`Selected ${what}. Press Control C to copy it.`);
+    }
+    setTimeout(() => { copy.textContent = "Copy"; }, 2000);
+  }, { kind: "copy", "aria-label": `Copy ${what}` });
+  const code = make("code", {}, text);
+  return make("div", { class: "copyable" }, copy, make("pre", { tabindex: "0", "aria-label": what }, code));
+}

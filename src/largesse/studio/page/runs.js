@@ -1,0 +1,44 @@
+// Runs made before: a list to open one or to choose some that are compared.
+
+import { button, make, say } from "./dom.js";
+import { amount, counted, day, listWords } from "./words.js";
+
+const MOST = 6; // runs that fit beside each other
+
+export const runAddress = (name) => `#/run/${encodeURIComponent(name)}`;
+
+/** The list of runs, newest first. */
+export function runList(runs) {
+  if (!runs.length) {
+    return make("section", { class: "past" }, make("h2", {}, "Your runs"), make("p", { class: "empty" }, "None yet. Every run that you make is listed here, with its plan and its report."));
+  }
+  const chosen = new Set();
+  const go = button("Compare", () => { if (chosen.size > 1) location.hash = `#/compare/${[...chosen].map(encodeURIComponent).join("/")}`; }, { id: "compare", "aria-disabled": "true", "aria-describedby": "compare-words" });
+  const words = make("p", { class: "small", id: "compare-words" }, "Tick two or more to see them beside each other.");
+  const choose = (name, on) => {
+    if (on) chosen.add(name);
+    else chosen.delete(name);
+    go.setAttribute("aria-disabled", String(chosen.size < 2));
+    words.textContent = chosen.size < 2 ? "Tick two or more to see them beside each other." : `${counted(chosen.size, "run")}: ${listWords([...chosen])}.`;
+  };
+  const rows = runs.map((run, k) => runRow(run, k, (box) => {
+    if (box.checked && chosen.size >= MOST) {
+      box.checked = false;
+      say(`At most ${MOST} runs fit beside each other.`);
+    }
+    choose(run.name, box.checked);
+  }, runs.length > 1));
+  return make("section", { class: "past" },
+    make("div", { class: "past-head" }, make("h2", {}, "Your runs"), runs.length > 1 ? make("div", { class: "compare-bar" }, words, go) : null),
+    make("ul", { class: "runs" }, rows));
+}
+
+function runRow(run, k, onTick, many) {
+  const tick = many ? make("label", { class: "tick" }, make("input", { type: "checkbox", on: { change: (event) => onTick(event.currentTarget) } }), make("span", { class: "unseen" }, `Compare ${run.name}`)) : null;
+  const facts = [day(run.made), run.customers ? counted(run.customers, "customer") : null, Number.isFinite(run.budget) ? `budget ${amount(run.budget, run.unit)} per customer` : null, run.model];
+  return make("li", { class: "run" }, tick,
+    make("a", { href: runAddress(run.name), id: `run-${k}` },
+      make("span", { class: "run-title" }, run.name),
+      run.headline ? make("span", { class: "run-headline" }, run.headline) : null,
+      make("span", { class: "small" }, facts.filter(Boolean).join(" · "))));
+}

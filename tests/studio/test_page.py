@@ -1,0 +1,288 @@
+"""The studio's page in a real browser, against the real server."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from browsers import PHONE, Watched, needs_browser, watch
+from shops import shop_table
+from studios import open_studio
+
+import largesse.report
+import largesse.studio
+
+pytestmark = needs_browser
+HOSTILE = '<img src=x onerror="window.hurt=1">'
+WAIT = 60_000  # milliseconds that a step may take on a busy machine
+PAGE = Path(largesse.studio.__file__).parent / "page"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A studio that is running, its folder, and a table outside of it."""
+
+    address: str
+    folder: Path
+    table: Path
+
+    @property
+    def root(self) -> str:
+        return self.address.split("?")[0]
+
+
+@pytest.fixture(scope="module")
+def place(ran: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A studio with one past run and one table in its folder; a column's name is HTML."""
+    home = tmp_path_factory.mktemp("studio")
+    folder = home / "runs"
+    folder.mkdir()
+    shutil.copytree(ran, folder / "winter")
+    table = shop_table(300, seed=1)
+    table = table.rename_columns([HOSTILE if name == "city" else name for name in table.column_names])
+    pq.write_table(table, folder / "spring.parquet")
+    pa_csv.write_csv(table, home / "coupons.csv")
+    with open_studio(folder) as address:
+        yield Place(address, folder, home / "coupons.csv")
+
+
+def check(watched: Watched, place: Place) -> None:
+    """Nothing went wrong so far: no error, no request to elsewhere, no barrier, no HTML from the table."""
+    assert watched.errors == []
+    assert [url for url in watched.requests if not url.startswith((place.root, "blob:"))] == []
+    assert watched.find_barriers() == []
+    assert watched.page.evaluate("window.hurt") is None
+    assert watched.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def fill_in(page: Any, budget: str = "2.5") -> None:
+    """Fill in what the page asks for."""
+    page.click("#use-costs")
+    page.fill("#budget", budget)
+    page.click("summary:has-text('More settings')")
+    page.select_option("#model", "linear")
+    page.wait_for_selector("text=The question")
+
+
+def open_table(page: Any) -> None:
+    """Pick the table of the folder."""
+    page.click("button.file")
+    page.wait_for_selector("#budget", timeout=WAIT)
+
+
+def test_the_whole_way_from_a_table_to_a_plan(browser: Any, place: Place) -> None:
+    with watch(browser, place.address) as watched:
+        page = watched.page
+        page.wait_for_selector(".drop")
+        check(watched, place)
+        page.set_input_files("#file", place.table)
+        page.wait_for_selector("#budget", timeout=WAIT)
+        assert page.input_value("#role-level") == "coupon"
+        assert page.input_value("#role-response") == "bought"
+        assert page.locator("text=Still to say").is_visible()
+        check(watched, place)
+        fill_in(page)
+        assert "€" not in page.inner_text(".question")
+        page.fill("#unit", "€")
+        assert "at most €2.50 per customer" in page.inner_text(".question")
+        page.click("#go-on")
+        page.wait_for_selector("#run", timeout=WAIT)
+        assert page.input_value("#run-name") == "coupons"
+        check(watched, place)
+        page.click("#run")
+        page.wait_for_selector(".progress")
+        check(watched, place)
+        page.wait_for_selector("iframe.report", timeout=WAIT)
+        headline = page.frame_locator("iframe.report").locator("h1")
+        headline.wait_for(timeout=WAIT)
+        assert page.url.endswith("#/run/coupons")
+        assert "coupons" in page.title()
+        check(watched, place)
+        page.click("text=Files")
+        page.wait_for_selector(".downloads")
+        assert 'response = "bought"' in page.inner_text(".copyable pre >> nth=0")
+        check(watched, place)
+    assert (place.folder / "coupons" / "report.html").exists()
+
+
+def test_a_bad_file_is_explained_and_another_can_follow(browser: Any, place: Place, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.parquet"
+    bad.write_bytes(b"no parquet at all")
+    with watch(browser, place.address) as watched:
+        page = watched.page
+        page.wait_for_selector(".drop")
+        page.set_input_files("#file", bad)
+        page.wait_for_selector("[role=alert]", timeout=WAIT)
+        assert "Parquet" in page.inner_text("[role=alert]")
+        assert page.locator("#choose").is_visible()
+        watched.errors[:] = [said for said in watched.errors if "400" not in said]  # the browser's own line
+        check(watched, place)
+        open_table(page)
+
+
+def test_what_was_typed_survives_a_reload_and_the_way_back(browser: Any, place: Place) -> None:
+    with watch(browser, place.address) as watched:
+        page = watched.page
+        open_table(page)
+        fill_in(page, "1,70")
+        page.fill("#unit", "kr")
+        page.click("#redeemed")
+        page.click("[aria-label='Move 10 up']")
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Move 10 up"
+        page.wait_for_selector("#sort")  # costs are out of order now
+        page.reload()
+        page.wait_for_selector("#sort", timeout=WAIT)
+        assert page.input_value("#budget") == "1,70"
+        assert page.input_value("#unit") == "kr"
+        assert page.is_checked("#redeemed")
+        page.click("#sort")
+        page.wait_for_selector("text=The question")
+        assert page.input_value("#cost-2") == "10"
+        page.click("#go-on")
+        page.wait_for_selector("#run", timeout=WAIT)
+        page.reload()
+        page.wait_for_selector("#run", timeout=WAIT)
+        assert sum("/api/doctor" in url for url in watched.requests) == 1  # the answer is still there
+        page.go_back()
+        page.wait_for_selector("#budget", timeout=WAIT)
+        assert page.input_value("#budget") == "1,70"
+        check(watched, place)
+
+
+def test_a_run_can_be_cancelled(browser: Any, place: Place) -> None:
+    with watch(browser, place.address) as watched:
+        page = watched.page
+        open_table(page)
+        fill_in(page)
+        page.select_option("#model", "auto")
+        page.click("#go-on")
+        page.wait_for_selector("#run", timeout=WAIT)
+        page.fill("#run-name", "stopped")
+        page.click("#run")
+        page.wait_for_selector(".progress")
+        page.click("#cancel")
+        page.wait_for_selector("text=The run was cancelled", timeout=WAIT)
+        check(watched, place)
+        page.click("text=Back to the columns")
+        page.wait_for_selector("#budget", timeout=WAIT)
+        assert page.input_value("#budget") == "2.5"
+    assert not (place.folder / "stopped").exists()
+
+
+def test_everything_can_be_done_by_keyboard(browser: Any, place: Place) -> None:
+    def reach(page: Any, wanted: str, most: int = 60) -> None:
+        """Press Tab until the element is focused; the focus is visible there."""
+        for _ in range(most):
+            page.keyboard.press("Tab")
+            if page.evaluate("wanted => document.activeElement.matches(wanted)", wanted):
+                style = "getComputedStyle(document.activeElement)"
+                assert page.evaluate(f"{style}.outlineStyle") != "none"
+                return
+        raise AssertionError(f"{wanted} cannot be reached by Tab")
+
+    with watch(browser, place.address) as watched:
+        page = watched.page
+        page.wait_for_selector("button.file")
+        reach(page, "button.file")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#budget", timeout=WAIT)
+        reach(page, "#use-costs")
+        page.keyboard.press("Enter")
+        reach(page, "[id^=move-down]")
+        page.keyboard.press("Space")
+        assert page.evaluate("document.activeElement.id").startswith("move-down")  # it moved, and the focus with it
+        page.keyboard.press("Shift+Tab")
+        page.keyboard.press("Space")
+        reach(page, "#budget")
+        page.keyboard.type("2.5")
+        reach(page, "#go-on")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#cancel, #run", timeout=WAIT)
+        assert page.evaluate("document.activeElement.id") == "view"  # the next Tab is in the new view
+        reach(page, "#cancel, #run")
+
+
+@pytest.mark.parametrize("options", [PHONE, {"color_scheme": "dark"}], ids=["phone", "dark"])
+def test_every_state_fits_a_phone_and_the_dark(browser: Any, place: Place, options: dict[str, Any]) -> None:
+    with watch(browser, place.address, **options) as watched:
+        page = watched.page
+        page.wait_for_selector(".run")
+        check(watched, place)
+        open_table(page)
+        check(watched, place)
+        fill_in(page)
+        check(watched, place)
+        for way, there in (("#/run/winter", "iframe"), ("#/run/winter/files", ".downloads")):
+            page.goto(place.root + way)
+            page.wait_for_selector(there, timeout=WAIT)
+            check(watched, place)
+        page.goto(place.root + "#/compare/winter/winter")
+        page.wait_for_selector(".compare")
+        check(watched, place)
+        page.goto(place.root + "#/run/no such run")
+        page.wait_for_selector("[role=alert]")
+        assert "no such run" in page.inner_text("[role=alert]")
+        if options is not PHONE:
+            assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 23, 29)"
+
+
+def test_gaps_are_named_and_lead_to_their_fields(browser: Any, place: Place) -> None:
+    with watch(browser, place.address) as watched:
+        page = watched.page
+        open_table(page)
+        page.click("#go-on")
+        assert page.evaluate("document.activeElement.id") == "cost-0"
+        page.fill("#cost-0", "nothing")
+        assert "“nothing” is not a number" in page.inner_text(".part-levels")
+        page.select_option("#role-response", "age")
+        page.wait_for_selector("text=It had this role before")
+        assert page.input_value("#cost-0") == "nothing"
+        page.select_option("#role-level", HOSTILE)
+        page.wait_for_selector(".level-name:has-text('Lima')", timeout=WAIT)
+        page.wait_for_selector("#settle")  # cities have no order
+        page.fill("#cost-1", "1")
+        check(watched, place)
+
+
+def test_numbers_are_read_and_written_as_people_do(browser: Any, place: Place) -> None:
+    script = """async () => {
+      const { readNumber, amount, duration, bytes } = await import("/static/words.js");
+      return [["1.70", "1,70", "50 000", "1,250,000", "-3", ".5", "", "abc", "1.2.3"].map(readNumber),
+              [amount(1.5, "€"), amount(-2, "$"), amount(3255, "USD"), amount(0.05, "")],
+              [duration(0.2), duration(90), duration(4000)], [bytes(812000), bytes(2e9), bytes(12)]];
+    }"""
+    with watch(browser, place.address) as watched:
+        read, amounts, times, sizes = watched.page.evaluate(script)
+    assert read == [1.7, 1.7, 50000, 1250000, -3, 0.5, None, None, None]
+    assert amounts == ["€1.50", "−$2", "3,255\u202fUSD", "0.05"]
+    assert times == ["1\u202fs", "2\u202fmin", "1\u202fh 7\u202fmin"]
+    assert sizes == ["812\u202fkB", "2\u202fGB", "12\u202fbytes"]
+
+
+def test_the_page_has_the_colours_of_the_report() -> None:
+    def read(path: Path) -> list[dict[str, str]]:
+        blocks = re.findall(r":root \{(.*?)\}", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        return [dict(re.findall(r"(--[\w-]+): ([^;]+);", block)) for block in blocks]
+
+    report = read(Path(largesse.report.__file__).parent / "style.css")
+    ours = read(PAGE / "style.css")
+    light, dark = (block for block in report if "--paper" in block)
+    assert {**ours[0], **light} == ours[0]
+    assert {**ours[1], **dark} == ours[1]
+
+
+def test_the_page_puts_text_in_as_text_and_keeps_to_itself() -> None:
+    for path in PAGE.iterdir():
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), (
+            path
+        )
+        assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?(https?:)?//""", text), path
+        assert not re.search(r"""\son\w+=["']|\sstyle=["']""", text), path  # the policy forbids both
