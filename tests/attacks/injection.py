@@ -42,6 +42,8 @@ SHOWN = {
     "aria-valuetext",
     "title",
     "data-stops",  # JSON whose texts the script puts in place as text
+    "data-names",
+    "data-costs",
     "data-tip",
     "content",
     "alt",

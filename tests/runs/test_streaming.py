@@ -118,7 +118,34 @@ def test_plans_in_batches_are_those_from_memory(case: str, fitted: Callable[...,
     shop = fitted(tmp_path, *changes, change_log=change[0] if change else None)
     _, shown = plan_both(shop)
     assert shown["customers"] == 200
+    stops = shown["frontier"]["stops"]
+    others = [stop for stop in stops if not stop.get("own")]
+    assert len(others) > 4
+    for place in (1, len(others) // 2, len(others) - 1):
+        stop = others[place]
+        made = line.plan(shop / "run", str(shop / "customers.parquet"), budget=stop["budget"])
+        assert [level["customers"] for level in made["money"]["levels"]] == stop["counts"]
+        for word in ("spend", "value"):
+            assert made["planned"][word] == pytest.approx(stop[word], rel=1e-9)
+        known = {(one["feature"], group["label"]): group for one in shown["who"]["features"] for group in one["groups"]}
+        for feature in made["who"]["features"]:
+            for group in feature["groups"]:
+                if (feature["feature"], group["label"]) in known:
+                    found = known[feature["feature"], group["label"]]
+                    assert group["average_cost"] == pytest.approx(found["stop_costs"][stops.index(stop)], rel=1e-6)
     assert sum(level["customers"] for level in shown["money"]["levels"]) == 200
+
+
+@pytest.mark.parametrize("line_", ["", "exact = true\n"])
+def test_without_plans_at_other_budgets_it_says_why(
+    line_: str, fitted: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("largesse.runs.plans.MOST", 10)
+    new = f'budget = 2.5\n{line_}segment = "city"\n[plan.segment_budgets]\nOslo = 50'
+    shop = fitted(tmp_path, ("budget = 2.5", new))
+    shown = line.plan(shop / "run", str(shop / "customers.parquet"))
+    assert shown["frontier"]["stops"] == []
+    assert ("take too long" if line_ else "too many customers") in shown["frontier"]["excuse"]
 
 
 @pytest.mark.parametrize(

@@ -50,4 +50,7 @@ from largesse.allocation.spending import Correction as Correction
 from largesse.allocation.spending import confidence_problems as confidence_problems
 from largesse.allocation.spending import correct_costs as correct_costs
 from largesse.allocation.stops import Stop as Stop
+from largesse.allocation.stops import choose_unit as choose_unit
+from largesse.allocation.stops import count_levels as count_levels
+from largesse.allocation.stops import count_stops as count_stops
 from largesse.allocation.stops import find_stops as find_stops

@@ -2,92 +2,105 @@
 
 At a price, every step up a hull is taken that brings at least the price. What that costs is a budget, and the plan for this
 very budget takes the same steps: nothing is left over. So prices are chosen whose budgets lie about evenly, and customers are
-asked once what they cost and bring at all of them.
+asked once what they cost and bring at all of them. Who gets what is counted step by step, not price by price: a step belongs
+to the first price that takes it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.allocation.passes.questions import Average, SpendAt, Sums, add_up
-from largesse.allocation.plan import decide_at_price
+from largesse.allocation.explore import mix_levels
+from largesse.allocation.passes.questions import Average, SpendAt, Sums
+from largesse.allocation.passes.sums import CHUNKS, carry
 from largesse.allocation.scored import Scored
 from largesse.allocation.spending import EVEN, budget_at, correct
 from largesse.records import Array, Spending
+from largesse.stats import draw_rows_levels
 
 COUNT = 60  # stops, at most
 TRIED = 2000  # prices, of which those are kept whose budgets lie about evenly
 ROOM = 1e-10  # relative: a budget that is rounded down would be too small for the last step
 FAR = 1e4  # the steepest steps bring this many times what steps bring on average, the flattest that much less
+DIGITS = 30  # binary digits of the mean cost that counts of costs keep
 
 
 @dataclass(frozen=True)
 class Stop:
-    """The plan at one budget: averages per customer, as in `Plan`, and how many customers get each level."""
+    """The plan at one budget: averages per customer, as in `Plan`."""
 
     budget: float
     spend: float
     value: float
     price: float
-    counts: tuple[int, ...]
+    at: float = (
+        math.nan
+    )  # steps that bring at least this are taken, by costs as they are expected; NaN: no price makes it
+    ratio: float = 1.0  # what expected costs are multiplied by to be what is really paid
 
 
 @dataclass(frozen=True)
 class PlansAt:
-    """Asks for what plans at several prices cost and bring, and how many customers they give each level."""
+    """Asks for what plans at several prices cost and bring."""
 
-    prices: tuple[float, ...]
+    prices: tuple[float, ...]  # falling
 
     def of(self, rows: Array, curves: Array, costs: Array) -> Sums:
-        """Return for each price the sums of costs and of responses, and the customers at each level."""
-        wide, every, found = np.broadcast_to(costs, curves.shape), np.arange(len(curves)), []
-        for price in self.prices:
-            levels = decide_at_price(curves, costs, price)
-            found += [add_up(wide[every, levels]), add_up(curves[every, levels])]
-            counts = np.bincount(levels, minlength=curves.shape[1])
-            found += [add_up(np.array([count], dtype=np.float64)) for count in counts]
-        return Sums(len(rows), np.stack(found))
+        """Return the sums of the cheapest costs and of what comes on top at each price, then the same of responses."""
+        from largesse.allocation.passes.kernels import plans_at
+
+        sums = np.zeros((2, len(self.prices) + 1, CHUNKS), dtype=np.int64)
+        plans_at(curves, costs, np.array(self.prices, dtype=np.float64), sums[0], sums[1])
+        return Sums(len(rows), carry(sums.reshape(-1, CHUNKS)))
 
 
 def find_stops(
-    scored: Scored, spending: Spending | None = None, confidence: float = EVEN, count: int = COUNT
+    scored: Scored,
+    spending: Spending | None = None,
+    confidence: float = EVEN,
+    *,
+    explore: float = 0.0,
+    count: int = COUNT,
 ) -> tuple[Stop, ...]:
     """Return plans at up to `count` budgets, the smallest first: each is the plan that `price_plan` makes at its budget.
 
     Where costs are expected, not known, budgets are those for which `correct_scored` and `price_plan` make this plan.
 
     >>> from largesse.allocation.scored import hold_scores
-    >>> [(round(stop.budget, 6), stop.counts) for stop in find_stops(hold_scores([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]], [0, 1, 2]))]
-    [(0.0, (2, 0, 0)), (1.0, (1, 0, 1)), (1.5, (0, 1, 1)), (2.0, (0, 0, 2))]
+    >>> scored = hold_scores([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]], [0, 1, 2])
+    >>> [(round(stop.budget, 6), round(stop.value, 3)) for stop in find_stops(scored)]
+    [(0.0, 0.15), (1.0, 0.5), (1.5, 0.65), (2.0, 0.7)]
     """
-    prices = _choose_prices(scored, count)
-    sums = np.array(scored.ask(PlansAt(prices)).totals).reshape(len(prices), -1).tolist()
+    _, *each = scored.ask(Average()).means
+    listed, expected = np.array(each[: len(each) // 2]), np.array(each[len(each) // 2 :])
+    prices = _choose_prices(scored, listed, expected, count)
+    steps = np.array(scored.ask(PlansAt(prices[1:])).means).reshape(2, len(prices))
     paid = None if spending is None else np.cumsum(scored.ask(SpendAt(spending.price)).means)
-    found: dict[tuple[int, ...], Stop] = {}
-    # Nothing is bought at the first price: it could be any higher one.
-    for price, (cost, value, *counts) in zip((math.inf, *prices[1:]), sums, strict=True):
-        stop = Stop(cost / scored.n, cost / scored.n, value / scored.n, price, tuple(int(each) for each in counts))
+    found: dict[tuple[float, float], Stop] = {}
+    for price, cost, value in zip(prices, *np.cumsum(steps, axis=1).tolist(), strict=True):
+        spend = (1 - explore) * cost + explore * float(listed.mean())
+        stop = Stop(spend, spend, (1 - explore) * value + explore * float(expected.mean()), price, price)
         corrected = stop if spending is None or paid is None else _correct_stop(stop, paid, spending, confidence)
         if corrected is not None:  # of prices that make one plan, the last stands
-            found[stop.counts] = replace(corrected, budget=corrected.budget * (1 + ROOM))
+            found[stop.spend, stop.value] = replace(corrected, budget=corrected.budget * (1 + ROOM))
     return tuple(found.values())
 
 
-def _choose_prices(scored: Scored, count: int) -> tuple[float, ...]:
-    """Return falling prices whose plans cost about evenly more from one to the next; the last is zero."""
-    _, *each = scored.ask(Average()).means
-    half = len(each) // 2
-    costs, responses = np.array(each[:half]), np.array(each[half:])
-    typical = float(np.ptp(responses) / np.ptp(costs)) if np.ptp(costs) > 0 and np.ptp(responses) > 0 else 1.0
+def _choose_prices(scored: Scored, listed: Array, expected: Array, count: int) -> tuple[float, ...]:
+    """Return falling prices whose plans cost about evenly more from one to the next; nothing is bought at the first.
+
+    `listed` and `expected` (K,) are what levels cost and bring on average.
+    """
+    typical = float(np.ptp(expected) / np.ptp(listed)) if np.ptp(listed) > 0 and np.ptp(expected) > 0 else 1.0
     tried = (math.inf, *(typical * np.geomspace(FAR, 1 / FAR, TRIED)).tolist(), 0.0)
     spend = np.cumsum(scored.ask(SpendAt(tried[1:])).means)
     wanted = np.linspace(spend[0], spend[-1], count)
     near = np.searchsorted(spend, wanted, side="left").clip(0, len(spend) - 1)
-    kept = sorted({0, len(tried) - 1, *near.tolist()})
-    return tuple(tried[place] if place else typical * FAR * FAR for place in kept)
+    return tuple(tried[place] for place in sorted({0, len(tried) - 1, *near.tolist()}))
 
 
 def _correct_stop(stop: Stop, paid: Array, spending: Spending, confidence: float) -> Stop | None:
@@ -96,4 +109,50 @@ def _correct_stop(stop: Stop, paid: Array, spending: Spending, confidence: float
     fix = correct(paid, budget, spending, confidence)
     if not math.isclose(budget, stop.spend * fix.scale, rel_tol=1e-9):
         return None
-    return Stop(budget, stop.spend * fix.ratio, stop.value, stop.price / fix.scale, stop.counts)
+    return Stop(budget, stop.spend * fix.ratio, stop.value, stop.price / fix.scale, stop.at, fix.ratio)
+
+
+# -- who gets what ----------------------------------------------------------------------------------------------------
+
+
+def choose_unit(stops: Sequence[Stop]) -> float:
+    """Return the unit in which costs are counted at stops: whole numbers of it are added, so batches change nothing."""
+    most = max((stop.spend for stop in stops), default=0.0)
+    return 2.0 ** (math.frexp(most)[1] - DIGITS) if 0 < most < math.inf else 1.0
+
+
+def count_stops(
+    stops: Sequence[Stop], batch: tuple[Array, Array, Array], groups: Array, many: int, explore: float, seed: int
+) -> Array:
+    """Count who gets what at each stop, in a batch of customers: row numbers (n,), curves (n, K) and costs as expected.
+
+    `groups` (n, g) are the groups of each customer, of which there are `many`. Returns (stops, many, K + 1): the customers at
+    each level and, in the last column, what they are expected to cost, in units of `choose_unit`. Where a share explores,
+    these are the levels that a plan with this seed draws.
+    """
+    from largesse.allocation.passes.kernels import count_at
+
+    rows, curves, costs = batch
+    K = curves.shape[1]
+    counts = np.zeros((len(stops), many, K + 1), dtype=np.int64)
+    if not stops:
+        return counts
+    drawn = np.zeros((0, K), dtype=np.int64)
+    if explore:
+        every = [np.broadcast_to(mix_levels(np.eye(K)[k : k + 1], explore), curves.shape) for k in range(K)]
+        drawn = np.column_stack([draw_rows_levels(each, rows, seed) for each in every])
+    prices = np.array([stop.at for stop in stops])
+    count_at(curves, costs, prices, drawn, np.ascontiguousarray(groups), choose_unit(stops), counts)
+    return np.cumsum(counts, axis=0)
+
+
+def count_levels(stops: Sequence[Stop], levels: Array, curves: Array, costs: Array, groups: Array, many: int) -> Array:
+    """Count as `count_stops` does where the levels (stops, n) of plans at all stops are known."""
+    K, unit, wide = curves.shape[1], choose_unit(stops), np.broadcast_to(costs, curves.shape)
+    counts = np.zeros((len(stops), many, K + 1), dtype=np.int64)
+    for place, given in enumerate(levels):
+        paid = np.rint(wide[np.arange(len(given)), given] / unit).astype(np.int64)
+        for own in groups.T:
+            np.add.at(counts[place], (own, given), 1)
+            np.add.at(counts[place, :, K], own, paid)
+    return counts

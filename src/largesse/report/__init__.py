@@ -46,8 +46,10 @@ from largesse.report.tally import SAMPLE as SAMPLE
 from largesse.report.tally import PlanTally as PlanTally
 from largesse.report.tally import Shown as Shown
 from largesse.report.tally import choose_shown as choose_shown
+from largesse.report.tally import code_groups as code_groups
 from largesse.report.tally import group_features as group_features
 from largesse.report.tally import keep_telling as keep_telling
 from largesse.report.tally import measure_explained as measure_explained
+from largesse.report.tally import number_groups as number_groups
 from largesse.report.tally import tally_codes as tally_codes
 from largesse.report.tally import tally_plan as tally_plan

@@ -55,24 +55,82 @@
       show(at < 0 && event.key !== "Home" && event.key !== "End" ? start : Math.min(Math.max(to, 0), stops.length - 1));
     });
   }
-  // The budget slider: every stop comes with its words, so nothing is computed here.
-  function slide(box) {
-    var stops = JSON.parse(box.getAttribute("data-stops")), input = box.querySelector("input");
-    var charts = document.querySelectorAll("#frontier svg.frontier");
-    function show() {
-      var stop = stops[Number(input.value)];
-      box.querySelectorAll("[data-show]").forEach(function (cell) { cell.textContent = stop[cell.getAttribute("data-show")]; });
-      box.querySelectorAll("[data-level]").forEach(function (cell, k) { cell.textContent = stop.levels[k]; });
-      box.querySelectorAll(".shares span").forEach(function (bar, k) { bar.style.flexGrow = stop.shares[k]; });
-      input.setAttribute("aria-valuetext", stop.budget);
-      charts.forEach(function (svg) {
-        var line = svg.querySelector(".slide"), d = svg.dataset;
-        var x = Number(d.left) + (stop.at - d.low) / (d.high - d.low) * (d.right - d.left);
-        ["x1", "x2"].forEach(function (end) { line.setAttribute(end, x); });
-        line.classList.add("on");
+  // The budget slider: every stop comes with its words and counts, so only shares are computed here.
+  function percent(share) {
+    var size = 100 * share, few = size >= 10 || size === 0 ? 0 : Math.min(Math.max(1 - Math.floor(Math.log10(size) + 1e-6), 0), 9);
+    return size.toFixed(few) + "\u202f%";
+  }
+  function add(total, number) { return total + number; }
+  function explained(groups) { // share of the levels' variance that lies between groups
+    var every = groups[0].map(function (_, k) { return groups.map(function (group) { return group[k]; }).reduce(add); });
+    function level(counts) { return counts.map(function (n, k) { return n * k; }).reduce(add) / (counts.reduce(add) || 1); }
+    var n = every.reduce(add), mean = level(every);
+    var whole = every.map(function (count, k) { return count * (k - mean) * (k - mean); }).reduce(add);
+    var between = groups.map(function (group) { return group.reduce(add) * Math.pow(level(group) - mean, 2); }).reduce(add);
+    return n && whole > 0 ? between / whole : 0;
+  }
+  function readBars(figure, names) {
+    var costs = figure.dataset.costs.split("\n").map(function (line) { return line.split("\t"); });
+    var strips = Array.prototype.map.call(figure.querySelectorAll("svg[data-counts]"), function (svg, g) {
+      return {
+        svg: svg, label: svg.closest(".row").querySelector(".label").firstChild.textContent, costs: costs[g],
+        number: svg.closest(".row").querySelector(".number"), rects: svg.querySelectorAll("rect:not(.empty)"), texts: svg.querySelectorAll("text"),
+        counts: svg.dataset.counts.split(";").map(function (stop) { return stop.split(",").map(Number); })
+      };
+    });
+    return function (at) {
+      strips.forEach(function (strip) {
+        var counts = strip.counts[at], whole = counts.reduce(add) || 1, left = 0;
+        var words = counts.map(function (count, k) {
+          var share = count / whole, says = names[k] + " " + percent(share), text = strip.texts[k];
+          strip.rects[k].setAttribute("x", (100 * left).toFixed(3) + "%");
+          strip.rects[k].setAttribute("width", (100 * share).toFixed(3) + "%");
+          strip.rects[k].firstChild.textContent = names[k] + ": " + percent(share);
+          text.setAttribute("x", (100 * (left + share / 2)).toFixed(3) + "%");
+          text.textContent = percent(share);
+          text.style.visibility = share < 0.13 ? "hidden" : "visible";
+          left += share;
+          return says;
+        });
+        strip.svg.setAttribute("aria-label", strip.label + ": " + words.join(", "));
+        strip.svg.firstChild.textContent = strip.label + ": " + words.join(", ");
+        strip.number.textContent = strip.costs[at];
       });
+      figure.querySelector(".explains").textContent = percent(explained(strips.map(function (strip) { return strip.counts[at]; })));
+    };
+  }
+  function readChart(svg) {
+    var line = svg.querySelector(".slide"), bar = svg.querySelector(".slide-bar"), dot = svg.querySelector(".slide-dot"), d = svg.dataset;
+    function up(value) { return Number(d.bottom) - (value - d.floor) / (d.ceiling - d.floor) * (d.bottom - d.top); }
+    return function (stop) {
+      var x = Number(d.left) + (stop.at - d.low) / (d.high - d.low) * (d.right - d.left), known = stop.y[0] !== null, sure = stop.y[1] !== null && stop.y[2] !== null;
+      [line, bar].forEach(function (one) { one.setAttribute("x1", x); one.setAttribute("x2", x); });
+      dot.setAttribute("cx", x);
+      if (known) dot.setAttribute("cy", up(stop.y[0]));
+      if (sure) { bar.setAttribute("y1", up(stop.y[1])); bar.setAttribute("y2", up(stop.y[2])); }
+      line.classList.add("on");
+      dot.classList.toggle("on", known);
+      bar.classList.toggle("on", known && sure);
+    };
+  }
+  function slide(box) {
+    var stops = JSON.parse(box.getAttribute("data-stops")), inputs = document.querySelectorAll("input.budget");
+    var words = document.querySelectorAll("[data-show]"), levels = box.querySelectorAll("[data-level]"), spans = box.querySelectorAll(".shares span");
+    var charts = Array.prototype.map.call(document.querySelectorAll("#frontier svg.frontier"), readChart);
+    var names = document.querySelector("[data-names]"), back = box.querySelector(".back"), start = inputs[0].value;
+    var bars = names ? Array.prototype.map.call(document.querySelectorAll("figure[data-costs]"), function (figure) { return readBars(figure, JSON.parse(names.dataset.names)); }) : [];
+    function show(at) {
+      var stop = stops[at];
+      words.forEach(function (cell) { cell.textContent = stop[cell.getAttribute("data-show")]; });
+      levels.forEach(function (cell, k) { cell.textContent = stop.levels[k]; });
+      spans.forEach(function (bar, k) { bar.style.flexGrow = stop.shares[k]; });
+      charts.forEach(function (move) { move(stop); });
+      bars.forEach(function (move) { move(at); });
+      inputs.forEach(function (input) { input.value = at; input.setAttribute("aria-valuetext", stop.say); });
+      back.hidden = String(at) === start;
     }
-    input.addEventListener("input", show);
+    inputs.forEach(function (input) { input.addEventListener("input", function () { show(Number(input.value)); }); });
+    back.querySelector("button").addEventListener("click", function () { show(Number(start)); inputs[0].focus(); });
   }
   document.querySelectorAll(".whatif").forEach(slide);
   document.querySelectorAll("svg.frontier").forEach(follow);

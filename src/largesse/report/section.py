@@ -66,7 +66,8 @@ class PlanStep:
     tally: PlanTally
     confidence: float | None = None  # probability that the plan keeps its budget; None: it is certain to
     shadow: Mapping[str, float] = field(default_factory=dict)  # constraint → what one more unit of it would bring
-    stops: Sequence[Stop] = ()  # plans at other budgets
+    stops: Sequence[Stop] = ()  # plans at other budgets, counted by the tally
+    excuse: str = ""  # why there are none
 
 
 @dataclass(frozen=True)

@@ -166,6 +166,8 @@ class Group(TypedDict):
     customers: int
     shares: list[Number]
     average_cost: Number
+    stop_counts: NotRequired[list[list[int]]]  # at every stop of the budget slider
+    stop_costs: NotRequired[list[Number]]
 
 
 class Feature(TypedDict):
@@ -190,12 +192,15 @@ class Stop(TypedDict):
     value: Number
     price: Number
     shares: list[Number]
+    counts: NotRequired[list[int]]
+    own: NotRequired[bool]
 
 
 class Stops(TypedDict):
-    """The plans at other budgets, the smallest first."""
+    """The plans at other budgets and this one, the smallest first; or why there are none."""
 
     stops: list[Stop]
+    excuse: NotRequired[str]
 
 
 class PlanNumbers(TypedDict):
@@ -304,6 +309,7 @@ class Support(TypedDict):
 class TargetingPoint(TypedDict):
     """What choosing gains at one spend."""
 
+    budget: NotRequired[Number]
     spend: Number
     gain: Estimate
     uniform: Number

@@ -42,6 +42,9 @@ class PlanTally:
     money: Array  # (3, K, chunks) what they cost, what they cost and bring more than at the first level
     grouped: Array  # (groups, K) customers of each group at each level
     paid: Array  # (groups, chunks) what each group costs
+    stops: (
+        Array  # (stops, groups + 1, K + 1) at other budgets, customers at each level and what they cost; all come last
+    )
 
     def __add__(self, other: PlanTally) -> PlanTally:
         return PlanTally(
@@ -50,6 +53,7 @@ class PlanTally:
             add_sums(self.money, other.money),
             self.grouped + other.grouped,
             add_sums(self.paid, other.paid),
+            self.stops + other.stops,
         )
 
     @property
@@ -80,9 +84,12 @@ def keep_telling(shown: Sequence[Shown], tally: PlanTally) -> tuple[tuple[Shown,
     ends = np.cumsum([0, *(len(one.grouping.labels) for one in shown)])[1:-1]
     counted = dict(zip(shown, np.split(tally.grouped, ends), strict=False))
     paid = dict(zip(shown, np.split(tally.paid, ends), strict=False))
+    places = dict(zip(shown, np.split(np.arange(len(tally.grouped)), ends), strict=False))
     kept = _most_telling(counted)
     grouped = np.concatenate([tally.grouped[:0], *(counted[one] for one in kept)])
-    return kept, replace(tally, grouped=grouped, paid=np.concatenate([tally.paid[:0], *(paid[one] for one in kept)]))
+    least = np.concatenate([tally.paid[:0], *(paid[one] for one in kept)])
+    stops = tally.stops[:, np.concatenate([*(places[one] for one in kept), [tally.stops.shape[1] - 1]]).astype(int)]
+    return kept, replace(tally, grouped=grouped, paid=least, stops=stops)
 
 
 def _most_telling(counted: Mapping[Shown, Array]) -> tuple[Shown, ...]:
@@ -94,13 +101,33 @@ def _most_telling(counted: Mapping[Shown, Array]) -> tuple[Shown, ...]:
 
 def tally_plan(shown: Sequence[Shown], features: pa.Table, levels: Array, curves: Array, costs: Array) -> PlanTally:
     """Count customers: their features, levels (n,), curves (n, K) and costs (n, K)."""
-    return tally_codes(shown, [one.grouping.code(features.column(one.feature)) for one in shown], levels, curves, costs)
+    return tally_codes(shown, code_groups(shown, features), levels, curves, costs)
+
+
+def code_groups(shown: Sequence[Shown], features: pa.Table) -> list[Array]:
+    """Return the groups (n,) of customers in every shown feature."""
+    return [one.grouping.code(features.column(one.feature)) for one in shown]
+
+
+def number_groups(shown: Sequence[Shown], codes: Sequence[Array], n: int) -> tuple[Array, int]:
+    """Return all groups (n, features + 1) of customers, numbered through, and how many there are; the last holds everyone."""
+    starts = np.cumsum([0, *(len(one.grouping.labels) for one in shown)])
+    numbered = [np.asarray(code, dtype=np.int64) + start for code, start in zip(codes, starts, strict=False)]
+    return np.column_stack([*numbered, np.full(n, starts[-1])]), int(starts[-1]) + 1
 
 
 def tally_codes(
-    shown: Sequence[Shown], codes: Sequence[Array], levels: Array, curves: Array, costs: Array
+    shown: Sequence[Shown],
+    codes: Sequence[Array],
+    levels: Array,
+    curves: Array,
+    costs: Array,
+    stops: Array | None = None,
 ) -> PlanTally:
-    """Count customers: their groups (n,) in every shown feature, levels (n,), curves (n, K) and costs (n, K)."""
+    """Count customers: their groups (n,) in every shown feature, levels (n,), curves (n, K) and costs (n, K).
+
+    `stops` are their counts at other budgets.
+    """
     rows, K = np.arange(len(levels)), curves.shape[1]
     counts = np.bincount(levels, minlength=K)
     grouped = [_count(code, levels, one, K) for code, one in zip(codes, shown, strict=True)]
@@ -114,7 +141,9 @@ def tally_codes(
         money = [add_by_group(spend - least, levels, K) for least in (0.0, costs[:, 0])]
     sums = np.stack([*money, more])
     nobody, nothing = np.zeros((0, K), dtype=np.int64), np.zeros((0, sums.shape[2]), dtype=np.int64)
-    return PlanTally(len(rows), counts, sums, np.concatenate([nobody, *grouped]), np.concatenate([nothing, *paid]))
+    every, least = np.concatenate([nobody, *grouped]), np.concatenate([nothing, *paid])
+    none = np.zeros((0, len(every) + 1, K + 1), dtype=np.int64)
+    return PlanTally(len(rows), counts, sums, every, least, none if stops is None else stops)
 
 
 def _count(code: Array, levels: Array, one: Shown, K: int) -> Array:

@@ -218,7 +218,8 @@ def write_plan(
     shown, tally = engine.write_plan(planned, targets, progress)
     planned.policy.save(folder / POLICY)
     shadow = planned.plan.shadow if isinstance(planned.plan, Plan) else {}
-    step = PlanStep(planned.plan, planned.policy.levels.titles, shown, tally, planned.confidence, shadow, planned.stops)
+    about = (planned.confidence, shadow, planned.stops, planned.excuse)
+    step = PlanStep(planned.plan, planned.policy.levels.titles, shown, tally, *about)
     return write_part(folder, PLAN_PART, describe_plan(step))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from largesse.allocation import PricedPlan, Scored, Stop
+from largesse.allocation import PricedPlan, Scored, Stop, count_levels, count_stops
 from largesse.policy import Policy
 from largesse.records import Array, Customers, Plan
 
@@ -45,6 +45,8 @@ class Planned:
     ratio: float = 1.0  # what they are multiplied by to be what is really paid
     confidence: float | None = None  # probability that the plan keeps its budget; None: it is certain to
     stops: tuple[Stop, ...] = ()  # plans at other budgets
+    listed: Array | None = None  # (stops, n) the levels of those plans, where no price makes them
+    excuse: str = ""  # why there are no plans at other budgets
 
     def decide(self, rows: Array, curves: Array, costs: Array) -> tuple[Array, Array | None]:
         """Return the levels (n,) of some customers and, where the plan explores, their propensities (n,).
@@ -54,6 +56,16 @@ class Planned:
         if isinstance(self.plan, Plan):
             return self.plan.levels[rows], None
         return self.plan.decide(rows, curves, costs if self.scale == 1.0 else costs * self.scale)
+
+    def count_stops(self, batch: tuple[Array, Array, Array], groups: Array, many: int) -> Array:
+        """Count (stops, many, K + 1) who gets what at other budgets, and what that is expected to cost.
+
+        Customers are row numbers (n,), curves (n, K), expected costs as they are, and their groups (n, g) of `many`.
+        """
+        if self.listed is not None:
+            return count_levels(self.stops, self.listed[:, batch[0]], *batch[1:], groups, many)
+        explore, seed = (0.0, 0) if isinstance(self.plan, Plan) else (self.plan.rule.explore, self.plan.seed)
+        return count_stops(self.stops, batch, groups, many, explore, seed)
 
     def show_costs(self, curves: Array, costs: Array) -> Array:
         """Return what is really paid (n, K), on average, at every level."""

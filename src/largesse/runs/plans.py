@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,14 +18,28 @@ from largesse.allocation import (
     find_stops,
     price_plan,
 )
-from largesse.errors import Problem, nearest, refuse
+from largesse.errors import BudgetError, Problem, nearest, refuse
 from largesse.policy import Policy
 from largesse.progress import begin, follow
-from largesse.records import Customers, Plan, Progress
+from largesse.records import Array, Customers, Plan, Progress
 from largesse.runs.campaign import Campaign
 from largesse.runs.planned import Planned, ScoredCustomers
 
-MOST = 1_000_000  # customers; more are not asked again only so that a reader may play with the budget
+FEW = 20  # plans at other budgets under constraints, each made for itself
+MOST = 200_000  # customers × levels for whom they are made
+TOO_MANY = (
+    "Under constraints, each budget needs a plan of its own, and there are too many customers to make them beforehand."
+)
+TOO_LONG = "Plans that are proven under constraints take too long to make one for each budget beforehand."
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """All customers in one place, and the campaign's constraints for them."""
+
+    curves: Array  # (n, K)
+    costs: Array  # (K,) or (n, K), as expected
+    rules: Constraints | None
 
 
 def make_plan(campaign: Campaign, policy: Policy, scored: ScoredCustomers, progress: Progress) -> Planned:
@@ -35,39 +50,59 @@ def make_plan(campaign: Campaign, policy: Policy, scored: ScoredCustomers, progr
         fix = correct_scored(scored, how.average(scored.n), policy.spending, how.budget_confidence)
         scale = 1.0 if policy.spending is None else fix.scale
         made: PricedPlan | Plan
-        stops = _find_stops(campaign, policy, scored)
+        stops = find_stops(scored, policy.spending, how.budget_confidence, explore=how.explore)
+        listed, excuse = None, ""
         if how.constrained or how.exact:
             begin("planning with all customers in memory", scored.n)
-            made, rule = _allocate(campaign, scored, scale)
+            task = _gather(campaign, scored)
+            made, rule = _allocate(campaign, task, scale)
+            if how.constrained:
+                stops, listed, excuse = _plan_others(campaign, policy, scored, task, [stop.budget for stop in stops])
         else:
             kept = scored if policy.spending is None else scored.scaled(scale)
             made = price_plan(kept, how.budget, total=how.total, explore=how.explore, seed=campaign.seed)
             rule = made.rule
     policy = replace(policy, price=rule.price, at_random=rule.explore, share=rule.share, scale=fix.scale)
+    planned = Planned(made, policy, scored, stops=stops, listed=listed, excuse=excuse)
     if policy.spending is None:
-        return Planned(made, policy, scored, stops=stops)
+        return planned
     sure = fix.confidence(made.spend, made.budget)
     spend = made.spend / fix.scale * fix.ratio  # the margin that confidence takes is not spent
-    return Planned(replace(made, spend=spend), policy, scored, scale, fix.ratio, sure, stops)
+    return replace(planned, plan=replace(made, spend=spend), scale=scale, ratio=fix.ratio, confidence=sure)
 
 
-def _find_stops(campaign: Campaign, policy: Policy, scored: ScoredCustomers) -> tuple[Stop, ...]:
-    """Return plans at other budgets; none where plans keep more than a budget, or customers are very many."""
-    how = campaign.planning
-    if how.constrained or how.exact or how.explore or scored.n > MOST:
-        return ()
-    return find_stops(scored, policy.spending, how.budget_confidence)
-
-
-def _allocate(campaign: Campaign, scored: ScoredCustomers, scale: float) -> tuple[Plan, Mixture]:
-    """Return the plan under the campaign's constraints, which need all customers at once, and the rule it stands for."""
-    how = campaign.planning
+def _gather(campaign: Campaign, scored: ScoredCustomers) -> Task:
+    """Return all customers, who are needed at once by constraints and proofs."""
     customers, curves, costs = scored.gather()
-    costs = costs if scale == 1.0 else costs * scale
-    rules = _constraints(campaign, customers) if how.constrained else None
-    made = allocate(curves, costs, how.budget, total=how.total, constraints=rules, exact=how.exact)
+    return Task(curves, costs, _constraints(campaign, customers) if campaign.planning.constrained else None)
+
+
+def _allocate(campaign: Campaign, task: Task, scale: float) -> tuple[Plan, Mixture]:
+    """Return the plan under the campaign's constraints, and the rule it stands for."""
+    how, costs = campaign.planning, task.costs if scale == 1.0 else task.costs * scale
+    made = allocate(task.curves, costs, how.budget, total=how.total, constraints=task.rules, exact=how.exact)
     # A rule cannot keep constraints, so there is no budget that its ties should meet.
-    return made, Mixture(made.price) if how.constrained else find_mixture(curves, costs, made.price, made.budget)
+    return made, Mixture(made.price) if how.constrained else find_mixture(task.curves, costs, made.price, made.budget)
+
+
+def _plan_others(
+    campaign: Campaign, policy: Policy, scored: ScoredCustomers, task: Task, budgets: Sequence[float]
+) -> tuple[tuple[Stop, ...], Array | None, str]:
+    """Return plans under constraints at some of the budgets, their levels (stops, n), and why there are none."""
+    how = campaign.planning
+    if how.exact or task.curves.size > MOST:
+        return (), None, TOO_LONG if how.exact else TOO_MANY
+    stops, levels = [], []
+    for budget in sorted({budgets[round(k)] for k in np.linspace(0, len(budgets) - 1, FEW)}, reverse=True):
+        fix = correct_scored(scored, budget, policy.spending, how.budget_confidence)
+        try:
+            made = allocate(task.curves, task.costs * fix.scale, budget, constraints=task.rules)
+        except BudgetError:  # no smaller budget can keep the constraints
+            break
+        spend = made.spend / fix.scale * fix.ratio
+        stops.append(Stop(budget, spend, made.value, made.price, ratio=fix.ratio))
+        levels.append(made.levels.astype(np.min_scalar_type(-task.curves.shape[1])))
+    return tuple(stops[::-1]), np.stack(levels[::-1]) if levels else None, ""
 
 
 def _constraints(campaign: Campaign, customers: Customers) -> Constraints:

@@ -13,7 +13,7 @@ import numpy as np
 
 from largesse.files import atomic_file
 from largesse.progress import advance
-from largesse.report import PlanTally, Shown, choose_shown, tally_plan
+from largesse.report import PlanTally, Shown, choose_shown, code_groups, number_groups, tally_codes
 from largesse.runs.ahead import read_ahead, write_behind
 from largesse.runs.planned import Planned, Target
 from largesse.runs.scored import LocalScored
@@ -64,7 +64,9 @@ def _write(
         customer = pa.array(rows) if part.customer is None else part.customer
         table = planned.tabulate(customer, decided, curves, paid)
         add(table)
-        yield tally_plan(shown, part.features, decided[0], curves, paid)
+        codes = code_groups(shown, part.features)
+        stops = planned.count_stops((rows, curves, costs), *number_groups(shown, codes, len(rows)))
+        yield tally_codes(shown, codes, decided[0], curves, paid, stops)
         advance(start / scored.n)
 
 

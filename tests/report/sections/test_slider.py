@@ -6,7 +6,8 @@ from pages import Page
 
 from largesse.report import render_report
 from largesse.report.formats import Units
-from largesse.report.sections.frontier.slider import interpolate, view_slider
+from largesse.report.sections.frontier.honest import interpolate, judge_budget, judge_own, value_best_mix
+from largesse.report.sections.frontier.slider import view_slider
 
 Numbers = dict[str, Any]
 EURO = Units("binary", "€")
@@ -75,3 +76,50 @@ def test_three_budgets_are_told_in_plain_words_with_honest_values(slid: Numbers)
     assert most["text"].startswith("60.0\u202f%")
     slid["budget"]["average"] = None
     assert view_slider(slid, EURO)["scenarios"] == []
+
+
+def test_the_plan_itself_begins_with_what_was_judged(slid: Numbers) -> None:
+    slid["frontier"]["stops"].insert(4, {**slid["frontier"]["stops"][3], "budget": 2.5, "own": True})
+    view = view_slider(slid, EURO)
+    assert view["start"] == 4
+    assert view["now"]["how"] == "this plan, as judged"
+    style = EURO.value_style(slid["value"])
+    assert view["now"]["value"] == style.both(slid["value"])
+    gain = slid["versus"][0]["difference"]
+    assert view["now"]["gain"] == EURO.gain_style(gain).both(gain, signed=True)
+    assert view["now"]["say"].startswith("This plan. Budget €2.50 per customer")
+    assert json.loads(view["stops"])[2]["how"] == "read between two judged budgets"
+
+
+@pytest.mark.parametrize("kind", ["binary", "amount"])
+def test_the_gain_at_judged_budgets_is_the_judged_one(kind: str, request: pytest.FixtureRequest) -> None:
+    numbers = request.getfixturevalue(kind)
+    for point in numbers["targeting"]["points"][1:]:
+        found = judge_budget(numbers, point["budget"])
+        assert not found.between
+        assert found.gain == pytest.approx({end: point["difference"][end] for end in ("estimate", "low", "high")})
+    own, near = judge_own(numbers), judge_budget(numbers, numbers["budget"]["average"])
+    assert near.value is not None
+    assert near.gain is not None
+    assert own.value is not None
+    assert own.gain is not None
+    assert near.value["estimate"] == pytest.approx(own.value["estimate"])
+    assert near.gain["estimate"] == pytest.approx(own.gain["estimate"])
+
+
+def test_the_best_mix_uses_two_levels_at_most() -> None:
+    levels = [{"spend": {"estimate": s}, "value": {"estimate": v}} for s, v in ((0, 1.0), (1, 1.2), (2, 4.0), (3, 2.0))]
+    assert value_best_mix(levels, 1.0) == pytest.approx(2.5)  # half get the first, half the third
+    assert value_best_mix(levels, 5.0) == 4.0
+    assert value_best_mix([], 1.0) is None
+
+
+def test_without_a_slider_the_page_says_why_and_what_to_do(binary: Numbers) -> None:
+    binary["frontier"] |= {"stops": [], "excuse": "There are too many customers."}
+    page = render_report(binary)
+    assert "There are too many customers. To see another budget, run <code>largesse plan RUN --budget B</code>." in page
+
+
+def test_what_was_not_judged_is_named_beside_the_slider(slid: Numbers) -> None:
+    slid["warnings"] = [{"topic": "constraints", "answer": "careful", "text": "."}]
+    assert "Value and gain are those of plans without your constraints." in render_report(slid)

@@ -54,6 +54,19 @@ def side_of(slope: float, row: int, slopes: Array, ends: Array) -> int:
     return LEFT if slope < slopes[1] or (slope == slopes[1] and row >= ends[1]) else OPEN
 
 
+@inlined
+def first_taker(prices: Array, place: int, slope: float) -> int:
+    """Return the first of falling prices, from a place on, at which a step is taken: the first that it brings at least."""
+    low, high = place, len(prices)
+    while low < high:
+        middle = (low + high) // 2
+        if prices[middle] > slope:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @compiled
 def count_steps(
     batch: tuple[Array, Array, Array],
@@ -143,12 +156,68 @@ def spend_at(curves: Array, costs: Array, prices: Array, paid: Array) -> None:
         while True:
             level, s = next_step(curves, costs, i, j, at)
             before = min(s, before)
-            while level >= 0 and place < len(prices) and prices[place] > before:
-                place += 1
+            place = first_taker(prices, place, before)
             if level < 0 or place == len(prices):
                 break
             add_exactly(paid[place + 1], np.float64(costs[j, level]))
             add_exactly(paid[place + 1], -np.float64(costs[j, at]))
+            at = level
+
+
+@compiled
+def plans_at(curves: Array, costs: Array, prices: Array, paid: Array, value: Array) -> None:
+    """Add to `paid` and `value` (m + 1, CHUNKS) what `spend_at` adds, and what these steps bring."""
+    own = len(costs) > 1
+    for i in range(len(curves)):
+        j = i if own else 0
+        at = start_at(curves, costs, i, j)
+        add_exactly(paid[0], np.float64(costs[j, at]))
+        add_exactly(value[0], np.float64(curves[i, at]))
+        before, place = math.inf, 0
+        while True:
+            level, s = next_step(curves, costs, i, j, at)
+            before = min(s, before)
+            place = first_taker(prices, place, before)
+            if level < 0 or place == len(prices):
+                break
+            add_exactly(paid[place + 1], np.float64(costs[j, level]))
+            add_exactly(paid[place + 1], -np.float64(costs[j, at]))
+            add_exactly(value[place + 1], np.float64(curves[i, level]))
+            add_exactly(value[place + 1], -np.float64(curves[i, at]))
+            at = level
+
+
+@compiled
+def count_at(
+    curves: Array, costs: Array, prices: Array, drawn: Array, groups: Array, unit: float, counts: Array
+) -> None:
+    """Add to `counts` (m, groups, K + 1) who gets what at each falling price, beyond the price before it.
+
+    A row counts in each of its groups (n, g): at its level, and in the last column with what it costs, in whole units.
+    Where `drawn` (n, K) is given, a row whose best level is k gets level drawn[i, k].
+    """
+    own, K, exploring = len(costs) > 1, curves.shape[1], len(drawn) > 0
+    for i in range(len(curves)):
+        j = i if own else 0
+        at, before, place, last = start_at(curves, costs, i, j), math.inf, 0, -1
+        while True:
+            level, s = next_step(curves, costs, i, j, at)
+            before = min(s, before)
+            given = drawn[i, at] if exploring else at
+            if given != last:
+                more = np.int64(np.rint(np.float64(costs[j, given]) / unit))
+                if last >= 0:
+                    more -= np.int64(np.rint(np.float64(costs[j, last]) / unit))
+                for g in range(groups.shape[1]):
+                    cell = counts[place, groups[i, g]]
+                    cell[given] += 1
+                    cell[K] += more
+                    if last >= 0:
+                        cell[last] -= 1
+                last = given
+            place = first_taker(prices, place, before)
+            if level < 0 or place == len(prices):
+                break
             at = level
 
 

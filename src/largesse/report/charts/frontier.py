@@ -94,6 +94,7 @@ def choose_labels(names: Sequence[str]) -> list[str]:
 def draw_frontier(chart: Chart, size: Size) -> str:
     """Return the chart as one SVG of the given size."""
     frame = _fit_frame(chart, size)
+    up = frame.across.axis if frame.up is None else frame.up.axis
     return element(
         "svg",
         title(chart.summary),
@@ -103,7 +104,7 @@ def draw_frontier(chart: Chart, size: Size) -> str:
         *_draw_curve(frame, [(point.across, point.beside) for point in chart.curve], "promise"),
         *_draw_curve(frame, [(point.across, point.value.get("estimate")) for point in chart.curve], "curve"),
         element("line", x1=frame.left, x2=frame.left, y1=frame.top, y2=frame.bottom, class_="cursor"),
-        element("line", x1=frame.left, x2=frame.left, y1=frame.top, y2=frame.bottom, class_="slide"),
+        *_draw_slide(frame),
         *_draw_stops(frame, chart.curve),
         *(_draw_square(frame, point) for point in chart.squares),
         _draw_chosen(frame, chart.chosen),
@@ -117,7 +118,21 @@ def draw_frontier(chart: Chart, size: Size) -> str:
         data_right=frame.right,
         data_low=frame.across.axis.low,
         data_high=frame.across.axis.high,
+        data_top=frame.top,
+        data_bottom=frame.bottom,
+        data_floor=up.low,
+        data_ceiling=up.high,
     )
+
+
+def _draw_slide(frame: Frame) -> list[str]:
+    """Return what the budget slider moves: a line at the budget, and the value there with its interval."""
+    x, y = {"x1": frame.left, "x2": frame.left}, frame.bottom
+    return [
+        element("line", **x, y1=frame.top, y2=frame.bottom, class_="slide"),
+        element("line", **x, y1=y, y2=y, class_="slide-bar"),
+        element("circle", cx=frame.left, cy=y, r=7, class_="slide-dot"),
+    ]
 
 
 # -- where things lie --------------------------------------------------------------------------------------------------

@@ -77,16 +77,21 @@ def draw_histogram_strip(axis: Axis, edges: Sequence[Any], shares: Sequence[floa
     return _draw_strip(label, _draw_grid(axis, height), *bars, _draw_base(height - 0.5), height=height)
 
 
-def draw_stacked_strip(shares: Sequence[Any], names: Sequence[str], label: str) -> str:
-    """Draw shares that sum to one as segments of a bar, in the colours of the levels."""
+def draw_stacked_strip(
+    shares: Sequence[Any], names: Sequence[str], label: str, counts: Sequence[Sequence[int]] = ()
+) -> str:
+    """Draw shares that sum to one as segments of a bar, in the colours of the levels.
+
+    Where it follows the budget slider, `counts` are the customers at each level at every stop, for the script.
+    """
     segments, left = [], 0.0
     for level, (share, name) in enumerate(zip(shares, names, strict=False)):
         width = min(max(finite(share) or 0.0, 0.0), 1.0 - left)
-        if width > 0:
-            segments.append(_draw_segment(level, left, width, name))
+        if width > 0 or counts:
+            segments.append(_draw_segment(level, left, width, name, whole=bool(counts)))
         left += width
     empty = element("rect", x="0%", width="100%", y=3, height=HEIGHT - 6, class_="empty")
-    return _draw_strip(label, empty, *segments)
+    return _draw_strip(label, empty, *segments, data_counts=";".join(",".join(map(str, row)) for row in counts))
 
 
 def draw_tick_strip(axis: Axis, style: Style, signed: bool = False) -> str:
@@ -101,20 +106,21 @@ def draw_swatch(level: int) -> str:
     return element("svg", square, class_="swatch", width=12, height=12, aria_hidden="true")
 
 
-def _draw_segment(level: int, left: float, width: float, name: str) -> str:
+def _draw_segment(level: int, left: float, width: float, name: str, whole: bool) -> str:
+    """Draw a segment, its share written on it where there is room; `whole`: written, but not seen, where there is none."""
     words = write_percent(width)
     box = {"x": _raw(left), "width": _raw(width), "y": 3, "height": HEIGHT - 6}
     bar = element("rect", title(f"{name}: {words}"), **box, style=f"fill:var(--level-{level})")
-    if width < NARROW:
+    if width < NARROW and not whole:
         return bar
-    ink = f"fill:var(--on-level-{level})"
+    ink = f"fill:var(--on-level-{level})" + (";visibility:hidden" if width < NARROW else "")
     return bar + text(words, x=_raw(left + width / 2), y=MIDDLE + 4.5, text_anchor="middle", style=ink)
 
 
-def _draw_strip(label: str, *marks: str, height: float = HEIGHT) -> str:
-    return element(
-        "svg", title(label), *marks, class_="strip", width="100%", height=height, role="img", aria_label=label
-    )
+def _draw_strip(label: str, *marks: str, height: float = HEIGHT, **more: Any) -> str:
+    given = {key: value for key, value in more.items() if value}
+    box = {"class_": "strip", "width": "100%", "height": height, "role": "img", "aria_label": label}
+    return element("svg", title(label), *marks, **box, **given)
 
 
 def _draw_grid(axis: Axis, height: float = HEIGHT) -> str:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from largesse.allocation import PricedPlan, pack_answer, unpack_answer
+from largesse.allocation import PricedPlan, Stop, pack_answer, unpack_answer
 from largesse.errors import OutputError, Problem
 from largesse.records import Array
-from largesse.report import PlanTally, Shown, keep_telling, tally_codes
+from largesse.report import PlanTally, Shown, keep_telling, number_groups, tally_codes
 from largesse.runs.on_spark.scoring import SparkScored
 from largesse.runs.on_spark.session import SHARE
 from largesse.runs.on_spark.spool import Block, Stored, column_matrix, give_answer, read_parts
@@ -38,6 +38,7 @@ class Order:
     plan: PricedPlan
     scale: float
     ratio: float
+    stops: tuple[Stop, ...]
     shown: tuple[Shown, ...]
     ids: pa.DataType | None  # None: customers are numbered by their rows
 
@@ -49,7 +50,7 @@ def write_parts(planned: Planned, targets: Sequence[Target]) -> tuple[Sequence[S
     folder.unlink(missing_ok=True)  # it may be a second name of a file that others still see
     folder.mkdir()
     plan = cast(PricedPlan, planned.plan)
-    place, facts = str(folder.absolute()), (planned.scale, planned.ratio, scored.shown, scored.ids)
+    place, facts = str(folder.absolute()), (planned.scale, planned.ratio, planned.stops, scored.shown, scored.ids)
     order = Order(place, scored.policy, plan, *facts)
     told = scored.spool.ask(write_part, order, scored.costs, doing="writing the plan")
     answers = [(json.loads(head), tally) for head, _, tally in (answer.partition(b"\n") for answer in told)]
@@ -99,7 +100,8 @@ def write_part(
     """
     import pyarrow.parquet as pq
 
-    planned = Planned(order.plan, load_policy(order.policy), cast(SparkScored, None), order.scale, order.ratio)
+    policy, nowhere = load_policy(order.policy), cast(SparkScored, None)
+    planned = Planned(order.plan, policy, nowhere, order.scale, order.ratio, stops=order.stops)
     folder, name, rows, tallies = Path(order.folder), "", 0, []
     part = folder / f".{uuid.uuid4().hex}.part"
     with ExitStack() as stack:
@@ -128,4 +130,6 @@ def _plan_block(planned: Planned, order: Order, known: Costs, block: Block) -> t
     groups: list[Array] = []
     if order.shown:
         groups = list(column_matrix(block.data.column("groups")).T.astype(np.int64))
-    return planned.tabulate(ids, decided, curves, paid), tally_codes(order.shown, groups, decided[0], curves, paid)
+    stops = planned.count_stops((rows, curves, costs), *number_groups(order.shown, groups, len(rows)))
+    tally = tally_codes(order.shown, groups, decided[0], curves, paid, stops)
+    return planned.tabulate(ids, decided, curves, paid), tally

@@ -6,6 +6,7 @@ from largesse.records import FrontierPoint, Log, Study
 from largesse.report.formats import finite
 from largesse.report.plain import plain_estimate
 from largesse.report.section import Part, PlanStep
+from largesse.report.stops import arrange_stops
 
 
 def describe_frontier(_log: Log, study: Study) -> Part:
@@ -26,16 +27,17 @@ def _describe_point(point: FrontierPoint) -> Part:
 
 
 def describe_stops(step: PlanStep) -> Part:
-    """Return the plans at other budgets: what each costs and brings, its price, and the share of customers at each level."""
-    return {
-        "stops": [
-            {
-                "budget": stop.budget,
-                "spend": stop.spend,
-                "value": stop.value,
-                "price": finite(stop.price),
-                "shares": [count / sum(stop.counts) for count in stop.counts],
-            }
-            for stop in step.stops
-        ]
-    }
+    """Return the plans at other budgets and this one: what each costs and brings, its price, and the customers at each level."""
+    stops = [
+        {
+            "budget": stop.budget,
+            "spend": stop.spend,
+            "value": stop.value,
+            "price": finite(stop.price),
+            "shares": (stop.counts[-1] / max(int(stop.counts[-1].sum()), 1)).tolist(),
+            "counts": stop.counts[-1].tolist(),
+            **({"own": True} if stop.own else {}),
+        }
+        for stop in arrange_stops(step)
+    ]
+    return {"stops": stops, **({"excuse": step.excuse} if step.excuse else {})}

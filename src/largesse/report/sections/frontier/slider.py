@@ -4,46 +4,99 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from largesse.report.charts.strips import draw_swatch
 from largesse.report.formats import DASH, Units, finite, write_percent
 from largesse.report.section import Numbers, Part
+from largesse.report.sections.frontier.honest import Honest, interpolate, judge_budget, judge_own
 
 MOST = "From more, it expects nothing."
+NOTHING: Part = {"stops": "", "start": 0, "last": 0, "now": {}, "levels": [], "scenarios": [], "excuse": ""}
 
 
 def view_slider(numbers: Numbers, units: Units) -> Part:
     """Return the stops as JSON, where the slider begins, and the levels; nothing where there are too few stops."""
-    stops = [row for row in numbers["frontier"].get("stops", []) if finite(row["budget"]) is not None]
+    stops = list_stops(numbers)
     if len(stops) < 2:
-        return {"stops": "", "start": 0, "last": 0, "now": {}, "levels": [], "scenarios": []}
+        return {**NOTHING, "excuse": numbers["frontier"].get("excuse") or ""}
     shown = [_view_stop(row, numbers, units) for row in stops]
-    start = _find_nearest(stops, numbers["budget"]["average"])
+    start = find_start(stops, numbers["budget"]["average"])
     levels = [
         {"swatch": draw_swatch(k), "name": level["name"], "share": share}
         for k, (level, share) in enumerate(zip(numbers["levels"], shown[start]["levels"], strict=False))
     ]
     packed = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-    fixed = {"start": start, "last": len(stops) - 1, "now": shown[start], "levels": levels}
+    fixed = {"start": start, "last": len(stops) - 1, "now": shown[start], "levels": levels, "excuse": ""}
     return {"stops": packed, **fixed, "scenarios": write_scenarios(stops, numbers, units)}
 
 
+def list_stops(numbers: Numbers) -> list[Mapping[str, Any]]:
+    """Return the stops whose budget is known."""
+    return [row for row in numbers["frontier"].get("stops", []) if finite(row["budget"]) is not None]
+
+
+def find_start(stops: Sequence[Mapping[str, Any]], budget: Any) -> int:
+    """Return where the slider begins: at the plan itself, or as near to its budget as stops are."""
+    own = [k for k, row in enumerate(stops) if row.get("own")]
+    return own[0] if own else _find_nearest(stops, budget)
+
+
 def _view_stop(row: Mapping[str, Any], numbers: Numbers, units: Units) -> dict[str, Any]:
-    people = numbers["customers"]
-    total = units.cost(round(row["budget"] * people)) if finite(people) is not None else DASH
-    honest = interpolate(numbers["frontier"]["points"], row["budget"])
-    return {
-        "at": round(row["budget"], 6),
-        "budget": f"{units.cost(row['budget'])} per customer, {total} in all",
+    own = bool(row.get("own"))
+    honest = judge_own(numbers) if own else judge_budget(numbers, row["budget"])
+    found = honest.value or {}
+    words = {
+        "budget": write_budget(row, numbers, units),
         "spend": f"{units.cost(row['spend'])} per customer",
-        "value": DASH if honest is None else units.value_style(honest).both(honest),
-        "model": units.response([row["value"]], abs(row["value"]) / 100 or None).text(row["value"]),
+        "value": DASH if honest.value is None else units.value_style(found).both(found),
+        "gain": DASH if honest.gain is None else units.gain_style(honest.gain).both(honest.gain, signed=True),
+        "model": _write_promise(row["value"], found, units),
         "price": units.rate(row["price"]),
+        "how": _write_how(honest, own),
         "levels": [write_percent(share) for share in row["shares"]],
-        "shares": [round(share, 4) for share in row["shares"]],
     }
+    return {
+        "at": float(f"{row['budget']:.8g}"),
+        **words,
+        "say": _say(words, own),
+        "shares": [round(share, 4) for share in row["shares"]],
+        "y": [_shorten(found.get(end)) for end in ("estimate", "low", "high")],
+    }
+
+
+def write_budget(row: Mapping[str, Any], numbers: Numbers, units: Units) -> str:
+    """Write the budget of a stop, per customer and in all."""
+    people = finite(numbers["customers"])
+    total = DASH if people is None else units.cost(round(row["budget"] * people))
+    return f"{units.cost(row['budget'])} per customer, {total} in all"
+
+
+def _write_promise(value: Any, honest: Mapping[str, Any], units: Units) -> str:
+    """Write what the model promises, to as many digits as the honest value beside it."""
+    known = units.value_style(honest) if honest else units.response([value], abs(value) / 100 or None)
+    return known.text(value)
+
+
+def _write_how(honest: Honest, own: bool) -> str:
+    if honest.value is None:
+        return "this budget lies beyond those that were judged"
+    if own:
+        return "this plan, as judged"
+    return "read between two judged budgets" if honest.between else "judged at this budget"
+
+
+def _say(words: Mapping[str, Any], own: bool) -> str:
+    """Say a stop aloud: the budget, what it brings, and what that gains."""
+    plan = "This plan. " if own else ""
+    value = f" Honest value {words['value']}." if words["value"] != DASH else ""
+    gain = f" Gain over everyone the same {words['gain']}." if words["gain"] != DASH else ""
+    return f"{plan}Budget {words['budget']}.{value}{gain}"
+
+
+def _shorten(number: Any) -> float | None:
+    known = finite(number)
+    return None if known is None else float(f"{known:.6g}")
 
 
 def write_scenarios(stops: Sequence[Mapping[str, Any]], numbers: Numbers, units: Units) -> list[dict[str, str]]:
@@ -51,7 +104,8 @@ def write_scenarios(stops: Sequence[Mapping[str, Any]], numbers: Numbers, units:
     budget = finite(numbers["budget"]["average"])
     if budget is None or budget <= 0:
         return []
-    half, most = (stops[k]["budget"] for k in (_find_nearest(stops, budget / 2), -1))
+    others = [row for row in stops if not row.get("own")] or stops
+    half, most = others[_find_nearest(others, budget / 2)]["budget"], others[-1]["budget"]
     points = numbers["frontier"]["points"]
     found = [
         (f"This budget, {units.cost(budget)} per customer", numbers["value"], ""),
@@ -68,22 +122,6 @@ def write_scenarios(stops: Sequence[Mapping[str, Any]], numbers: Numbers, units:
 def _write_brings(value: Mapping[str, Any], units: Units) -> str:
     text = units.value_style(value).both(value)
     return f"{text} of customers respond." if units.binary else f"{text} per customer."
-
-
-def interpolate(points: Sequence[Mapping[str, Any]], budget: float) -> dict[str, float] | None:
-    """Return the honest value at a budget between two of the frontier's, on the line between them; None beyond its ends."""
-    for left, right in pairwise(points):
-        a, b = finite(left["budget"]), finite(right["budget"])
-        if a is None or b is None or not a <= budget <= b or a == b:
-            continue
-        part, found = (budget - a) / (b - a), {}
-        for key in ("estimate", "low", "high"):
-            low, high = finite(left["value"].get(key)), finite(right["value"].get(key))
-            if low is None or high is None:
-                return None
-            found[key] = low + part * (high - low)
-        return found
-    return None
 
 
 def _find_nearest(stops: Sequence[Mapping[str, Any]], budget: Any) -> int:

@@ -11,6 +11,8 @@ from largesse.report.section import Numbers, Part, Section
 from largesse.report.sections.frontier.numbers import describe_frontier, describe_stops
 from largesse.report.sections.frontier.slider import view_slider
 
+UNLIKE = {"constraints": "your constraints", "exploration": "exploration"}  # topic of a warning → what was not judged
+
 
 def view_frontier(numbers: Numbers, units: Units) -> Part:
     """Return the figure for a desk and for a phone, the key of its squares, and its table."""
@@ -27,8 +29,16 @@ def view_frontier(numbers: Numbers, units: Units) -> Part:
         "uniform": [_view_uniform(row, units) for row in uniform],
         "readout": _write_plan(numbers, units),
         "promise": describe_promises(points),
+        "unlike": _describe_unlike(numbers),
         **view_slider(numbers, units),
     }
+
+
+def _describe_unlike(numbers: Numbers) -> str:
+    """Say by what the plans that were judged differ from those of the slider; nothing where they do not."""
+    topics = {warning["topic"] for warning in numbers["warnings"]}
+    without = next((words for topic, words in UNLIKE.items() if topic in topics), "")
+    return f"Value and gain are those of plans without {without}." if without else ""
 
 
 def describe_promises(points: Sequence[Mapping[str, Any]]) -> str:

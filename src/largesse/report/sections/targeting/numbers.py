@@ -13,6 +13,7 @@ def describe_targeting(_log: Log, study: Study) -> Part:
         "area": plain_estimate(study.cost_curve.area),
         "points": [
             {
+                "budget": point.budget,
                 "spend": point.spend,
                 "gain": plain_estimate(point.gain),
                 "uniform": point.uniform,
