@@ -103,7 +103,7 @@ def test_the_slider_shows_the_words_of_every_stop_and_who_gets_what(ran: Path, b
         for bar, group in zip(one["bars"], groups, strict=True):
             counts = np.array(group["stop_counts"][k])
             assert bar["widths"] == pytest.approx(100 * counts / counts.sum(), abs=0.001)
-            assert bar["label"].startswith(group["label"] + ": 0 ")
+            assert bar["label"].startswith(group["label"] + ": €0 ")
     places = [float(one["line"]) for one in seen]
     assert places == sorted(places)
     assert float(seen[-1]["up"]) < float(seen[0]["up"])  # more budget brings more
