@@ -30,7 +30,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 def test_help_names_every_verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "--help") == 0
     shown = capsys.readouterr().out
-    for verb in ("demo", "init", "run", "fit", "plan", "evaluate", "report", "doctor"):
+    for verb in ("demo", "init", "run", "fit", "plan", "evaluate", "report", "doctor", "studio"):
         assert verb in shown
 
 

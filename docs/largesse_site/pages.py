@@ -19,6 +19,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/tutorials/awkward.md",
     ),
     "How to": (
+        "docs/howto/studio.md",
         "docs/howto/check-a-log.md",
         "docs/howto/set-costs.md",
         "docs/howto/profit.md",

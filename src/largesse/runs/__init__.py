@@ -54,3 +54,8 @@ from largesse.runs.options import level_options as level_options
 from largesse.runs.options import with_options as with_options
 from largesse.runs.roles import MOST_LEVELS as MOST_LEVELS
 from largesse.runs.roles import Guess as Guess
+from largesse.runs.trial import change_plan as change_plan
+from largesse.runs.trial import keep_plan as keep_plan
+from largesse.runs.trial import refuse_existing as refuse_existing
+from largesse.runs.trial import try_plan as try_plan
+from largesse.runs.trial import write_csv as write_csv

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from largesse.errors import Problem, fail
 from largesse.evaluation import measure_spending
 from largesse.files import write_together
 from largesse.policy import Policy
@@ -20,6 +22,7 @@ from largesse.runs.economy import Clock, Economy, economise
 from largesse.runs.engine import Engine
 from largesse.runs.kept import key_of, read_kept
 from largesse.runs.local import Local
+from largesse.runs.planned import ScoredCustomers
 from largesse.runs.plans import make_plan
 from largesse.runs.unfinished import Unfinished, go_on
 
@@ -163,18 +166,7 @@ def plan(
         campaign = before.spending(**spending)
         source = customers or campaign.customers
         files.check_table(out, source, campaign.log)
-        policy = Policy.load(home / files.POLICY)
-        progress("reading", 0.0)
-        scores = None
-        if source:
-            kinds: dict[str, str] = {learnt.name: learnt.kind for learnt in policy.model.encoder_.columns}
-            found = engine.open_customers(campaign, source, kinds)
-        else:
-            log = engine.read_log(campaign)
-            found = steps.choose_customers(campaign, log, engine)
-            if not log.levels.certain:
-                scores = _recall(home, campaign, log, engine, progress).scores
-        with engine.score_customers(policy, found, home.resolve().parent, progress, scores) as scored:
+        with open_scored(home, campaign, source, engine, progress) as (policy, scored):
             planned = make_plan(campaign, policy, scored, progress)
             with write_together() as batch:
                 new = files.renew_run_folder(batch, home)
@@ -184,6 +176,29 @@ def plan(
                 surer = campaign.planning.budget_confidence != before.planning.budget_confidence
                 files.drop_outdated(new, home, apart=surer and not policy.levels.certain)
         return shown
+
+
+@contextmanager
+def open_scored(
+    home: Path, campaign: Campaign, source: str | None, engine: Engine, progress: Progress, *, refit: bool = True
+) -> Iterator[tuple[Policy, ScoredCustomers]]:
+    """Give the policy of a run folder, and customers with what is expected of them: of a table, or those of the log.
+
+    Without `refit`, a log that has changed since is refused where a plan would need its scores.
+    """
+    policy = Policy.load(home / files.POLICY)
+    progress("reading", 0.0)
+    scores = None
+    if source:
+        kinds: dict[str, str] = {learnt.name: learnt.kind for learnt in policy.model.encoder_.columns}
+        found = engine.open_customers(campaign, source, kinds)
+    else:
+        log = engine.read_log(campaign)
+        found = steps.choose_customers(campaign, log, engine)
+        if not log.levels.certain:
+            scores = recall(home, campaign, log, engine, progress, refit=refit).scores
+    with engine.score_customers(policy, found, home.resolve().parent, progress, scores) as scored:
+        yield policy, scored
 
 
 def judge(
@@ -210,7 +225,7 @@ def judge(
             steps.check_budget(planned, campaign, str(folder))
         progress("reading", 0.0)
         read = engine.read_log(campaign, log)
-        examined = _recall(home, campaign, read, engine, progress)
+        examined = recall(home, campaign, read, engine, progress)
         study = steps.judge(campaign, read, examined, campaign.planning.average(len(read)), estimator, engine)
         with write_together() as batch:
             new = files.renew_run_folder(batch, home)
@@ -221,9 +236,14 @@ def judge(
         return shown
 
 
-def _recall(home: Path, campaign: Campaign, log: Log, engine: Engine, progress: Progress) -> steps.Examined:
+def recall(
+    home: Path, campaign: Campaign, log: Log, engine: Engine, progress: Progress, *, refit: bool = True
+) -> steps.Examined:
     """Return what a log says under the campaign's model: as the run folder keeps it, or fitted where it does not."""
     kept = read_kept(home / files.SCORES, key_of(campaign, log), log)
+    if kept is None and not refit:
+        got = "the log is not the one that the run has learnt from, or the run folder has lost its scores"
+        fail("run folder", Problem(got, "run the campaign again"))
     if kept is None:
         held, known = steps.fit(campaign, log, engine, progress).held, None
     else:
@@ -244,12 +264,12 @@ def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:
     files.check_file(out, own=files.REPORT)
     if out is not None:
         with files.look_into_run_folder(folder) as home, files.expect_numbers(home):
-            shown = _gather(home, folder)
+            shown = gather_numbers(home, folder)
         with files.expect_numbers(home):
             files.write_report(home, shown, out)
         return shown
     with files.hold_run_folder(folder) as home, files.expect_numbers(home):
-        shown = _gather(home, folder)
+        shown = gather_numbers(home, folder)
         with write_together() as batch:
             files.write_report(files.renew_run_folder(batch, home), shown)
         return shown
@@ -258,10 +278,10 @@ def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:
 def read_numbers(folder: str | Path) -> dict[str, Any]:
     """Return the numbers of the report of a run folder, which is only read."""
     with files.look_into_run_folder(folder) as home, files.expect_numbers(home):
-        return _gather(home, folder)
+        return gather_numbers(home, folder)
 
 
-def _gather(home: Path, folder: str | Path) -> dict[str, Any]:
+def gather_numbers(home: Path, folder: str | Path) -> dict[str, Any]:
     """Return the numbers of the report of a run folder."""
     learnt, planning, evaluation = (files.read_part(home, part) for part in files.PARTS)
     return steps.report(read_campaign(home), learnt, planning, evaluation, str(folder))

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from largesse.allocation import CONSTRAINT_SETTINGS, EVEN, Setting, confidence_problems
-from largesse.errors import Problem, as_number, budget_problems, nearest, show
+from largesse.errors import Problem, as_number, budget_problems, show
 from largesse.levels import Levels
+from largesse.runs.personal import number_levels, read_barred, read_fixed, write_personal
 from largesse.runs.toml import to_toml
 
 TABLES = [setting for per in ("level", "segment") for setting in CONSTRAINT_SETTINGS if setting.per == per]
 NUMBERS = [setting for setting in CONSTRAINT_SETTINGS if setting.per == "plan"]
 COLUMNS = [setting for setting in CONSTRAINT_SETTINGS if setting.per == "customer"]
 PLAIN = ("budget", "total", "budget_confidence", "exact", "explore")
-KEYS = (*PLAIN, "segment", *(setting.word for setting in (*NUMBERS, *COLUMNS, *TABLES)))
+KEYS = (*PLAIN, "segment", *(setting.word for setting in (*NUMBERS, *COLUMNS, *TABLES)), "barred", "fixed")
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,15 @@ class Planning:
     segment: str | None = None  # column
     constraints: dict[str, Any] = field(default_factory=dict)  # word of `Constraints` → what it is given, if anything
     budget_confidence: float = EVEN  # probability that the true cost is within the budget, where costs are not certain
+    barred: dict[str, dict[str, tuple[int, ...]]] = field(
+        default_factory=dict
+    )  # column → value → levels they may not get
+    fixed: dict[str, int] = field(default_factory=dict)  # customer → the level they get
 
     @property
     def constrained(self) -> bool:
         """Whether the plan has any constraint besides the budget."""
-        return bool(self.constraints)
+        return bool(self.constraints or self.barred or self.fixed)
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -57,7 +62,7 @@ class Planning:
             for key, value in table.items():
                 name = levels.labels[key] if setting.per == "level" else key
                 lines.append(f"{to_toml(name)} = {to_toml(value)}")
-        return lines
+        return lines + write_personal(self.barred, self.fixed, levels)
 
 
 def planning_from(section: dict[str, Any], levels: Levels | None, problems: list[Problem]) -> Planning:
@@ -81,12 +86,13 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
             hint = 'add a line under [plan]: segment = "…", the column that names each customer\'s segment'
             problems.append(Problem(f"plan.{setting.word} without plan.segment", hint))
         by_level = setting.per == "level"
-        constraints[setting.word] = _by_number(table, setting.word, levels, problems) if by_level else table
+        constraints[setting.word] = number_levels(table, setting.word, levels, problems) if by_level else table
     given = {word: value for word, value in constraints.items() if value}
     sure = section.get("budget_confidence", EVEN)
     problems += (doubt := confidence_problems(sure, "plan.budget_confidence"))
     column = segment if isinstance(segment, str) else None
-    planning = Planning(budget, total, exact is True, explore, column, given, EVEN if doubt else sure)
+    own = read_barred(section, levels, problems), read_fixed(section, levels, problems)
+    planning = Planning(budget, total, exact is True, explore, column, given, EVEN if doubt else sure, *own)
     if planning.explore and (planning.constrained or planning.exact):
         hint = "levels drawn at random break constraints: remove explore, or the constraints"
         problems.append(Problem("plan.explore works with a budget only", hint))
@@ -142,27 +148,3 @@ def _table(section: dict[str, Any], setting: Setting, problems: list[Problem]) -
         Problem(f"plan.{word}.{name} is {show(given[name])}", f"give {setting.meaning}, a number") for name in wrong
     ]
     return {name: value for name, value in given.items() if name not in wrong}
-
-
-def _by_number(table: dict[str, float], word: str, levels: Levels | None, problems: list[Problem]) -> dict[int, float]:
-    if levels is None:
-        return {}
-    found: dict[int, float] = {}
-    for name, value in table.items():
-        meant = {k for names in _spellings(levels) for k, known in enumerate(names) if known == name}
-        if len(meant) == 1:
-            found[meant.pop()] = value
-        elif meant:
-            hint = "give the levels names under [levels], and use those"
-            problems.append(Problem(f"plan.{word}.{name} is ambiguous: a level's number or its cost", hint))
-        else:
-            problems.append(Problem(f"plan.{word} names the level {name!r}", nearest(name, levels.labels)))
-    return found
-
-
-def _spellings(levels: Levels) -> list[tuple[str, ...]]:
-    """Return the accepted spellings of the levels: their names or doses; without those, numbers or costs, as in a log."""
-    costs = levels.common_costs
-    if levels.names is not None or levels.doses is not None or costs is None:
-        return [levels.labels]
-    return [levels.labels, tuple(f"{cost:g}" for cost in costs)]

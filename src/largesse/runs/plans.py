@@ -23,6 +23,7 @@ from largesse.policy import Policy
 from largesse.progress import begin, follow
 from largesse.records import Array, Customers, Plan, Progress
 from largesse.runs.campaign import Campaign
+from largesse.runs.personal import find_eligible
 from largesse.runs.planned import Planned, ScoredCustomers
 
 FEW = 20  # plans at other budgets under constraints, each made for itself
@@ -108,7 +109,8 @@ def _plan_others(
 def _constraints(campaign: Campaign, customers: Customers) -> Constraints:
     """Return the campaign's constraints for these customers."""
     how, table = campaign.planning, customers.features
-    named = [*([how.segment] if how.segment else []), *(name for names in how.columns.values() for name in names)]
+    columns = [name for names in how.columns.values() for name in names]
+    named = [*([how.segment] if how.segment else []), *columns, *how.barred]
     refuse(
         "customers",
         [
@@ -117,9 +119,6 @@ def _constraints(campaign: Campaign, customers: Customers) -> Constraints:
             if name not in table.column_names
         ],
     )
-    per_level = {
-        word: np.column_stack([[bool(value) for value in table.column(name).to_pylist()] for name in names])
-        for word, names in how.columns.items()
-    }
+    eligible = find_eligible(customers, campaign.levels, columns, how.barred, how.fixed)
     segment = np.array([str(v) for v in table.column(how.segment).to_pylist()]) if how.segment else None
-    return Constraints(**{"segment": segment, **how.constraints, **per_level})
+    return Constraints(**{**how.constraints, "segment": segment, "eligible": eligible})

@@ -208,7 +208,8 @@ class LocalScored:
         curves = np.concatenate([curves for _, curves, _ in batches])
         own = any(len(costs) > 1 for _, _, costs in batches)
         costs = np.concatenate([costs for _, _, costs in batches]) if own else batches[0][2][0]
-        return Customers(features), curves, costs
+        ids = None if parts[0].customer is None else pa.concat_arrays([part.customer for part in parts])
+        return Customers(features, ids), curves, costs
 
 
 def hold_customers(policy: Policy, customers: Customers, own: Scores | None = None) -> LocalScored:

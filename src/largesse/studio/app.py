@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
+import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from importlib.resources import files
+from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
@@ -15,9 +17,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from largesse import runs
 from largesse.errors import LargesseError
 from largesse.studio.places import open_part
 from largesse.studio.studio import Studio
+from largesse.studio.trials import FILES as TRIAL_FILES
 from largesse.web import RequestError, describe_error, read_json, status_of, to_json
 
 PARTS = (".html", ".css", ".js", ".svg", ".png", ".woff2")
@@ -60,6 +64,9 @@ def make_app(studio: Studio) -> Starlette:
         ("POST", "/api/runs", views.run),
         ("GET", "/api/runs/{name}", views.describe),
         ("GET", "/api/runs/{name}/files/{part}", views.download),
+        ("POST", "/api/runs/{name}/what-if", views.what_if),
+        ("GET", "/api/runs/{name}/what-if/{key}/{part}", views.download_trial),
+        ("POST", "/api/runs/{name}/what-if/{key}/keep", views.keep),
         ("GET", "/runs/{name}/report.html", views.report),
         ("GET", "/api/jobs/{key}", views.job),
         ("DELETE", "/api/jobs/{key}", views.cancel),
@@ -170,10 +177,53 @@ class Views:
 
     async def download(self, request: Request) -> Response:
         """Return a file of a run."""
-        name, part = request.path_params["name"], request.path_params["part"]
+        name = request.path_params["name"]
         path = await asyncio.to_thread(self.studio.place.find_run, name)
-        file, size = await asyncio.to_thread(open_part, path, part)
-        return send_file(file, size, f"{name}-{part}")
+        return await self._send(path, request.path_params["part"], name)
+
+    async def _send(self, folder: Path, part: str, name: str) -> Response:
+        if part != "plan.csv":
+            file, size = await asyncio.to_thread(open_part, folder, part)
+            return send_file(file, size, f"{name}-{part}")
+        plan, _ = await asyncio.to_thread(open_part, folder, runs.PLAN)
+        csv, size = await asyncio.to_thread(_to_csv, plan, self.studio.place.private)
+        return send_file(csv, size, f"{name}-{part}")
+
+    # -- what-ifs --------------------------------------------------------------------------------------------------------
+
+    async def what_if(self, request: Request) -> Response:
+        """Start planning by other rules."""
+        job = await self.studio.what_if(request.path_params["name"], await _read(request))
+        return _answer(job.describe(), 202)
+
+    async def download_trial(self, request: Request) -> Response:
+        """Return a file of a what-if."""
+        name, key, part = (request.path_params[word] for word in ("name", "key", "part"))
+        trial = self.studio.trials.find(name, key)
+        if part not in TRIAL_FILES:
+            raise RequestError(404, f"a what-if has no {part[:80]!r}", f"there are {', '.join(TRIAL_FILES)}")
+        return await self._send(trial.folder, part, f"{name}-what-if")
+
+    async def keep(self, request: Request) -> Response:
+        """Make a run of a what-if."""
+        name, key = request.path_params["name"], request.path_params["key"]
+        return _answer(await self.studio.keep(name, key, await _read(request)), 201)
+
+
+def _to_csv(plan: IO[bytes], near: Path) -> tuple[IO[bytes], int]:
+    """Return a plan as CSV, in a file without a name, and its size."""
+    with plan:
+        csv = tempfile.TemporaryFile(dir=near)  # noqa: SIM115
+        try:
+            runs.write_csv(plan, csv)
+            size = csv.tell()
+            csv.seek(0)
+        except BaseException as error:
+            csv.close()
+            if isinstance(error, Exception):
+                raise RequestError(409, "the plan is damaged", "plan again") from error
+            raise
+    return csv, size
 
 
 def send_file(file: IO[bytes], size: int | None, name: str) -> Response:

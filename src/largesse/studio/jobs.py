@@ -26,7 +26,7 @@ class Job:
 
     kind: str
     clean: Callable[[], None]  # removes what an unfinished job left
-    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    id: str
     state: str = "waiting"
     stage: str | None = None
     rows: int | None = None
@@ -60,6 +60,11 @@ class Job:
             self.done = 1.0
 
 
+def new_key() -> str:
+    """Return a name that nobody can guess."""
+    return secrets.token_hex(8)
+
+
 class Jobs:
     """The jobs of a studio."""
 
@@ -81,10 +86,10 @@ class Jobs:
         if self.current is not None:
             raise RequestError(409, f"a {self.current.kind} is under way", "wait for it, or cancel it")
 
-    def start(self, kind: str, task: Mapping[str, Any], clean: Callable[[], None] = lambda: None) -> Job:
-        """Start a job."""
+    def start(self, kind: str, task: Mapping[str, Any], clean: Callable[[], None] = lambda: None, key: str = "") -> Job:
+        """Start a job, under a key that `new_key` gave, if any."""
         self.check_free()
-        job = self.current = Job(kind, clean)
+        job = self.current = Job(kind, clean, key or new_key())
         self._known[job.id] = job
         for old in list(self._known)[:-KEPT]:
             del self._known[old]
@@ -103,13 +108,14 @@ class Jobs:
             state, job.error = "failed", describe_error(error)
         if job.stopping and state != "done":
             state, job.error = "cancelled", None
-        if job.kind == "run" or state != "done":
+        if job.kind == "run" or state == "cancelled":
             await self._child.stop()  # what it learnt from takes memory
         if state != "done":
             await asyncio.to_thread(self._tidy, job)
+        if state == "done":
+            self._finished(job)
         job.end(state)
         self.current = None
-        self._finished(job)
 
     @staticmethod
     def _tidy(job: Job) -> None:
@@ -137,6 +143,12 @@ class Jobs:
             if job.state in LAST:
                 return
             await asyncio.sleep(0.2)
+
+    async def wait(self, job: Job) -> Job:
+        """Return a job when it has ended."""
+        while job.state not in LAST:
+            await asyncio.sleep(0.05)
+        return job
 
     async def warm(self) -> None:
         """Start the child ahead of the first job."""

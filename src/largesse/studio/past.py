@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -17,12 +18,27 @@ MOST_BYTES = 1 << 20  # of a campaign file that is shown
 
 def describe_run(path: Path) -> dict[str, Any]:
     """Return a line about a run; what its folder does not hold, or holds damaged, is missing in it."""
-    times = tuple(_changed(path / name) for name in (runs.CAMPAIGN, *NUMBERS))
+    times = tuple(changed(path / name) for name in (runs.CAMPAIGN, *NUMBERS))
     line = dict(_read(path, times))
     return {**line, "files": _list_files(path)}
 
 
-def _changed(path: Path) -> int:
+def describe_rules(path: Path) -> dict[str, Any]:
+    """Return what a run's campaign says of levels and plans; nothing if its file is damaged."""
+    try:
+        campaign = runs.read_campaign(path)
+    except LargesseError:
+        return {"plan": {}, "costs": None, "most": None}
+    costs = campaign.levels.common_costs
+    return {
+        "plan": tomllib.loads(campaign.text)["plan"],
+        "costs": None if costs is None else costs.tolist(),
+        "most": None if costs is None else float(costs.max() + campaign.levels.contact_cost),
+    }
+
+
+def changed(path: Path) -> int:
+    """Return when a file was changed, in nanoseconds; 0 if it is not there."""
     try:
         return path.lstat().st_mtime_ns
     except OSError:
@@ -50,7 +66,8 @@ def _read(path: Path, times: tuple[int, ...]) -> dict[str, Any]:
             "value": shown["value"]["estimate"],
             "value_interval": [shown["value"]["low"], shown["value"]["high"]],
             "customers": shown["customers"],
-            "response": shown["response"],
+            "response": shown["response"]["name"],
+            "response_kind": shown["response"]["kind"],
             "model": shown["model"]["name"],
             "planned": {word: shown["planned"][word] for word in ("spend", "value", "price")},
             "levels": [

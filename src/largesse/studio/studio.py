@@ -7,15 +7,17 @@ import importlib.util
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from largesse import runs
-from largesse.errors import InputError, Problem
+from largesse.errors import InputError, LargesseError, Problem
 from largesse.response import list_models
 from largesse.studio import past
 from largesse.studio.children import Child
 from largesse.studio.jobs import Job, Jobs
 from largesse.studio.places import Place
+from largesse.studio.trials import Trials, read_rules
 from largesse.studio.uploads import Table, Tables
 from largesse.version import __version__
 from largesse.web import RequestError
@@ -41,7 +43,9 @@ class Studio:
         self.tables = Tables(setting.place.private, **limit)
         self.jobs = Jobs(self._finish)
         self.looker = Child()
+        self.trials = Trials(setting.place.private)
         self.over = asyncio.Event()
+        self._columns: dict[tuple[Path, int], dict[str, Any]] = {}
         self._warming: asyncio.Task[None] | None = None
 
     # -- state -----------------------------------------------------------------------------------------------------------
@@ -143,7 +147,40 @@ class Studio:
         return self.jobs.start("run", task, partial(runs.clear_unfinished, out))
 
     def _finish(self, job: Job) -> None:
-        """Take notice of a job that has ended."""
+        """Take notice of a job that has ended well."""
+        if job.kind == "what-if":
+            self.trials.settle(job)
+
+    # -- what-ifs --------------------------------------------------------------------------------------------------------
+
+    async def what_if(self, name: str, given: dict[str, Any]) -> Job:
+        """Start planning by other rules."""
+        self.jobs.check_free()
+        path = await asyncio.to_thread(self.place.find_run, name)
+        rules, before = read_rules(given), await asyncio.to_thread(past.describe_run, path)
+        if not before["kept"]:
+            hint = "bring the table back, or run the campaign again"
+            raise RequestError(409, f"the table that {name!r} was made from is gone", hint)
+        trial = self.trials.begin(name, before)
+        task = {"task": "what-if", "folder": str(path), "out": str(trial.folder), "rules": rules}
+        try:
+            return self.jobs.start("what-if", task, partial(self.trials.drop, trial.id), trial.id)
+        except BaseException:
+            self.trials.drop(trial.id)
+            raise
+
+    async def keep(self, name: str, key: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Make a run folder of a what-if; return the line about it."""
+        self.jobs.check_free()
+        path, trial = await asyncio.to_thread(self.place.find_run, name), self.trials.find(name, key)
+        out = await asyncio.to_thread(self.place.new_run, given.get("name"))
+        task = {"task": "keep", "folder": str(path), "tried": str(trial.folder), "out": str(out)}
+        job = await self.jobs.wait(self.jobs.start("keep", task, partial(runs.clear_unfinished, out)))
+        if job.state == "cancelled":
+            raise RequestError(409, "the run was not kept: it was cancelled", "keep it again")
+        if job.error is not None:
+            raise InputError("run", [Problem(one["what"], one["hint"]) for one in job.error["problems"]])
+        return await asyncio.to_thread(past.describe_run, out)
 
     # -- runs ------------------------------------------------------------------------------------------------------------
 
@@ -155,7 +192,27 @@ class Studio:
         """Return one run with its campaign file."""
         path = await asyncio.to_thread(self.place.find_run, name)
         line = await asyncio.to_thread(past.describe_run, path)
-        return {**line, "toml": await asyncio.to_thread(past.read_text, path)}
+        more = await asyncio.to_thread(past.describe_rules, path)
+        return {
+            **line,
+            **more,
+            **await self._find_columns(path, kept=line["kept"]),
+            "toml": await asyncio.to_thread(past.read_text, path),
+            "what_ifs": self.trials.list_of(name),
+        }
+
+    async def _find_columns(self, path: Path, *, kept: bool) -> dict[str, Any]:
+        """Return which columns rules can name; none where the table is gone, or too large to look at for this."""
+        key = (path, past.changed(path / runs.CAMPAIGN))
+        if not kept:
+            return {"columns": [], "segments": {}}
+        if key not in self._columns:
+            try:
+                found = await self.looker.ask({"task": "describe", "folder": str(path)})
+            except LargesseError:
+                found = {"columns": [], "segments": {}}
+            self._columns = {**dict(list(self._columns.items())[-50:]), key: found}
+        return self._columns[key]
 
 
 def _has_example() -> bool:

@@ -24,6 +24,7 @@ from largesse.runs import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MOST_SEGMENTS = 20
 EXAMPLES, LETTERS = 3, 60  # values that are shown of a column, and how much of each
 FEATURE, IGNORED = "feature", "ignore"
 SINGLE = tuple(role for role in ROLES if role != "features")
@@ -179,4 +180,17 @@ def _find_problems(look: FirstLook, features: Sequence[str]) -> list[Problem]:
         found.append(Problem(got, f"choose a column with at most {MOST_LEVELS}, or group its values first"))
     if not features:
         found.append(Problem("no column is left to learn from", "make at least one column a feature"))
+    return found
+
+
+def list_segments(seen: Seen, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the columns that can tell segments apart, each with its values, the most common first."""
+    found = {}
+    for name in names:
+        column, values = seen.columns[name], seen.table.column(name)
+        if column.kind not in ("text", "number") or not 2 <= column.distinct <= MOST_SEGMENTS or values.null_count:
+            continue
+        counts = as_plain(values).value_counts().to_pylist()
+        counts.sort(key=lambda one: -one["counts"])
+        found[name] = [str(one["values"]) for one in counts]
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -11,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from largesse import runs
-from largesse.errors import InputError, OutputError, Problem
+from largesse.errors import InputError
 from largesse.progress import begin, follow
 from largesse.studio.drafts import draft_campaign, list_problems
-from largesse.studio.tables import describe_look, look_again
+from largesse.studio.tables import describe_look, list_segments, look_again
+
+MOST_BYTES = 1 << 27  # of a table that is read only to offer its columns for rules
 
 
 @lru_cache(maxsize=1)
@@ -92,20 +93,54 @@ def doctor(toml: str) -> dict[str, Any]:
 def run(toml: str, out: str, private: str, own: bool) -> dict[str, Any]:
     """Run a campaign; with its `own` log, which the run folder then keeps."""
     found = runs.campaign_from(tomllib.loads(toml))
-    _refuse_there(out)
+    runs.refuse_existing(Path(out))
     if not own:
         runs.run(found, out)
         return {"run": Path(out).name}
     log = runs.bring_log(found, Path(private) / runs.LOG)
-    _refuse_there(out)
+    runs.refuse_existing(Path(out))
     runs.run(replace(found, log=runs.LOG), out, table=log)
     return {"run": Path(out).name}
 
 
-def _refuse_there(out: str) -> None:
-    """Refuse a name that something has meanwhile: nothing is ever replaced."""
-    if os.path.lexists(out):
-        raise OutputError("run", [Problem(f"{Path(out).name!r} is there already", "choose another name")])
+def describe(folder: str) -> dict[str, Any]:
+    """Return what rules about a run's customers can name: the columns of their table, and values where these are few."""
+    campaign = runs.read_campaign(Path(folder))
+    path = Path(campaign.customers or campaign.log)
+    if not path.is_file() or path.stat().st_size > MOST_BYTES:
+        return {"columns": [], "segments": {}}
+    table = see_table(str(path))
+    # Of a log, only features are known to a plan.
+    usable = list(campaign.roles.get("features") or ()) if campaign.customers is None else None
+    taken = {*campaign.columns.values(), *(campaign.levels.cost_columns or ())}
+    names = [name for name in table.columns if name not in taken and (not usable or name in usable)]
+    return {"columns": names, "segments": list_segments(table, names)}
+
+
+def what_if(folder: str, out: str, rules: dict[str, Any]) -> dict[str, Any]:
+    """Plan by other rules with what a run has learnt."""
+    with follow(None) as heard:
+        shown = runs.try_plan(folder, Path(out), rules, progress=heard)
+    made = runs.read_campaign(Path(out))
+    log = Path(folder) / runs.LOG
+    kept = replace(made, log=runs.LOG) if Path(made.log) == log.absolute() else made
+    return {
+        "planned": {**shown["planned"], "budget": shown["budget"]["average"], "total": shown["budget"]["total"]},
+        "levels": [
+            {word: level[word] for word in ("name", "share", "customers")} for level in shown["money"]["levels"]
+        ],
+        "segments": shown["segments"],
+        "shadow": shown.get("shadow", {}),
+        "customers": shown["customers"],
+        "toml": kept.text,
+    }
+
+
+def keep(folder: str, tried: str, out: str) -> dict[str, Any]:
+    """Make a run folder of a plan that was tried."""
+    with follow(None) as heard:
+        runs.keep_plan(folder, Path(tried), Path(out), progress=heard)
+    return {"run": Path(out).name}
 
 
 TASKS: dict[str, Callable[..., Any]] = {
@@ -114,4 +149,7 @@ TASKS: dict[str, Callable[..., Any]] = {
     "campaign": campaign,
     "doctor": doctor,
     "run": run,
+    "what-if": what_if,
+    "keep": keep,
+    "describe": describe,
 }
