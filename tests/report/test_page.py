@@ -121,3 +121,13 @@ def test_contents_lead_to_every_section_that_is_there(binary: Numbers) -> None:
 def test_the_verdict_stands_before_everything_but_the_headline(binary: Numbers) -> None:
     page = render_report(binary)
     assert page.index("<h1>") < page.index('class="verdict"') < page.index('class="cards"')
+
+
+def test_every_entry_of_the_contents_is_the_heading_of_its_section(binary: dict[str, Any]) -> None:
+    page = render_report(binary)
+    listed = re.findall(r'<a href="#(\w+)">([^<]+)</a>', page)
+    assert len(listed) > 8
+    for name, title in listed:
+        heading = re.search(rf'<section id="{name}"[^>]*>\s*<h2>([^<]+)</h2>', page)
+        assert heading is not None, name
+        assert heading[1] == title

@@ -33,6 +33,7 @@ from largesse.response.baselines.ganite import STRENGTHS as STRENGTHS
 from largesse.response.baselines.tlearner import TLearner as TLearner
 from largesse.response.boosting import Boosting as Boosting
 from largesse.response.catalogue import check_model_name as check_model_name
+from largesse.response.catalogue import describe_model as describe_model
 from largesse.response.catalogue import describe_models as describe_models
 from largesse.response.catalogue import list_models as list_models
 from largesse.response.catalogue import make_model as make_model

@@ -61,6 +61,25 @@ MODELS: dict[str, Entry] = {
 }  # fmt: skip
 
 
+TREES = "many small decision trees, each correcting the ones before it"
+PLAIN = {
+    "Stack": f"It is a blend of curves for each feature and of {TREES}; rows that they had not seen decided how much each counts.",
+    "Linear": "It adds up what each feature contributes; a level adds the same for everybody.",
+    "Additive": "It adds up a curve for each feature; a level adds the same for everybody.",
+    "Thresholds": "For each level it adds up what each feature contributes there.",
+    "Boosting": f"It is made of {TREES}; a dearer level never brings less.",
+    "TwoPart": "One part learnt whether customers respond, another how much those bring who do.",
+    "Shrunk": f"It is made of {TREES}; what levels add is drawn towards what they add on average.",
+    "Choose": "It is the simpler or the more flexible of two models, whichever predicted rows better that it had not seen.",
+    "SIRE": "It is a neural network that describes customers without regard to the levels they got; a dearer level never brings less.",
+    "IRE": "It is a neural network that describes customers without regard to the levels they got.",
+    "CFRNet": "It is a neural network with a part of its own for each level.",
+    "GANITE": "It is a pair of neural networks: one fills in what was not seen, the other tries to find out.",
+    "TLearner": "It is one model for each level, learnt from the customers who got it.",
+    "Pava": f"It is made of {TREES}; then curves are smoothed so that a dearer level never brings less.",
+}  # fmt: skip
+
+
 def list_models() -> Mapping[str, Entry]:
     """Return all models by the name that campaign files use."""
     return MappingProxyType(MODELS)
@@ -77,6 +96,15 @@ def make_model(name: str, seed: int = 0) -> ResponseModel:
     model: ResponseModel = fresh(entry.kind(**entry.settings))
     seeds = [parameter for parameter in model.get_params() if parameter.split("__")[-1] == "seed"]
     return model.set_params(**dict.fromkeys(seeds, seed))
+
+
+def describe_model(kind: str) -> str:
+    """Return what a model of this class does, for a reader who knows no models; nothing of one that is not listed.
+
+    >>> describe_model("Linear")
+    'It adds up what each feature contributes; a level adds the same for everybody.'
+    """
+    return PLAIN.get(kind, "")
 
 
 def check_model_name(name: str) -> None:

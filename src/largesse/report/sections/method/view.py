@@ -13,8 +13,20 @@ from largesse.report.formats import Units, choose_style, finite, parts, write_co
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sections.method.numbers import describe_choices, describe_estimates
 from largesse.report.words import select_notes
+from largesse.response import describe_model
 
 MOST = 5  # decimals of losses
+QUESTIONS = {  # what a choice is of → the question that it answers
+    "model": "Which model?",
+    "increments of the stack": "Does a level add the same for everybody?",
+    "Additive: shapes of features": "How much may the effect of a feature bend? (Additive)",
+    "Thresholds: penalty": "How much may levels differ in what features do? (Thresholds)",
+    "training starts at": "Where does training start?",
+    "own increments held by": "How firmly are customers’ own increments held back?",
+    "balance": "How firmly is the network kept from telling levels apart?",
+    "settings": "Which settings?",
+}
+CANDIDATES = {"common increments": "yes, the same", "individual increments": "no, each customer’s own"}
 
 
 def view_method(numbers: Numbers, units: Units) -> Part:
@@ -24,13 +36,27 @@ def view_method(numbers: Numbers, units: Units) -> Part:
     groups = [(title, [row for row in tried if row["of"] == title]) for title in titles]
     clusters = finite(numbers["log"]["clusters"])
     return {
-        "groups": [{"title": title or "model", "rows": _view_candidates(rows)} for title, rows in groups],
+        "groups": [{"title": _ask(title or "model"), "rows": _view_candidates(rows)} for title, rows in groups],
+        "way": describe_model(numbers["model"]["name"]),
+        "price": units.rate(price) if (price := finite(numbers["planned"]["price"])) else "",
         "estimates": _view_estimates(numbers, units),
         "notes": select_notes(numbers["answer"]["warnings"]),
         "rows": write_count(numbers["log"]["rows"]),
         "clusters": "" if clusters is None else write_count(clusters),
         "learnt": write_count(numbers["sample"]["rows"]) if "sample" in numbers else "",
     }
+
+
+def _ask(title: str) -> str:
+    """Return the question that a choice answers; what it is of, for one that is not listed.
+
+    >>> _ask("CFRNet: settings"), _ask("increments of the stack"), _ask("strength")
+    ('Which settings? (CFRNet)', 'Does a level add the same for everybody?', 'Choice of the strength')
+    """
+    kind, _, rest = title.partition(": ")
+    if title in QUESTIONS or rest not in QUESTIONS:
+        return QUESTIONS.get(title, f"Choice of the {title}")
+    return f"{QUESTIONS[rest]} ({kind})"
 
 
 def _view_candidates(tried: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -41,7 +67,7 @@ def _view_candidates(tried: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
     across = fit_axis([0.0, *(number for row in drawn for number in parts(row))], 3)
     return [
         {
-            "name": row["name"],
+            "name": CANDIDATES.get(row["name"], row["name"]),
             "loss": losses.text(row["loss"]),
             "difference": losses.text(row["difference"], signed=True),
             "se": losses.text(row["se"]),
