@@ -30,6 +30,7 @@ from largesse.allocation.passes.questions import add_by_group as add_by_group
 from largesse.allocation.passes.questions import add_counted as add_counted
 from largesse.allocation.passes.questions import add_sums as add_sums
 from largesse.allocation.passes.questions import total_of as total_of
+from largesse.allocation.plan import TIE as TIE
 from largesse.allocation.plan import allocate as allocate
 from largesse.allocation.plan import decide_at_price as decide_at_price
 from largesse.allocation.plan import frontier as frontier

@@ -17,6 +17,9 @@ from largesse.data.columns import kind_of as kind_of
 from largesse.data.columns import why_skip as why_skip
 from largesse.data.digest import digest_log as digest_log
 from largesse.data.encode import Encoder as Encoder
+from largesse.data.encodings import CYCLES as CYCLES
+from largesse.data.encodings import DAY as DAY
+from largesse.data.encodings import FARTHEST as FARTHEST
 from largesse.data.formats import is_table as is_table
 from largesse.data.groups import Grouping as Grouping
 from largesse.data.groups import Groups as Groups

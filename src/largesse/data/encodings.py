@@ -138,7 +138,8 @@ class Words(Column):
     missing: bool
 
     @property
-    def _shown(self) -> Sequence[str]:
+    def shown(self) -> Sequence[str]:
+        """The words that have an indicator of their own."""
         # Without other or missing text, the last word is where all the others are zero.
         return self.words if self.other or self.missing else self.words[:-1]
 
@@ -152,7 +153,7 @@ class Words(Column):
         if self._constant:
             return []
         extra = [f"{self.name} other"] * self.other + [f"{self.name} missing"] * self.missing
-        return [f"{self.name} = {word}" for word in self._shown] + extra
+        return [f"{self.name} = {word}" for word in self.shown] + extra
 
     def is_sound(self) -> bool:
         """Whether its parts fit together."""
@@ -163,7 +164,7 @@ class Words(Column):
         if self._constant:
             return stack_columns([], len(column))
         codes, missing = word_codes(column, self.words), np.asarray(column.is_null())
-        columns = [codes == k for k in range(len(self._shown))]
+        columns = [codes == k for k in range(len(self.shown))]
         if self.other:
             columns.append((codes == len(self.words)) & ~missing)
         if self.missing:

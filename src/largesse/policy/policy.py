@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, final
 
@@ -32,6 +33,7 @@ from largesse.errors import (
 )
 from largesse.files import archive_error, expected_content, read_archive, write_archive
 from largesse.levels import Levels
+from largesse.policy.export import policy_sql
 from largesse.policy.movers import measure_movers
 from largesse.records import Array, Card, Customers, Decisions, Explanation, Log, Spending, find_changes
 from largesse.response import ResponseModel, WithCosts, model_classes, own_costs
@@ -215,6 +217,25 @@ class Policy:
             hint = "look for features far outside the log that it learnt from"
             fail("policy", Problem("the model predicts numbers that are missing or infinite", hint))
         return curves
+
+    def to_sql(
+        self, dialect: str = "duckdb", *, table: str | Sequence[str] = "customers", customer: str | None = "customer"
+    ) -> str:
+        """Return one SELECT that decides like this policy: customer, level, its number, expected response and cost.
+
+        Parameters
+        ----------
+        dialect
+            "duckdb", "postgresql", "spark" or "bigquery".
+        table
+            The table of customers, with the log's features (and costs, where they are per customer) under their names;
+            "shop.customers" is a table of a schema, ["shop", "a.b"] one with a dot in its name.
+        customer
+            The column that says who a row is; None for none.
+
+        A policy that explores gives its best level at the price: nothing is drawn at random.
+        """
+        return policy_sql(self, self._price(), dialect, table, customer)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file; the same policy gives the same bytes."""

@@ -31,6 +31,7 @@ from largesse.response.baselines.cfrnet import CFRNet as CFRNet
 from largesse.response.baselines.ganite import GANITE as GANITE
 from largesse.response.baselines.ganite import STRENGTHS as STRENGTHS
 from largesse.response.baselines.tlearner import TLearner as TLearner
+from largesse.response.blend import TILT_REACH as TILT_REACH
 from largesse.response.boosting import Boosting as Boosting
 from largesse.response.catalogue import check_model_name as check_model_name
 from largesse.response.catalogue import describe_model as describe_model
@@ -53,6 +54,7 @@ from largesse.response.networks.policy_network import policy_network_problems as
 from largesse.response.networks.policy_network import train_policy_networks as train_policy_networks
 from largesse.response.networks.runner import run_job as run_job
 from largesse.response.networks.runner import use_runner as use_runner
+from largesse.response.networks.settings import CONCAVE_EDGE as CONCAVE_EDGE
 from largesse.response.networks.settings import Balance as Balance
 from largesse.response.networks.settings import Network as Network
 from largesse.response.networks.settings import Training as Training

@@ -196,7 +196,7 @@ class Additive(ResponseModel):
         curves = np.empty((len(X), self.levels_))
         for first in range(0, len(X), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
-            curves[rows] = self.fit_.predict(self.shape_.design(X[rows]))
+            curves[rows] = self.fit_.predict(self.shape_.design(X[rows].astype(np.float64)))
         return times_amounts(curves, self.amounts_, X)
 
     @property

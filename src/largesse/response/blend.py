@@ -42,7 +42,7 @@ NONE = 64.0  # precision of the belief that deviations count for nothing
 SHRUNK = 4.0  # the same for a member that has shrunk its deviations itself
 TILTED = 0.2  # prior probability that increments follow the base
 TILT = 0.5  # standard deviation of the tilt, where there is one: of a multiple, for one standard deviation of the base
-FAR = 2.5  # standard deviations of the base, beyond which the tilt does not grow
+TILT_REACH = 2.5  # standard deviations of the base, beyond which the tilt does not grow
 
 
 def unlink(scores: Array, link: Link) -> Array:
@@ -158,7 +158,7 @@ def _place(base: Array, weight: Array) -> tuple[float, float]:
 
 def _follow(base: Array, middle: float, spread: float) -> Array:
     """Return what the tilt multiplies (n,): standardised bases, held to a few standard deviations."""
-    return np.clip((base - middle) / spread, -FAR, FAR) if spread > FLAT else np.zeros(len(base))
+    return np.clip((base - middle) / spread, -TILT_REACH, TILT_REACH) if spread > FLAT else np.zeros(len(base))
 
 
 def _weigh_bases(rows: ScoredRows, bases: Array) -> Array:

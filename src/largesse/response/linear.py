@@ -24,6 +24,7 @@ from largesse.response.links import Link
 from largesse.response.together import Regressions, Rows, fit_together, held_out_scores, reached_levels
 from largesse.stats import (
     Axes,
+    dot_rows,
     logit,
     minimise,
     one_thread,
@@ -64,8 +65,7 @@ class Regression:
 
     def predict(self, X: Array) -> Array:
         """Return curves (n, K) of features (n, q)."""
-        base = X @ self.coef.astype(X.dtype) + X.dtype.type(self.intercept)
-        score = base.astype(np.float64)[:, None] + self.level_effects
+        score = (dot_rows(X, self.coef) + self.intercept)[:, None] + self.level_effects
         return sigmoid(score) if self.binary else score
 
 

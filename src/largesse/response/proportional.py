@@ -17,7 +17,7 @@ from largesse.errors import Problem, count, fail
 from largesse.records import Array, Log
 from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel, check_auto
-from largesse.stats import assign_folds, minimise, one_thread, sample_rows
+from largesse.stats import assign_folds, dot_rows, minimise, one_thread, sample_rows
 
 PENALTIES = (1.0, 0.1, 0.03, 0.01, 1e-3, 1e-4)  # in units of the mean amount, the strongest first
 CHOOSING_ROWS = 20_000  # more rows do not make the choice of a penalty better, only slower
@@ -37,8 +37,7 @@ class Scaling:
 
     def predict(self, X: Array) -> Array:
         """Return amounts (n, K) of features (n, p); scales beyond those of the log are not believed."""
-        score = (X @ self.coef.astype(X.dtype)).astype(np.float64)
-        return np.exp(np.clip(score, self.low, self.high))[:, None] * self.sizes
+        return np.exp(np.clip(dot_rows(X, self.coef), self.low, self.high))[:, None] * self.sizes
 
 
 @final

@@ -4,7 +4,7 @@
 picks among candidates by held-out losses; `mean` gives a mean its standard error and interval; `tails` allows for few large
 terms, `answers` for few that say yes or no; `least` bounds a mean from below without approximation; `folds` decides which
 rows are held out together; `sample` draws rows and levels, `strata` rows of every level or whole clusters; `axes` turns features onto
-principal axes; `threads` keeps small work on one thread.
+principal axes; `products` multiplies rows and coefficients; `threads` keeps small work on one thread.
 """
 
 from largesse.stats.answers import Answers as Answers
@@ -18,6 +18,7 @@ from largesse.stats.folds import assign_folds as assign_folds
 from largesse.stats.folds import count_folds as count_folds
 from largesse.stats.folds import hold_out as hold_out
 from largesse.stats.least import bound_mean as bound_mean
+from largesse.stats.link import INSIDE as INSIDE
 from largesse.stats.link import logit as logit
 from largesse.stats.link import response_loss as response_loss
 from largesse.stats.link import score_curvature as score_curvature
@@ -29,6 +30,7 @@ from largesse.stats.mean import COVERAGE as COVERAGE
 from largesse.stats.mean import mean_estimate as mean_estimate
 from largesse.stats.mean import t_quantile as t_quantile
 from largesse.stats.newton import minimise as minimise
+from largesse.stats.products import dot_rows as dot_rows
 from largesse.stats.sample import draw_levels as draw_levels
 from largesse.stats.sample import draw_rows_levels as draw_rows_levels
 from largesse.stats.sample import sample_rows as sample_rows

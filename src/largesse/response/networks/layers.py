@@ -25,10 +25,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from largesse.response.networks.settings import FIRST_STEP, Shape
+from largesse.response.networks.settings import CONCAVE_EDGE, FIRST_STEP, Shape
 
 SMALLEST = 0.01  # least first increment: the gradient of one near zero vanishes
-EDGE = 1e-6  # concave probabilities stay this far from 0 and 1, where logits are infinite
 
 Params = dict[str, jax.Array]
 
@@ -161,7 +160,7 @@ def _concave_logits(out: jax.Array, K: int) -> jax.Array:
     spread = mass[:, 1:K] / jnp.arange(1, K)
     steps = jnp.cumsum(spread[:, ::-1], axis=1)[:, ::-1]
     curve = mass[:, :1] + jnp.concatenate([jnp.zeros((len(out), 1)), jnp.cumsum(steps, axis=1)], axis=1)
-    inside = EDGE + (1 - 2 * EDGE) * curve  # clipping would break concavity
+    inside = CONCAVE_EDGE + (1 - 2 * CONCAVE_EDGE) * curve  # clipping would break concavity
     return jnp.log(inside) - jnp.log1p(-inside)
 
 

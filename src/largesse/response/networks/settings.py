@@ -27,6 +27,7 @@ KERNELS = ("linear", "rbf", "rff")
 ESTIMATORS = ("biased", "unbiased", "variance")
 HEADS = ("free", "increments", "shrunk", "elastic", "cdf", "concave", "minmax")
 MONOTONE = HEADS[1:]
+CONCAVE_EDGE = 1e-6  # concave probabilities stay this far from 0 and 1, where logits are infinite
 FIRST_STEP = 0.2  # first increment of a network, on the scale of the score
 
 

@@ -1,0 +1,178 @@
+"""What a policy computes, as a graph of small steps that SQL and ONNX both know.
+
+A `Value` is (n, width): one row per customer. Steps are few, so that a target is one short file: it says how a step is
+written, and nothing about models. Models are written as steps in `curves`, features in `features`, the decision in `rule`.
+All numbers are float64, but for encoded features, which are rounded to float32 as the encoder does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from largesse.records import Array
+from largesse.stats import INSIDE
+
+LEAST_EXPONENT = -700.0  # its exponential is a number; below, some databases report an error
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A step of the graph: what it does, what it needs, and how many columns it gives.
+
+    Sources: `number`, `seconds`, `text` (a column of the table), `constant`. Encodings: `scaled`, `wave`, `words`, `means`.
+    Columns: `join`, `pick`, `take` (the column that a level names). Numbers: `affine`, `trees`, `add`, `sub`, `mul`, `div`,
+    `max`, `min`, `exp`, `log`, `tanh`, `where_less` (the third where the first is below the second, else the fourth).
+    """
+
+    step: str
+    needs: tuple[Value, ...]
+    width: int
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __add__(self, other: Any) -> Value:
+        return _join_widths("add", self, other)
+
+    def __sub__(self, other: Any) -> Value:
+        return _join_widths("sub", self, other)
+
+    def __mul__(self, other: Any) -> Value:
+        return _join_widths("mul", self, other)
+
+    def __truediv__(self, other: Any) -> Value:
+        return _join_widths("div", self, other)
+
+
+def constant(row: Any) -> Value:
+    """Return a row (q,) that is the same for every customer."""
+    values = np.atleast_1d(np.asarray(row, dtype=np.float64))
+    return Value("constant", (), len(values), {"row": values})
+
+
+def _as_value(given: Any) -> Value:
+    return given if isinstance(given, Value) else constant(given)
+
+
+def _join_widths(step: str, *given: Any) -> Value:
+    needs = tuple(_as_value(one) for one in given)
+    return Value(step, needs, max(one.width for one in needs))
+
+
+def larger(a: Any, b: Any) -> Value:
+    """Return the larger of two values, column by column."""
+    return _join_widths("max", a, b)
+
+
+def smaller(a: Any, b: Any) -> Value:
+    """Return the smaller of two values, column by column."""
+    return _join_widths("min", a, b)
+
+
+def where_less(a: Any, b: Any, then: Any, other: Any) -> Value:
+    """Return one of two values: the first where a < b."""
+    return _join_widths("where_less", a, b, then, other)
+
+
+def clip(value: Value, low: float, high: float) -> Value:
+    """Return a value held between two numbers."""
+    return smaller(larger(value, low), high)
+
+
+def exp(value: Value) -> Value:
+    """Return the exponential; that of very negative numbers is tiny instead of zero."""
+    return Value("exp", (larger(value, LEAST_EXPONENT),), value.width)
+
+
+def log(value: Value) -> Value:
+    """Return the natural logarithm."""
+    return Value("log", (value,), value.width)
+
+
+def join(parts: Sequence[Value]) -> Value:
+    """Return values side by side."""
+    return parts[0] if len(parts) == 1 else Value("join", tuple(parts), sum(part.width for part in parts))
+
+
+def pick(value: Value, columns: Sequence[int]) -> Value:
+    """Return some columns of a value, in the given order."""
+    chosen = tuple(int(column) for column in columns)
+    return value if chosen == tuple(range(value.width)) else Value("pick", (value,), len(chosen), {"columns": chosen})
+
+
+def columns_of(value: Value) -> list[Value]:
+    """Return every column of a value as a value of its own."""
+    return [pick(value, [k]) for k in range(value.width)]
+
+
+def take(table: Value, place: Value) -> Value:
+    """Return the column of a table that `place`, a whole number from 0, names for each row."""
+    return Value("take", (table, place), 1)
+
+
+def affine(value: Value, weights: Array, bias: Any = 0.0) -> Value:
+    """Return value @ weights (p, q) + bias (q,)."""
+    weights = np.asarray(weights, dtype=np.float64)
+    shift = np.broadcast_to(np.asarray(bias, dtype=np.float64), (weights.shape[1],))
+    if not value.width:
+        return constant(shift)
+    return Value("affine", (value,), weights.shape[1], {"weights": weights, "bias": shift})
+
+
+def cumulate(value: Value) -> Value:
+    """Return running sums over the columns."""
+    return affine(value, np.triu(np.ones((value.width, value.width))))
+
+
+def average(value: Value) -> Value:
+    """Return the mean of the columns (n, 1)."""
+    return affine(value, np.ones((value.width, 1))) / float(value.width)
+
+
+def largest(value: Value) -> Value:
+    """Return the largest of the columns (n, 1)."""
+    return reduce(larger, columns_of(value))
+
+
+def sigmoid(score: Value) -> Value:
+    """Return 1 / (1 + exp(−score)), as `stats.sigmoid` computes it."""
+    return (Value("tanh", (score * 0.5,), score.width) + 1.0) * 0.5
+
+
+def logit(probability: Value) -> Value:
+    """Return the log-odds of probabilities that are held away from 0 and 1."""
+    held = clip(probability, INSIDE, 1.0 - INSIDE)
+    return log(held) - log(constant(1.0) - held)
+
+
+def softmax(scores: Value) -> Value:
+    """Return probabilities in proportion to the exponential of scores."""
+    odds = exp(scores - largest(scores))
+    return odds / affine(odds, np.ones((scores.width, 1)))
+
+
+def isotonic(curves: Value) -> Value:
+    """Return the nearest curves that never fall, as `response.isotonic` does: rising ones as they are."""
+    K = curves.width
+    if K == 1:
+        return curves
+    own = columns_of(curves)
+    sums = [constant(0.0), *columns_of(cumulate(curves))]
+    best: list[Value | None] = [None] * K
+    for first in range(K):
+        lowest: Value | None = None
+        for last in reversed(range(first, K)):
+            mean = (sums[last + 1] - sums[first]) / float(last + 1 - first) if last > first else own[first]
+            lowest = mean if lowest is None else smaller(mean, lowest)
+            here = best[last]
+            best[last] = lowest if here is None else larger(here, lowest)
+    raised: list[Value] = []
+    for value in best:
+        assert value is not None
+        raised.append(larger(raised[-1], value) if raised else value)
+    least = reduce(smaller, [later - earlier for earlier, later in pairwise(own)])
+    return where_less(least, 0.0, join(raised), curves)

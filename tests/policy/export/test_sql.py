@@ -1,0 +1,206 @@
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.helpers import postgres
+from tests.helpers.exports import (
+    MODELS,
+    assert_same,
+    draw_customers,
+    expect,
+    fitted,
+    make_policy,
+    odd_customers,
+    run_duckdb,
+)
+
+from largesse.data import log_from_arrays, read_log
+from largesse.errors import InputError, NotFittedError
+from largesse.levels import Levels
+from largesse.policy import Policy
+from largesse.policy.export import WRITERS
+from largesse.policy.export.dialects import DIALECTS, SPLIT
+from largesse.records import Customers
+from largesse.response import BART, Additive, Boosting, Linear, model_classes
+
+duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "sire"])
+def test_duckdb_decides_like_the_policy(name: str) -> None:
+    policy = make_policy(name)
+    assert_same(run_duckdb(policy.to_sql("duckdb"), odd_customers()), policy, odd_customers())
+
+
+@pytest.mark.slow
+def test_a_small_network_differs_by_float32_only() -> None:
+    policy = make_policy("sire")
+    found = run_duckdb(policy.to_sql("duckdb"), odd_customers(300))
+    levels, response, _ = expect(policy, odd_customers(300))
+    assert (np.asarray(found["level_number"]) == levels).mean() > 0.99
+    same = np.asarray(found["level_number"]) == levels
+    np.testing.assert_allclose(np.asarray(found["expected_response"])[same], response[same], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["two_part", "additive", "thresholds"])
+def test_amounts_are_the_same(name: str) -> None:
+    policy = make_policy(name, "amounts")
+    assert_same(run_duckdb(policy.to_sql("duckdb"), odd_customers(500)), policy, odd_customers(500))
+
+
+def test_costs_on_redemption_with_contact_cost_and_scale() -> None:
+    levels = Levels(costs=[0, 5, 10, 20], on_redemption=True, contact_cost=0.3)
+    policy = replace(Policy(fitted("linear"), levels, price=0.02), scale=1.3)
+    assert_same(run_duckdb(policy.to_sql("duckdb"), odd_customers(500)), policy, odd_customers(500))
+
+
+def test_observed_costs() -> None:
+    levels = Levels(names=["0", "1", "2", "3"], observed=True)
+    policy = make_policy("with_costs", levels=levels)
+    assert_same(run_duckdb(policy.to_sql("duckdb"), odd_customers(500)), policy, odd_customers(500))
+
+
+def test_a_customer_without_own_costs_gets_no_level() -> None:
+    levels = Levels(costs=["cost a", 'cost "b"', "order"])
+    policy = make_policy("linear", levels=levels)
+    table, rng = draw_customers(300, 5, odd=True), np.random.default_rng(0)
+    own = [5.0 * j + rng.uniform(0, 5, 300) for j in range(3)]
+    for name, cost in zip(levels.cost_columns or (), own, strict=True):
+        table = table.append_column(name, pa.array(cost))
+    customers = Customers(table.drop_columns(["customer"]), None, np.column_stack(own))
+    assert_same(run_duckdb(policy.to_sql("duckdb"), table), policy, customers)
+    gone = table.set_column(table.schema.get_field_index("order"), "order", pa.nulls(300, pa.float64()))
+    assert run_duckdb(policy.to_sql("duckdb"), gone)["level"].null_count == 300
+
+
+def test_names_cannot_leave_their_quotation_marks() -> None:
+    names = ['a"; DROP TABLE x; --', "b'c\\", "SELECT", "c`d\n"]
+    rng = np.random.default_rng(0)
+    word = "x\"\\'; --\0y"
+    table = pa.table(
+        {name: rng.normal(size=200) for name in names}
+        | {"w": np.array([word, "z"], dtype=object)[rng.integers(0, 2, 200)]}
+    )
+    full = table.append_column("k", pa.array(rng.integers(0, 2, 200)))
+    full = full.append_column("r", pa.array(np.arange(200) % 2 * 1.0 + (np.asarray(full["k"]) * 0.3)))
+    log = read_log(full, level="k", response="r", levels=Levels(costs=[0, 1], names=["0", "1"]))
+    policy = Policy(Linear().fit(log), log.levels, price=0.2)
+    found = run_duckdb(policy.to_sql("duckdb", table='my "table"', customer=None), table, 'my "table"')
+    assert np.array_equal(np.sort(np.asarray(found["level_number"])), np.sort(policy.decide(table)))
+    for dialect in DIALECTS:
+        assert "DROP TABLE" in policy.to_sql(dialect, customer=None)
+
+
+def test_levels_that_tie_are_decided_as_the_policy_does() -> None:
+    rng = np.random.default_rng(0)
+    X, level = rng.integers(0, 3, (400, 2)).astype(float), rng.integers(0, 3, 400)
+    log = log_from_arrays(X, level, rng.random(400) < 0.3 + 0.15 * level, levels=Levels(costs=[0, 1, 2]))
+    for model in (Linear(penalty=0.1), Additive(), Boosting(rounds=10, leaves=3)):
+        for budget in (0.4, 0.9, 1.3):
+            # Nine kinds of customers: at the price of a budget, one kind ties.
+            policy = Policy(model.fit(log), log.levels).calibrate(log, budget)
+            names = log.features.column_names
+            table = pa.table({"customer": np.arange(400), **dict(zip(names, X.T, strict=True))})
+            found = run_duckdb(policy.to_sql("duckdb"), table)
+            assert np.array_equal(np.asarray(found["level_number"]), policy.decide(log))
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(["linear", "additive", "boosting"]), st.integers(2, 6), st.booleans())
+def test_any_policy_decides_the_same(seed: int, name: str, K: int, amounts: bool) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, 3)) * 10.0 ** rng.integers(-3, 4, 3)
+    level = rng.permutation(np.arange(80) % K)
+    response = rng.normal(size=80) + level if amounts else (rng.random(80) < 0.5).astype(float)
+    log = log_from_arrays(X, level, response, levels=Levels(costs=np.arange(K) * rng.uniform(0.1, 3)))
+    model = {"linear": Linear(penalty=0.1), "additive": Additive(knots=2), "boosting": Boosting(rounds=5)}[name]
+    policy = Policy(model.fit(log), log.levels, price=float(rng.exponential(0.1)))
+    names = log.features.column_names
+    table = pa.table({"customer": np.arange(80), **dict(zip(names, X.T, strict=True))})
+    found = run_duckdb(policy.to_sql("duckdb"), table)
+    assert np.array_equal(np.asarray(found["level_number"]), policy.decide(log))
+
+
+def test_every_model_is_written_or_refused_by_name() -> None:
+    assert {kind.__name__ for kind in model_classes().values()} - {kind.__name__ for kind in WRITERS} == {
+        "BART",
+        "CFRNet",
+        "GANITE",
+    }
+    model = BART()
+    model.encoder_, model.levels_ = fitted("linear").encoder_, 4
+    with pytest.raises(InputError, match=r"BART cannot be written(?s:.)*to_score_card"):
+        Policy(model, make_policy("linear").levels, price=0.1).to_sql()
+
+
+def test_what_cannot_be_written_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = make_policy("boosting")
+    with pytest.raises(InputError, match="dialect 'oracle' is not known"):
+        policy.to_sql("oracle")
+    with pytest.raises(NotFittedError, match="no price"):
+        replace(policy, price=None).to_sql()
+    with pytest.raises(InputError, match="the table is"):
+        policy.to_sql(table="")
+    with pytest.raises(InputError, match="gives that name to its answer"):
+        policy.to_sql(customer="level")
+    monkeypatch.setattr(type(DIALECTS["bigquery"]), "most", 5_000)
+    with pytest.raises(InputError, match="longer than the 5,000 characters"):
+        policy.to_sql("bigquery")
+
+
+def test_names_that_differ_by_case_are_refused_where_case_is_folded() -> None:
+    log = read_log(
+        pa.table({"Age": [1.0, 2, 3, 4], "age": [4.0, 3, 1, 1], "k": [0, 1, 0, 1], "r": [0, 1, 1, 0]}),
+        level="k",
+        response="r",
+        levels=Levels(costs=[0, 1]),
+    )
+    policy = Policy(Linear(penalty=0.1).fit(log), log.levels, price=0.1)
+    with pytest.raises(InputError, match="'Age', 'age' have one name in duckdb"):
+        policy.to_sql("duckdb")
+    assert policy.to_sql("postgresql")
+
+
+def test_bigquery_rounds_as_float32() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=10_000) * 10.0 ** rng.integers(-20, 7, 10_000)
+    assert np.array_equal((x * SPLIT) - ((x * SPLIT) - x), x.astype(np.float32).astype(np.float64))
+    assert f" * {SPLIT!r}" in make_policy("linear").to_sql("bigquery")
+
+
+@pytest.mark.parametrize("dialect", ["spark", "bigquery"])
+def test_names_are_quoted_by_the_dialects_own_rules(dialect: str) -> None:
+    query = make_policy("stack").to_sql(dialect, table="shop.people", customer="who`")
+    assert "`shop`.`people`" in query
+    assert {"spark": "`who```", "bigquery": "`who\\``"}[dialect] in query
+    assert "'O\\'Brien\\\\town'" in query
+    assert '"group by"' not in query
+
+
+@pytest.mark.skipif(postgres.why_not() is not None, reason=str(postgres.why_not()))
+def test_postgresql_decides_like_the_policy() -> None:
+    import psycopg
+
+    table = odd_customers(800)
+    kinds = dict(
+        zip(table.column_names, ["text", "float8", "text", "text", "boolean", "timestamp", "integer"], strict=True)
+    )
+    columns = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}" {kind}' for name, kind in kinds.items())
+    with (
+        postgres.run_server() as server,
+        psycopg.connect(f"postgresql://largesse@/postgres?host={server.folder}") as database,
+    ):
+        database.execute(f"CREATE TABLE customers ({columns})")
+        with database.cursor().copy("COPY customers FROM STDIN") as copy:
+            for row in table.to_pylist():
+                copy.write_row(tuple(row.values()))
+        for name in ("additive", "boosting", "stack"):
+            policy = make_policy(name)
+            rows = database.execute(policy.to_sql("postgresql")).fetchall()
+            place = {row[0]: row for row in rows}
+            ordered = [place[who] for who in table["customer"].to_pylist()]
+            names = ("customer", "level", "level_number", "expected_response", "expected_cost")
+            assert_same(dict(zip(names, zip(*ordered, strict=True), strict=True)), policy, table)
