@@ -18,8 +18,9 @@ from studios import open_studio
 
 import largesse.report
 import largesse.studio
+from largesse.runs import plan
 
-pytestmark = needs_browser
+pytestmark = [needs_browser, pytest.mark.xdist_group("studio page")]  # one studio for all of them
 HOSTILE = '<img src=x onerror="window.hurt=1">'
 WAIT = 60_000  # milliseconds that a step may take on a busy machine
 PAGE = Path(largesse.studio.__file__).parent / "page"
@@ -77,7 +78,7 @@ def open_table(page: Any) -> None:
     page.wait_for_selector("#budget", timeout=WAIT)
 
 
-def test_the_whole_way_from_a_table_to_a_plan(browser: Any, place: Place) -> None:
+def test_the_whole_way_from_a_table_to_a_plan(browser: Any, place: Place, tmp_path: Path) -> None:
     with watch(browser, place.address) as watched:
         page = watched.page
         page.wait_for_selector(".drop")
@@ -109,7 +110,75 @@ def test_the_whole_way_from_a_table_to_a_plan(browser: Any, place: Place) -> Non
         page.wait_for_selector(".downloads")
         assert 'response = "bought"' in page.inner_text(".copyable pre >> nth=0")
         check(watched, place)
-    assert (place.folder / "coupons" / "report.html").exists()
+        page.click("text=What if")
+        page.fill("#other-budget", "1.5")
+        page.click("#plan")
+        page.wait_for_selector(".beside-run", timeout=WAIT)
+        assert "€1.50" in page.inner_text(".beside-run")
+        check(watched, place)
+        with page.expect_download() as waiting:
+            page.click("text=Download as CSV")
+        downloaded = pa_csv.read_csv(waiting.value.path())
+        page.reload()
+        page.wait_for_selector(".beside-run", timeout=WAIT)  # the plan is still there, and what was asked
+        assert page.input_value("#other-budget") == "1.5"
+        page.click("#keep")
+        page.click("text=Open coupons at 1.5", timeout=WAIT)
+        page.wait_for_selector("iframe.report")
+        page.goto(place.root + "#/")
+        for name in ("coupons", "coupons at 1.5"):
+            page.get_by_label(f"Compare {name}", exact=True).check()
+        page.click("#compare")
+        page.wait_for_selector(".compare")
+        assert page.inner_text(".compare").count("95 % interval") == 2
+        check(watched, place)
+    run = shutil.copytree(place.folder / "coupons", tmp_path / "coupons")
+    plan(run, out=tmp_path / "plan.csv", budget=1.5)
+    assert downloaded.equals(pa_csv.read_csv(tmp_path / "plan.csv"))
+
+
+@pytest.mark.slow
+def test_rules_of_a_what_if_are_those_of_the_campaign_file(browser: Any, place: Place, tmp_path: Path) -> None:
+    with watch(browser, place.address) as watched:
+        page = watched.page
+        page.goto(place.root + "#/run/winter/what-if")
+        page.fill("#other-budget", "1.5")
+        for rule in page.locator(".rule summary").all():
+            rule.click()
+        page.fill("#caps-1", "30")
+        page.fill("#shares-2", "5 %")
+        page.click("#add-barred")
+        page.select_option("#barred-value-0", "Lima")
+        page.select_option("#barred-level-0", index=2)
+        shown = page.locator("#barred-level-0 option").all_inner_texts()
+        keys = page.locator("#barred-level-0 option").evaluate_all("all => all.map(one => one.value)")
+        page.fill("#fixed", f"c00003, {shown[1]}\nc00004; {keys[0]}")
+        check(watched, place)
+        page.click("#plan")
+        page.wait_for_selector(".beside-run", timeout=2 * WAIT)
+        with page.expect_download() as waiting:
+            page.click("text=Download as CSV")
+        downloaded = pa_csv.read_csv(waiting.value.path())
+        page.reload()
+        page.wait_for_selector(".beside-run", timeout=WAIT)
+        assert page.input_value("#barred-value-0") == "Lima"
+        assert page.input_value("#shares-2") == "5 %"
+    run = shutil.copytree(place.folder / "winter", tmp_path / "winter")
+    rules = f"""
+[plan.caps]
+{keys[1]} = 30
+[plan.shares]
+{keys[2]} = 0.05
+[plan.barred.city]
+Lima = ["{keys[2]}"]
+[plan.fixed]
+c00003 = "{keys[1]}"
+c00004 = "{keys[0]}"
+"""
+    with (run / "campaign.toml").open("a", encoding="utf-8") as campaign:
+        campaign.write(rules)
+    plan(run, out=tmp_path / "plan.csv", budget=1.5)
+    assert downloaded.equals(pa_csv.read_csv(tmp_path / "plan.csv"))
 
 
 def test_a_bad_file_is_explained_and_another_can_follow(browser: Any, place: Place, tmp_path: Path) -> None:

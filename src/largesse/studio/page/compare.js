@@ -11,14 +11,12 @@ export async function show(page, [, ...names]) {
   const ends = runs.flatMap(({ value, value_interval: interval }) => [value, ...(interval ?? [])]).filter(Number.isFinite);
   const low = Math.min(...ends);
   const high = Math.max(...ends);
-  const shares = ends.every((end) => end >= 0 && end <= 1);
-  const write = shares ? (x) => percent(x) : number;
   const lines = [
     ["What it says", (run) => run.headline ?? "–"],
-    ["Value", (run) => valueCell(run, write, low, high)],
+    ["Value", (run) => valueCell(run, low, high)],
     ["Spend per customer", (run) => amount(run.spend, run.unit)],
     ["Budget per customer", (run) => amount(run.budget, run.unit)],
-    ["One more unit of budget buys", (run) => number(run.planned?.price)],
+    ["One more unit of budget buys", (run) => priceText(run, run.planned?.price)],
     ["Who gets what", (run) => sharesCell(run.levels ?? [])],
     ["Customers", (run) => (run.customers ? count(run.customers) : "–")],
     ["Model", (run) => run.model ?? "–"],
@@ -38,7 +36,19 @@ function differNote(runs) {
   return same ? null : make("p", { class: "lead" }, "These runs differ in their customers or in what is counted as response: compare their values with care.");
 }
 
-function valueCell(run, write, low, high) {
+/** How a run writes values: per cent where customers say yes or no, else amounts in the unit of the response. */
+export function valueWriter(run) {
+  return run.response_kind === "binary" ? (x) => percent(x) : (x) => (run.response_unit ? amount(x, run.response_unit) : number(x));
+}
+
+/** What one more unit of budget buys, in responses or their unit. */
+export function priceText(run, price) {
+  if (!Number.isFinite(price)) return "–";
+  return run.response_kind === "binary" ? `${number(price)} responses` : run.response_unit ? amount(price, run.response_unit) : number(price);
+}
+
+function valueCell(run, low, high) {
+  const write = valueWriter(run);
   const interval = run.value_interval;
   return [make("b", {}, write(run.value)), interval ? make("span", { class: "small" }, `95 % interval ${write(interval[0])} to ${write(interval[1])}`) : null, Number.isFinite(run.value) ? strip(run.value, interval, low, high) : null];
 }

@@ -3,13 +3,13 @@
 import { server, whatIfFile } from "./api.js";
 import { button, make, put, refill, say } from "./dom.js";
 import { campaignPart } from "./files.js";
-import { sharesCell } from "./compare.js";
+import { priceText, sharesCell, valueWriter } from "./compare.js";
 import { follow, hasEnded } from "./jobs.js";
 import { box, refusalBox } from "./messages.js";
 import { progressPart } from "./progress.js";
-import { readRules, rulesPart } from "./rules.js";
+import { readRules, rulesOf, rulesPart } from "./rules.js";
 import { runAddress } from "./runs.js";
-import { amount, count, number, percent, readNumber } from "./words.js";
+import { amount, count, number, readNumber } from "./words.js";
 
 const keyOf = (name) => `largesse-what-if-1-${name}`;
 
@@ -32,7 +32,7 @@ class Trial {
     this.run = run;
     this.stop = () => {};
     this.result = make("section", { class: "result", "aria-label": "The result" });
-    this.asked = { kind: "budget", budget: String(run.budget ?? ""), caps: {}, shares: {}, segment: "", segmentBudgets: {}, barred: [], fixed: "", least: "", exact: false };
+    this.asked = { kind: "budget", budget: String(Number((run.budget ?? 0).toPrecision(6))), ...rulesOf(run) };
     try {
       Object.assign(this.asked, JSON.parse(sessionStorage.getItem(keyOf(run.name)) ?? "{}"));
     } catch { /* what cannot be read is not there */ }
@@ -69,9 +69,9 @@ class Trial {
 
   read() {
     const spent = readNumber(this.asked.budget);
-    const { plan, fixed, problems } = readRules(this.run, this.asked);
+    const { plan, problems } = readRules(this.run, this.asked);
     if (spent === null || spent < 0) problems.unshift({ what: `“${this.asked.budget}” is not a budget`, hint: "give an amount, such as 1.70" });
-    return { asked: { [this.asked.kind]: spent, plan, fixed }, problems };
+    return { asked: { [this.asked.kind]: spent, plan }, problems };
   }
 
   budgetPart() {
@@ -144,14 +144,13 @@ class Trial {
 /** The new plan beside the run's own. */
 function resultPart(run, found) {
   const now = found.planned;
-  const was = found.before?.planned ?? found.before ?? {};
-  const shares = [now.value, was.value].every((x) => !Number.isFinite(x) || (x >= 0 && x <= 1));
-  const value = shares ? (x) => percent(x) : number;
+  const was = found.before?.planned ?? {};
+  const value = valueWriter(run);
   const lines = [
     ["Value by the model", value, "value"],
     ["Spend per customer", (x) => amount(x, run.unit), "spend"],
     ["Budget per customer", (x) => amount(x, run.unit), "budget"],
-    ["One more unit of budget buys", number, "price"],
+    ["One more unit of budget buys", (x) => priceText(run, x), "price"],
   ];
   const table = make("table", { class: "beside-run" },
     make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "This plan"), make("th", { scope: "col" }, "The run’s plan"))),
@@ -169,14 +168,14 @@ function resultPart(run, found) {
 
 function segmentsPart(segments, run) {
   if (!segments?.length) return null;
-  return [make("h3", {}, "By segment"), make("table", {}, make("thead", {}, make("tr", {}, ["Segment", "Customers", "Spend", "Value"].map((words) => make("th", { scope: "col" }, words)))),
-    make("tbody", {}, segments.map((one) => make("tr", {}, make("th", { scope: "row" }, String(one.name)), make("td", {}, count(one.customers)), make("td", {}, amount(one.spend, run.unit)), make("td", {}, number(one.value))))))];
+  return [make("h3", {}, "By segment"), make("table", {}, make("thead", {}, make("tr", {}, ["Segment", "Customers", "Spend each", "Value each"].map((words) => make("th", { scope: "col" }, words)))),
+    make("tbody", {}, segments.map((one) => make("tr", {}, make("th", { scope: "row" }, String(one.name)), make("td", {}, count(one.customers)), make("td", {}, amount(one.spend / one.customers, run.unit)), make("td", {}, valueWriter(run)(one.value / one.customers))))))];
 }
 
 /** Download the plan, or keep it as a run of its own. */
 function takeAlong(run, found) {
   const trouble = make("div", { class: "trouble" });
-  const input = make("input", { type: "text", id: "keep-name", value: `${run.name} what if`, autocomplete: "off", maxlength: "80" });
+  const input = make("input", { type: "text", id: "keep-name", value: `${run.name} at ${number(found.planned.budget)}`.replaceAll(",", ""), autocomplete: "off", maxlength: "80" });
   const keep = button("Keep as a run", async () => {
     refill(trouble);
     keep.setAttribute("aria-busy", "true");
