@@ -7,7 +7,7 @@ to see whether the answer depends on it). `doctor` checks a log before anything 
 evaluations repeat as warnings. `weigh_options` puts a policy beside a simple rule (`learn_rules`) and says what either gains at
 least over the best uniform mix. `estimate_profit` says what is left after costs where a response has a value, and
 `trace_profit` which budget leaves most. `measure_spending` says what plans really cost where that depends on what customers do.
-`evaluate_doses` judges policies of continuous doses.
+`measure_changes` says what a plan changes in comparison with what was done. `evaluate_doses` judges policies of continuous doses.
 """
 
 from largesse.evaluation.budgets import plan_budgets as plan_budgets
@@ -15,6 +15,7 @@ from largesse.evaluation.budgets import plan_held_out as plan_held_out
 from largesse.evaluation.budgets import spread_budgets as spread_budgets
 from largesse.evaluation.budgets import trace_cost_curve as trace_cost_curve
 from largesse.evaluation.budgets import trace_frontier as trace_frontier
+from largesse.evaluation.changes import measure_changes as measure_changes
 from largesse.evaluation.checks import doctor as doctor
 from largesse.evaluation.crossfitting import crossfit as crossfit
 from largesse.evaluation.crossfitting import hold_out_rows as hold_out_rows

@@ -57,6 +57,13 @@ class Influence:
         """Return the influence on the estimate plus a constant."""
         return replace(self, values=self.values + constant)
 
+    def within(self, rows: Array) -> Influence:
+        """Return the influence on the part of the estimate that some rows (n,) add: that of the others is zero."""
+        tail = None if self.tail is None else self.tail * rows
+        unbiased = None if self.unbiased is None else self.unbiased.within(rows)
+        answers = None if self.answers is None else replace(self.answers, stakes=self.answers.stakes * rows)
+        return Influence(self.values * rows, tail, unbiased, answers)
+
     def estimate(self, weight: Array | None = None, cluster: Array | None = None) -> Estimate:
         """Return the estimate with its interval: that of an estimator that may be biased includes that of `dr`."""
         found = estimate_mean(self.values, weight, cluster, self.tail, self.answers)

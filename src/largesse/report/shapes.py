@@ -7,17 +7,9 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
-Number: TypeAlias = float | None
+from largesse.report.shape_parts import Changes, Estimate, Number, Why
+
 Answer: TypeAlias = Literal["fine", "note", "careful", "no"]
-
-
-class Estimate(TypedDict):
-    """An estimate with its 95 % interval and standard error."""
-
-    estimate: Number
-    low: Number
-    high: Number
-    se: Number
 
 
 class NamedEstimate(Estimate):
@@ -344,34 +336,6 @@ class Safety(TypedDict):
     excuse: str
 
 
-class Example(TypedDict):
-    """A typical customer of a level."""
-
-    level: str
-    share: Number
-    price: Number
-    curve: list[Number]
-    costs: list[Number]
-    dearer: str | None
-    below: Number
-    cheaper: str | None
-    above: Number
-
-
-class Move(TypedDict):
-    """How many customers another price would move."""
-
-    change: Number
-    share: Number
-
-
-class Why(TypedDict):
-    """Why customers get their levels."""
-
-    examples: list[Example]
-    moves: list[Move]
-
-
 class StudyNumbers(TypedDict):
     """What `evaluate` leaves."""
 
@@ -394,3 +358,4 @@ class StudyNumbers(TypedDict):
     targeting: Targeting
     safety: Safety
     why: NotRequired[Why]
+    changes: NotRequired[Changes]

@@ -30,6 +30,23 @@ def draw_spend_strip(axis: Axis, spend: Mapping[str, Any], budget: Any, label: s
     return _draw_strip(label, _draw_base(), _draw_limit(axis, budget, "limit"), _draw_whisker(axis, spend, "spend"))
 
 
+def draw_value_strip(axis: Axis, value: Mapping[str, Any], label: str) -> str:
+    """Draw a value as a dot with its interval."""
+    return _draw_strip(label, _draw_grid(axis), _draw_whisker(axis, value, "honest"))
+
+
+def draw_fall_strip(axis: Axis, start: float, end: Mapping[str, Any], level: int, label: str) -> str:
+    """Draw a step of a waterfall: a bar in the colour of a level from where it starts to where it ends, with its interval."""
+    stop = finite(end.get("estimate"))
+    if stop is None:
+        return _draw_strip(label, _draw_grid(axis))
+    left, right = sorted((start, stop))
+    box = {"x": _at(axis, left), "width": _width(axis, left, right), "y": 5, "height": HEIGHT - 10}
+    bar = element("rect", **box, class_="step", style=f"fill:var(--level-{level})")
+    whiskers = [_draw_ends(axis, end, kind) for kind in ("halo", "step")]
+    return _draw_strip(label, _draw_grid(axis), bar, _draw_limit(axis, start, "begin"), *whiskers)
+
+
 def draw_curve_strip(
     axis: Axis, value: Mapping[str, Any], raw: Mapping[str, Any], model: float | None, label: str
 ) -> str:
@@ -138,16 +155,20 @@ def _draw_limit(axis: Axis, value: Any, kind: str, height: float = HEIGHT) -> st
 
 
 def _draw_whisker(axis: Axis, estimate: Mapping[str, Any], kind: str, y: float = MIDDLE) -> str:
+    return _draw_ends(axis, estimate, kind, y) + _draw_dot(axis, estimate.get("estimate"), kind, y)
+
+
+def _draw_ends(axis: Axis, estimate: Mapping[str, Any], kind: str, y: float = MIDDLE) -> str:
+    """Draw an interval without its middle; nothing where there is none."""
     low, high = finite(estimate.get("low")), finite(estimate.get("high"))
-    dot = _draw_dot(axis, estimate.get("estimate"), kind, y)
     if low is None or high is None:
-        return dot
+        return ""
     look = f"whisker {kind}"
     line = element("line", x1=_at(axis, low), x2=_at(axis, high), y1=y, y2=y, class_=look)
     caps = [
         element("line", x1=_at(axis, end), x2=_at(axis, end), y1=y - 5, y2=y + 5, class_=look) for end in (low, high)
     ]
-    return line + "".join(caps) + dot
+    return line + "".join(caps)
 
 
 def _draw_dot(axis: Axis, value: Any, kind: str, y: float = MIDDLE) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from largesse.report.sections import (
     answer,
+    changes,
     curve,
     frontier,
     glossary,
@@ -19,5 +20,19 @@ from largesse.report.sections import (
 
 SECTIONS = tuple(
     folder.SECTION
-    for folder in (answer, frontier, targeting, safety, curve, who, why, money, next_steps, support, method, glossary)
+    for folder in (
+        answer,
+        frontier,
+        targeting,
+        safety,
+        curve,
+        who,
+        why,
+        money,
+        changes,
+        next_steps,
+        support,
+        method,
+        glossary,
+    )
 )
