@@ -62,8 +62,8 @@ def colour(code: str, language: str, _attributes: str = "") -> str:
 
 
 def style_code() -> str:
-    """Return the style sheet of coloured code, in light and in dark; the page's own sheet has the ground."""
-    light, dark = _colours("friendly"), _colours("github-dark")
+    """Return the style sheet of coloured code, in light and in dark, with contrasts that all can read; the ground is the page's."""
+    light, dark = _colours("xcode"), _colours("github-dark")
     quiet = "pre code .go, pre code .c1, pre code .gp { color: var(--soft); font-style: normal; }"
     return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n{quiet}\n"
 
@@ -80,7 +80,9 @@ def render(text: str, link: Callable[[str], str]) -> Rendered:
     headings = _anchor_headings(tokens)
     _move_links(tokens, link)
     html = parser.renderer.render(tokens, parser.options, {})
-    html = html.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
+    html = html.replace("<table>", '<div class="wide" role="region" aria-label="table" tabindex="0"><table>').replace(
+        "</table>", "</table></div>"
+    )
     html = re.sub(r"<pre>(?=<code)", '<pre tabindex="0">', html)
     return Rendered(html, headings, _split_texts(html))
 

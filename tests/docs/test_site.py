@@ -5,9 +5,11 @@ import re
 import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from browsers import PHONE, needs_browser, watch
 from largesse_site import pictures
 from largesse_site.api import GROUPS, public_names, tidy, write_api
 from largesse_site.pages import ROOT, TABLES, Page, cut_page, list_contents
@@ -150,3 +152,16 @@ def test_headings_that_repeat_get_anchors_of_their_own() -> None:
 ])  # fmt: skip
 def test_a_figure_is_what_its_code_draws(name: str, draw: object) -> None:
     assert (pictures.FOLDER / name).read_text(encoding="utf-8") == draw()  # type: ignore[operator]
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [("start.html", {}), ("campaign.html", PHONE), ("comparison.html", {**PHONE, "color_scheme": "dark"})],
+    ids=["desk", "phone", "dark phone"],
+)
+def test_pages_have_no_barriers_and_fit_a_phone(name: str, way: dict[str, Any], site: Path, browser: Any) -> None:
+    with watch(browser, (site / name).as_uri(), **way) as watched:
+        assert watched.errors == []
+        assert not watched.page.evaluate("() => document.documentElement.scrollWidth > innerWidth")
+        assert watched.find_barriers() == []
