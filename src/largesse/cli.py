@@ -61,6 +61,16 @@ Confidence = Annotated[
         help="Probability, from 0.5, that the true cost is within the budget, where it depends on what customers do.",
     ),
 ]
+Explore = Annotated[
+    float | None,
+    typer.Option("--explore", help="Explore as much as drawing the levels of this share of customers at random."),
+]
+ExploreFor = Annotated[
+    str | None,
+    typer.Option(
+        "--explore-for", help="What the next log is to tell: evaluation or learning; random: nothing special."
+    ),
+]
 Out = Annotated[Path | None, typer.Option("--out", help="Where to write.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but warnings and errors.")]
 Columns = dict[str, Any]  # role → what the option says, for the roles that are given
@@ -220,6 +230,8 @@ def plan(
     budget: Budget = None,
     total: Total = None,
     confidence: Confidence = None,
+    explore: Explore = None,
+    explore_for: ExploreFor = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Plan to write (.parquet, .csv, .feather); default: in the run folder.")
     ] = None,
@@ -230,6 +242,7 @@ def plan(
 ) -> None:
     """Give every customer a level at a budget."""
     spent: runs.Spent = {"budget": budget, "total": total, "confidence": confidence}
+    spent |= {"explore": explore, "explore_for": explore_for}
     with show_progress(as_json or _quiet.get()) as progress, runs.open_engine(**where, out=run_folder) as engine:
         made = runs.plan(run_folder, customers, out=out, raw_ids=raw_ids, progress=progress, engine=engine, **spent)
     if as_json:

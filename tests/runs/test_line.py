@@ -189,6 +189,32 @@ def test_exploring_writes_the_propensity_of_every_decision(shop: Path) -> None:
     assert lg.Policy.load(run / "policy.largesse").at_random == 0.3
 
 
+def test_exploring_for_evaluation_draws_around_the_plan(run_copy: Path) -> None:
+    made = line.plan(run_copy, explore_for="evaluation", explore=0.1)
+    plan = pq.read_table(run_copy / "plan.parquet")
+    propensity = plan["propensity"].to_numpy()
+    assert len(np.unique(propensity.round(6))) > 20
+    assert propensity.min() > 0
+    assert made["exploration"]["for"] == "evaluation"
+    this, random, none = (way["gain_se"] for way in made["exploration"]["ways"])
+    assert this < random
+    assert none is None  # a log of this plan alone could not tell
+    assert made["planned"]["spend"] <= 2.5
+    assert lg.Policy.load(run_copy / "policy.largesse").at_random == 0
+    assert 'explore_for = "evaluation"' in (run_copy / "campaign.toml").read_text()
+    line.judge(run_copy)
+    line.report(run_copy)
+    assert "This plan explores." in (run_copy / "report.html").read_text()
+    again = line.plan(run_copy)  # the folder's own campaign says how
+    assert again["exploration"] == made["exploration"]
+
+
+def test_exploring_for_a_purpose_keeps_constraints(shop: Path) -> None:
+    rules = 'explore_for = "learning"\n[plan.caps]\n10 = 15\n'
+    plan = pq.read_table(fit_and_plan(shop, ("budget = 2.5", f"budget = 2.5\n{rules}")) / "plan.parquet")
+    assert np.count_nonzero(plan["level_number"].to_numpy() == 2) <= 15
+
+
 def test_an_exact_plan_is_proven(shop: Path) -> None:
     run = fit_and_plan(shop, ("budget = 2.5", "budget = 2.5\nexact = true"))
     assert json.loads((run / "plan.json").read_text())["planned"]["gap"] < 1e-9

@@ -57,6 +57,8 @@ def test_levels_without_names_go_by_number_or_by_cost() -> None:
     [
         ({"exact": "yes"}, "plan.exact is 'yes'"),
         ({"explore": 2}, "plan.explore is 2"),
+        ({"explore_for": "evaluate"}, "plan.explore_for is 'evaluate'"),
+        ({"explore_for": "learning", "exact": True}, "plan.explore_for and plan.exact"),
         ({"least_return": -1}, "plan.least_return is -1"),
         ({"segment": 3}, "plan.segment is 3"),
         ({"eligible": ["a"]}, "plan.eligible is"),

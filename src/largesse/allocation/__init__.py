@@ -7,8 +7,9 @@ more than the budget. `constraints` holds what else a campaign must keep, one cl
 a multiplier, repairs the plan, and names an impossible set with the smallest change that helps. `exact/` proves the best
 whole plan, with and without constraints. `costs` says what a level is expected to cost a customer, however it is paid;
 `spending` corrects costs that are expected, not known, so that a plan really costs its budget; `doses` chooses amounts on a
-continuous scale; `explore` gives a share of customers a level at random. `scored` plans customers who are never all in
-one place, by a few passes over batches of them (`passes/`): the plan is the same whatever the batches.
+continuous scale; `explore` gives a share of customers a level at random; `next_log` finds
+probabilities with which the next log tells most for what it costs (`neyman/`). `scored` plans customers who are never all in one
+place, by a few passes over batches of them (`passes/`): the plan is the same whatever the batches.
 """
 
 from largesse.allocation.constraints import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
@@ -19,6 +20,12 @@ from largesse.allocation.explore import Mixture as Mixture
 from largesse.allocation.explore import calibrate_mixture as calibrate_mixture
 from largesse.allocation.explore import explore_plan as explore_plan
 from largesse.allocation.explore import find_mixture as find_mixture
+from largesse.allocation.mix import mix_two_levels as mix_two_levels
+from largesse.allocation.next_log import AIMS as AIMS
+from largesse.allocation.next_log import Aim as Aim
+from largesse.allocation.next_log import Design as Design
+from largesse.allocation.next_log import design_log as design_log
+from largesse.allocation.next_log import set_aim as set_aim
 from largesse.allocation.passes.gather import Gather as Gather
 from largesse.allocation.passes.gather import Gathered as Gathered
 from largesse.allocation.passes.look import Look as Look

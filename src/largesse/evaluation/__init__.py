@@ -8,6 +8,7 @@ evaluations repeat as warnings. `weigh_options` puts a policy beside a simple ru
 least over the best uniform mix. `estimate_profit` says what is left after costs where a response has a value, and
 `trace_profit` which budget leaves most. `measure_spending` says what plans really cost where that depends on what customers do.
 `measure_changes` says what a plan changes in comparison with what was done. `evaluate_doses` judges policies of continuous doses.
+`measure_noise` says how much responses vary about what is expected of them.
 """
 
 from largesse.evaluation.budgets import plan_budgets as plan_budgets
@@ -26,6 +27,9 @@ from largesse.evaluation.estimators import ESTIMATORS as ESTIMATORS
 from largesse.evaluation.judge import compare as compare
 from largesse.evaluation.judge import evaluate as evaluate
 from largesse.evaluation.judge import examine_held_out as examine_held_out
+from largesse.evaluation.noise import Noise as Noise
+from largesse.evaluation.noise import learn_noise as learn_noise
+from largesse.evaluation.noise import measure_noise as measure_noise
 from largesse.evaluation.options import weigh_options as weigh_options
 from largesse.evaluation.profit import estimate_profit as estimate_profit
 from largesse.evaluation.profit import trace_profit as trace_profit

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from largesse.allocation import mix_two_levels
 from largesse.evaluation.bootstrap import bootstrap_interval
 from largesse.evaluation.estimators import ESTIMATORS, Judged, Terms, judge_cost, judge_response, weighted_mean
 from largesse.evaluation.influence import (
@@ -283,17 +284,7 @@ def find_best_mix(scores: Scores, spend: float) -> Array:
     Two levels suffice: one that costs no more, and one that costs no less.
     """
     weight = scores.weight / scores.weight.sum()
-    value, cost = weight @ scores.gamma, np.maximum(weight @ scores.costs, 0.0)
-    within = np.flatnonzero(cost <= spend * (1 + 1e-12))
-    best = int(within[np.argmax(value[within])]) if len(within) else int(np.argmin(cost))
-    most, mix = float(value[best]) if len(within) else np.inf, np.eye(len(value))[best]
-    for a in within:
-        for b in np.flatnonzero(cost > spend * (1 + 1e-12)):
-            share = (spend - cost[a]) / (cost[b] - cost[a])
-            worth = (1 - share) * value[a] + share * value[b]
-            if worth > most + 1e-12 * abs(most):
-                most, mix = float(worth), (1 - share) * np.eye(len(value))[a] + share * np.eye(len(value))[b]
-    return mix
+    return mix_two_levels(weight @ scores.gamma, np.maximum(weight @ scores.costs, 0.0), spend)
 
 
 def name_mix(mix: Array) -> str:

@@ -1,4 +1,10 @@
-"""Rules for customers not seen yet: `Policy`, a response model with a price, and `BanditNet`, a policy network."""
+"""Rules for customers not seen yet: `Policy`, a response model with a price, and `BanditNet`, a policy network.
+
+`explore` draws levels around a plan so that the next log tells most for what that costs; `Policy.explore` is how users call it.
+"""
 
 from largesse.policy.banditnet import BanditNet as BanditNet
+from largesse.policy.exploring import Expected as Expected
+from largesse.policy.exploring import Exploring as Exploring
+from largesse.policy.exploring import explore as explore
 from largesse.policy.policy import Policy as Policy

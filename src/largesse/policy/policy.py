@@ -12,6 +12,7 @@ import numpy as np
 
 from largesse.allocation import (
     EVEN,
+    Constraints,
     Mixture,
     calibrate_mixture,
     confidence_problems,
@@ -31,11 +32,13 @@ from largesse.errors import (
     show,
     whole_problems,
 )
+from largesse.evaluation import Noise, learn_noise
 from largesse.files import archive_error, expected_content, read_archive, write_archive
 from largesse.levels import Levels
+from largesse.policy.exploring import Expected, Exploring, as_probabilities, check_exploring, explore
 from largesse.policy.export import policy_sql
 from largesse.policy.movers import measure_movers
-from largesse.records import Array, Card, Customers, Decisions, Explanation, Log, Spending, find_changes
+from largesse.records import Array, Card, Customers, Decisions, Explanation, Exploration, Log, Spending, find_changes
 from largesse.response import ResponseModel, WithCosts, model_classes, own_costs
 from largesse.stats import draw_levels
 
@@ -148,6 +151,64 @@ class Policy:
         probabilities = self.probabilities(customers)
         levels = draw_levels(probabilities, seed)
         return Decisions(levels, probabilities[np.arange(len(levels)), levels])
+
+    def explore(
+        self,
+        customers: Any,
+        budget: float | None = None,
+        *,
+        for_: str = "evaluation",
+        rate: float = 0.05,
+        incumbent: Any = None,
+        constraints: Constraints | None = None,
+        log: Log | None = None,
+        seed: int = 0,
+    ) -> Exploration:
+        """Plan for customers, and draw levels around the plan so that the next log tells most for what that costs.
+
+        Parameters
+        ----------
+        customers, budget
+            Whom to plan for, and the average cost that may not be exceeded, exploring included; by default what the policy
+            costs at its price.
+        for_
+            "evaluation": the next log is to tell what the plan brings, and what it gains over what it is compared with.
+            "learning": it is to tell every level's effect on every customer.
+        rate
+            Exploring gives up as much expected response as drawing the levels of this share of customers at random.
+        incumbent
+            What the plan will be compared with: levels (n,), probabilities (n, K) or a policy; by default the best uniform mix.
+        constraints
+            What the plan must keep besides the budget. Caps and least shares hold for the levels that are drawn, totals of
+            money on average.
+        log
+            The log the model learnt from: says how much responses vary. Needed unless they are yes or no.
+        seed
+            The same seed draws the same levels.
+
+        >>> from largesse.worlds import simulate
+        >>> from largesse.response import Linear
+        >>> sim = simulate("averaged", n=500)
+        >>> found = Policy(Linear().fit(sim.log), sim.log.levels).explore(sim.features, budget=1.5)
+        >>> found.probabilities.shape, found.spend <= 1.5, found.precisions[0].gain_se < found.precisions[1].gain_se
+        ((500, 5), True, True)
+        """
+        check_exploring(for_, rate, seed)
+        if log is None and not self.model.binary_:
+            hint = "give the log that the model learnt from: explore(…, log=log)"
+            fail("explore", Problem("responses are amounts, and nothing says how much they vary", hint))
+        read = self._read(customers)
+        curves, costs = (self if budget is None else replace(self, scale=1.0))._expected(read)
+        if budget is None:
+            chosen = decide_at_price(curves, costs, self._price())
+            budget = float(np.broadcast_to(costs, curves.shape)[np.arange(len(chosen)), chosen].mean())
+        else:
+            refuse("explore", budget_problems(budget))
+            costs = costs * correct_costs(curves, costs, budget, self.spending).scale
+        noise = Noise() if log is None else learn_noise(log, self.model, seed)
+        wide = np.ascontiguousarray(np.broadcast_to(costs, curves.shape))
+        before = None if incumbent is None else as_probabilities(incumbent, read, curves.shape)
+        return explore(Expected(curves, wide, noise), budget, Exploring(for_, rate, before, constraints, seed))
 
     def decide(self, customers: Any) -> Array:
         """Return the level (n,) of each of the customers: `Customers`, a `Log`, a table, a path or an array (n, p).

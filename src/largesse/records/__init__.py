@@ -30,6 +30,8 @@ from largesse.records.evaluation import Scores as Scores
 from largesse.records.explanation import Explanation as Explanation
 from largesse.records.explanation import Mover as Mover
 from largesse.records.explanation import find_changes as find_changes
+from largesse.records.exploration import Exploration as Exploration
+from largesse.records.exploration import Precision as Precision
 from largesse.records.log import ROLES as ROLES
 from largesse.records.log import Customers as Customers
 from largesse.records.log import Log as Log

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from largesse.errors import count, make_visible
+from largesse.report.exploration import write_explored
 from largesse.report.formats import Style, Units, finite, write_percent
 from largesse.report.words import (
     brief_urgent,
@@ -69,6 +70,9 @@ def print_plan(shown: Mapping[str, Any], path: Path) -> None:
     if "confidence" in planned:
         sure = write_percent(planned["confidence"])
         console.print(_text(f"It keeps the budget with a probability of {sure}."), soft_wrap=True)
+    if "exploration" in shown:
+        told = write_explored(shown["exploration"], shown["customers"], units)
+        console.print(_text(f"It explores for {shown['exploration']['for']}. {told}"), soft_wrap=True)
     console.print(_text(f"Wrote {path}"), soft_wrap=True)
 
 

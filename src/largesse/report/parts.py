@@ -54,6 +54,7 @@ def describe_plan(step: PlanStep) -> Part:
         "planned": {"value": plan.value, "spend": plan.spend, "price": plan.price, "gap": plan.gap}
         | ({} if step.confidence is None else {"confidence": step.confidence}),
         **({"shadow": dict(step.shadow)} if step.shadow else {}),
+        **({"exploration": dict(step.exploration)} if step.exploration else {}),
         **{section.name: section.plan(step) for section in SECTIONS if section.plan},
     }
 

@@ -68,6 +68,7 @@ class PlanStep:
     shadow: Mapping[str, float] = field(default_factory=dict)  # constraint → what one more unit of it would bring
     stops: Sequence[Stop] = ()  # plans at other budgets, counted by the tally
     excuse: str = ""  # why there are none
+    exploration: Mapping[str, Any] | None = None  # of a plan that explores for a purpose
 
 
 @dataclass(frozen=True)

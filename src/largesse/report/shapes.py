@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
+from largesse.report.exploration import ExplorationNumbers
 from largesse.report.shape_parts import Changes, Estimate, Number, Why
 
 Answer: TypeAlias = Literal["fine", "note", "careful", "no"]
@@ -202,6 +203,7 @@ class PlanNumbers(TypedDict):
     budget: Budget
     planned: Planned
     shadow: NotRequired[dict[str, Number]]
+    exploration: NotRequired[ExplorationNumbers]
     money: Money
     who: Who
     frontier: NotRequired[Stops]

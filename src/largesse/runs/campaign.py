@@ -50,6 +50,8 @@ class Spent(TypedDict, total=False):
     budget: float | None  # average per customer
     total: float | None  # or for all of them together
     confidence: float | None  # probability that the true cost is within it, where costs are not certain
+    explore: float | None  # how much is explored
+    explore_for: str | None  # and what for
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,9 @@ class Campaign:
     def spending(self, **given: Unpack[Spent]) -> Campaign:
         """Return the campaign with this budget or total, or with its own if neither is given; it must have one."""
         budget, total, confidence = given.get("budget"), given.get("total"), given.get("confidence")
+        if given.get("explore") is not None or given.get("explore_for") is not None:
+            changed = self.planning.exploring(given.pop("explore", None), given.pop("explore_for", None))
+            return replace(self, planning=changed).spending(**given)
         if confidence is not None:
             refuse("budget", confidence_problems(confidence, "the confidence"))
             surer = replace(self, planning=replace(self.planning, budget_confidence=confidence))

@@ -218,7 +218,7 @@ def write_plan(
     shown, tally = engine.write_plan(planned, targets, progress)
     planned.policy.save(folder / POLICY)
     shadow = planned.plan.shadow if isinstance(planned.plan, Plan) else {}
-    about = (planned.confidence, shadow, planned.stops, planned.excuse)
+    about = (planned.confidence, shadow, planned.stops, planned.excuse, planned.exploration)
     step = PlanStep(planned.plan, planned.policy.levels.titles, shown, tally, *about)
     return write_part(folder, PLAN_PART, describe_plan(step))
 

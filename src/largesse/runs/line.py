@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from largesse.errors import Problem, fail
-from largesse.evaluation import measure_spending
+from largesse.evaluation import Noise, measure_noise, measure_spending
 from largesse.files import write_together
 from largesse.policy import Policy
 from largesse.progress import follow
@@ -81,7 +81,8 @@ def run(
             own = None if campaign.customers is not None or log.levels.certain else examined.scores
             with engine.score_customers(policy, customers, folder, heard, own) as scored:
                 study = steps.judge(campaign, log, examined, campaign.planning.average(scored.n), "dr", engine)
-                planned = make_plan(campaign, replace(policy, spending=study.spending), scored, heard)
+                noise = measure_noise(log, examined.scores.curves) if campaign.planning.aimed else Noise()
+                planned = make_plan(campaign, replace(policy, spending=study.spending), scored, heard, noise)
                 planning = files.write_plan(folder, planned, engine, heard)
             evaluation = files.write_study(folder, study, log, engine)
             heard("writing the report", 0.0)
@@ -167,7 +168,8 @@ def plan(
         source = customers or campaign.customers
         files.check_table(out, source, campaign.log)
         with open_scored(home, campaign, source, engine, progress) as (policy, scored):
-            planned = make_plan(campaign, policy, scored, progress)
+            noise = find_noise(home, campaign, policy, engine, progress)
+            planned = make_plan(campaign, policy, scored, progress, noise)
             with write_together() as batch:
                 new = files.renew_run_folder(batch, home)
                 copy = batch.add_file(out) if out else None
@@ -249,6 +251,14 @@ def recall(
     else:
         held, known = kept
     return steps.examine(campaign, log, held, engine, progress, known)
+
+
+def find_noise(home: Path, campaign: Campaign, policy: Policy, engine: Engine, progress: Progress) -> Noise:
+    """Return how much the log's responses vary about what is expected of them, where a plan needs to know."""
+    if not campaign.planning.aimed or policy.model.binary_:
+        return Noise()
+    log = engine.read_log(campaign)
+    return measure_noise(log, recall(home, campaign, log, engine, progress).scores.curves)
 
 
 def describe_run(folder: str | Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -47,6 +47,8 @@ class Planned:
     stops: tuple[Stop, ...] = ()  # plans at other budgets
     listed: Array | None = None  # (stops, n) the levels of those plans, where no price makes them
     excuse: str = ""  # why there are no plans at other budgets
+    propensity: Array | None = None  # (n,) of a plan that explores for a purpose
+    exploration: dict[str, Any] | None = None  # what the report says of it
 
     def decide(self, rows: Array, curves: Array, costs: Array) -> tuple[Array, Array | None]:
         """Return the levels (n,) of some customers and, where the plan explores, their propensities (n,).
@@ -54,7 +56,7 @@ class Planned:
         Customers are row numbers (n,), curves (n, K), and expected costs (1, K) or (n, K) as they are.
         """
         if isinstance(self.plan, Plan):
-            return self.plan.levels[rows], None
+            return self.plan.levels[rows], None if self.propensity is None else self.propensity[rows]
         return self.plan.decide(rows, curves, costs if self.scale == 1.0 else costs * self.scale)
 
     def count_stops(self, batch: tuple[Array, Array, Array], groups: Array, many: int) -> Array:

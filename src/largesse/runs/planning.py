@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from largesse.allocation import CONSTRAINT_SETTINGS, EVEN, Setting, confidence_problems
-from largesse.errors import Problem, as_number, budget_problems, show
+from largesse.allocation import AIMS, CONSTRAINT_SETTINGS, EVEN, Setting, confidence_problems
+from largesse.errors import Problem, as_number, budget_problems, nearest, refuse, show
 from largesse.levels import Levels
 from largesse.runs.personal import number_levels, read_barred, read_fixed, write_personal
 from largesse.runs.toml import to_toml
@@ -15,7 +15,9 @@ from largesse.runs.toml import to_toml
 TABLES = [setting for per in ("level", "segment") for setting in CONSTRAINT_SETTINGS if setting.per == per]
 NUMBERS = [setting for setting in CONSTRAINT_SETTINGS if setting.per == "plan"]
 COLUMNS = [setting for setting in CONSTRAINT_SETTINGS if setting.per == "customer"]
-PLAIN = ("budget", "total", "budget_confidence", "exact", "explore")
+PLAIN = ("budget", "total", "budget_confidence", "exact", "explore", "explore_for")
+RANDOM = "random"  # levels at random, for a share of the customers
+USUAL_RATE = 0.05  # of exploring, where only its purpose is given
 KEYS = (*PLAIN, "segment", *(setting.word for setting in (*NUMBERS, *COLUMNS, *TABLES)), "barred", "fixed")
 
 
@@ -29,6 +31,7 @@ class Planning:
     explore: float = 0.0
     segment: str | None = None  # column
     constraints: dict[str, Any] = field(default_factory=dict)  # word of `Constraints` → what it is given, if anything
+    explore_for: str = RANDOM  # what the next log is to tell: "evaluation" or "learning", drawn around the plan
     budget_confidence: float = EVEN  # probability that the true cost is within the budget, where costs are not certain
     barred: dict[str, dict[str, tuple[int, ...]]] = field(
         default_factory=dict
@@ -39,6 +42,21 @@ class Planning:
     def constrained(self) -> bool:
         """Whether the plan has any constraint besides the budget."""
         return bool(self.constraints or self.barred or self.fixed)
+
+    @property
+    def aimed(self) -> bool:
+        """Whether the plan explores for a purpose, and not at random."""
+        return self.explore > 0 and self.explore_for != RANDOM
+
+    def exploring(self, rate: float | None, purpose: str | None) -> Planning:
+        """Return the same with another rate of exploring, or for another purpose."""
+        section = {"explore_for": self.explore_for if purpose is None else purpose}
+        known = rate if rate is not None else self.explore or None
+        problems: list[Problem] = []
+        found, aim = _exploring(section if known is None else section | {"explore": known}, problems)
+        planning = replace(self, explore=found, explore_for=aim)
+        refuse("plan", problems + _clashing(planning))
+        return planning
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -71,7 +89,7 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
     exact = section.get("exact", False)
     if not isinstance(exact, bool):
         problems.append(Problem(f"plan.exact is {show(exact)}", "write true or false, without quotes"))
-    explore = _number(section, "explore", 1.0, "a share of customers, from 0 to 1", problems)
+    explore, purpose = _exploring(section, problems)
     constraints: dict[str, Any] = {}
     for setting in NUMBERS:
         constraints[setting.word] = _number(section, setting.word, setting.most, setting.meaning, problems)
@@ -92,11 +110,31 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
     problems += (doubt := confidence_problems(sure, "plan.budget_confidence"))
     column = segment if isinstance(segment, str) else None
     own = read_barred(section, levels, problems), read_fixed(section, levels, problems)
-    planning = Planning(budget, total, exact is True, explore, column, given, EVEN if doubt else sure, *own)
-    if planning.explore and (planning.constrained or planning.exact):
-        hint = "levels drawn at random break constraints: remove explore, or the constraints"
-        problems.append(Problem("plan.explore works with a budget only", hint))
+    planning = Planning(budget, total, exact is True, explore, column, given, purpose, EVEN if doubt else sure, *own)
+    problems += _clashing(planning)
     return planning
+
+
+def _clashing(planning: Planning) -> list[Problem]:
+    """Return what does not go together with exploring."""
+    if planning.aimed and planning.exact:
+        return [Problem("plan.explore_for and plan.exact", "a plan that explores has no proof: remove one of them")]
+    if planning.explore and not planning.aimed and (planning.constrained or planning.exact):
+        hint = 'levels drawn at random break constraints: remove explore or them, or add explore_for = "evaluation"'
+        return [Problem("plan.explore works with a budget only", hint)]
+    return []
+
+
+def _exploring(section: dict[str, Any], problems: list[Problem]) -> tuple[float, str]:
+    """Return the rate of exploring and its purpose."""
+    purpose = section.get("explore_for", RANDOM)
+    known = (RANDOM, *AIMS)
+    if purpose not in known:
+        problems.append(Problem(f"plan.explore_for is {show(purpose)}", nearest(str(purpose), known)))
+        purpose = RANDOM
+    if purpose != RANDOM and "explore" not in section:
+        return USUAL_RATE, purpose
+    return _number(section, "explore", 1.0, "a share of customers, from 0 to 1", problems), purpose
 
 
 def _budget(section: dict[str, Any], problems: list[Problem]) -> tuple[float | None, float | None]:

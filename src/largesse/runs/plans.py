@@ -19,19 +19,23 @@ from largesse.allocation import (
     price_plan,
 )
 from largesse.errors import BudgetError, Problem, nearest, refuse
+from largesse.evaluation import Noise
 from largesse.policy import Policy
 from largesse.progress import begin, follow
 from largesse.records import Array, Customers, Plan, Progress
 from largesse.runs.campaign import Campaign
+from largesse.runs.explored import explore_for
 from largesse.runs.personal import find_eligible
 from largesse.runs.planned import Planned, ScoredCustomers
 
+YES_OR_NO = Noise()  # what varies then follows from its probability
 FEW = 20  # plans at other budgets under constraints, each made for itself
 MOST = 200_000  # customers × levels for whom they are made
 TOO_MANY = (
     "Under constraints, each budget needs a plan of its own, and there are too many customers to make them beforehand."
 )
 TOO_LONG = "Plans that are proven under constraints take too long to make one for each budget beforehand."
+EXPLORED = "Where a plan explores for a purpose, each budget needs probabilities of its own."
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +47,13 @@ class Task:
     rules: Constraints | None
 
 
-def make_plan(campaign: Campaign, policy: Policy, scored: ScoredCustomers, progress: Progress) -> Planned:
-    """Give every customer a level, within the campaign's budget and constraints."""
+def make_plan(
+    campaign: Campaign, policy: Policy, scored: ScoredCustomers, progress: Progress, noise: Noise = YES_OR_NO
+) -> Planned:
+    """Give every customer a level, within the campaign's budget and constraints.
+
+    How much responses vary matters where the plan explores for a purpose.
+    """
     how = campaign.planning
     with follow(progress):
         begin("planning", scored.n)
@@ -52,8 +61,14 @@ def make_plan(campaign: Campaign, policy: Policy, scored: ScoredCustomers, progr
         scale = 1.0 if policy.spending is None else fix.scale
         made: PricedPlan | Plan
         stops = find_stops(scored, policy.spending, how.budget_confidence, explore=how.explore)
-        listed, excuse = None, ""
-        if how.constrained or how.exact:
+        listed, excuse, explored = None, "", None
+        if how.aimed:
+            begin("planning with all customers in memory", scored.n)
+            task = _gather(campaign, scored)
+            explored = explore_for(how, task.curves, task.costs * scale, task.rules, noise, campaign.seed)
+            made, rule = explored.plan, Mixture(explored.plan.price)
+            stops, excuse = (), EXPLORED
+        elif how.constrained or how.exact:
             begin("planning with all customers in memory", scored.n)
             task = _gather(campaign, scored)
             made, rule = _allocate(campaign, task, scale)
@@ -65,6 +80,8 @@ def make_plan(campaign: Campaign, policy: Policy, scored: ScoredCustomers, progr
             rule = made.rule
     policy = replace(policy, price=rule.price, at_random=rule.explore, share=rule.share, scale=fix.scale)
     planned = Planned(made, policy, scored, stops=stops, listed=listed, excuse=excuse)
+    if explored is not None:
+        planned = replace(planned, propensity=explored.propensity, exploration=explored.numbers)
     if policy.spending is None:
         return planned
     sure = fix.confidence(made.spend, made.budget)

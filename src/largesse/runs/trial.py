@@ -18,7 +18,7 @@ from largesse.runs import folder as files
 from largesse.runs import steps
 from largesse.runs.campaign import Campaign, campaign_from, read_campaign
 from largesse.runs.engine import Engine
-from largesse.runs.line import LOCAL, open_scored, recall, silent
+from largesse.runs.line import LOCAL, find_noise, open_scored, recall, silent
 from largesse.runs.planned import Planned
 from largesse.runs.plans import make_plan
 from largesse.runs.spreadsheets import escape_formulas
@@ -55,7 +55,8 @@ def try_plan(
     with files.look_into_run_folder(folder) as home:
         campaign = change_plan(read_campaign(home), rules)
         with open_scored(home, campaign, campaign.customers, engine, progress, refit=False) as (policy, scored):
-            planned = make_plan(campaign, policy, scored, progress)
+            noise = find_noise(home, campaign, policy, engine, progress)
+            planned = make_plan(campaign, policy, scored, progress, noise)
             out.mkdir()
             try:
                 shown = files.write_plan(out, planned, engine, progress)

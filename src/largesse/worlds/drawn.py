@@ -14,6 +14,7 @@ g the ladder from 0 to 1 and m(x) ≥ 0 what makes customers differ; it never fa
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -115,16 +116,24 @@ class RandomWorld:
         """Return n customers who are not in the log."""
         return self._draw(n, (_FRESH, stream))
 
-    def _draw(self, n: int, stream: tuple[int, ...]) -> RandomLog:
+    def draw_next(self, n: int, choose: Callable[[pa.Table], Array], stream: int = 0) -> RandomLog:
+        """Return the log of n customers who are not in the log and whose levels are drawn with known probabilities.
+
+        They are the customers of `draw_fresh` with this stream; `choose` takes their table and returns probabilities (n, K).
+        """
+        return self._draw(n, (_FRESH, stream), choose)
+
+    def _draw(self, n: int, stream: tuple[int, ...], choose: Callable[[pa.Table], Array] | None = None) -> RandomLog:
         if n < 1:
             refuse("world", [Problem(f"n = {n} customers", "draw at least one")])
         for_features, for_levels, for_noise = _generator(self.seed, *stream).spawn(3)
         table, behind = self.columns.draw(n, for_features)
-        propensities = self._propensities(behind)
+        propensities = self._propensities(behind) if choose is None else choose(table)
         level = draw_levels(propensities, for_levels)
         truth = self.expect(behind)
         response = self._respond(behind, truth, level, for_noise)
-        return RandomLog(table, level, response, propensities, truth, self.doses, self.traits.known)
+        known = self.traits.known or choose is not None
+        return RandomLog(table, level, response, propensities, truth, self.doses, known)
 
     # -- how customers respond -------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from largesse_lab.experiments import (
     hard_logs,
     hsic_kernels,
     kappa,
+    next_log,
     overspend,
     rates,
     real_logs,
@@ -38,6 +39,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         false_alarms.EXPERIMENT,
         real_logs.EXPERIMENT,
         gains.EXPERIMENT,
+        next_log.EXPERIMENT,
     )
 }
 CHAPTERS = {name: experiment.chapter for name, experiment in EXPERIMENTS.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from largesse.report.exploration import write_explored
 from largesse.report.formats import Units, finite, write_count
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.words import is_mixed, judge, select_urgent
@@ -26,6 +27,7 @@ def view_next_steps(numbers: Numbers, units: Units) -> Part | None:
         "judged": judged,
         "simpler": f"{simpler}: {same['detail']}",
         "test": f"Draw {half}, at random and at the same cost, and compare what they bring.",
+        "explored": write_explored(numbers.get("exploration"), numbers["customers"], units),
         "settled": write_settled(numbers["log"]["rows"], same["difference"], units) if judged == "open" else "",
     }
 

@@ -1,0 +1,177 @@
+"""How precise is the next log's evaluation? Exploring for it against levels at random that give up as much, on random worlds.
+
+A model learns from a log of a drawn world and plans for customers of that world who are not in it. Their levels are drawn in
+three ways, within one budget and at one expected cost: at random for a share of the customers, and by `Policy.explore` for
+evaluation and for learning. Their responses follow from the truth. Then the new log is evaluated as any other: the plan's gain
+over the best uniform mix, its value, and what a policy learnt on the new log gains. Truths are means over the same customers,
+whose expected responses are known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from largesse.allocation import allocate, mix_two_levels
+from largesse.errors import BudgetError
+from largesse.evaluation import crossfit, estimate_difference, estimate_gain, estimate_value, plan_held_out
+from largesse.policy import Policy
+from largesse.records import Array, Estimate, Exploration, Progress
+from largesse.response import make_model
+from largesse.worlds import RandomLog, RandomWorld, draw_world
+from largesse_lab.bench.kept import Kept
+from largesse_lab.bench.request import Records, Request, ignore_progress, take_part
+from largesse_lab.experiments.base import Experiment
+from largesse_lab.page.sections import Chapter
+from largesse_lab.page.tables import write_table
+
+ROWS, NEXT = 5000, 5000
+FIRST = 3000  # the first seed: worlds nobody looked at while choosing
+WORLDS = 100
+RATE, SHARE = (
+    0.05,
+    0.25,
+)  # customers whose random levels would cost as much; the budget, as a share of the dearest level
+MODEL = "linear"
+WAYS = ("random", "evaluation", "learning")
+TITLES = {"gain": "gain over the mix", "plan": "value of the plan", "own": "gain of a policy learnt anew"}
+
+
+def measure(request: Request, progress: Progress = ignore_progress) -> Records:
+    """Return one record per world and model: intervals of the next log, whether they cover, and what exploring gave up."""
+    worlds = WORLDS if request.repeats is None else request.repeats
+    seeds = [FIRST + world for world in take_part(worlds, request.part)]
+    if request.seeds is not None:
+        seeds = list(range(request.seeds[0], request.seeds[1] + 1))[request.part[0] :: request.part[1]]
+    models = [MODEL] if request.rows is None else request.rows
+    sizes = [NEXT] if request.sizes is None else request.sizes
+    todo = [(seed, model, rows) for seed in seeds for model in models for rows in sizes]
+    kept = Kept(request.out, ("seed", "model", "rows"))
+    kept.complete([[key] for key in todo], lambda keys: [_measure_world(*keys[0])], progress)
+    return kept.take(todo)
+
+
+def _measure_world(seed: int, name: str, rows: int) -> dict[str, Any]:
+    world = draw_world(seed)
+    log = world.draw_log(ROWS).log
+    policy = Policy(make_model(name, seed).fit(log), log.levels)
+    budget, fresh = SHARE * float(world.doses[-1]), world.draw_fresh(rows)
+    record: dict[str, Any] = {"seed": seed, "model": name, "rows": rows, "traits": world.traits.regimes, "ways": {}}
+    found: dict[str, Exploration] = {}
+    for way in WAYS[1:]:
+        try:
+            found[way] = policy.explore(fresh.table, budget, for_=way, rate=RATE, log=log, seed=seed)
+        except BudgetError as error:
+            return record | {"refused": str(error)}
+    plan = found["evaluation"].plan
+    curves = policy.model.predict(fresh.table)
+    spend = float(world.doses[plan].mean())
+    mix = mix_two_levels(curves.mean(axis=0), world.doses, spend)
+    designs = {way: found[way].probabilities for way in WAYS[1:]}
+    designs["random"] = _explore_at_random(curves, world.doses, budget)
+    predicted = dict(zip(("evaluation", "random"), found["evaluation"].precisions, strict=False))
+    for way in WAYS:
+        new = world.draw_next(rows, lambda _table, way=way: designs[way])  # type: ignore[misc]
+        record["ways"][way] = _judge(world, new, plan, mix, budget, name) | {
+            "given_up": fresh.value(plan) - float((designs[way] * fresh.truth).sum(axis=1).mean()),
+            "spend": float((designs[way] * world.doses).sum(axis=1).mean()),
+            "predicted": predicted[way].gain_se if way in predicted else None,
+            "drawn": float(world.doses[new.level].mean()),
+        }
+    return record | {"plan_gain": fresh.value(plan) - float(fresh.truth.mean(axis=0) @ mix), "budget": budget}
+
+
+def _explore_at_random(curves: Array, costs: Array, budget: float) -> Array:
+    """Return the probabilities (n, K) of giving a share of customers a level at random, the others a plan for the rest."""
+    rest = (budget - RATE * float(costs.mean())) / (1 - RATE)
+    levels = allocate(curves, costs, rest).levels
+    return (1 - RATE) * np.eye(len(costs))[levels] + RATE / len(costs)
+
+
+def _judge(world: RandomWorld, new: RandomLog, plan: Array, mix: Array, budget: float, name: str) -> dict[str, Any]:
+    """Return the new log's intervals of the plan's gain and value, and of the gain of a policy that is learnt on it."""
+    scores = crossfit(new.log, make_model(name, world.seed), seed=world.seed)
+    gain = estimate_difference(scores, plan, mix).value
+    value = estimate_value(scores, plan)[0]
+    own = estimate_gain(scores, plan_held_out(scores, budget).levels)
+    truth = new.value(plan)
+    return {
+        "gain": _describe(gain, truth - float(new.truth.mean(axis=0) @ mix)),
+        "plan": _describe(value, truth),
+        "own": _describe(own, None),
+    }
+
+
+def _describe(found: Estimate, truth: float | None) -> dict[str, Any]:
+    """Return an interval's width, and whether it contains the truth where that is known."""
+    inside = None if truth is None or not np.isfinite(found.low) else bool(found.low <= truth <= found.high)
+    wide = found.high - found.low
+    error = None if truth is None else found.estimate - truth
+    return {"width": float(wide) if np.isfinite(wide) else None, "inside": inside, "error": error, "se": found.se}
+
+
+def summarise_widths(records: Records, what: str, way: str) -> dict[str, float]:
+    """Return the widths of intervals relative to those of levels at random, and how often intervals contain the truth."""
+    pairs = [
+        (record["ways"][way][what], record["ways"]["random"][what]) for record in records if "refused" not in record
+    ]
+    ratios = np.array([one["width"] / other["width"] for one, other in pairs if one["width"] and other["width"]])
+    inside = [one["inside"] for one, _ in pairs if one["inside"] is not None]
+    if not len(ratios):
+        return {"worlds": 0}
+    return {
+        "worlds": len(ratios),
+        "mean": float(np.exp(np.log(ratios).mean())),
+        "median": float(np.median(ratios)),
+        "half": float((ratios <= 0.5).mean()),
+        "wider": float((ratios > 1).mean()),
+        "inside": float(np.mean(inside)) if inside else float("nan"),
+    }
+
+
+def tabulate(records: Records) -> str:
+    """Return widths relative to levels at random, coverage, and what exploring gave up, as Markdown."""
+    body = []
+    for what, title in TITLES.items():
+        for way in WAYS:
+            found = summarise_widths(records, what, way)
+            if not found["worlds"]:
+                continue
+            covered = "–" if np.isnan(found["inside"]) else f"{found['inside']:.1%}"
+            cells = (f"{found['mean']:.2f}", f"{found['median']:.2f}", f"{found['half']:.0%}", f"{found['wider']:.0%}")
+            body.append([title, way, str(found["worlds"]), *cells, covered])
+    head = [
+        "interval of",
+        "levels drawn",
+        "worlds",
+        "width (geometric mean)",
+        "median",
+        "at most half",
+        "wider",
+        "covers",
+    ]
+    lost = {way: [r["ways"][way]["given_up"] for r in records if "refused" not in r] for way in WAYS}
+    scale = [abs(record["plan_gain"]) for record in records if "refused" not in record]
+    told = ", ".join(f"{way} {np.sum(lost[way]) / max(np.sum(scale), 1e-300):.1%}" for way in WAYS)
+    refused = sum("refused" in record for record in records)
+    more = f" {refused} worlds left no room to explore." if refused else ""
+    text = f"Truly given up, as a share of the plan's gain over the mix, in all worlds together: {told}.{more}\n"
+    return f"Widths are relative to those of levels at random.\n\n{write_table(head, body, words=2)}\n\n{text}"
+
+
+SETUP = (
+    f"Random worlds from seed {FIRST}; a {MODEL} model learns from {ROWS:,} rows, plans for {NEXT:,} other customers at a "
+    f"budget of {SHARE:.0%} of the dearest level, and explores at a rate of {RATE:g}. All three ways keep the budget and are "
+    "expected to give up the same value. Intervals are those of the new log, doubly robust and cross-fitted."
+)
+
+
+EXPERIMENT = Experiment(
+    "next_log",
+    measure,
+    tabulate,
+    Chapter("Exploring for the next evaluation", SETUP),
+    drawn=True,
+    one_thread=True,
+)

@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+
+import largesse as lg
+from largesse.errors import InputError
+from largesse.policy import Policy
+
+
+@pytest.fixture(scope="module")
+def made() -> tuple[lg.Log, Policy]:
+    log = lg.simulate("averaged", n=600, seed=2).log
+    return log, Policy(lg.Linear(penalty=1.0).fit(log), log.levels)
+
+
+def test_one_call_plans_explores_and_draws(made: tuple[lg.Log, Policy]) -> None:
+    log, policy = made
+    found = policy.explore(log, budget=1.5, seed=3)
+    rows = np.arange(600)
+    assert found.spend <= found.budget == 1.5
+    assert np.allclose(found.decisions.propensity, found.probabilities[rows, found.decisions.levels])
+    again = policy.explore(log, budget=1.5, seed=3)
+    assert (again.decisions.levels == found.decisions.levels).all()
+    assert (policy.explore(log, budget=1.5, seed=4).decisions.levels != found.decisions.levels).any()
+    assert (found.decisions.levels == found.plan).mean() > 0.8
+    names = [one.name for one in found.precisions]
+    assert names == ["this exploration", "levels at random", "no exploration"]
+    assert found.given_up == pytest.approx(found.precisions[1].given_up, rel=1e-5)
+    assert found.this.money == pytest.approx(found.given_up / found.price)
+    assert found.precisions[2].gain_se == np.inf
+
+
+def test_more_exploring_gives_up_more_and_is_more_precise(made: tuple[lg.Log, Policy]) -> None:
+    log, policy = made
+    found = policy.explore(log, budget=1.5, rate=0.04)
+    assert len(found.steps) == 5
+    assert (np.diff([step.given_up for step in found.steps]) > 0).all()
+    assert (np.diff([step.gain_se for step in found.steps]) < 0).all()
+    assert found.narrowing > 0
+    assert "levels at random" in found._repr_html_()
+    assert found.to_arrow().column_names == ["customer", "level_number", "propensity", "planned_level"]
+    assert "for evaluation" in repr(found)
+
+
+def test_without_a_budget_the_policys_price_decides(made: tuple[lg.Log, Policy]) -> None:
+    log, policy = made
+    priced = policy.calibrate(log, 1.5)
+    chosen = priced.decide(log)
+    found = priced.explore(log)
+    assert found.budget == pytest.approx(chosen.mean())
+    assert (found.plan == chosen).mean() > 0.99
+
+
+@pytest.mark.parametrize("form", ["levels", "probabilities", "policy"])
+def test_the_plan_is_compared_with_what_is_given(made: tuple[lg.Log, Policy], form: str) -> None:
+    log, policy = made
+    ones = np.ones(600, dtype=np.int64)
+    given = {"levels": ones, "probabilities": np.eye(5)[ones], "policy": policy.calibrate(log, 1.0)}[form]
+    found = policy.explore(log, budget=1.5, incumbent=given)
+    usual = policy.explore(log, budget=1.5)
+    assert found.this.gain_se != usual.this.gain_se
+    if form != "policy":  # the exploration has an eye on level 1
+        assert found.probabilities[:, 1].sum() > usual.probabilities[:, 1].sum()
+
+
+def test_caps_hold_for_the_levels_that_are_drawn(made: tuple[lg.Log, Policy]) -> None:
+    log, policy = made
+    for seed in range(5):
+        found = policy.explore(log, budget=1.5, constraints=lg.Constraints(caps={4: 40, 3: 150}), seed=seed)
+        counts = np.bincount(found.decisions.levels, minlength=5)
+        assert counts[4] <= 40
+        assert counts[3] <= 150
+    assert found.steps == ()
+
+
+def test_amounts_need_a_log_that_says_how_much_they_vary() -> None:
+    log = lg.simulate("averaged", n=400, seed=1).log
+    amounts = lg.log_from_arrays(
+        np.column_stack([log.features.column(0).to_numpy()]),
+        log.level,
+        10 * log.response + log.level,
+        levels=log.levels,
+    )
+    policy = Policy(lg.Linear(penalty=1.0).fit(amounts), log.levels)
+    with pytest.raises(InputError, match="how much they vary"):
+        policy.explore(amounts, budget=1.0)
+    assert policy.explore(amounts, budget=1.0, log=amounts).this.plan_se > 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"for_": "evaluating"}, "for_ is 'evaluating'"),
+        ({"rate": 0}, "the rate is 0"),
+        ({"rate": 1.5}, "the rate is 1.5"),
+        ({"seed": -1}, "seed"),
+        ({"budget": -1.0}, "budget"),
+        ({"incumbent": np.full(600, 7)}, "the incumbent has shape"),
+    ],
+)
+def test_odd_wishes_are_refused(made: tuple[lg.Log, Policy], wrong: dict[str, object], words: str) -> None:
+    log, policy = made
+    with pytest.raises(InputError, match=words):
+        policy.explore(log, **({"budget": 1.5} | wrong))  # type: ignore[arg-type]
