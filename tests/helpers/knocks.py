@@ -29,8 +29,9 @@ def knock(
     headers: Sequence[tuple[str, str]] = (),
     body: Sequence[bytes] = (),
     kind: str = "http",
+    breaks_off: bool = False,
 ) -> Answer:
-    """Send a request and return the answer; the body goes piece by piece, and the client hangs up after it."""
+    """Send a request and return the answer; the body goes piece by piece, and may break off before its end."""
     raw, _, query = target.partition("?")
     scope = {
         "type": kind,
@@ -47,21 +48,28 @@ def knock(
         "server": ("127.0.0.1", 8137),
     }
     pieces, got = list(body) or [b""], []
+    over = asyncio.Event()
 
     async def receive() -> dict[str, Any]:
         if kind == "websocket":
             return {"type": "websocket.connect"}
         if not pieces:
+            if not breaks_off:
+                await over.wait()
             return {"type": "http.disconnect"}
         piece = pieces.pop(0)
-        return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
+        return {"type": "http.request", "body": piece, "more_body": bool(pieces) or breaks_off}
 
     async def send(message: Any) -> None:
         got.append(message)
+        if not message.get("more_body", True):
+            over.set()
 
     asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
     if kind == "websocket":
         return Answer(got[0].get("code", 0), {}, b"")
+    if not got:
+        return Answer(0, {}, b"")
     start = got[0]
     found = {name.decode(): text.decode("latin-1") for name, text in start["headers"]}
     return Answer(start["status"], found, b"".join(one.get("body", b"") for one in got[1:]))

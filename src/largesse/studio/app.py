@@ -13,7 +13,7 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
@@ -73,7 +73,8 @@ def make_app(studio: Studio) -> Starlette:
         ("GET", "/api/jobs/{key}/events", views.events),
     ]
     routes = [Route(path, handler, methods=[method]) for method, path, handler in listed]
-    handlers: dict[Any, Any] = {LargesseError: _refuse, 404: _missing, 405: _other_method}
+    handlers: dict[Any, Any] = {LargesseError: _refuse, ClientDisconnect: _gone, Exception: _refuse}
+    handlers |= {404: _missing, 405: _other_method}
     return Starlette(routes=routes, exception_handlers=handlers, lifespan=live)
 
 
@@ -267,6 +268,10 @@ def _answer(content: Any, status: int = 200) -> Response:
 
 async def _refuse(_: Request, error: Exception) -> Response:
     return _answer({"error": describe_error(error)}, status_of(error))
+
+
+async def _gone(request: Request, _: Exception) -> Response:
+    return await _refuse(request, RequestError(400, "the request broke off", "send it again"))
 
 
 async def _missing(request: Request, _: Exception) -> Response:

@@ -106,6 +106,8 @@ class Guard:
         except Exception as error:
             if not isinstance(error, LargesseError):
                 traceback.print_exception(error, file=sys.stderr)
+            if sent.ended:
+                return
             if sent.started:
                 raise
             body = to_json({"error": describe_error(error)})
@@ -171,10 +173,10 @@ class Guard:
 
 
 class _Sent:
-    """Sends messages on, with the headers that every answer has; knows whether an answer has begun."""
+    """Sends messages on, with the headers that every answer has; knows whether an answer has begun, and ended."""
 
     def __init__(self, send: Send) -> None:
-        self._send, self.started = send, False
+        self._send, self.started, self.ended = send, False, False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -183,6 +185,8 @@ class _Sent:
             more = [(name.encode(), text.encode()) for name, text in HEADERS.items() if name.encode() not in own]
             message = {**message, "headers": [*message.get("headers", []), *more]}
         await self._send(message)
+        if message["type"] == "http.response.body":
+            self.ended = not message.get("more_body", False)
 
 
 def _read_headers(scope: Scope) -> dict[str, str]:

@@ -1,0 +1,66 @@
+"""One studio in a process of its own for all tests that need work done, and one in memory for those that only knock."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv as csv
+import pytest
+from shops import shop_table
+from studios import TOKEN, House, Running, start, stop
+
+from largesse.studio.app import make_app
+from largesse.studio.places import Place
+from largesse.studio.start import make_door
+from largesse.studio.studio import Setting, Studio
+from largesse.web import Guard
+
+
+@pytest.fixture
+def house(ran: Path, tmp_path: Path) -> House:
+    """A folder with a run, a table, links that lead outside, a damaged run and a folder of the user's own."""
+    folder, private, outside = tmp_path / "folder", tmp_path / "folder" / ".private", tmp_path / "outside"
+    for path in (folder, private, outside, folder / "photos", folder / "bare"):
+        path.mkdir()
+    (outside / "secret.csv").write_text("secret\n1\n")
+    (folder / "photos" / "me.jpg").write_bytes(b"me")
+    shutil.copytree(ran, folder / "run")
+    shutil.copytree(ran, outside / "run")
+    shutil.copytree(ran, folder / "tampered")
+    (folder / "tampered" / "report.html").unlink()
+    (folder / "tampered" / "report.html").symlink_to(outside / "secret.csv")
+    (folder / "linked").symlink_to(outside / "run")
+    (folder / "link.csv").symlink_to(outside / "secret.csv")
+    shutil.copytree(ran, folder / "damaged")
+    (folder / "damaged" / "plan.json").write_text('{"format": 2, "planned": ' + "[" * 5000)
+    (folder / "damaged" / "campaign.toml").write_text("title = [[[")
+    (folder / "table.csv").write_text("a,b\n1,2\n")
+    studio = Studio(Setting(Place(folder, private), upload_bytes=1000))
+    return House(folder, private, studio, Guard(make_app(studio), make_door(TOKEN, 8137)))
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A studio for all tests that let it work."""
+    folder = tmp_path_factory.mktemp("studio")
+    csv.write_csv(shop_table(120, seed=1), folder / "log.csv")
+    found = start(folder)
+    yield found
+    stop(found)
+
+
+@pytest.fixture(scope="session")
+def draft(running: Running) -> dict[str, Any]:
+    """A complete draft for the shop's log, which was sent."""
+    table = running.post("/api/tables?name=My log.csv", (running.folder / "log.csv").read_bytes()).json()
+    levels = {"names": [level["name"] for level in table["levels"]], "costs": [0, 5, 10], "on_redemption": False}
+    return {
+        "table": table["id"],
+        "roles": table["roles"],
+        "levels": levels,
+        "budget": 2.5,
+        "unit": "€",
+        "model": "linear",
+        "seed": 0,
+    }

@@ -1,0 +1,304 @@
+"""A studio in a process of its own: from a table to a run, a what-if and a download; and what is sent to harm it."""
+
+import io
+import json
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+import pytest
+from folders import everything_in
+from shops import shop_table
+from studios import Running, start, stop
+
+from largesse.runs import plan, read_campaign, run
+
+DEMANDING = 3000  # rows of a log that is not learnt from at once
+
+
+def send(running: Running, name: str, content: bytes) -> Any:
+    return running.post(f"/api/tables?name={name}", content)
+
+
+def as_csv(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    csv.write_csv(table, sink)
+    return sink.getvalue()
+
+
+def start_long(running: Running, draft: dict[str, Any], name: str) -> Any:
+    table = send(running, "long.csv", as_csv(shop_table(DEMANDING, seed=3))).json()
+    return running.post("/api/runs", {"name": name, "draft": {**draft, "table": table["id"], "model": "auto"}})
+
+
+def test_a_table_is_looked_at_and_guessed(running: Running, draft: dict[str, Any]) -> None:
+    table = running.client.get(f"/api/tables/{draft['table']}").json()
+    assert (table["name"], table["rows"], table["problems"]) == ("My log.csv", 120, [])
+    roles = {column["name"]: column["role"] for column in table["columns"]}
+    assert roles == {
+        "id": "customer",
+        "age": "feature",
+        "city": "feature",
+        "since": "feature",
+        "coupon": "level",
+        "bought": "response",
+    }
+    assert [level["name"] for level in table["levels"]] == ["0", "5", "10"]
+    assert table["order_known"]
+    assert table["suggested_costs"] == [0, 5, 10]
+    picked = running.post("/api/tables/pick", {"file": "log.csv"}).json()
+    assert {**picked, "id": 0, "name": 0} == {**table, "id": 0, "name": 0}
+    again = running.post(f"/api/tables/{picked['id']}/look", {"roles": {"level": "city", "response": "bought"}}).json()
+    assert {level["name"] for level in again["levels"]} == {"Oslo", "Rome", "Lima"}
+    assert not again["order_known"]
+    assert running.client.delete(f"/api/tables/{picked['id']}").status_code == 204
+    assert (running.folder / "log.csv").is_file()
+
+
+def test_a_draft_is_a_campaign_file_or_a_list_of_problems(running: Running, draft: dict[str, Any]) -> None:
+    found = running.post("/api/campaign", draft).json()
+    assert found["problems"] == []
+    assert 'log = "log.parquet"' in found["toml"]
+    wrong = {**draft, "budget": -1, "levels": {**draft["levels"], "costs": [0, 5]}, "seed": "x"}
+    found = running.post("/api/campaign", wrong).json()
+    assert found["toml"] is None
+    assert len(found["problems"]) == 3
+    blank = {**draft, "budget": None, "levels": {}}
+    assert "costs is left blank" in running.post("/api/campaign", blank).json()["problems"][0]["what"]
+
+
+def test_the_log_is_examined_before_anything_is_learnt(running: Running, draft: dict[str, Any]) -> None:
+    job = running.wait(running.post("/api/doctor", {**draft, "budget": None, "levels": {}}))
+    assert job["state"] == "done"
+    assert job["result"]["verdict"] in ("fine", "careful", "no")
+    assert sum(level["rows"] for level in job["result"]["levels"]) == 120
+
+
+def test_a_run_is_the_one_of_the_command_line_and_its_plans_can_be_tried_and_kept(
+    running: Running, draft: dict[str, Any], tmp_path: Path
+) -> None:
+    job = running.wait(running.post("/api/runs", {"name": "first", "draft": draft}))
+    assert (job["state"], job["result"], job["error"]) == ("done", {"run": "first"}, None)
+    first = running.folder / "first"
+    run(read_campaign(first / "campaign.toml"), tmp_path / "again")
+    for name in ("plan.parquet", "plan.json", "policy.largesse", "evaluation.json", "frontier.parquet"):
+        assert (first / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    line = running.client.get("/api/runs/first").json()
+    assert line["kept"]
+    assert set(line["segments"]) == {"city"}
+    before = everything_in(first)
+    asked = {"budget": 1.5, "plan": {"caps": {"10": 9}}, "fixed": {"c00007": "5"}, "barred": {"city": {"Lima": ["10"]}}}
+    tried = running.wait(running.post("/api/runs/first/what-if", asked))["result"]
+    assert tried["before"]["planned"]["spend"] == line["planned"]["spend"]
+    assert next(level for level in tried["levels"] if level["name"] == "10")["customers"] <= 9
+    got = running.client.get(f"/api/runs/first/what-if/{tried['id']}/plan.csv").content
+    levels = {row["customer"]: row["level"] for row in csv.read_csv(io.BytesIO(got)).to_pylist()}
+    assert (len(levels), levels["c00007"]) == (120, 5)
+    assert everything_in(first) == before
+    kept = running.post(f"/api/runs/first/what-if/{tried['id']}/keep", {"name": "second"})
+    assert (kept.status_code, kept.json()["name"], kept.json()["budget"]) == (201, "second", 1.5)
+    assert running.post(f"/api/runs/first/what-if/{tried['id']}/keep", {"name": "second"}).status_code == 409
+    assert plan(running.folder / "second")["planned"]["price"] == tried["planned"]["price"]
+    assert {"first", "second"} <= {line["name"] for line in running.client.get("/api/runs").json()}
+    refused = running.wait(running.post("/api/runs/first/what-if", {"budget": 1, "plan": {"caps": {"11": 1}}}))
+    assert (refused["state"], refused["error"]["message"]) == ("failed", "plan.caps names the level '11'")
+    assert running.hidden() == []
+
+
+def test_a_run_that_is_cancelled_leaves_nothing_and_one_runs_at_a_time(running: Running, draft: dict[str, Any]) -> None:
+    answer = start_long(running, draft, "stopped")
+    job = answer.json()
+    second = running.post("/api/doctor", draft)
+    assert (second.status_code, second.json()["error"]["message"]) == (409, "a run is under way")
+    while running.client.get(f"/api/jobs/{job['id']}").json()["stage"] != "learning the response":
+        time.sleep(0.05)
+    assert running.client.get("/api/state").json()["job"]["id"] == job["id"]  # the studio still answers
+    for _ in range(2):
+        assert running.client.delete(f"/api/jobs/{job['id']}").status_code == 200
+    ended = running.wait(answer)
+    assert (ended["state"], ended["result"]) == ("cancelled", None)
+    with running.client.stream("GET", f"/api/jobs/{job['id']}/events") as events:
+        said = [json.loads(line[6:]) for line in events.iter_lines() if line]
+    assert [one["state"] for one in said] == ["cancelled"]
+    assert not (running.folder / "stopped").exists()
+    assert running.hidden() == []
+
+
+# -- tables that harm ----------------------------------------------------------------------------------------------------
+
+
+def bomb() -> bytes:
+    """Return a small Parquet file that unpacks to gigabytes."""
+    sink = io.BytesIO()
+    column = pa.chunked_array([pa.array(np.zeros(1 << 22))] * 64)
+    pq.write_table(pa.table({"x": column}), sink, compression="zstd", use_dictionary=False)
+    return sink.getvalue()
+
+
+def damaged_arrow() -> bytes:
+    sink = io.BytesIO()
+    table = pa.table({"a": ["x"] * 50, "b": list(range(50))})
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    content = bytearray(sink.getvalue())
+    content[200:260] = b"\xff" * 60
+    return bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("bomb.parquet", bomb()),
+        ("cut.arrow", damaged_arrow()),
+        ("cut.parquet", b"PAR1" + b"\x00" * 100),
+        ("no.csv.gz", b"\x1f\x8b nonsense"),
+        ("program", b"\x7fELF" + b"\x00" * 200),
+        ("..%2f..%2fescape.csv", b"\x00\x01\x02"),
+        ("one.csv", b"a,b\n"),
+        ("twice.csv", b"a,a\n1,2\n"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_table_that_cannot_be_read_is_refused_and_removed(running: Running, name: str, content: bytes) -> None:
+    private = next(path for path in running.folder.iterdir() if path.name.startswith(".largesse-studio-"))
+    before = set(private.iterdir())
+    answer = send(running, name, content)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["problems"][0]["what"]
+    assert set(private.iterdir()) == before
+
+
+def test_names_of_columns_and_levels_are_never_more_than_text(running: Running) -> None:
+    nasty = '<script>alert("1")</script>'
+    rows = "\n".join(
+        f"{k % 40},{['<b>none</b>', 'a,b', '=1+1'][k % 3]!r},{k % 2}".replace("'", '"') for k in range(120)
+    )
+    head = f'"{nasty.replace(chr(34), chr(34) * 2)}","coupon","bought"\n'
+    answer = send(running, "<img src=x>.csv", (head + rows).encode())
+    table = answer.json()
+    assert answer.headers["content-type"] == "application/json"
+    assert table["name"] == "<img src=x>.csv"
+    assert table["columns"][0]["name"] == nasty
+    names = ["<b>none</b>", "a,b", "=1+1"]
+    levels = {"names": names, "costs": [0, 1, 2]}
+    draft = {"table": table["id"], "roles": table["roles"], "levels": levels, "budget": 1, "model": "linear"}
+    job = running.wait(running.post("/api/runs", {"name": "nasty", "draft": {**draft, "title": nasty}}))
+    assert job["state"] == "done"
+    page = running.client.get("/runs/nasty/report.html").text
+    assert nasty not in page
+    assert "<b>none</b>" not in page
+
+
+def test_thousands_of_columns_are_listed(running: Running) -> None:
+    wide = ",".join(f"c{k}" for k in range(3000)) + "\n" + "\n".join(",".join(["1"] * 3000) for _ in range(3))
+    table = send(running, "wide.csv", wide.encode()).json()
+    assert len(table["columns"]) == 3000
+    assert running.post(f"/api/tables/{table['id']}/look", {"roles": {"level": "nothing"}}).status_code == 400
+
+
+# -- over the wire -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("request_line", "headers", "statuses"),
+    [
+        ("GET /static/../../etc/passwd HTTP/1.1", [], (404,)),
+        ("GET /static/%2e%2e%2f%2e%2e%2fetc/passwd HTTP/1.1", [], (404,)),
+        ("GET http://evil.example/ HTTP/1.1", [], (303, 400, 401, 404, 421, 200)),
+        ("GET / HTTP/1.1", ["Host: evil.example"], (400, 421)),
+        ("POST /api/runs HTTP/1.1", ["Content-Length: 999999999999"], (413,)),
+        ("POST /api/runs HTTP/1.1", ["Content-Length: -5"], (400,)),
+        ("POST /api/runs HTTP/1.1", ["Content-Length: 5", "Transfer-Encoding: chunked"], (400,)),
+        ("GET / HTTP/1.1", ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Key: x"], (200, 400, 426)),
+        ("GET / HTTP/1.1", ["X: " + "x" * 100_000], (400, 431)),
+        ("NONSENSE", [], (400,)),
+    ],
+)
+def test_odd_requests_over_the_wire_are_answered_or_dropped(
+    running: Running, request_line: str, headers: list[str], statuses: tuple[int, ...]
+) -> None:
+    address = running.client.base_url
+    cookie = "; ".join(f"{name}={value}" for name, value in running.client.cookies.items())
+    own = [f"Host: {address.host}:{address.port}", f"Cookie: {cookie}", "X-Largesse: studio", "Connection: close"]
+    with socket.create_connection((address.host, address.port), timeout=10) as wire:
+        wire.sendall("\r\n".join([request_line, *own, *headers, "", ""]).encode())
+        answer = b""
+        while piece := wire.recv(65536):
+            answer += piece
+            if b"\r\n\r\n" in answer:
+                break
+    assert int(answer.split(b" ")[1]) in statuses
+    assert b"root:" not in answer
+    assert running.client.get("/api/state").status_code == 200
+
+
+# -- the end -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_studio_that_stops_takes_its_work_along_and_leaves_nothing(draft: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_bytes(as_csv(shop_table(DEMANDING, seed=3)))
+    other = start(tmp_path)
+    table = other.post("/api/tables/pick", {"file": "log.csv"}).json()
+    job = other.post("/api/runs", {"name": "new", "draft": {**draft, "table": table["id"], "model": "auto"}}).json()
+    while other.client.get(f"/api/jobs/{job['id']}").json()["stage"] != "learning the response":
+        time.sleep(0.05)
+    children = [int(pid) for pid in list_children(other.process.pid)]
+    assert children
+    stop(other)
+    assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
+    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+
+
+def test_a_studio_that_is_killed_is_cleaned_up_after_and_another_one_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_bytes(as_csv(shop_table(60, seed=3)))
+    killed = start(tmp_path)
+    killed.post("/api/tables/pick", {"file": "log.csv"})
+    children = list_children(killed.process.pid)
+    killed.process.send_signal(signal.SIGKILL)
+    killed.process.wait()
+    killed.client.close()
+    assert killed.process.stdout is not None
+    killed.process.stdout.close()
+    (left,) = [path for path in tmp_path.iterdir() if path.is_dir()]
+    first = start(tmp_path)
+    assert not left.exists()
+    (own,) = [path for path in tmp_path.iterdir() if path.is_dir()]
+    second = start(tmp_path)
+    assert own.exists()
+    stop(second)
+    stop(first)
+    assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
+    end = time.monotonic() + 20
+    while (alive := [pid for pid in children if is_alive(pid)]) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert alive == []
+
+
+def list_children(pid: int) -> list[str]:
+    return [
+        found.parent.name
+        for found in Path("/proc").glob("[0-9]*/stat")
+        if (text := read_quietly(found)) and text.rsplit(")", 1)[1].split()[1] == str(pid)
+    ]
+
+
+def is_alive(pid: str) -> bool:
+    text = read_quietly(Path("/proc") / pid / "stat")
+    return bool(text) and text.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def read_quietly(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists() or os.name != "posix", reason="looks at /proc")
