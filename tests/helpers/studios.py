@@ -1,81 +1,45 @@
-"""Studios for tests: one in a process of its own, and one in memory for those who only knock."""
+"""A studio as a user starts it: the command, in a process of its own."""
 
-import json
+from __future__ import annotations
+
+import os
 import re
+import signal
 import subprocess
 import sys
-import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import httpx
-from knocks import Answer, knock
-
-from largesse.studio.studio import Studio
-
-TOKEN = "a-token-that-nobody-guesses"
-OWN = [("Host", "127.0.0.1:8137"), ("Authorization", f"Bearer {TOKEN}"), ("X-Largesse", "studio")]
+COMMAND = "from largesse.cli import main; main()"
 
 
-@dataclass
-class House:
-    """A studio in memory, over a folder with all sorts of things."""
-
-    folder: Path
-    private: Path
-    studio: Studio
-    app: Any
-
-    def ask(self, target: str, method: str = "GET", body: Any = None, **more: Any) -> Answer:
-        """Ask as the page does; a body that is not bytes is sent as JSON."""
-        pieces = body if isinstance(body, list) else [] if body is None else [json.dumps(body).encode()]
-        return knock(self.app, target, method=method, headers=[*OWN, *more.get("headers", [])], body=pieces)
-
-
-@dataclass
-class Running:
-    """A studio in a process of its own, and a client that has its token."""
-
-    folder: Path
-    process: subprocess.Popen[str]
-    client: httpx.Client
-
-    def post(self, path: str, body: Any) -> httpx.Response:
-        """Send JSON, or the bytes of a table."""
-        given = {"content": body} if isinstance(body, bytes) else {"json": body}
-        return self.client.post(path, **given)
-
-    def wait(self, answer: httpx.Response) -> dict[str, Any]:
-        """Return a job when it has ended."""
-        assert answer.status_code == 202, answer.text
-        job = answer.json()
-        while job["state"] in ("waiting", "running"):
-            time.sleep(0.05)
-            job = self.client.get(f"/api/jobs/{job['id']}").json()
-        return dict(job)
-
-    def hidden(self) -> list[str]:
-        """Return the hidden names in the folder, but for the studio's own."""
-        return [p.name for p in self.folder.iterdir() if p.name[0] == "." and "studio" not in p.name]
-
-
-def start(folder: Path, *words: str) -> Running:
-    """Start a studio and wait for its address."""
-    command = [sys.executable, "-m", "largesse.cli", "studio", "--no-browser", "--port", "0", "--folder", str(folder)]
-    process = subprocess.Popen([*command, *words], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    found = re.search(r"(http://127\.0\.0\.1:\d+)/\?token=(\S+)", process.stdout.readline())
-    assert found is not None
-    client = httpx.Client(base_url=found[1], headers={"X-Largesse": "studio"}, timeout=120)
-    assert client.get("/", params={"token": found[2]}).status_code == 303
-    return Running(folder, process, client)
-
-
-def stop(running: Running) -> None:
-    """Stop a studio as a terminal does."""
-    running.client.close()
-    running.process.terminate()
-    said, _ = running.process.communicate(timeout=30)
-    assert running.process.returncode == 0
-    assert said.endswith("The studio has stopped.\n")
+@contextmanager
+def open_studio(folder: Path, *options: str) -> Iterator[str]:
+    """Run `largesse studio` for a folder and give its address, with the token; stop it afterwards."""
+    command = [
+        sys.executable,
+        "-c",
+        COMMAND,
+        "studio",
+        "--folder",
+        str(folder),
+        "--no-browser",
+        "--port",
+        "0",
+        *options,
+    ]
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            found = re.search(r"http://\S+", line)
+            assert found, f"the studio said {line!r}"
+            yield found[0]
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.communicate(timeout=30)
+            except subprocess.TimeoutExpired:
+                process.kill()

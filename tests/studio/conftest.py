@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow.csv as csv
 import pytest
+from houses import NASTY, TOKEN, House, Running, start
 from shops import shop_table
-from studios import TOKEN, House, Running, start, stop
 
 from largesse.studio.app import make_app
 from largesse.studio.places import Place
@@ -42,18 +42,20 @@ def house(ran: Path, tmp_path: Path) -> House:
 
 @pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A studio for all tests that let it work."""
+    """A studio for all tests that let it work; a column of its table has a name that would be code."""
     folder = tmp_path_factory.mktemp("studio")
-    csv.write_csv(shop_table(120, seed=1), folder / "log.csv")
-    found = start(folder)
-    yield found
-    stop(found)
+    table = shop_table(120, seed=1)
+    csv.write_csv(
+        table.rename_columns([NASTY if name == "city" else name for name in table.column_names]), folder / "log.csv"
+    )
+    with start(folder) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
 def draft(running: Running) -> dict[str, Any]:
     """A complete draft for the shop's log, which was sent."""
-    table = running.post("/api/tables?name=My log.csv", (running.folder / "log.csv").read_bytes()).json()
+    table = running.post(f"/api/tables?name={NASTY}.csv", (running.folder / "log.csv").read_bytes()).json()
     levels = {"names": [level["name"] for level in table["levels"]], "costs": [0, 5, 10], "on_redemption": False}
     return {
         "table": table["id"],
@@ -61,6 +63,7 @@ def draft(running: Running) -> dict[str, Any]:
         "levels": levels,
         "budget": 2.5,
         "unit": "€",
+        "title": NASTY,
         "model": "linear",
         "seed": 0,
     }

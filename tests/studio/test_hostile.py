@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from folders import everything_in
+from houses import OWN, House
 from knocks import knock
-from studios import OWN, House
 
 HOST, BEARER, MARK = OWN
 NO_TABLE = {"table": "0" * 16}

@@ -12,7 +12,7 @@ from largesse.studio.tables import SINGLE, list_levels, look_again
 
 TEXTS = ("title", "unit", "response_unit")
 KNOWN = ("table", "roles", "levels", "budget", "total", "response_value", "model", "seed", "plan", "parse", *TEXTS)
-LEVEL_WORDS = ("names", "costs", "on_redemption", "contact_cost", "propensities")
+LEVEL_WORDS = ("names", "costs", "dose_unit", "on_redemption", "contact_cost", "propensities")
 
 
 def draft_campaign(draft: Mapping[str, Any], seen: Seen, log: str, *, checkup: bool = False) -> Campaign:

@@ -10,6 +10,7 @@ from typing import Any
 
 from largesse import runs
 from largesse.errors import LargesseError
+from largesse.levels import Levels
 from largesse.studio.places import list_parts
 
 NUMBERS = ("fit.json", "plan.json", "evaluation.json")
@@ -71,14 +72,21 @@ def _read(path: Path, times: tuple[int, ...]) -> dict[str, Any]:
             "response_kind": shown["response"]["kind"],
             "model": shown["model"]["name"],
             "planned": {word: shown["planned"][word] for word in ("spend", "value", "price")},
-            "levels": [
-                {"name": level["name"], "share": level["share"], "customers": level["customers"]}
-                for level in shown["money"]["levels"]
-            ],
+            "levels": name_levels(shown, campaign.levels),
         }
     except LargesseError as error:
         line["problems"] = [{"what": problem.what, "hint": problem.hint} for problem in error.problems]
+    except Exception:  # numbers of the right kind that do not fit together; no run may hide the others
+        line["problems"] = [{"what": f"the numbers in {path.name} do not fit together", "hint": "run it again"}]
     return line
+
+
+def name_levels(shown: dict[str, Any], levels: Levels) -> list[dict[str, Any]]:
+    """Return what each level gets, under the name that rules use and the title that people read."""
+    return [
+        {"name": label, "title": level["name"], "share": level["share"], "customers": level["customers"]}
+        for label, level in zip(levels.labels, shown["money"]["levels"], strict=True)
+    ]
 
 
 def _is_kept(campaign: runs.Campaign) -> bool:

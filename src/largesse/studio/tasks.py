@@ -13,6 +13,7 @@ from largesse import runs
 from largesse.errors import InputError
 from largesse.progress import begin, follow
 from largesse.studio.drafts import draft_campaign, list_problems
+from largesse.studio.past import name_levels
 from largesse.studio.tables import describe_look, list_segments, look_again
 
 MOST_BYTES = 1 << 27  # of a table that is read only to offer its columns for rules
@@ -126,9 +127,7 @@ def what_if(folder: str, out: str, rules: dict[str, Any]) -> dict[str, Any]:
     kept = replace(made, log=runs.LOG) if Path(made.log) == log.absolute() else made
     return {
         "planned": {**shown["planned"], "budget": shown["budget"]["average"], "total": shown["budget"]["total"]},
-        "levels": [
-            {word: level[word] for word in ("name", "share", "customers")} for level in shown["money"]["levels"]
-        ],
+        "levels": name_levels(shown, made.levels),
         "segments": shown["segments"],
         "shadow": shown.get("shadow", {}),
         "customers": shown["customers"],

@@ -197,6 +197,8 @@ def _read_headers(scope: Scope) -> dict[str, str]:
         if name in found and name in ("host", "origin", "content-length", "authorization", "transfer-encoding"):
             raise RequestError(400, f"the header {name} came twice", "send it once")
         found[name] = f"{found[name]}; {text.decode('latin-1')}" if name in found else bytes(text).decode("latin-1")
+    if "content-length" in found and "transfer-encoding" in found:
+        raise RequestError(400, "the body has two lengths", "send Content-Length or chunks")
     return found
 
 
