@@ -77,12 +77,17 @@ def run_demo(out: Path) -> Path:
 
 
 def main() -> int:
-    """Run the demo and take its picture."""
+    """Run the demo and take its picture; then that of the studio."""
     with tempfile.TemporaryDirectory() as folder:
         if take_picture(run_demo(Path(folder) / "demo"), PICTURE):
             sys.stdout.write(f"{PICTURE}: {read_mark(PICTURE.read_bytes())}\n")
         else:
             sys.stdout.write(f"no browser ({', '.join(BROWSERS)}): {PICTURE.name} stays as it is\n")
+    from largesse_site import studio
+
+    shown = studio.show_studio(studio.PICTURE)
+    kept = f"no browser or no Playwright: {studio.PICTURE.name} stays as it is"
+    sys.stdout.write(f"{kept if shown is None else studio.PICTURE}\n")
     return 0
 
 

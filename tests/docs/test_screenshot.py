@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from browsers import needs_browser
+from largesse_site import studio
 from largesse_site.screenshot import PICTURE, read_headline, read_mark, run_demo
 
 
@@ -12,6 +14,12 @@ def test_the_picture_shows_the_headline_of_the_demo(tmp_path: Path) -> None:
     said = read_headline(run_demo(tmp_path / "demo"))
     assert said, "the report has no headline"
     assert read_mark(PICTURE.read_bytes()) == said, "the picture is stale: make docs"
+
+
+@pytest.mark.slow
+@needs_browser
+def test_the_picture_of_the_studio_shows_its_words() -> None:
+    assert read_mark(studio.PICTURE.read_bytes()) == studio.show_studio(), "the picture is stale: make docs"
 
 
 def test_a_headline_is_read_without_its_marks(tmp_path: Path) -> None:

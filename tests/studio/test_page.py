@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from browsers import PHONE, Watched, needs_browser, watch
+from largesse_site.studio import open_studio
 from shops import shop_table
-from studios import open_studio
 
 import largesse.report
 import largesse.studio
@@ -22,7 +23,7 @@ from largesse.runs import plan
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("studio page")]  # one studio for all of them
 HOSTILE = '<img src=x onerror="window.hurt=1">'
-WAIT = 60_000  # milliseconds that a step may take on a busy machine
+WAIT = 90_000  # milliseconds that a step may take on a busy machine
 PAGE = Path(largesse.studio.__file__).parent / "page"
 
 
@@ -54,6 +55,15 @@ def place(ran: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place
         yield Place(address, folder, home / "coupons.csv")
 
 
+@contextmanager
+def visit(browser: Any, place: Place, **options: Any) -> Iterator[Watched]:
+    """Open the studio in a browser."""
+    with watch(browser, **options) as watched:
+        watched.page.set_default_timeout(WAIT)
+        watched.page.goto(place.address)
+        yield watched
+
+
 def check(watched: Watched, place: Place) -> None:
     """Nothing went wrong so far: no error, no request to elsewhere, no barrier, no HTML from the table."""
     assert watched.errors == []
@@ -75,16 +85,16 @@ def fill_in(page: Any, budget: str = "2.5") -> None:
 def open_table(page: Any) -> None:
     """Pick the table of the folder."""
     page.click("button.file")
-    page.wait_for_selector("#budget", timeout=WAIT)
+    page.wait_for_selector("#budget")
 
 
 def test_the_whole_way_from_a_table_to_a_plan(browser: Any, place: Place, tmp_path: Path) -> None:
-    with watch(browser, place.address) as watched:
+    with visit(browser, place) as watched:
         page = watched.page
         page.wait_for_selector(".drop")
         check(watched, place)
         page.set_input_files("#file", place.table)
-        page.wait_for_selector("#budget", timeout=WAIT)
+        page.wait_for_selector("#budget")
         assert page.input_value("#role-level") == "coupon"
         assert page.input_value("#role-response") == "bought"
         assert page.locator("text=Still to say").is_visible()
@@ -94,15 +104,15 @@ def test_the_whole_way_from_a_table_to_a_plan(browser: Any, place: Place, tmp_pa
         page.fill("#unit", "€")
         assert "at most €2.50 per customer" in page.inner_text(".question")
         page.click("#go-on")
-        page.wait_for_selector("#run", timeout=WAIT)
+        page.wait_for_selector("#run")
         assert page.input_value("#run-name") == "coupons"
         check(watched, place)
         page.click("#run")
         page.wait_for_selector(".progress")
         check(watched, place)
-        page.wait_for_selector("iframe.report", timeout=WAIT)
+        page.wait_for_selector("iframe.report")
         headline = page.frame_locator("iframe.report").locator("h1")
-        headline.wait_for(timeout=WAIT)
+        headline.wait_for()
         assert page.url.endswith("#/run/coupons")
         assert "coupons" in page.title()
         check(watched, place)
@@ -113,17 +123,17 @@ def test_the_whole_way_from_a_table_to_a_plan(browser: Any, place: Place, tmp_pa
         page.click("text=What if")
         page.fill("#other-budget", "1.5")
         page.click("#plan")
-        page.wait_for_selector(".beside-run", timeout=WAIT)
+        page.wait_for_selector(".beside-run")
         assert "€1.50" in page.inner_text(".beside-run")
         check(watched, place)
         with page.expect_download() as waiting:
             page.click("text=Download as CSV")
         downloaded = pa_csv.read_csv(waiting.value.path())
         page.reload()
-        page.wait_for_selector(".beside-run", timeout=WAIT)  # the plan is still there, and what was asked
+        page.wait_for_selector(".beside-run")  # the plan is still there, and what was asked
         assert page.input_value("#other-budget") == "1.5"
         page.click("#keep")
-        page.click("text=Open coupons at 1.5", timeout=WAIT)
+        page.click("text=Open coupons at 1.5")
         page.wait_for_selector("iframe.report")
         page.goto(place.root + "#/")
         for name in ("coupons", "coupons at 1.5"):
@@ -139,7 +149,7 @@ def test_the_whole_way_from_a_table_to_a_plan(browser: Any, place: Place, tmp_pa
 
 @pytest.mark.slow
 def test_rules_of_a_what_if_are_those_of_the_campaign_file(browser: Any, place: Place, tmp_path: Path) -> None:
-    with watch(browser, place.address) as watched:
+    with visit(browser, place) as watched:
         page = watched.page
         page.goto(place.root + "#/run/winter/what-if")
         page.fill("#other-budget", "1.5")
@@ -155,12 +165,12 @@ def test_rules_of_a_what_if_are_those_of_the_campaign_file(browser: Any, place: 
         page.fill("#fixed", f"c00003, {shown[1]}\nc00004; {keys[0]}")
         check(watched, place)
         page.click("#plan")
-        page.wait_for_selector(".beside-run", timeout=2 * WAIT)
+        page.wait_for_selector(".beside-run")
         with page.expect_download() as waiting:
             page.click("text=Download as CSV")
         downloaded = pa_csv.read_csv(waiting.value.path())
         page.reload()
-        page.wait_for_selector(".beside-run", timeout=WAIT)
+        page.wait_for_selector(".beside-run")
         assert page.input_value("#barred-value-0") == "Lima"
         assert page.input_value("#shares-2") == "5 %"
     run = shutil.copytree(place.folder / "winter", tmp_path / "winter")
@@ -184,11 +194,11 @@ c00004 = "{keys[0]}"
 def test_a_bad_file_is_explained_and_another_can_follow(browser: Any, place: Place, tmp_path: Path) -> None:
     bad = tmp_path / "bad.parquet"
     bad.write_bytes(b"no parquet at all")
-    with watch(browser, place.address) as watched:
+    with visit(browser, place) as watched:
         page = watched.page
         page.wait_for_selector(".drop")
         page.set_input_files("#file", bad)
-        page.wait_for_selector("[role=alert]", timeout=WAIT)
+        page.wait_for_selector("[role=alert]")
         assert "Parquet" in page.inner_text("[role=alert]")
         assert page.locator("#choose").is_visible()
         watched.errors[:] = [said for said in watched.errors if "400" not in said]  # the browser's own line
@@ -197,7 +207,7 @@ def test_a_bad_file_is_explained_and_another_can_follow(browser: Any, place: Pla
 
 
 def test_what_was_typed_survives_a_reload_and_the_way_back(browser: Any, place: Place) -> None:
-    with watch(browser, place.address) as watched:
+    with visit(browser, place) as watched:
         page = watched.page
         open_table(page)
         fill_in(page, "1,70")
@@ -207,7 +217,7 @@ def test_what_was_typed_survives_a_reload_and_the_way_back(browser: Any, place: 
         assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Move 10 up"
         page.wait_for_selector("#sort")  # costs are out of order now
         page.reload()
-        page.wait_for_selector("#sort", timeout=WAIT)
+        page.wait_for_selector("#sort")
         assert page.input_value("#budget") == "1,70"
         assert page.input_value("#unit") == "kr"
         assert page.is_checked("#redeemed")
@@ -215,32 +225,32 @@ def test_what_was_typed_survives_a_reload_and_the_way_back(browser: Any, place: 
         page.wait_for_selector("text=The question")
         assert page.input_value("#cost-2") == "10"
         page.click("#go-on")
-        page.wait_for_selector("#run", timeout=WAIT)
+        page.wait_for_selector("#run")
         page.reload()
-        page.wait_for_selector("#run", timeout=WAIT)
+        page.wait_for_selector("#run")
         assert sum("/api/doctor" in url for url in watched.requests) == 1  # the answer is still there
         page.go_back()
-        page.wait_for_selector("#budget", timeout=WAIT)
+        page.wait_for_selector("#budget")
         assert page.input_value("#budget") == "1,70"
         check(watched, place)
 
 
 def test_a_run_can_be_cancelled(browser: Any, place: Place) -> None:
-    with watch(browser, place.address) as watched:
+    with visit(browser, place) as watched:
         page = watched.page
         open_table(page)
         fill_in(page)
         page.select_option("#model", "auto")
         page.click("#go-on")
-        page.wait_for_selector("#run", timeout=WAIT)
+        page.wait_for_selector("#run")
         page.fill("#run-name", "stopped")
         page.click("#run")
         page.wait_for_selector(".progress")
         page.click("#cancel")
-        page.wait_for_selector("text=The run was cancelled", timeout=WAIT)
+        page.wait_for_selector("text=The run was cancelled")
         check(watched, place)
         page.click("text=Back to the columns")
-        page.wait_for_selector("#budget", timeout=WAIT)
+        page.wait_for_selector("#budget")
         assert page.input_value("#budget") == "2.5"
     assert not (place.folder / "stopped").exists()
 
@@ -256,12 +266,12 @@ def test_everything_can_be_done_by_keyboard(browser: Any, place: Place) -> None:
                 return
         raise AssertionError(f"{wanted} cannot be reached by Tab")
 
-    with watch(browser, place.address) as watched:
+    with visit(browser, place) as watched:
         page = watched.page
         page.wait_for_selector("button.file")
         reach(page, "button.file")
         page.keyboard.press("Enter")
-        page.wait_for_selector("#budget", timeout=WAIT)
+        page.wait_for_selector("#budget")
         reach(page, "#use-costs")
         page.keyboard.press("Enter")
         reach(page, "[id^=move-down]")
@@ -273,14 +283,14 @@ def test_everything_can_be_done_by_keyboard(browser: Any, place: Place) -> None:
         page.keyboard.type("2.5")
         reach(page, "#go-on")
         page.keyboard.press("Enter")
-        page.wait_for_selector("#cancel, #run", timeout=WAIT)
+        page.wait_for_selector("#cancel, #run")
         assert page.evaluate("document.activeElement.id") == "view"  # the next Tab is in the new view
         reach(page, "#cancel, #run")
 
 
 @pytest.mark.parametrize("options", [PHONE, {"color_scheme": "dark"}], ids=["phone", "dark"])
 def test_every_state_fits_a_phone_and_the_dark(browser: Any, place: Place, options: dict[str, Any]) -> None:
-    with watch(browser, place.address, **options) as watched:
+    with visit(browser, place, **options) as watched:
         page = watched.page
         page.wait_for_selector(".run")
         check(watched, place)
@@ -290,7 +300,7 @@ def test_every_state_fits_a_phone_and_the_dark(browser: Any, place: Place, optio
         check(watched, place)
         for way, there in (("#/run/winter", "iframe"), ("#/run/winter/files", ".downloads")):
             page.goto(place.root + way)
-            page.wait_for_selector(there, timeout=WAIT)
+            page.wait_for_selector(there)
             check(watched, place)
         page.goto(place.root + "#/compare/winter/winter")
         page.wait_for_selector(".compare")
@@ -303,7 +313,7 @@ def test_every_state_fits_a_phone_and_the_dark(browser: Any, place: Place, optio
 
 
 def test_gaps_are_named_and_lead_to_their_fields(browser: Any, place: Place) -> None:
-    with watch(browser, place.address) as watched:
+    with visit(browser, place) as watched:
         page = watched.page
         open_table(page)
         page.click("#go-on")
@@ -314,7 +324,7 @@ def test_gaps_are_named_and_lead_to_their_fields(browser: Any, place: Place) -> 
         page.wait_for_selector("text=It had this role before")
         assert page.input_value("#cost-0") == "nothing"
         page.select_option("#role-level", HOSTILE)
-        page.wait_for_selector(".level-name:has-text('Lima')", timeout=WAIT)
+        page.wait_for_selector(".level-name:has-text('Lima')")
         page.wait_for_selector("#settle")  # cities have no order
         page.fill("#cost-1", "1")
         check(watched, place)
@@ -327,7 +337,7 @@ def test_numbers_are_read_and_written_as_people_do(browser: Any, place: Place) -
               [amount(1.5, "€"), amount(-2, "$"), amount(3255, "USD"), amount(0.05, "")],
               [duration(0.2), duration(90), duration(4000)], [bytes(812000), bytes(2e9), bytes(12)]];
     }"""
-    with watch(browser, place.address) as watched:
+    with visit(browser, place) as watched:
         read, amounts, times, sizes = watched.page.evaluate(script)
     assert read == [1.7, 1.7, 50000, 1250000, -3, 0.5, None, None, None]
     assert amounts == ["€1.50", "−$2", "3,255\u202fUSD", "0.05"]

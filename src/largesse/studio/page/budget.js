@@ -3,7 +3,7 @@
 import { button, make, say } from "./dom.js";
 import { columnOf } from "./draft.js";
 import { sentence } from "./messages.js";
-import { amount, counted } from "./words.js";
+import { amount, counted, readNumber } from "./words.js";
 
 export function budgetPart(sheet) {
   const { draft } = sheet;
@@ -34,6 +34,7 @@ export function budgetOffer(sheet) {
   if (!Number.isFinite(offered)) return { key: "" };
   const total = draft.kind === "total";
   const value = total ? Math.round(offered * table.rows) : offered;
+  if (readNumber(draft.budget) === value) return { key: "taken" };
   const words = `${amount(value, draft.unit.trim())} ${total ? `for ${counted(table.rows, "customer")}` : "per customer"}`;
   const use = () => {
     draft.budget = String(value);

@@ -103,7 +103,8 @@ class Sheet {
   /** Show what is missing or wrong beside what it concerns, and the question in words below. */
   mark() {
     const gaps = findGaps(this.draft, this.table);
-    const found = [...gaps, ...(this.table.problems ?? []), ...this.problems].map((one) => ({ ...one, place: one.place ?? placeOf(one, this.draft) }));
+    const said = (this.table.problems ?? []).filter(({ what }) => !/^no column is/.test(what)); // those are gaps, too
+    const found = [...gaps, ...said, ...this.problems].map((one) => ({ ...one, place: one.place ?? placeOf(one, this.draft) }));
     for (const place of ["level", "response", "columns", "levels", "budget"]) {
       const shown = found.filter((one) => one.place === place);
       for (const part of Object.values(this.places)) part.querySelectorAll(`[data-problems="${place}"]`).forEach((spot) => fillSpot(spot, shown));

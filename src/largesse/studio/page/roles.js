@@ -27,7 +27,7 @@ function questionCard(sheet, role) {
     if (before) say(`“${before}” is left out now.`);
     sheet.chose();
   };
-  const options = table.columns.map(({ name }) => make("option", { value: name }, name));
+  const options = groupColumns(table.columns, role);
   const select = make("select", { id, "aria-describedby": `${id}-help`, on: { change: choose } }, now ? null : make("option", { value: "" }, "Choose a column…"), options);
   select.value = now ?? "";
   return make("div", { class: "card" },
@@ -38,6 +38,13 @@ function questionCard(sheet, role) {
     column ? make("p", { class: "small" }, reasonOf(column, draft)) : null,
     column ? writtenField(sheet, column) : null,
     make("div", { "data-problems": role }));
+}
+
+/** The columns as options of a menu, those that could have the role first. */
+function groupColumns(columns, role) {
+  const fits = role === "level" ? ({ distinct }) => distinct >= 2 && distinct <= 20 : ({ kind }) => kind === "number" || kind === "yes/no";
+  const groups = [[role === "level" ? "Few distinct values" : "Numbers, yes or no", columns.filter(fits)], ["Other columns", columns.filter((column) => !fits(column))]];
+  return groups.filter(([, own]) => own.length).map(([label, own]) => make("optgroup", { label }, own.map(({ name }) => make("option", { value: name }, name))));
 }
 
 function describe(column) {
@@ -63,7 +70,7 @@ export function columnsPart(sheet) {
     make("p", { class: "caption" }, `${counted(tally(FEATURE), "column")} to learn from, ${count(tally(IGNORED))} left out. Learn only from what was known before the incentive was chosen: what happened afterwards would give the answer away.`),
     make("div", { "data-problems": "columns" }),
     make("ul", { class: "columns" }, shown.map((column) => columnRow(sheet, column, roles))),
-    folded ? button(`Show ${count(others.length - FOLDED)} more`, () => { sheet.unfolded = true; sheet.draw("columns"); document.getElementById("roles").focus(); }) : null,
+    folded ? make("p", { class: "row-of-buttons" }, button(`Show ${count(others.length - FOLDED)} more`, () => { sheet.unfolded = true; sheet.draw("columns"); document.getElementById("roles").focus(); })) : null,
     rolesHelp(roles));
 }
 
@@ -99,7 +106,7 @@ function writtenField(sheet, column) {
   const found = (table.parse ?? []).find((one) => one.column === column.name);
   if (!found) return null;
   const id = `written-${table.columns.indexOf(column)}`;
-  const select = make("select", { id }, make("option", { value: "" }, "as text, unread"), found.ways.map((way) => make("option", { value: way }, way)));
+  const select = make("select", { id }, make("option", { value: "" }, "leave it as text"), found.ways.map((way) => make("option", { value: way }, way)));
   select.value = draft.parse[column.name] ?? "";
   select.addEventListener("change", () => {
     if (select.value) draft.parse[column.name] = select.value;

@@ -109,9 +109,16 @@ class Trial {
   }
 
   async plan(asked) {
+    this.pressed = true;
     const job = await server.whatIf(this.run.name, asked);
     history.replaceState(null, "", `${runAddress(this.run.name)}/what-if/${encodeURIComponent(job.id)}`);
     this.hear(job);
+  }
+
+  /** Where the result stands below the form, as on a phone, go there once it was asked for. */
+  reveal() {
+    if (this.pressed && this.result.getBoundingClientRect().top > window.innerHeight * 0.8) this.result.scrollIntoView();
+    this.pressed = false;
   }
 
   /** Show the plan that the address names, or what one would see here. */
@@ -129,6 +136,9 @@ class Trial {
     if (hasEnded(job)) return this.end(job);
     const bar = progressPart(job, () => server.cancel(job.id).catch((error) => refill(this.result, refusalBox(error))));
     refill(this.result, make("h2", {}, "Planning"), bar.element);
+    const pressed = this.pressed;
+    this.reveal();
+    this.pressed = pressed;
     this.stop = follow(job.id, (now) => (hasEnded(now) ? this.end(now) : bar.show(now)), (error) => refill(this.result, refusalBox(error)));
     return null;
   }
@@ -137,6 +147,7 @@ class Trial {
     if (job.state === "failed") return refill(this.result, refusalBox(job.error));
     if (job.state === "cancelled") return refill(this.result, make("div", { class: "empty" }, make("p", {}, "The planning was cancelled.")));
     refill(this.result, resultPart(this.run, job.result));
+    this.reveal();
     return say("The plan is made.");
   }
 }
