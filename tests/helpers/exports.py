@@ -13,12 +13,10 @@ from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.records import Array, Customers, Log
 from largesse.response import (
-    SIRE,
     Additive,
     Boosting,
     Choose,
     Linear,
-    Network,
     Pava,
     Proportional,
     ResponseModel,
@@ -26,7 +24,6 @@ from largesse.response import (
     Stack,
     Thresholds,
     TLearner,
-    Training,
     TwoPart,
     WithCosts,
 )
@@ -99,9 +96,6 @@ MODELS: dict[str, Any] = {
     "pava": lambda: Pava(model=TLearner()),
     "shrunk": lambda: Shrunk(model=Boosting(rounds=5, leaves=6), folds=2),
     "stack": lambda: Stack(models=[Additive(), Boosting(rounds=8), Thresholds(penalty=0.01)], folds=2),
-    "sire": lambda: SIRE(
-        kappa=1.0, shrinkage=0.03, members=1, folds=2, network=Network(width=4, depth=1), training=Training(epochs=1)
-    ),
 }
 
 

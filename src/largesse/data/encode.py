@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from largesse.data.columns import as_floats, as_seconds, count_words, kind_of, word_codes
+from largesse.data.columns import as_floats, as_plain, as_seconds, count_words, kind_of, word_codes
 from largesse.data.encodings import CYCLES, DAY, Column, Date, Means, Number, Scale, Words, read_columns
 from largesse.data.notation import match_kinds
 from largesse.errors import Problem, nearest, refuse
@@ -105,6 +105,19 @@ class Encoder:
         table = match_kinds(table, {learnt.name: learnt.kind for learnt in self.columns})
         self.check(table)
         return _join([learnt.encode(table.column(learnt.name)) for learnt in self.columns], table.num_rows)
+
+    def plain(self, table: pa.Table) -> dict[str, Array]:
+        """Return the features (n,) before they are encoded: numbers, seconds since 1970, both NaN where missing, and text."""
+        table = match_kinds(table, {learnt.name: learnt.kind for learnt in self.columns})
+        self.check(table)
+        found: dict[str, Array] = {}
+        for learnt in self.columns:
+            column = table.column(learnt.name)
+            if learnt.kind == "text":
+                found[learnt.name] = np.array(as_plain(column).to_pylist(), dtype=object)
+            else:
+                found[learnt.name] = as_seconds(column) if learnt.kind == "date" else as_floats(column)
+        return found
 
     def check(self, table: pa.Table) -> None:
         """Refuse a table in which a feature is missing, there twice, or of another kind than in the log."""

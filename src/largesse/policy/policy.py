@@ -20,7 +20,7 @@ from largesse.allocation import (
     decide_at_price,
     expected_costs,
 )
-from largesse.data import read_customers
+from largesse.data import feature_table, read_customers
 from largesse.errors import (
     NotFittedError,
     Problem,
@@ -33,10 +33,10 @@ from largesse.errors import (
     whole_problems,
 )
 from largesse.evaluation import Noise, learn_noise
-from largesse.files import archive_error, expected_content, read_archive, write_archive
+from largesse.files import archive_error, atomic_file, expected_content, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.policy.exploring import Expected, Exploring, as_probabilities, check_exploring, explore
-from largesse.policy.export import policy_sql
+from largesse.policy.export import onnx_inputs, policy_onnx, policy_sql
 from largesse.policy.movers import measure_movers
 from largesse.records import Array, Card, Customers, Decisions, Explanation, Exploration, Log, Spending, find_changes
 from largesse.response import ResponseModel, WithCosts, model_classes, own_costs
@@ -297,6 +297,26 @@ class Policy:
         A policy that explores gives its best level at the price: nothing is drawn at random.
         """
         return policy_sql(self, self._price(), dialect, table, customer)
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
+        """Return an ONNX model that decides like this policy, and write it to a file if a path is given.
+
+        Its outputs are level, level_number, expected_response and expected_cost; `onnx_inputs` gives its inputs. Needs the
+        package onnx: ``pip install 'largesse[export]'``.
+        """
+        model = policy_onnx(self, self._price())
+        if path is not None:
+            with atomic_file(path) as part:
+                part.write_bytes(model)
+        return model
+
+    def onnx_inputs(self, customers: Any) -> dict[str, Array]:
+        """Return customers, given as for `decide`, as the inputs of the model that `to_onnx` makes, (n, 1) each."""
+        read = self._read(customers)
+        table = read.features if isinstance(read, Customers) else feature_table(read)
+        names = self.levels.cost_columns or ()
+        costs = dict(zip(names, getattr(read, "costs", np.zeros((0, 0))).T, strict=True)) if names else {}
+        return onnx_inputs(self.model.encoder_, table, costs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file; the same policy gives the same bytes."""

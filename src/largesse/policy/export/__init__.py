@@ -6,4 +6,6 @@ the decision as such steps. `dialects`, `layers`, `sql` and `query` make them a 
 
 from largesse.policy.export.curves import WRITERS as WRITERS
 from largesse.policy.export.dialects import DIALECTS as DIALECTS
+from largesse.policy.export.onnx_graph import onnx_inputs as onnx_inputs
+from largesse.policy.export.onnx_graph import policy_onnx as policy_onnx
 from largesse.policy.export.query import policy_sql as policy_sql

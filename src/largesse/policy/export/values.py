@@ -42,9 +42,14 @@ class Value:
         return _join_widths("sub", self, other)
 
     def __mul__(self, other: Any) -> Value:
+        if self.step == "affine" and isinstance(other, float):
+            # ONNX Runtime would join product and factor itself, and round the factor to float32.
+            return affine(self.needs[0], self.facts["weights"] * other, self.facts["bias"] * other)
         return _join_widths("mul", self, other)
 
     def __truediv__(self, other: Any) -> Value:
+        if self.step == "affine" and isinstance(other, float):
+            return affine(self.needs[0], self.facts["weights"] / other, self.facts["bias"] / other)
         return _join_widths("div", self, other)
 
 
@@ -120,6 +125,9 @@ def affine(value: Value, weights: Array, bias: Any = 0.0) -> Value:
     shift = np.broadcast_to(np.asarray(bias, dtype=np.float64), (weights.shape[1],))
     if not value.width:
         return constant(shift)
+    if value.step in ("mul", "div") and value.needs[1].step == "constant" and value.needs[1].width == 1:
+        factor = float(value.needs[1].facts["row"][0])
+        return affine(value.needs[0], weights * factor if value.step == "mul" else weights / factor, shift)
     return Value("affine", (value,), weights.shape[1], {"weights": weights, "bias": shift})
 
 

@@ -1,0 +1,372 @@
+"""Steps as an ONNX model that computes in float64 (opset 21, ai.onnx.ml 5: ONNX Runtime 1.20 or later).
+
+Inputs are the features as they are: numbers as (n, 1) float64 with NaN where they are missing, dates as seconds since 1970
+likewise, text as (n, 1) strings. ONNX has no missing text: a word that no feature has stands for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from largesse.data import FARTHEST, Encoder
+from largesse.errors import MissingPartError, Problem
+from largesse.policy.export.layers import OUTPUT
+from largesse.policy.export.rule import Rule, write_rule
+from largesse.policy.export.values import Value
+from largesse.records import Array
+from largesse.version import __version__
+
+OPSETS = {"": 21, "ai.onnx.ml": 5}
+IR_VERSION = 10
+MARK = "<missing>"
+LARGEST = float(np.finfo(np.float64).max)
+BRANCH_LEQ, SUM, NONE = 0, 1, 0  # the codes of TreeEnsemble
+PLAIN = {
+    "add": "Add",
+    "sub": "Sub",
+    "mul": "Mul",
+    "div": "Div",
+    "max": "Max",
+    "min": "Min",
+    "exp": "Exp",
+    "log": "Log",
+    "tanh": "Tanh",
+}
+
+
+def policy_onnx(policy: Any, price: float) -> bytes:
+    """Return an ONNX model that decides like a policy at a price."""
+    onnx = _onnx()
+    writer = OnnxWriter(onnx, missing_text(policy.model.encoder_))
+    facts = {"version": __version__, "price": price, "levels": policy.levels.labels}
+    model: bytes = writer.finish(write_rule(policy, price), facts).SerializeToString(deterministic=True)
+    return model
+
+
+def missing_text(encoder: Encoder) -> str:
+    """Return the word that stands for missing text: the empty one, or another that no feature has."""
+    words = {word for column in encoder.columns for word in getattr(column, "words", ())}
+    mark = ""
+    while mark in words:
+        mark = MARK if not mark else f"<{mark}>"
+    return mark
+
+
+def input_name(feature: str) -> str:
+    """Return the name of a feature's input: its own, unless an output has it."""
+    return f"feature {feature}" if feature in OUTPUT else feature
+
+
+def onnx_inputs(encoder: Encoder, features: Any, costs: Mapping[str, Array]) -> dict[str, Array]:
+    """Return a table of features, and costs (n,) by column, as the inputs of an exported model."""
+    mark = missing_text(encoder)
+    inputs: dict[str, Array] = {}
+    for name, values in {**encoder.plain(features), **costs}.items():
+        if values.dtype == object:
+            values = np.array([mark if word is None else word for word in values], dtype=object)
+        inputs[input_name(name)] = values.reshape(-1, 1)
+    return inputs
+
+
+def _onnx() -> Any:
+    try:
+        import onnx
+    except ImportError as missing:
+        problem = Problem("the package onnx is not installed", "pip install 'largesse[export]'")
+        raise MissingPartError("export", [problem]) from missing
+    return onnx
+
+
+class OnnxWriter:
+    """Writes values as tensors (n, width) of an ONNX graph."""
+
+    def __init__(self, onnx: Any, mark: str) -> None:
+        self.onnx, self.mark = onnx, mark
+        self.nodes: list[Any] = []
+        self.held: list[Any] = []  # initialisers
+        self.inputs: dict[str, tuple[Any, str]] = {}  # by name: what ONNX knows of it, and its kind
+        self.known: dict[int, str] = {}
+
+    def write(self, value: Value) -> str:
+        """Return the name of a value's tensor."""
+        if id(value) not in self.known:
+            write = STEPS.get(value.step)
+            self.known[id(value)] = (
+                write(self, value) if write else self.add(PLAIN[value.step], [self.write(need) for need in value.needs])
+            )
+        return self.known[id(value)]
+
+    def add(self, op: str, needs: Sequence[str], *, domain: str = "", **facts: Any) -> str:
+        """Add a node, and return the name of what it gives."""
+        name = f"largesse/{len(self.nodes)}"
+        self.nodes.append(
+            self.onnx.helper.make_node(op, list(needs), [name], name=f"{op}/{name}", domain=domain, **facts)
+        )
+        return name
+
+    def hold(self, values: Any) -> str:
+        """Return the name of a constant tensor."""
+        name = f"largesse/held/{len(self.held)}"
+        array = np.asarray(values)
+        if array.dtype.kind in "US":
+            kind, texts = self.onnx.TensorProto.STRING, [str(text).encode() for text in array.ravel()]
+            self.held.append(self.onnx.helper.make_tensor(name, kind, array.shape, texts))
+        else:
+            self.held.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), name))
+        return name
+
+    def take_input(self, name: str, kind: str) -> str:
+        """Return the name of a feature's input."""
+        own = input_name(name)
+        proto = self.onnx.TensorProto
+        element = proto.STRING if kind == "text" else proto.DOUBLE
+        self.inputs[own] = (self.onnx.helper.make_tensor_value_info(own, element, ["n", 1]), kind)
+        return own
+
+    def cast(self, name: str, kind: str) -> str:
+        """Return a tensor as another type: FLOAT, DOUBLE or INT64."""
+        return self.add("Cast", [name], to=getattr(self.onnx.TensorProto, kind))
+
+    def round_to_float32(self, name: str) -> str:
+        """Return a tensor rounded as float32 is, as float64."""
+        return self.cast(self.cast(name, "FLOAT"), "DOUBLE")
+
+    def is_known(self, name: str) -> str:
+        """Return where a tensor holds a finite number."""
+        return self.add("LessOrEqual", [self.add("Abs", [name]), self.hold(np.float64(LARGEST))])
+
+    def finish(self, rule: Rule, facts: Mapping[str, Any]) -> Any:
+        """Return the model: what the rule gives each customer."""
+        helper, proto = self.onnx.helper, self.onnx.TensorProto
+        level, response, cost = (self.write(value) for value in (rule.level, rule.response, rule.cost))
+        number = self.cast(level, "INT64")
+        known = [self._is_cost(self.write(value)) for value in rule.own_costs]
+        for one in known:
+            number = self.add("Where", [one, number, self.hold(np.int64(-1))])
+        place = self.add("Where", [self.add("Less", [number, self.hold(np.int64(0))]), self._past(rule), number])
+        names = self.add("Gather", [self.hold(np.array([*rule.labels, ""])), place], axis=0)
+        outputs = []
+        kinds = (proto.STRING, proto.INT64, proto.DOUBLE, proto.DOUBLE)
+        for name, found, kind in zip(OUTPUT, (names, number, response, cost), kinds, strict=True):
+            self.nodes.append(helper.make_node("Reshape", [found, self.hold(np.array([-1]))], [name]))
+            outputs.append(helper.make_tensor_value_info(name, kind, ["n"]))
+        inputs = [info for info, _ in self.inputs.values()]
+        graph = helper.make_graph(self.nodes, "largesse", inputs, outputs, self.held)
+        opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="largesse")
+        kinds_of = {name: kind for name, (_, kind) in self.inputs.items()}
+        told = {**facts, "inputs": kinds_of, "missing_text": self.mark}
+        helper.set_model_props(model, {"largesse": json.dumps(told, sort_keys=True)})
+        return model
+
+    def _past(self, rule: Rule) -> str:
+        return self.hold(np.int64(len(rule.labels)))
+
+    def _is_cost(self, name: str) -> str:
+        there = self.add("LessOrEqual", [self.hold(np.float64(0.0)), name])
+        return self.add("And", [there, self.is_known(name)])
+
+
+# -- steps that are more than one operator ----------------------------------------------------------------------------------
+
+
+def _write_constant(writer: OnnxWriter, value: Value) -> str:
+    return writer.hold(value.facts["row"][None, :])
+
+
+def _write_source(writer: OnnxWriter, value: Value) -> str:
+    return writer.take_input(value.facts["name"], value.step)
+
+
+def _write_scaled(writer: OnnxWriter, value: Value) -> str:
+    scale, unit = value.facts["scale"], value.facts["unit"]
+    raw = writer.write(value.needs[0])
+    known, columns = writer.is_known(raw), []
+    if scale.spread > 0:
+        there = raw if unit == 1.0 else writer.add("Div", [raw, writer.hold(np.float64(unit))])
+        apart = writer.add("Sub", [there, writer.hold(np.float64(scale.centre))])
+        apart = writer.add("Div", [apart, writer.hold(np.float64(scale.spread))])
+        held = writer.add("Clip", [apart, writer.hold(np.float64(-FARTHEST)), writer.hold(np.float64(FARTHEST))])
+        wide = writer.add("Where", [known, held, writer.hold(np.float64(0.0))])
+        columns.append(writer.round_to_float32(wide))
+    if scale.missing:
+        columns.append(writer.cast(writer.add("Not", [known]), "DOUBLE"))
+    return columns[0] if len(columns) == 1 else writer.add("Concat", columns, axis=1)
+
+
+def _write_wave(writer: OnnxWriter, value: Value) -> str:
+    raw = writer.write(value.needs[0])
+    there = writer.add("Where", [writer.is_known(raw), raw, writer.hold(np.float64(0.0))])
+    angle = writer.add("Mul", [there, writer.hold(np.float64(value.facts["per_second"]))])
+    if value.facts["wave"] == "sin":
+        return writer.round_to_float32(writer.add("Sin", [angle]))
+    # ONNX Runtime has no cosine of float64: it is 1 − 2 sin² of half the angle.
+    half = writer.add("Sin", [writer.add("Mul", [angle, writer.hold(np.float64(0.5))])])
+    square = writer.add("Mul", [writer.add("Mul", [half, half]), writer.hold(np.float64(2.0))])
+    return writer.round_to_float32(writer.add("Sub", [writer.hold(np.float64(1.0)), square]))
+
+
+def _write_code(writer: OnnxWriter, value: Value, missing: int, unseen: int) -> str:
+    """Return the place (n, 1) of every word among the known ones, and what stands for missing and unseen text."""
+    words = value.facts["column"].words
+    return writer.add(
+        "LabelEncoder",
+        [writer.write(value.needs[0])],
+        domain="ai.onnx.ml",
+        keys_strings=[*words, writer.mark],
+        values_int64s=[*range(len(words)), missing],
+        default_int64=unseen,
+    )
+
+
+def _write_words(writer: OnnxWriter, value: Value) -> str:
+    column = value.facts["column"]
+    code = _write_code(writer, value, -1, len(column.words))
+    wanted = [*range(len(column.shown)), *[len(column.words)] * column.other, *[-1] * column.missing]
+    return writer.cast(writer.add("Equal", [code, writer.hold(np.array([wanted], dtype=np.int64))]), "DOUBLE")
+
+
+def _write_means(writer: OnnxWriter, value: Value) -> str:
+    column = value.facts["column"]
+    code = _write_code(writer, value, len(column.words), len(column.table) - 1)
+    flat = writer.add("Reshape", [code, writer.hold(np.array([-1]))])
+    table = np.asarray(column.table, dtype=np.float32).astype(np.float64)
+    return writer.add("Gather", [writer.hold(table), flat], axis=0)
+
+
+def _write_join(writer: OnnxWriter, value: Value) -> str:
+    return writer.add("Concat", [writer.write(need) for need in value.needs], axis=1)
+
+
+def _write_pick(writer: OnnxWriter, value: Value) -> str:
+    columns = writer.hold(np.array(value.facts["columns"], dtype=np.int64))
+    return writer.add("Gather", [writer.write(value.needs[0]), columns], axis=1)
+
+
+def _write_take(writer: OnnxWriter, value: Value) -> str:
+    table, place = (writer.write(need) for need in value.needs)
+    levels = writer.hold(np.arange(value.needs[0].width, dtype=np.float64)[None, :])
+    own = writer.add("Where", [writer.add("Equal", [place, levels]), table, writer.hold(np.float64(0.0))])
+    return writer.add("ReduceSum", [own, writer.hold(np.array([1]))], keepdims=1)
+
+
+def _write_affine(writer: OnnxWriter, value: Value) -> str:
+    product = writer.add("MatMul", [writer.write(value.needs[0]), writer.hold(value.facts["weights"])])
+    bias = value.facts["bias"]
+    return writer.add("Add", [product, writer.hold(bias[None, :])]) if bias.any() else product
+
+
+def _write_where_less(writer: OnnxWriter, value: Value) -> str:
+    a, b, then, other = (writer.write(need) for need in value.needs)
+    return writer.add("Where", [writer.add("Less", [a, b]), then, other])
+
+
+def _write_trees(writer: OnnxWriter, value: Value) -> str:
+    """Return the sums (n, K) of trees: what does not depend on the level is a target of its own, added to all."""
+    trees, K = value.facts["trees"], value.width
+    grown = Grown(trees, value.needs[0].width)
+    bias = np.full(K, float(value.facts["baseline"]))
+    for root in trees.roots:
+        same = grown.ignores_level(int(root))
+        for k in [0] if same else range(K):
+            place = slice(None) if same else slice(k, k + 1)
+            bias[place] += grown.plant(int(root), k, K if same else k)
+    if not grown.roots:
+        return writer.hold(bias[None, :])
+    sums = writer.add(
+        "TreeEnsemble", [writer.write(value.needs[0])], domain="ai.onnx.ml", **grown.facts(writer.onnx, K + 1)
+    )
+    own = writer.add("Gather", [sums, writer.hold(np.arange(K))], axis=1)
+    shared = writer.add("Gather", [sums, writer.hold(np.array([K]))], axis=1)
+    return writer.add("Add", [writer.add("Add", [own, shared]), writer.hold(bias[None, :])])
+
+
+class Grown:
+    """Trees without splits on the level, in the arrays of ONNX's TreeEnsemble."""
+
+    def __init__(self, trees: Any, features: int) -> None:
+        self.trees, self.features = trees, features
+        self.roots: list[int] = []
+        self.nodes: list[tuple[int, float, int, int, int, int]] = []  # feature, split, left, leaf?, right, leaf?
+        self.leaves: list[tuple[int, float]] = []  # target, value
+
+    def ignores_level(self, node: int) -> bool:
+        """Whether a tree is the same at every level."""
+        if self.trees.left[node] < 0:
+            return True
+        own = int(self.trees.feature[node]) != self.features
+        return own and all(self.ignores_level(int(side[node])) for side in (self.trees.left, self.trees.right))
+
+    def plant(self, root: int, level: int, target: int) -> float:
+        """Add a tree at a level; a tree without a split is not added, but its value returned."""
+        node = self._settle(root, level)
+        if self.trees.left[node] < 0:
+            return float(self.trees.value[node])
+        self.roots.append(self._add(node, level, target)[0])
+        return 0.0
+
+    def _settle(self, node: int, level: int) -> int:
+        """Return the node that a split on the level leads to."""
+        while self.trees.left[node] >= 0 and int(self.trees.feature[node]) == self.features:
+            side = self.trees.left if level <= self.trees.threshold[node] else self.trees.right
+            node = int(side[node])
+        return node
+
+    def _add(self, node: int, level: int, target: int) -> tuple[int, int]:
+        """Add a node and all below it; return its place, and 1 for a leaf."""
+        node = self._settle(node, level)
+        if self.trees.left[node] < 0:
+            self.leaves.append((target, float(self.trees.value[node])))
+            return len(self.leaves) - 1, 1
+        place = len(self.nodes)
+        self.nodes.append((0, 0.0, 0, 0, 0, 0))
+        left = self._add(int(self.trees.left[node]), level, target)
+        right = self._add(int(self.trees.right[node]), level, target)
+        self.nodes[place] = (int(self.trees.feature[node]), float(self.trees.threshold[node]), *left, *right)
+        return place, 0
+
+    def facts(self, onnx: Any, targets: int) -> dict[str, Any]:
+        """Return the attributes of the operator."""
+        feature, split, left, left_leaf, right, right_leaf = (list(part) for part in zip(*self.nodes, strict=True))
+        target, value = (list(part) for part in zip(*self.leaves, strict=True))
+        as_tensor = onnx.numpy_helper.from_array
+        return {
+            "nodes_featureids": feature,
+            "nodes_splits": as_tensor(np.array(split, dtype=np.float64)),
+            "nodes_modes": as_tensor(np.full(len(split), BRANCH_LEQ, dtype=np.uint8)),
+            "nodes_truenodeids": left,
+            "nodes_trueleafs": left_leaf,
+            "nodes_falsenodeids": right,
+            "nodes_falseleafs": right_leaf,
+            "leaf_targetids": target,
+            "leaf_weights": as_tensor(np.array(value, dtype=np.float64)),
+            "tree_roots": self.roots,
+            "n_targets": targets,
+            "aggregate_function": SUM,
+            "post_transform": NONE,
+        }
+
+
+STEPS: Mapping[str, Callable[[OnnxWriter, Value], str]] = MappingProxyType(
+    {
+        "constant": _write_constant,
+        "number": _write_source,
+        "seconds": _write_source,
+        "text": _write_source,
+        "scaled": _write_scaled,
+        "wave": _write_wave,
+        "words": _write_words,
+        "means": _write_means,
+        "join": _write_join,
+        "pick": _write_pick,
+        "take": _write_take,
+        "affine": _write_affine,
+        "where_less": _write_where_less,
+        "trees": _write_trees,
+    }
+)

@@ -1,0 +1,141 @@
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.helpers.exports import (
+    MODELS,
+    assert_same,
+    draw_customers,
+    draw_log,
+    expect,
+    fitted,
+    make_policy,
+    odd_customers,
+)
+
+from largesse.data import read_log
+from largesse.errors import MissingPartError
+from largesse.levels import Levels
+from largesse.policy import Policy
+from largesse.records import Customers
+from largesse.response import SIRE, Additive, Linear
+from largesse.response.calibration import Calibration
+from largesse.response.networks.fitted import FoldNetworks, Scale
+from largesse.response.networks.second_stage import Correction
+from largesse.response.networks.settings import Shape
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+runtime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+
+
+def run_onnx(model: bytes, inputs: dict[str, Any]) -> dict[str, Any]:
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return dict(zip([one.name for one in session.get_outputs()], session.run(None, inputs), strict=True))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_onnx_runtime_decides_like_the_policy(name: str) -> None:
+    policy, table = make_policy(name), odd_customers()
+    model = policy.to_onnx()
+    onnx.checker.check_model(model)
+    assert_same(run_onnx(model, policy.onnx_inputs(table)), policy, table)
+
+
+@pytest.mark.parametrize("name", ["two_part", "additive"])
+def test_amounts_are_the_same(name: str) -> None:
+    policy, table = make_policy(name, "amounts"), odd_customers(500)
+    assert_same(run_onnx(policy.to_onnx(), policy.onnx_inputs(table)), policy, table)
+
+
+def test_observed_costs() -> None:
+    policy = make_policy("with_costs", levels=Levels(names=["0", "1", "2", "3"], observed=True))
+    table = odd_customers(500)
+    assert_same(run_onnx(policy.to_onnx(), policy.onnx_inputs(table)), policy, table)
+
+
+def test_a_customer_without_own_costs_gets_no_level() -> None:
+    policy = make_policy("linear", levels=Levels(costs=["cost a", 'cost "b"', "order"]))
+    own = 5.0 * np.arange(3) + np.random.default_rng(0).uniform(0, 5, (300, 3))
+    customers = Customers(draw_customers(300, 5, odd=True).drop_columns(["customer"]), None, own)
+    inputs = policy.onnx_inputs(customers)
+    assert_same(run_onnx(policy.to_onnx(), inputs), policy, customers)
+    inputs["order"][0] = np.nan
+    found = run_onnx(policy.to_onnx(), inputs)
+    assert (found["level_number"][0], found["level"][0]) == (-1, "")
+
+
+def random_network(head: str, bounded: bool) -> SIRE:
+    """Return a model whose networks have random weights: as good as trained ones to compare two programs."""
+    from largesse.response.networks.layers import param_shapes
+
+    log, rng = draw_log(), np.random.default_rng(0)
+    model = SIRE(head=head)
+    model.encoder_, model.levels_, model.binary_, model.amounts_ = fitted("linear").encoder_, 4, True, None
+    model.fingerprint_, model.choices_ = log.fingerprint, ()
+    shape = Shape(len(model.encoder_.names), 4, head, 8, 2, "elu", True, bounded)
+    params = {name: rng.normal(0, 0.3, (4, *size)).astype(np.float32) for name, size in param_shapes(shape).items()}
+    correction = Correction("slope", rng.normal(0, 0.02, (2, 4 + 16)), rng.normal(size=(2, 8)), np.ones((2, 8)))
+    gate, scale = np.ones(4, dtype=np.float32), Scale(bounded, 0.5, 2.0)
+    model.fit_ = FoldNetworks(shape, scale, params, gate, 2, 0.0, 0.0, Calibration(1.2, 0.1), correction)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("head", "bounded"),
+    [("elastic", True), ("cdf", True), ("free", False)]
+    + [
+        pytest.param(head, bounded, marks=pytest.mark.slow)
+        for head in ("shrunk", "increments", "concave", "minmax")
+        for bounded in (True, False)
+    ],
+)
+def test_networks_differ_by_float32_only(head: str, bounded: bool) -> None:
+    table = odd_customers()
+    model = random_network(head, bounded)
+    policy = Policy(model, draw_log().levels).calibrate(table.drop_columns(["customer"]), 6.0)
+    found = run_onnx(policy.to_onnx(), policy.onnx_inputs(table))
+    levels, response, _ = expect(policy, table)
+    same = found["level_number"] == levels
+    assert same.mean() > 0.998
+    near = np.abs(response) < 1e3  # numbers far outside the log's lead networks anywhere
+    np.testing.assert_allclose(found["expected_response"][same & near], response[same & near], rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_file_says_what_it_wants(tmp_path: Path) -> None:
+    policy = make_policy("additive")
+    model = policy.to_onnx(tmp_path / "policy.onnx")
+    assert (tmp_path / "policy.onnx").read_bytes() == model == policy.to_onnx()
+    told = json.loads(onnx.load(tmp_path / "policy.onnx").metadata_props[0].value)
+    assert told["missing_text"] == "<missing>"  # the empty text is one of the cities
+    assert told["inputs"]["since"] == "seconds"
+    assert told["inputs"]["group by"] == "text"
+    assert told["levels"] == list(policy.levels.labels)
+
+
+def test_a_feature_may_have_the_name_of_an_output() -> None:
+    rng = np.random.default_rng(0)
+    table = pa.table({"level": rng.normal(size=90), "k": rng.integers(0, 2, 90), "r": rng.random(90)})
+    log = read_log(table, level="k", response="r", levels=Levels(costs=[0, 1]))
+    policy = Policy(Additive(knots=2).fit(log), log.levels, price=0.01)
+    found = run_onnx(policy.to_onnx(), policy.onnx_inputs(log))
+    assert np.array_equal(found["level_number"], policy.decide(log))
+
+
+def test_without_onnx_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingPartError, match=r"largesse\[export\]"):
+        make_policy("linear").to_onnx()
+
+
+def test_what_has_no_form_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    log = draw_log()
+    policy = Policy(Linear(penalty=0.1).fit(log), log.levels)
+    with pytest.raises(AttributeError, match="no price"):
+        policy.to_onnx(tmp_path / "policy.onnx")
+    assert not list(tmp_path.iterdir())
