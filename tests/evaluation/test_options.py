@@ -47,15 +47,31 @@ def test_a_bound_never_says_more_than_the_interval_beside_it(log: Log, judged: t
 
 @pytest.mark.parametrize(
     ("plan", "rule", "name"),
-    [(0.2, 0.1, "this plan"), (0.1, 0.2, "a simple rule"), (-0.2, 0.1, "a simple rule"), (-0.2, -0.1, "this plan")],
+    [
+        (0.2, 0.1, "this plan"),
+        (0.1, 0.2, "a simple rule"),
+        (0.1, 0.1, "a simple rule"),
+        (-0.2, 0.1, "a simple rule"),
+        (0.1, None, "this plan"),
+        (-0.2, -0.1, "a random mix"),
+        (-0.1, -0.2, "a random mix"),
+        (None, None, "a random mix"),
+    ],
 )
-def test_the_rule_is_recommended_only_where_it_surely_gains_more(
-    log: Log, judged: tuple[Scores, Array], monkeypatch: pytest.MonkeyPatch, plan: float, rule: float, name: str
+def test_what_surely_gains_most_is_recommended_and_where_nothing_does_treating_everyone_alike(
+    log: Log,
+    judged: tuple[Scores, Array],
+    monkeypatch: pytest.MonkeyPatch,
+    plan: float | None,
+    rule: float | None,
+    name: str,
 ) -> None:
     least = iter((plan, rule))
     monkeypatch.setattr("largesse.evaluation.options._bound_gain", lambda _found, _reach: next(least))
     found = weigh_options(log, *judged, learnt=True)
-    assert found.recommended == found.chosen.name == name
+    assert found.recommended == name
+    assert (found.chosen is None) == (name == "a random mix")
+    assert found.chosen is None or found.chosen.name == name
 
 
 def test_the_reach_grows_as_options_differ() -> None:

@@ -3,7 +3,7 @@
 import copy
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ def make_run(*, binary: bool) -> SmallRun:
     )
     levels = Levels(costs=[0, 5, 10], names=["none", "small", "big"], on_redemption=binary)
     log = log_from_arrays(features, level, response, levels=levels, cluster=np.arange(n) // 2)
+    log = log if binary else replace(log, response_value=1.0)
     model = Linear().fit(log)
     curves = model.predict(features)
     costs = np.broadcast_to(expected_costs(levels, curves), curves.shape)
@@ -57,7 +58,7 @@ def make_run(*, binary: bool) -> SmallRun:
     plan = make_plan_step(allocate(curves, costs, 2.5), log.features, curves, costs, levels.labels)
     study = make_study(log, Linear(), 2.5)
     parts = (describe_fit(fit), describe_plan(plan), describe_study(log, study))
-    heading = Heading("Autumn coupons", "€" if binary else "USD", 0)
+    heading = Heading("Autumn coupons", "€", 0) if binary else Heading("Autumn sales", "USD", 0, response_unit="USD")
     return SmallRun(log, fit, plan, study, curves, json.loads(json.dumps(join_parts(heading, *parts))))
 
 
@@ -79,7 +80,7 @@ def binary(binary_run: SmallRun) -> dict[str, Any]:
 
 @pytest.fixture
 def amount(amount_run: SmallRun) -> dict[str, Any]:
-    """Numbers of an amount: a copy to change."""
+    """Numbers of an amount of money, with what is left after costs: a copy to change."""
     return copy.deepcopy(amount_run.numbers)
 
 

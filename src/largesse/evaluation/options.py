@@ -7,9 +7,9 @@ multiplier bootstrap over rows or clusters. It never lies above the lower end of
 allows for long tails: what is said of a gain and what is shown of it agree. The mix is chosen by the same rows, in its own
 favour, so the bound holds against every uniform mix. Where costs are not certain, gains allow for errors of the spends.
 
-The option with the largest bound is recommended where that is above zero, else the plan. As long as nothing is shown to gain,
-bounds tell more about noise than about plans: on random worlds of 2,000 rows, a rule with the larger bound was the better
-option in one log of three.
+The option with the largest bound is recommended where that is above zero. Otherwise the best uniform mix is: it is simpler, and
+nothing is shown to be better. As long as nothing is shown to gain, bounds tell more about noise than about plans: on random
+worlds of 2,000 rows, a rule with the larger bound was the better option in one log of three.
 
 The *guaranteed value* needs no approximation at all: see `stats.bound_mean`. It is there where the log gives its propensities
 and responses lie between 0 and 1.
@@ -26,7 +26,7 @@ from largesse.evaluation.estimators import judge_response
 from largesse.evaluation.influence import Influence
 from largesse.evaluation.profit import measure_profit
 from largesse.evaluation.simple_rule import learn_rules
-from largesse.evaluation.value import measure_gain, score_policy
+from largesse.evaluation.value import find_best_mix, measure_gain, name_mix, score_policy
 from largesse.records import Array, Estimate, Log, Option, Safety, Scores
 from largesse.stats import COVERAGE, bound_mean
 
@@ -74,9 +74,10 @@ def weigh_options(
         _make_option(scores, entry, gain, reach, estimator, together, log.response_value)
         for entry, gain in zip(entries, gains, strict=True)
     )
-    sure = [option for option in options if option.at_least is not None and option.at_least > 0]
-    best = max(sure, key=lambda option: option.at_least or 0.0, default=options[0])
-    return Safety(options, best.name, reach, excuse)
+    sure = [option for option in reversed(options) if option.at_least is not None and option.at_least > 0]
+    best = max(sure, key=lambda option: option.at_least or 0.0, default=None)  # of equal ones, the simpler
+    alike = name_mix(find_best_mix(scores, options[0].spend.estimate))
+    return Safety(options, alike if best is None else best.name, reach, excuse)
 
 
 def _find_excuse(log: Log) -> str:

@@ -148,14 +148,14 @@ class Safety:
     """A policy beside a simple rule, and what either brings at least."""
 
     options: tuple[Option, ...]  # the policy itself comes first
-    recommended: str  # the name of the option with the largest `at_least`, if above zero; else that of the policy
+    recommended: str  # the name of the option with the largest `at_least`, if above zero; else that of the uniform mix
     reach: float  # standard errors from a gain to its bound, for all options together
     excuse: str = ""  # why no value is guaranteed
 
     @property
-    def chosen(self) -> Option:
-        """The recommended option."""
-        return next(option for option in self.options if option.name == self.recommended)
+    def chosen(self) -> Option | None:
+        """The recommended option; None where treating everyone alike is recommended."""
+        return next((option for option in self.options if option.name == self.recommended), None)
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 from largesse.errors import count, make_visible
 from largesse.report.exploration import write_explored
 from largesse.report.formats import Style, Units, finite, write_percent
+from largesse.report.profits import judge_profit, write_best, write_sentences
 from largesse.report.words import (
     brief_urgent,
     select_notes,
     write_bound,
     write_gain,
-    write_headline,
     write_interval,
     write_value,
-    write_verdict,
 )
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def print_judgement(shown: Mapping[str, Any], path: Path) -> None:
 
     units, console = Units.of(shown), Console()
     console.print()
-    _print_verdict(console, {"headline": write_headline(units, shown), "verdict": write_verdict(units, shown)})
+    _print_verdict(console, write_sentences(units, shown))
     print_warnings(shown["warnings"], console)
     _print_comparisons(console, shown)
     console.print(Padding(_text(write_bound(units, shown["safety"])), (0, 2, 1, 2)))
@@ -114,15 +113,21 @@ def _print_comparisons(console: Console, shown: Mapping[str, Any]) -> None:
     from rich.padding import Padding
 
     units = Units.of(shown)
-    table = _table({"": "left", "value": "right", "95 % interval": "left", "spend": "right"})
+    left = {"profit": "right"} if "profit" in shown else {}
+    table = _table({"": "left", "value": "right", "95 % interval": "left", "spend": "right", **left})
+    plan = {**shown, "profit": shown["profit"]["own"]} if left else shown
     rows = [(other["name"], other) for other in (*shown["safety"]["options"][1:], *shown["versus"])]
-    spends = units.money([row["spend"]["estimate"] for _, row in (("", shown), *rows)])
-    for k, (name, row) in enumerate((("this plan", shown), *rows)):
+    spends = units.money([row["spend"]["estimate"] for _, row in (("", plan), *rows)])
+    for k, (name, row) in enumerate((("this plan", plan), *rows)):
         table.add_row(_text(name), *_cells(units, row, spends), style="" if k else "bold")
     console.print(table)
     for name, other in rows[len(rows) - len(shown["versus"]) :]:
         against = f"against {name}: {write_gain(units, other['difference'])}"
+        if "profit_difference" in other:
+            against += f"; after costs {write_gain(units.profit, other['profit_difference'])}"
         console.print(Padding(_text(against, style="dim"), (0, 2)))
+    if left and judge_profit(shown) != "loses":  # else the verdict has said it
+        console.print(Padding(_text(write_best(units, shown)), (1, 2, 0, 2)))
     console.print()
 
 
@@ -194,6 +199,7 @@ def _table(columns: dict[str, Any]) -> Table:
     return table
 
 
-def _cells(units: Units, row: Mapping[str, Any], spends: Style) -> tuple[str, str, str]:
-    spend = spends.text(row["spend"]["estimate"])
-    return write_value(units, row["value"]), write_interval(units, row["value"]), spend
+def _cells(units: Units, row: Mapping[str, Any], spends: Style) -> tuple[str, ...]:
+    value = row["value"]
+    found = write_value(units, value), write_interval(units, value), spends.text(row["spend"]["estimate"])
+    return (*found, write_value(units.profit, row["profit"])) if "profit" in row else found

@@ -321,4 +321,6 @@ def _cents(values: list[float], plain: Style, spread: float | None) -> int:
         return plain.decimals
     if not sizes or min(sizes) >= 1000 or all(size == int(size) for size in sizes):
         return 0
-    return 2 if min(sizes) >= CENT else max(2, places(spread, 1) if spread else 0, places(min(sizes)))
+    if min(sizes) >= CENT:
+        return 2
+    return max(2, places(spread, 1) if spread else places(min(sizes)))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from largesse.levels import SYMBOLS
 from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, level_variables
 from largesse.report.checkup import view_checkup
 from largesse.report.formats import THIN, Units, finite
@@ -16,6 +17,7 @@ from largesse.report.section import Numbers
 from largesse.report.sections import SECTIONS
 
 HERE = Path(__file__).parent
+SPLIT = re.compile(f"(?<=[+−])(?=[{re.escape(''.join(sorted(SYMBOLS)))}])")
 
 
 def render_report(numbers: Numbers) -> str:
@@ -58,7 +60,13 @@ def _fill(template: str, numbers: Numbers, units: Units, **context: Any) -> str:
     page = environment.get_template(template).render(
         n=numbers, units=units, response=numbers["response"]["name"], **colours, **context
     )
-    return str(page).strip() + "\n"
+    return _hold_together(str(page).strip()) + "\n"
+
+
+def _hold_together(page: str) -> str:
+    """Return a page on which no line ends between a sign and a currency; its style and script stay as they are."""
+    parts = re.split(r"(<(?:style|script)>.*?</(?:style|script)>)", page, flags=re.DOTALL)
+    return "".join(part if k % 2 else SPLIT.sub("\u2060", part) for k, part in enumerate(parts))
 
 
 def clean(value: Any) -> Any:

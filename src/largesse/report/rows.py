@@ -34,14 +34,15 @@ class Rows:
     ticks: str = ""
 
 
-def view_gains(references: Sequence[Mapping[str, Any]], units: Units) -> Rows:
-    """Return one row per comparison, all on one axis that is symmetric around zero."""
+def view_gains(references: Sequence[Mapping[str, Any]], units: Units, gained: Units | None = None) -> Rows:
+    """Return one row per comparison, all on one axis that is symmetric around zero; differences may have their own units."""
+    gained = gained or units
     ends = [finite(number) for row in references for number in parts(row["difference"])]
     reach = max((abs(end) for end in ends if end is not None), default=1.0)
     across = fit_axis([reach, -reach], 4, snug=True)
     rows = []
     for row in references:
-        style = _tell_from_zero(units.gain_style(row["difference"]), row["difference"])
+        style = _tell_from_zero(gained.gain_style(row["difference"]), row["difference"])
         big = style.text(row["difference"]["estimate"], signed=True)
         between = style.interval(row["difference"], signed=True)
         figure = draw_gain_strip(
@@ -49,7 +50,7 @@ def view_gains(references: Sequence[Mapping[str, Any]], units: Units) -> Rows:
         )
         words = {"detail": _describe_reference(row, units), "sub": between, "mark": _judge_sign(row["difference"])}
         rows.append(Row(row["name"], figure, big, **words))
-    ticks = units.difference(across.ticks, across.step, digits=1, short=True)
+    ticks = gained.difference(across.ticks, across.step, digits=1, short=True)
     return Rows(rows, draw_tick_strip(across, ticks, signed=True))
 
 

@@ -30,7 +30,7 @@ def write_gain(units: Units, gain: Part) -> str:
 
 def write_headline(units: Units, numbers: Part) -> str:
     """Return the verdict in one sentence: whether choosing who gets what beats treating everyone alike at the same cost."""
-    same, rule = numbers["versus"][0], _find_safer_rule(numbers["safety"])
+    same, rule = numbers["versus"][0], find_advised_rule(numbers["safety"])
     judged, between = judge(same["difference"]), write_gain(units, same["difference"])
     if judged == "pays":
         return f"Choosing who gets what pays: {between} over {same['name']} at the same cost."
@@ -46,7 +46,7 @@ def write_headline(units: Units, numbers: Part) -> str:
 
 def write_verdict(units: Units, numbers: Part) -> str:
     """Say what stands behind the headline: the comparison, what the plan gains at least, and what is advised."""
-    same, rule = numbers["versus"][0], _find_safer_rule(numbers["safety"])
+    same, rule = numbers["versus"][0], find_advised_rule(numbers["safety"])
     judged, between = judge(same["difference"]), write_gain(units, same["difference"])
     alike = f"{_write_alike(same)} at the same cost ({same['detail']})"
     chosen = "this plan" if rule else "choosing who gets what"
@@ -89,15 +89,14 @@ def judge(gain: Part) -> str:
 
 def write_bound(units: Units, safety: Part) -> str:
     """Say what the recommended option brings at least over everyone the same, after choosing among the options."""
-    best = next(row for row in safety["options"] if row["name"] == safety["recommended"])
-    least = finite(best["at_least"])
-    if least is None:
-        return "There is no bound on the gain: too few responses."
-    if least > 0:
+    best = find_advised(safety)
+    if best is not None:
         gain = write_least(units, best)
         return (
             f"With {best['name']}: at least {gain} over treating everyone alike at the same cost, with 95 % confidence."
         )
+    if all(finite(row["at_least"]) is None for row in safety["options"]):
+        return "There is no bound on the gain: too few responses."
     names = " nor ".join(row["name"] for row in safety["options"])
     shown = f"neither {names} is" if len(safety["options"]) > 1 else f"{names} is not"
     return f"It could be no gain: with 95 % confidence, {shown} shown to beat treating everyone alike at the same cost."
@@ -111,10 +110,16 @@ def write_least(units: Units, option: Part) -> str:
     return units.difference([least], abs(least), digits=1).text(least, signed=True) if least and hidden else text
 
 
-def _find_safer_rule(safety: Part) -> Part | None:
-    """Return the recommended option where it is not the plan itself and surely gains; else None."""
-    others = [row for row in safety["options"][1:] if row["name"] == safety["recommended"]]
-    return next((row for row in others if (finite(row["at_least"]) or 0.0) > 0), None)
+def find_advised(safety: Part) -> Part | None:
+    """Return the recommended option, which surely gains; None where treating everyone alike is recommended."""
+    named = [row for row in safety["options"] if row["name"] == safety["recommended"]]
+    return next((row for row in named if (finite(row["at_least"]) or 0.0) > 0), None)
+
+
+def find_advised_rule(safety: Part) -> Part | None:
+    """Return the recommended option where it is not the plan itself; else None."""
+    advised = find_advised(safety)
+    return None if advised is None or advised["name"] == safety["options"][0]["name"] else advised
 
 
 def warn_of_spending(units: Units, numbers: Part) -> list[dict[str, str]]:

@@ -112,7 +112,7 @@ def _judge(log: Log, scores: Scores, plan: HeldOutPlan, fresh: _Fresh) -> dict[s
     inside = [None if np.isnan(m.low) else bool(m.low <= t <= m.high) for m, t in zip(means, true, strict=True)]
     return {
         "options": options,
-        "chosen": [option.name for option in found.options].index(found.recommended),
+        "chosen": 0 if found.chosen is None else found.options.index(found.chosen),
         "reach": found.reach,
         "inside": inside,
     }

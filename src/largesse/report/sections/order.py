@@ -11,6 +11,7 @@ from largesse.report.sections import (
     method,
     money,
     next_steps,
+    profit,
     safety,
     support,
     targeting,
@@ -23,6 +24,7 @@ SECTIONS = tuple(
     for folder in (
         answer,
         frontier,
+        profit,
         targeting,
         safety,
         curve,

@@ -19,7 +19,8 @@ from largesse.report.formats import (
     write_count,
     write_percent,
 )
-from largesse.report.rows import view_gains
+from largesse.report.profits import write_nothing, write_returned
+from largesse.report.rows import Rows, view_gains
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sections.answer.numbers import write_answer
 from largesse.report.words import brief_urgent
@@ -32,9 +33,19 @@ def view_answer(numbers: Numbers, units: Units) -> Part:
         "brings": _view_value(numbers, units),
         "costs": _view_spend(numbers, units),
         "price": _view_price(numbers, units),
-        "gains": view_gains(numbers["versus"], units),
+        "left": _view_profit(numbers, units),
+        "gains": _view_gains(numbers, units),
         "urgent": brief_urgent(numbers["answer"]["warnings"]),
     }
+
+
+def _view_gains(numbers: Numbers, units: Units) -> Rows:
+    """Return the comparisons: of profits where these are known, since plans that bring less may leave more."""
+    if "profit" not in numbers:
+        return view_gains(numbers["versus"], units)
+    nothing = [{**row, "name": f"everyone gets {row['name']}", "detail": ""} for row in numbers["uniform"][:1]]
+    rows = [row for row in (*numbers["versus"], *nothing) if "profit_difference" in row]
+    return view_gains([{**row, "difference": row["profit_difference"]} for row in rows], units, units.profit)
 
 
 def _view_value(numbers: Numbers, units: Units) -> dict[str, str]:
@@ -70,13 +81,35 @@ def _view_price(numbers: Numbers, units: Units) -> dict[str, str]:
     money = bool(units.response_unit) and not units.binary
     style = units.response([price], abs(price) if price else None) if money else _choose_rate_style(price)
     each = units.gain_style(gain) if money else choose_style(parts(gain), half_width(gain))
-    one = units.response([1.0]).text(1.0) if money else "unit"
+    one = units.response([1.0]).text(1.0)
     return {
         "big": style.text(price, signed=True),
-        "more": "one more response" if units.binary else f"one more {one} of response",
+        "more": "one more response"
+        if units.binary
+        else f"{one} more of response"
+        if money
+        else "one more unit of response",
         "rate": units.cost(1 / price) if price and price > 0 else DASH,
         "spent": "yes" if price == 0 else "",
         "each": each.both(gain) if known else "",
+    }
+
+
+def _view_profit(numbers: Numbers, units: Units) -> dict[str, str]:
+    """Return what is left after costs; nothing where no response has a value."""
+    if "profit" not in numbers:
+        return {}
+    own, gain, returned = (numbers["profit"][key] for key in ("own", "gain", "returned"))
+    total = {key: _multiply(own.get(key), numbers["customers"]) for key in ("estimate", "low", "high")}
+    style = units.profit.value_style(own)
+    return {
+        "big": style.text(own["estimate"]),
+        "interval": label_interval(style.interval(own)),
+        "total": units.profit.value_style(total).both(total),
+        "more": units.profit.gain_style(gain).both(gain, signed=True),
+        "nothing": write_nothing(numbers),
+        "back": write_returned(units, returned.get("estimate")),
+        "one": units.one if units.currency else "unit",
     }
 
 

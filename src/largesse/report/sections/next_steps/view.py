@@ -7,8 +7,9 @@ from typing import Any
 
 from largesse.report.exploration import write_explored
 from largesse.report.formats import Units, finite, write_count
+from largesse.report.profits import judge_profit, write_best
 from largesse.report.section import Numbers, Part, Section
-from largesse.report.words import is_mixed, judge, select_urgent
+from largesse.report.words import find_advised, find_advised_rule, is_mixed, judge, select_urgent
 
 NEEDED = 1.96 + 0.84  # standard errors: a gain this far from zero is shown in four of five logs
 MOST = 1000  # times the rows of the log: nobody has more
@@ -21,14 +22,20 @@ def view_next_steps(numbers: Numbers, units: Units) -> Part | None:
     same = numbers["versus"][0]
     judged = judge(same["difference"])
     simpler = "levels drawn at random" if is_mixed(same) else "the same level for everyone"
-    half = f"half of the customers to this plan and half to {simpler}"
+    rule, alike = find_advised_rule(numbers["safety"]), find_advised(numbers["safety"]) is None
+    half = f"half of the customers to {'the simple rule' if rule else 'this plan'} and half to {simpler}"
     return {
         "warned": bool(select_urgent(numbers["answer"]["warnings"])),
+        "loses": judge_profit(numbers) == "loses",
+        "best": write_best(units, numbers) if "profit" in numbers else "",
         "judged": judged,
-        "simpler": f"{simpler}: {same['detail']}",
+        "simpler": f"{simpler}: {same['detail']}" if alike and judged != "equal" else "",
+        "rule": rule["detail"] if rule else "",
         "test": f"Draw {half}, at random and at the same cost, and compare what they bring.",
         "explored": write_explored(numbers.get("exploration"), numbers["customers"], units),
-        "settled": write_settled(numbers["log"]["rows"], same["difference"], units) if judged == "open" else "",
+        "settled": write_settled(numbers["log"]["rows"], same["difference"], units)
+        if judged == "open" and alike
+        else "",
     }
 
 
@@ -37,10 +44,11 @@ def write_settled(rows: int, gain: Mapping[str, Any], units: Units) -> str:
     estimate, se = finite(gain.get("estimate")), finite(gain.get("se"))
     if not estimate or not se:
         return ""
-    times = (NEEDED * se / estimate) ** 2
+    missing = NEEDED * se / abs(estimate)
     size = units.gain_style(gain).text(abs(estimate))
-    if times > MOST:
+    if missing > MOST**0.5:
         return f"The difference is so small ({size}) that no log of a realistic size would settle it."
+    times = missing**2
     way = "gains" if estimate > 0 else "loses"
     return (
         f"If choosing really {way} {size}, a log of about {write_count(float(f'{rows * times:.1e}'))} rows, "

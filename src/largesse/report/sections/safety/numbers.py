@@ -12,13 +12,14 @@ def describe_safety(_log: Log, study: Study) -> Part:
     safety = study.evaluation.safety
     assert safety is not None  # every evaluation of a run has one
     return {
-        "options": [_describe_option(option) for option in safety.options],
+        "options": [describe_option(option) for option in safety.options],
         "recommended": safety.recommended,
         "excuse": safety.excuse,
     }
 
 
-def _describe_option(option: Option) -> Part:
+def describe_option(option: Option) -> Part:
+    """Return an option as a dict."""
     return {
         "name": option.name,
         "detail": option.detail,

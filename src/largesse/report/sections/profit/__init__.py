@@ -1,0 +1,3 @@
+"""What is left after costs."""
+
+from largesse.report.sections.profit.view import SECTION as SECTION
