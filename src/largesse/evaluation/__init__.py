@@ -24,6 +24,7 @@ from largesse.evaluation.crossfitting import score_rows as score_rows
 from largesse.evaluation.doses import DoseLog as DoseLog
 from largesse.evaluation.doses import evaluate_doses as evaluate_doses
 from largesse.evaluation.estimators import ESTIMATORS as ESTIMATORS
+from largesse.evaluation.group_curves import trace_groups as trace_groups
 from largesse.evaluation.judge import compare as compare
 from largesse.evaluation.judge import evaluate as evaluate
 from largesse.evaluation.judge import examine_held_out as examine_held_out

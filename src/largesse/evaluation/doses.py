@@ -17,8 +17,8 @@ import numpy as np
 
 from largesse.data import Encoder, feature_table
 from largesse.errors import Problem, percent, refuse
-from largesse.evaluation.overlap import FEW_EFFECTIVE, FEW_ROWS
-from largesse.records import Array, DoseEvaluation, Finding
+from largesse.evaluation.overlap import FEW_EFFECTIVE
+from largesse.records import FEW_ROWS, Array, DoseEvaluation, Finding
 from largesse.response import fresh
 from largesse.stats import estimate_mean, is_rare, mean_estimate, one_thread
 

@@ -64,6 +64,13 @@ class Influence:
         answers = None if self.answers is None else replace(self.answers, stakes=self.answers.stakes * rows)
         return Influence(self.values * rows, tail, unbiased, answers)
 
+    def among(self, rows: Array) -> Influence:
+        """Return the influence of some rows alone, given by their places or by a mask: on the estimate for these rows."""
+        tail = None if self.tail is None else self.tail[rows]
+        unbiased = None if self.unbiased is None else self.unbiased.among(rows)
+        answers = None if self.answers is None else Answers(self.answers.stakes[rows], self.answers.yes[rows])
+        return Influence(self.values[rows], tail, unbiased, answers)
+
     def estimate(self, weight: Array | None = None, cluster: Array | None = None) -> Estimate:
         """Return the estimate with its interval: that of an estimator that may be biased includes that of `dr`."""
         found = estimate_mean(self.values, weight, cluster, self.tail, self.answers)

@@ -7,8 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from largesse.evaluation.overlap import FEW_ROWS
-from largesse.records import Array, Estimate, Log
+from largesse.records import FEW_ROWS, Array, Estimate, Log
 from largesse.stats import estimate_mean, is_rare, t_quantile
 
 NAN = float("nan")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.propensity import LevelFeatures
-from largesse.records import Array, Log, Overlap
+from largesse.records import FEW_ROWS, Array, Log, Overlap
 
 BINS = 10
 SHOWN = 12
-FEW_ROWS = 30  # a level with fewer rows, or fewer effective rows, cannot be judged
 FEW_EFFECTIVE = 100.0
 SMALL = 0.01  # a propensity below this is hardly ever drawn
 
@@ -20,7 +19,7 @@ def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Ove
     inverse = log.weights / propensity
     groups = [log.level == k for k in range(K)]
     rows = np.array([int(g.sum()) for g in groups])
-    effective = np.array([_effective(inverse[g]) for g in groups])
+    effective = np.array([count_effective(inverse[g]) for g in groups])
     smallest = np.array([propensity[g].min(initial=1.0) for g in groups])
     names, by_level = _balance(log, propensity, features)
     before, after = np.abs(by_level).max(axis=2, initial=0.0)
@@ -47,7 +46,7 @@ def answer_level(rows: float, effective: float, smallest: float) -> str:
     return "careful" if effective < FEW_EFFECTIVE or smallest < SMALL else "fine"
 
 
-def _effective(weight: Array) -> float:
+def count_effective(weight: Array) -> float:
     """Return how many equally weighted rows carry as much information (Kish)."""
     squares = float(weight @ weight)
     return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0

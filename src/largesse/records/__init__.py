@@ -5,7 +5,9 @@ customer unless a name says total. Records hold arrays and numbers; they know no
 """
 
 from largesse.records.array import Array as Array
+from largesse.records.changes import FEW_ROWS as FEW_ROWS
 from largesse.records.changes import Changes as Changes
+from largesse.records.changes import GroupPoint as GroupPoint
 from largesse.records.changes import LevelChange as LevelChange
 from largesse.records.changes import Move as Move
 from largesse.records.evaluation import BestBudget as BestBudget

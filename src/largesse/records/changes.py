@@ -1,10 +1,12 @@
-"""What a plan changes in comparison with what was done: what each of its levels adds, and who moves from where to where."""
+"""What groups of customers bring: at each level, and by what a plan changes in comparison with what was done."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from largesse.records.evaluation import Estimate
+
+FEW_ROWS = 30  # a level with fewer rows, or fewer effective rows, cannot be judged
 
 
 @dataclass(frozen=True)
@@ -37,3 +39,18 @@ class Changes:
     after: tuple[Estimate, Estimate]  # of the plan
     levels: tuple[LevelChange, ...]  # those that the plan gives
     moves: tuple[Move, ...]
+
+
+@dataclass(frozen=True)
+class GroupPoint:
+    """The mean response of a group of customers at one level, and how many rows of the log speak for it."""
+
+    model: float  # the mean of the model's curves
+    value: Estimate  # doubly robust
+    rows: int
+    effective: float  # effective sample size after weighting by 1 / propensity
+
+    @property
+    def few(self) -> bool:
+        """Whether too few rows had the level for the log to say what it brings."""
+        return self.rows < FEW_ROWS or self.effective < FEW_ROWS

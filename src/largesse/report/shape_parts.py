@@ -76,3 +76,28 @@ class Changes(TypedDict):
     after: Both
     levels: list[LevelChange]
     moves: list[LevelMove]
+
+
+class GroupPoint(TypedDict):
+    """The mean response of a group at one level."""
+
+    model: Number
+    value: Estimate
+    rows: int
+    effective: Number
+    few: bool
+
+
+class GroupCurve(TypedDict):
+    """The mean response of a group at all levels."""
+
+    label: str
+    rows: int
+    levels: list[GroupPoint]
+
+
+class FeatureCurves(TypedDict):
+    """The curves of a feature's groups."""
+
+    feature: str
+    groups: list[GroupCurve]

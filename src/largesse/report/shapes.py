@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from largesse.report.exploration import ExplorationNumbers
-from largesse.report.shape_parts import Changes, Estimate, Number, Why
+from largesse.report.shape_parts import Changes, Estimate, FeatureCurves, Number, Why
 
 Answer: TypeAlias = Literal["fine", "note", "careful", "no"]
 
@@ -228,9 +228,10 @@ class CurveLevel(TypedDict):
 
 
 class Curve(TypedDict):
-    """The mean response at each level."""
+    """The mean response at each level, and that of groups of customers."""
 
     levels: list[CurveLevel]
+    features: NotRequired[list[FeatureCurves]]
 
 
 class Band(TypedDict):

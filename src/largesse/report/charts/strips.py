@@ -48,11 +48,11 @@ def draw_fall_strip(axis: Axis, start: float, end: Mapping[str, Any], level: int
 
 
 def draw_curve_strip(
-    axis: Axis, value: Mapping[str, Any], raw: Mapping[str, Any], model: float | None, label: str
+    axis: Axis, value: Mapping[str, Any], raw: Mapping[str, Any], model: float | None, label: str, *, few: bool = False
 ) -> str:
     """Draw one level's mean response: estimate with interval, above it the model's mean (diamond), below it the raw one (cross).
 
-    None of the three hides another, however close they are.
+    None of the three hides another, however close they are. The interval is dashed where `few` rows had the level.
     """
     middle = APART + 6.5
     return _draw_strip(
@@ -60,7 +60,7 @@ def draw_curve_strip(
         _draw_grid(axis, 2 * middle),
         _draw_marker(axis, raw, "M-4,-4 L4,4 M-4,4 L4,-4", "raw", middle + APART),
         _draw_marker(axis, {"estimate": model}, "M0,-5 L5,0 L0,5 L-5,0 Z", "model", middle - APART),
-        _draw_whisker(axis, value, "honest", middle),
+        _draw_whisker(axis, value, "honest few" if few else "honest", middle),
         height=2 * middle,
     )
 

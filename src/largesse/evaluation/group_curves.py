@@ -1,0 +1,44 @@
+"""What each level brings in groups of customers, and how many rows of the log speak for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from largesse.evaluation.overlap import count_effective
+from largesse.evaluation.value import score_policy
+from largesse.records import Array, GroupPoint, Scores
+
+
+def trace_groups(scores: Scores, rows: Array, groups: Array, many: int) -> list[list[GroupPoint]]:
+    """Return the mean response at every level (K) in each of `many` groups.
+
+    Parameters
+    ----------
+    scores
+        Cross-fitted scores of a log.
+    rows, groups
+        (m,) rows of the log, and the group that each belongs to: numbers from zero.
+    many
+        How many groups there are. One that no row belongs to has no numbers.
+
+    >>> from largesse.evaluation import crossfit
+    >>> from largesse.worlds import simulate
+    >>> log = simulate("averaged", n=500, seed=1).log
+    >>> found = trace_groups(crossfit(log), np.arange(500), np.arange(500) % 2, 2)
+    >>> len(found), len(found[0]), sum(point.rows for group in found for point in group)
+    (2, 5, 500)
+    """
+    K = scores.curves.shape[1]
+    found: list[list[GroupPoint]] = [[] for _ in range(many)]
+    for k in range(K):
+        value, _ = score_policy(scores, np.full(len(scores.level), k, dtype=np.int64))
+        for group in range(many):
+            mine = rows[groups == group]
+            weight, had = scores.weight[mine], mine[scores.level[mine] == k]
+            cluster = None if scores.cluster is None else scores.cluster[mine]
+            if len(mine) and weight.sum() > 0:
+                model = float(weight @ scores.curves[mine, k] / weight.sum())
+                estimate = value.among(mine).estimate(weight, cluster)
+                effective = count_effective(scores.weight[had] / scores.propensity[had])
+                found[group].append(GroupPoint(model, estimate, len(had), effective))
+    return found
