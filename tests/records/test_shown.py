@@ -93,6 +93,50 @@ def test_drawings_are_svg_and_can_be_saved(records: dict[str, Any], name: str, t
     assert (tmp_path / "drawing.svg").read_text(encoding="utf-8") == str(drawing) == drawing._repr_html_()
 
 
+def test_a_drawing_that_cannot_be_saved_leaves_what_was_there(
+    records: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "drawing.svg"
+    path.write_text("earlier")
+
+    def fill_the_disk(self: Path, text: str, **_: Any) -> int:
+        self.write_bytes(text[:10].encode())
+        raise OSError(28, "No space left on device", str(self))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", fill_the_disk)
+        with pytest.raises((InputError, OSError)):
+            records["plan"].plot().save(path)
+    assert path.read_text() == "earlier"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["drawing.svg"]
+
+
+def test_records_print_in_a_line(records: dict[str, Any]) -> None:
+    found = records["study"].evaluation
+    other = found.references[0]
+    assert repr(found.per_spend) == f"Estimate({found.per_spend})"
+    assert str(other.difference) in f"{other.difference!r}"
+    assert f"; against {other.name}: {other.difference.estimate:+.4g} [" in repr(found)
+    assert repr(other).startswith(f"Reference({other.name!r}, ")
+    assert repr(found.safety.options[0]).startswith("Option('this plan', value=")
+    for record in (found, other, found.safety.options[0], records["frontier"], records["plan"]):
+        assert len(repr(record)) < 260
+        assert "\n" not in repr(record)
+
+
+def test_levels_of_plans_and_decisions_have_names_where_they_are_known(records: dict[str, Any]) -> None:
+    log, policy = records["log"], records["policy"]
+    named = Levels({"none": 0, "small": 1, "big": 2})
+    plan = allocate(records["model"].predict(log), named, 0.9)
+    assert plan.to_arrow().column("level").to_pylist() == [named.labels[k] for k in plan.levels]
+    assert "none" in plan._repr_html_()
+    assert "level" not in records["plan"].to_arrow().column_names  # costs alone name no levels
+    decided = Policy(policy.model, named, price=policy.price)
+    assert decided.decide(log, names=True).tolist() == [named.labels[k] for k in decided.decide(log)]
+    offered = decided.offer(log)
+    assert offered.to_arrow().column("level").to_pylist() == [named.labels[k] for k in offered.levels]
+
+
 def test_numbers_are_those_of_the_record(records: dict[str, Any]) -> None:
     log, plan, study = records["log"], records["plan"], records["study"]
     table = log.to_pandas()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from largesse.allocation.rules.instance import arrange_rules
 from largesse.allocation.rules.rule import Limit
 from largesse.allocation.rules.solve import plan_under_rules
 from largesse.errors import Problem, fail, refuse, show, whole_problems
+from largesse.levels import Levels
 from largesse.records import Array, Frontier, Mix, Plan
 
 TIE = 1e-12  # relative; a price is a rounded slope, so the two ends of its step are worth the same only up to this
@@ -59,6 +61,7 @@ def allocate(
     (array([1, 2]), 0.65, 1.5)
     """
     _check_wishes(constraints, exact, randomise, seed)
+    labels = costs.labels if isinstance(costs, Levels) else None
     curves, costs = check_task(curves, costs)
     n = len(curves)
     limit = total_limit(n, budget, total)
@@ -66,7 +69,8 @@ def allocate(
     if constraints is not None:
         rules = constraints.rules(*curves.shape)
         limits = [Budget(limit), *(rule for rule in rules if isinstance(rule, Limit))]
-        return plan_under_rules(curves, costs, arrange_rules(limits, rules, curves.shape), average, exact)
+        under = arrange_rules(limits, rules, curves.shape)
+        return replace(plan_under_rules(curves, costs, under, average, exact), labels=labels)
     found = price_search(curves, costs, limit)
     if isinstance(found, Short):
         raise too_small(found.cheapest, limit, n, total is not None)
@@ -74,13 +78,13 @@ def allocate(
     bound = float(plan.value) + (found.price * max(plan.room, 0.0) if found.price > 0 else 0.0)
     keep_within(plan, found.rows)
     if randomise:
-        return _mixed(plan, found, average, seed)
+        return replace(_mixed(plan, found, average, seed), labels=labels)
     spend_rest(plan, found.rows)
     if exact:
         from largesse.allocation.exact.budget import prove_within_budget
 
         bound = prove_within_budget(plan, found.price, bound)
-    return _plan(plan, found.price, max(bound, float(plan.value)), average)
+    return replace(_plan(plan, found.price, max(bound, float(plan.value)), average), labels=labels)
 
 
 def _check_wishes(constraints: Any, exact: Any, randomise: Any, seed: Any) -> None:

@@ -150,7 +150,7 @@ class Policy:
         refuse("policy", whole_problems(seed, "the seed"))
         probabilities = self.probabilities(customers)
         levels = draw_levels(probabilities, seed)
-        return Decisions(levels, probabilities[np.arange(len(levels)), levels])
+        return Decisions(levels, probabilities[np.arange(len(levels)), levels], self.levels.labels)
 
     def explore(
         self,
@@ -210,13 +210,15 @@ class Policy:
         before = None if incumbent is None else as_probabilities(incumbent, read, curves.shape)
         return explore(Expected(curves, wide, noise), budget, Exploring(for_, rate, before, constraints, seed))
 
-    def decide(self, customers: Any) -> Array:
+    def decide(self, customers: Any, *, names: bool = False) -> Array:
         """Return the level (n,) of each of the customers: `Customers`, a `Log`, a table, a path or an array (n, p).
 
-        It is the best level at the price; nothing is drawn at random, as `offer` does.
+        Levels are numbers from 0, or with `names` as the log writes them. It is the best level at the price; nothing is
+        drawn at random, as `offer` does.
         """
         price = self._price()
-        return decide_at_price(*self._expected(customers), price)
+        levels = decide_at_price(*self._expected(customers), price)
+        return np.array(self.levels.labels, dtype=object)[levels] if names else levels
 
     def explain(self, customers: Any, *, log: Log | None = None, folds: int = 3, seed: int = 0) -> Explanation:
         """Say why customers, given as for `decide`, get their levels, and at which prices they would get others.

@@ -45,9 +45,8 @@ from largesse.records.plan import Mix as Mix
 from largesse.records.plan import Plan as Plan
 from largesse.records.plan import Spending as Spending
 from largesse.records.shown import Card as Card
-from largesse.records.shown import Drawing as Drawing
+from largesse.records.shown import Picture as Picture
 from largesse.records.shown import Shown as Shown
-from largesse.records.shown import draws as draws
 from largesse.records.shown import write_cell as write_cell
 from largesse.records.shown import write_names as write_names
 from largesse.records.study import NOT_BY_CHANCE as NOT_BY_CHANCE

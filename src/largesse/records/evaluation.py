@@ -34,6 +34,12 @@ class Estimate:
         """Return (low, high)."""
         return (self.low, self.high)
 
+    def __str__(self) -> str:
+        return f"{self.estimate:.4g} {write_ends(self.interval)}"
+
+    def __repr__(self) -> str:
+        return f"Estimate({self})"
+
 
 @dataclass(frozen=True, eq=False)
 class Propensities:
@@ -107,6 +113,11 @@ class Reference:
     profit: Estimate | None = None  # what is left after costs, where a response has a value
     profit_difference: Estimate | None = None  # by how much the plan leaves more (paired)
 
+    def __repr__(self) -> str:
+        named = f"{self.name!r}, {self.detail!r}" if self.detail else repr(self.name)
+        numbers = f"value={self.value}, spend={self.spend}, difference={_write_gain(self.difference)}"
+        return f"Reference({named}, {numbers})"
+
 
 @dataclass(frozen=True)
 class Profit:
@@ -141,6 +152,10 @@ class Option:
     at_least: float | None  # the gain is larger, with 95 % confidence for all options together; None: no interval
     guaranteed: float | None  # the value is larger, without any approximation; None where the log cannot say
     profit: Estimate | None = None
+
+    def __repr__(self) -> str:
+        least = "" if self.at_least is None else f", at_least={self.at_least:+.4g}"
+        return f"Option({self.name!r}, value={self.value}, spend={self.spend}, gain={_write_gain(self.gain)}{least})"
 
 
 @dataclass(frozen=True)
@@ -200,7 +215,11 @@ class Evaluation(Shown):
 
     def __repr__(self) -> str:
         value, spend = write_ends(self.value_interval), write_ends(self.spend_interval)
-        return f"Evaluation(value={self.value:.4g} {value}, spend={self.spend:.4g} {spend}, {self.rows:,} rows)"
+        other = self.references[0] if self.references else None
+        against = "" if other is None else f"; against {other.name}: {_write_gain(other.difference)}"
+        return (
+            f"Evaluation(value={self.value:.4g} {value}, spend={self.spend:.4g} {spend}, {self.rows:,} rows{against})"
+        )
 
     def card(self) -> Card:
         """Return value and spend, what the policy is compared with, and what to be careful about."""
@@ -240,6 +259,11 @@ class Evaluation(Shown):
         for row, (profit, more) in zip(rows, left, strict=False):
             row |= {**spread_estimate("profit", profit), **spread_estimate("profit_gain", more)}
         return pa.Table.from_pylist(rows)
+
+
+def _write_gain(gain: Estimate) -> str:
+    """Return a difference with its sign and its interval."""
+    return f"{gain.estimate:+.4g} {write_ends(gain.interval)}"
 
 
 def write_ends(interval: tuple[float, float]) -> str:

@@ -37,6 +37,7 @@ class Plan(Shown):
     budget: float  # average per customer
     mix: Mix | None = None  # when one customer is mixed; value and spend are then expected ones
     shadow: dict[str, float] = field(default_factory=dict)  # rule → what one more unit of it would bring
+    labels: tuple[str, ...] | None = None  # how tables write the levels, where they are known
 
     @property
     def gap(self) -> float:
@@ -56,13 +57,23 @@ class Plan(Shown):
         """Return what the plan brings and costs, and how many customers get each level."""
         facts = [("value", self.value), ("spend", self.spend), ("budget", self.budget), ("price", self.price)]
         facts += [("gap at most", self.gap), *((f"one more of {rule}", worth) for rule, worth in self.shadow.items())]
-        return Card(f"Plan for {len(self):,} customers", ("", "per customer"), facts, below=_count_levels(self.levels))
+        return Card(
+            f"Plan for {len(self):,} customers",
+            ("", "per customer"),
+            facts,
+            below=_count_levels(self.levels, self.labels),
+        )
 
     def to_arrow(self) -> pa.Table:
-        """Return each customer's row number and the number of their level."""
+        """Return each customer's row number and the number of their level, with its name where it is known."""
         import pyarrow as pa
 
-        return pa.table({"customer": np.arange(len(self)), "level_number": self.levels})
+        columns = {
+            "customer": np.arange(len(self)),
+            **name_levels(self.levels, self.labels),
+            "level_number": self.levels,
+        }
+        return pa.table(columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,25 +82,38 @@ class Decisions(Shown):
 
     levels: Array  # (n,) int64
     propensity: Array  # (n,) float64
+    labels: tuple[str, ...] | None = None  # how tables write the levels
 
     def __len__(self) -> int:
         return len(self.levels)
 
     def card(self) -> Card:
         """Return how many customers get each level."""
-        return _count_levels(self.levels)
+        return _count_levels(self.levels, self.labels)
 
     def to_arrow(self) -> pa.Table:
         """Return each customer's row number, the number of their level, and its probability."""
         import pyarrow as pa
 
-        columns = {"customer": np.arange(len(self)), "level_number": self.levels, "propensity": self.propensity}
-        return pa.table(columns)
+        columns = {
+            "customer": np.arange(len(self)),
+            **name_levels(self.levels, self.labels),
+            "level_number": self.levels,
+        }
+        return pa.table(columns | {"propensity": self.propensity})
 
 
-def _count_levels(levels: Array) -> Card:
+def name_levels(levels: Array, labels: tuple[str, ...] | None) -> dict[str, pa.Array]:
+    """Return a column with the names of levels; none where they have none."""
+    import pyarrow as pa
+
+    return {} if labels is None else {"level": pa.array(labels).take(pa.array(levels))}
+
+
+def _count_levels(levels: Array, labels: tuple[str, ...] | None) -> Card:
     numbers, counts = np.unique(levels, return_counts=True)
-    rows = [(str(k), int(many), percent(many / len(levels), 1)) for k, many in zip(numbers, counts, strict=True)]
+    names = [str(k) if labels is None else labels[k] for k in numbers]
+    rows = [(name, int(many), percent(many / len(levels), 1)) for name, many in zip(names, counts, strict=True)]
     return Card("Who gets what", ("level", "customers", "share"), rows)
 
 

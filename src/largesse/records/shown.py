@@ -1,7 +1,7 @@
 """What a record is in a notebook: a small table, a dataframe, a drawing.
 
 A record gives its `Card` and its Arrow table; the rest follows here. Drawings are made in a later room, `report`, which says
-for each kind of record how it is drawn (`draws`): records know nothing about drawing.
+for each kind of record how it is drawn (`Shown.drawers`): records know nothing about drawing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from largesse.errors import MissingPartError, Problem, fail
 
@@ -73,30 +73,21 @@ def write_names(names: Iterable[str]) -> str:
     return ", ".join(known[:MOST]) + more
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """A drawing as SVG: notebooks show it, `save` writes it."""
+class Picture(Protocol):
+    """What `.plot()` gives: notebooks show it, `save` writes it, `svg` is it."""
 
-    svg: str = field(repr=False)
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def _repr_html_(self) -> str:
-        return self.svg
-
-    def __str__(self) -> str:
-        return self.svg
+    @property
+    def svg(self) -> str:
+        """The drawing as SVG."""
 
     def save(self, path: str | Path) -> None:
-        """Write the drawing to a file, as a picture that needs nothing else."""
-        Path(path).write_text(self.svg, encoding="utf-8")
+        """Write the drawing to a file, all of it or nothing."""
 
 
 class Shown:
     """A record that notebooks show, that is drawn, and that becomes a dataframe."""
 
-    drawers: ClassVar[dict[type, Callable[[Any], str]]] = {}  # how each kind is drawn; `draws` adds to them
+    drawers: ClassVar[dict[type, Callable[[Any], Picture]]] = {}  # how each kind is drawn; the report adds to them
 
     def card(self) -> Card:
         """Return what a notebook shows."""
@@ -115,26 +106,16 @@ class Shown:
         """Return the record as a polars dataframe; its columns are those of `to_arrow`."""
         return _need("polars").from_arrow(self.to_arrow())
 
-    def plot(self) -> Drawing:
+    def plot(self) -> Picture:
         """Return the record as a drawing, with the pens and papers of the report."""
         draw = self.drawers.get(type(self))
         if draw is None:
             known = ", ".join(sorted(kind.__name__ for kind in self.drawers))
             fail("plot", Problem(f"a {type(self).__name__} has no drawing", f"these have one: {known}"))
-        return Drawing(draw(self))
+        return draw(self)
 
     def _repr_html_(self) -> str:
         return self.card().html
-
-
-def draws(kind: type) -> Callable[[Callable[[Any], str]], Callable[[Any], str]]:
-    """Let a function, which takes a record of this kind and returns an SVG, be how such records are drawn."""
-
-    def note(draw: Callable[[Any], str]) -> Callable[[Any], str]:
-        Shown.drawers[kind] = draw
-        return draw
-
-    return note
 
 
 def _need(package: str) -> Any:

@@ -22,6 +22,7 @@ from largesse.report.console import print_error as print_error
 from largesse.report.console import print_judgement as print_judgement
 from largesse.report.console import print_plan as print_plan
 from largesse.report.console import print_warnings as print_warnings
+from largesse.report.drawing import Drawing as Drawing
 from largesse.report.figures import draw_explanation as draw_explanation
 from largesse.report.figures import draw_study as draw_study
 from largesse.report.formats import DASH as DASH

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.records import Evaluation, Explanation, Frontier, Log, Plan, Study, draws
+from largesse.records import Evaluation, Explanation, Frontier, Log, Plan, Study
 from largesse.report.charts.dots import draw_dots
 from largesse.report.charts.lines import Look, draw_lines
 from largesse.report.charts.sheet import Caption
+from largesse.report.drawing import draws
 
 POINTS = 25  # of a frontier that are drawn, if it has more breakpoints
 MOVERS = 15  # features that are drawn
