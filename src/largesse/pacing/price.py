@@ -1,0 +1,287 @@
+"""The price that a budget is paced by: where it starts, and how it is controlled.
+
+A plan for the customers who are foreseen gives prices of the budget over time, and what customers cost on average. A customer
+then gets the best of expected response − factor × cost at these prices. The factor moves by mirror descent: after every
+customer, up or down by how much they cost beside what is left for each. The latter is what the plan foresees for them, times
+what is left beside what the plan foresees for all who are still to come: that integrates all errors of the past. How many
+are to come is learnt from those who came, what promises cost from those whose time is over.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from largesse.errors import BudgetError, Problem, as_number, fail, refuse, show
+from largesse.pacing.dual import place, solve_dual
+from largesse.pacing.ledger import DAY, Choice, Offers, Standing, Terms
+from largesse.pacing.money import MICROS
+from largesse.pacing.population import Population
+from largesse.records import Array
+
+FLAT_WEEK = (1.0,) * 7
+FORESEEN = 20_000  # customers that a plan is made for, each perhaps several times
+SPLIT = 0.15  # of a response: how much ties are split by
+PER_PROMISE, LEAST_PARTS, MOST_PARTS = 4, 12, 72  # parts of the period
+
+
+@dataclass(frozen=True)
+class Gains:
+    """How strongly the price is controlled. The defaults were chosen on random streams: see docs/results/pacing.md."""
+
+    window: float = 0.05  # customers, as a share of those foreseen, over which a deviation of the spend is corrected
+    ending: float = 0.25  # and at most over this share of the customers who still come
+    proportional: float = 0.5  # of a deviation that is corrected at once
+    smooth: float = 0.1  # of the total: over how much spending a deviation within the period is corrected
+    volume: float = 0.15  # of the foreseen customers: how many tell what comes lately
+    volume_prior: float = 0.03  # of the foreseen customers: how many the forecast counts as
+    ratio_prior: float = 0.02  # of the total: how much the model's expected costs count as
+    ratio_span: float = 0.3  # of the total: how much of what is settled tells what promises cost
+    season_prior: float = 2.0  # weeks that a given season counts as
+
+
+@dataclass(frozen=True)
+class PacePlan:
+    """What the price is controlled by; kept in the ledger, so that all workers go by the same.
+
+    The period is cut into J parts. Each has a price of the budget at its end. A customer's cost counts at the prices of all
+    parts that follow: with the face value while the promise stands, with what is redeemed afterwards.
+    """
+
+    factor: float  # of these prices, at the start
+    ahead: tuple[float, ...]  # (J + 1,) the sum of the prices from a part on; 0 at the end
+    promised: tuple[float, ...]  # (J,) what a customer of each part is promised or given at once, on average
+    paid: tuple[float, ...]  # (J,) … and what is paid of it
+    priced: tuple[float, ...]  # (J,) … and what that costs at the prices
+    customers: float  # foreseen in the whole period
+    elasticity: float  # by how many per cent the cost falls when the price rises by one
+    season: tuple[float, ...] = FLAT_WEEK  # how busy days of the week are, Monday first
+    at_random: float = 0.0  # share of customers who get a level at random
+    gains: Gains = Gains()
+
+    @property
+    def price(self) -> float:
+        """The price of one more unit of budget at the start."""
+        return self.factor * self.ahead[0]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON writes it."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> PacePlan:
+        """Return the plan that a ledger holds; refuse what is none."""
+        try:
+            gains = Gains(**{name: float(value) for name, value in content["gains"].items()})
+            lists = {name: tuple(map(float, content[name])) for name in LISTS}
+            numbers = {name: float(content[name]) for name in ("factor", "customers", "elasticity", "at_random")}
+            found = cls(gains=gains, **lists, **numbers)  # type: ignore[arg-type]
+            J = len(found.promised)
+            if {len(found.ahead) - 1, len(found.paid), len(found.priced)} != {J} or len(found.season) != 7:
+                raise ValueError
+        except (TypeError, ValueError, AttributeError, KeyError):
+            hint = "begin another ledger, or give this one a plan: ledger.set_plan"
+            fail("ledger", Problem("the ledger holds no plan for its price", hint))
+        return found
+
+    def start(self) -> tuple[float, ...]:
+        """Return the state in which the price begins."""
+        from largesse.pacing.kernels import FACTOR, OPEN, WEEK
+
+        state = np.zeros(OPEN + 2 * len(self.promised))
+        state[FACTOR] = self.factor
+        state[WEEK : WEEK + 7] = self.season
+        return tuple(state.tolist())
+
+    def pack(self, terms: Terms) -> Array:
+        """Return the plan as the compiled steps read it."""
+        from largesse.pacing import kernels as k
+
+        days, total, gains = (terms.ends - terms.starts) / DAY, terms.total / MICROS, self.gains
+        found = np.zeros(k.PATH)
+        found[k.PARTS], found[k.CUSTOMERS] = len(self.promised), max(self.customers, 1.0)
+        found[k.DAYS], found[k.VALID] = days, days if terms.valid is None else terms.valid / DAY
+        found[k.FIRST_DAY], found[k.AT_RANDOM] = first_weekday(terms), self.at_random
+        found[k.WINDOW] = max(gains.window * self.customers, 20.0)
+        found[k.GAIN] = 1.0 / min(max(self.elasticity, 0.3), 5.0)
+        found[k.SMOOTH], found[k.PROPORTIONAL], found[k.FIXED] = gains.smooth, gains.proportional, gains.window <= 0
+        found[k.ENDING], found[k.VOLUME], found[k.VOLUME_PRIOR] = gains.ending, gains.volume, gains.volume_prior
+        found[k.RATIO_PRIOR], found[k.RATIO_SPAN] = gains.ratio_prior * total, max(gains.ratio_span * total, 1e-9)
+        found[k.SEASON_PRIOR] = gains.season_prior
+        return np.concatenate([found, self.ahead, self.promised, self.paid, self.priced])
+
+
+LISTS = ("ahead", "promised", "paid", "priced", "season")
+
+
+def first_weekday(terms: Terms) -> int:
+    """Return the weekday on which a period begins: Monday is 0."""
+    return (terms.starts // DAY + 3) % 7  # the first of January 1970 was a Thursday
+
+
+def plan_pace(
+    population: Population,
+    terms: Terms,
+    customers: float,
+    *,
+    season: tuple[float, ...] | None = None,
+    at_random: float = 0.0,
+    gains: Gains = Gains(),  # noqa: B008  frozen
+) -> PacePlan:
+    """Return what a price is controlled by, from customers like those who will come.
+
+    Parameters
+    ----------
+    population
+        Some customers, with what each level is expected to bring and to cost.
+    terms
+        The ledger's.
+    customers
+        How many are foreseen in the whole period.
+    season
+        How busy the seven days of the week are, Monday first; None: alike. What comes is learnt from.
+    at_random
+        The share of customers who get a level at random.
+    """
+    week = _check_plan(customers, season, at_random)
+    foreseen = _Foreseen(population, terms, week, customers, at_random)
+    prices = foreseen.solve()
+    ahead = np.append(np.cumsum(prices[::-1])[::-1], 0.0)
+    factor, least = 1.0, foreseen.least_price()
+    if ahead[0] < least:  # the budget is ample: the price begins at nothing, and may have to rise
+        factor, ahead = 0.0, np.append(np.full(len(prices), least), 0.0)
+    promised, paid, priced = foreseen.means(ahead, factor)
+    around = [foreseen.means(ahead, max(factor, 0.1) * by)[2].sum() for by in (0.85, 1.15)]
+    steep = math.log(around[0] / around[1]) / math.log(1.15 / 0.85) if min(around) > 0 else 1.0
+    lists = (tuple(part.tolist()) for part in (ahead, promised, paid, priced))
+    return PacePlan(factor, *lists, float(customers), steep, week, at_random, gains)
+
+
+class _Foreseen:
+    """Customers as they are foreseen to come: those who are known, spread over the period by the season."""
+
+    def __init__(
+        self, population: Population, terms: Terms, week: tuple[float, ...], many: float, random: float
+    ) -> None:
+        days = (terms.ends - terms.starts) / DAY
+        valid = days if terms.valid is None else terms.valid / DAY
+        self.parts = _count_parts(days, valid) if population.on_redemption else 1
+        rng = np.random.default_rng(0)
+        rows = rng.permutation(max(len(population), FORESEEN)) % len(population)
+        # Where many customers tie, a price gives all of them the dearer level or none; a little noise splits them.
+        drawn = population.take(rows)
+        noise = np.exp(SPLIT * rng.standard_normal((len(rows), 1)))
+        self._people, self._random = replace(drawn, responses=drawn.responses * noise), random
+        self._when = place(_spread(len(rows), days, week, first_weekday(terms)), valid, days, self.parts)
+        self._total = terms.total / MICROS * len(rows) / many
+        shape = self._people.face.shape
+        self._share = np.divide(
+            self._people.expected, self._people.face, out=np.zeros(shape), where=self._people.face > 0
+        )
+
+    def solve(self) -> Array:
+        """Return the prices (J,) at which these customers keep to the budget."""
+        late = (self._when[:, 1] == self.parts)[:, None]
+        drawn = self._random * float(np.where(late, self._people.late, self._people.early).mean(axis=1).sum())
+        total = max(self._total - drawn, 1e-6 * self._total) / max(1.0 - self._random, 1e-6)
+        return solve_dual(self._people, self._share, self._when, self.parts, total).prices
+
+    def least_price(self) -> float:
+        """Return a price that is small beside what levels are worth."""
+        people = self._people
+        gain = float((people.responses.max(axis=1) - people.responses[:, 0]).mean())
+        return max(0.01 * gain / max(float(people.early.max(axis=1).mean()), 1e-9), 1e-300)
+
+    def means(self, ahead: Array, factor: float) -> tuple[Array, Array, Array]:
+        """Return what customers of each part are promised, what is paid of it, and what that costs at prices, (J,) each."""
+        from largesse.pacing.dual_kernels import lagrangian
+
+        people, when, rows = self._people, self._when, np.arange(len(self._people))
+        levels, used = np.zeros(len(rows), dtype=np.int64), np.zeros(self.parts + 1)
+        lagrangian(people.responses, people.at_once, people.face, self._share, when, ahead * factor, used, levels)
+        late, early = (
+            (1 - self._random) * part[rows, levels] + self._random * part.mean(axis=1)
+            for part in (people.late, people.early)
+        )
+        after = ahead[when[:, 1]]
+        priced = (ahead[when[:, 0]] - after) * late + after * early
+        count = np.maximum(np.bincount(when[:, 0], minlength=self.parts), 1)
+        promised, paid, cost = (np.bincount(when[:, 0], part, self.parts) / count for part in (late, early, priced))
+        return promised, paid, cost
+
+
+def _spread(many: int, days: float, week: tuple[float, ...], first: int) -> Array:
+    """Return times (many,), rising, as the season has them."""
+    edges = np.minimum(np.arange(math.ceil(days) + 1), days)
+    busy = np.diff(edges) * np.array(week)[(np.arange(len(edges) - 1) + first) % 7]
+    whole = np.concatenate([[0.0], np.cumsum(busy)])
+    return np.interp((np.arange(many) + 0.5) / many * whole[-1], whole, edges)
+
+
+def _count_parts(days: float, valid: float) -> int:
+    """Return into how many parts a period is cut: a promise stands for a few of them."""
+    return int(min(max(math.ceil(PER_PROMISE * days / valid), LEAST_PARTS), MOST_PARTS))
+
+
+def _check_plan(customers: Any, season: Any, at_random: Any) -> tuple[float, ...]:
+    problems = []
+    many = as_number(customers)
+    if many is None or not 1 <= many <= 1e12:
+        problems.append(Problem(f"the foreseen customers are {show(customers)}", "give a number, 1 or more"))
+    share = as_number(at_random)
+    if share is None or not 0 <= share <= 1:
+        problems.append(Problem(f"at_random is {show(at_random)}", "give a share of customers from 0 to 1"))
+    week = FLAT_WEEK if season is None else tuple(season)
+    numbers = [as_number(value) for value in week]
+    if len(week) != 7 or any(value is None or not 0 <= value < math.inf for value in numbers) or not sum(week):
+        problems.append(Problem(f"the season is {show(season)}", "give seven numbers, Monday first, zero or more"))
+    refuse("pace", problems)
+    mean = sum(week) / 7
+    return tuple(max(float(value) / mean, 1e-3) for value in week)
+
+
+@final
+class Pacer:
+    """Picks levels for a ledger by its price: the `Chooser` of `Ledger.decide`.
+
+    Parameters
+    ----------
+    seed
+        For customers who get a level at random; None: from the system.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._random = np.random.default_rng(seed)
+        self._packed: tuple[Any, Array] | None = None
+
+    def choose(self, standing: Standing, offers: Offers) -> Choice:
+        """Return levels whose costs fit into the budget, one customer after the other."""
+        from largesse.pacing import kernels as k
+
+        plan = self._pack(standing)
+        n = len(offers)
+        state = np.array(standing.state, dtype=np.float64)
+        if len(state) != k.OPEN + 2 * int(plan[k.PARTS]):
+            state = np.array(PacePlan.from_dict(standing.plan).start())
+        money = np.array([standing.terms.total, *(getattr(standing, name) for name in MONEY)], dtype=np.int64)
+        when = np.empty((n, 2))
+        when[:, 0], when[:, 1] = (standing.now - standing.terms.starts) / DAY, self._random.random(n)
+        out = np.empty((n, 4))
+        parts = (np.ascontiguousarray(offers.responses, dtype=np.float64), offers.at_once, offers.face, offers.expected)
+        if not k.decide_batch(*parts, when, plan, state, money, out):
+            got = "the budget is spent: not even the cheapest level fits"
+            raise BudgetError("ledger", [Problem(got, "add a level that costs nothing, or raise the total")])
+        levels, reasons = out[:, 0].astype(np.int64), out[:, 3].astype(np.int64)
+        return Choice(levels, out[:, 1].copy(), out[:, 2].copy(), reasons, tuple(state.tolist()))
+
+    def _pack(self, standing: Standing) -> Array:
+        if self._packed is None or self._packed[0] != (standing.plan, standing.terms):
+            packed = PacePlan.from_dict(standing.plan).pack(standing.terms)
+            self._packed = ((standing.plan, standing.terms), packed)
+        return self._packed[1]
+
+
+MONEY = ("spent", "promised", "at_once", "settled_expected", "settled_paid", "open_expected", "late_face")

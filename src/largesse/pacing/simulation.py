@@ -1,0 +1,87 @@
+"""A stream paced, and what it is compared with: the offline optimum, a fixed price, and a plan every day."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from largesse.pacing.ledger import DAY
+from largesse.pacing.money import MICROS, as_units
+from largesse.pacing.price import Gains, PacePlan, plan_pace
+from largesse.pacing.streams import Stream
+from largesse.records import Array
+
+WAYS = ("pace", "fixed", "daily")
+
+
+@dataclass(frozen=True, eq=False)
+class Paced:
+    """A stream as one way of pacing decided it."""
+
+    way: str
+    levels: Array  # (n,)
+    prices: Array  # (n,)
+    reasons: Array  # (n,)
+    value: float  # expected responses, by the truth
+    base: float  # of these, what the cheapest levels would have brought
+    spent: float  # in the end
+    committed: float  # spent or promised at the end of the period
+    total: float
+    kept: bool  # whether it was never above the total
+
+    @property
+    def use(self) -> float:
+        """The share of the budget that is spent in the end."""
+        return self.spent / self.total if self.total else 0.0
+
+
+def pace_stream(
+    stream: Stream, way: str = "pace", *, plan: PacePlan | None = None, gains: Gains | None = None
+) -> Paced:
+    """Decide for all customers of a stream, as they come."""
+    from largesse.pacing import kernels as k
+    from largesse.pacing.kernels import run_stream
+
+    made = plan or make_plan(stream, gains)
+    made = made if way == "pace" else replace(made, gains=replace(made.gains, window=0.0))
+    n = len(stream)
+    levels, prices, reasons = np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n, dtype=np.int64)
+    money = np.zeros(8, dtype=np.int64)
+    money[k.TOTAL] = stream.terms.total
+    customers, pool = (
+        (part.responses, part.at_once, part.face, part.expected) for part in (stream.customers, stream.population)
+    )
+    kept = run_stream(
+        stream.times, customers, stream.redeems, stream.chance, made.pack(stream.terms), np.array(made.start()), money,
+        pool, way == "daily", levels, prices, reasons,
+    )  # fmt: skip
+    return _sum_up(stream, way, (levels, prices, reasons), kept)
+
+
+def make_plan(stream: Stream, gains: Gains | None = None) -> PacePlan:
+    """Return the plan that is made before a stream begins, from what is known then."""
+    how = {} if gains is None else {"gains": gains}
+    return plan_pace(stream.population, stream.terms, stream.traits.foreseen, season=stream.season, **how)
+
+
+def _sum_up(stream: Stream, way: str, found: tuple[Array, Array, Array], kept: bool) -> Paced:
+    levels, rows = found[0], np.arange(len(stream))
+    face, at_once = stream.customers.face[rows, levels], stream.customers.at_once[rows, levels]
+    redeemed = stream.chance < stream.redeems[rows, levels]
+    paid = np.where(redeemed, face, 0)
+    days = (stream.terms.ends - stream.terms.starts) / DAY
+    valid = days if stream.terms.valid is None else stream.terms.valid / DAY
+    over = stream.times + valid <= days
+    spent, committed = int(at_once.sum() + paid.sum()), int((at_once + np.where(over, paid, face)).sum())
+    truth = stream.truth
+    return Paced(
+        way,
+        *found,
+        value=float(truth[rows, levels].sum()),
+        base=float(truth[:, 0].sum()),
+        spent=as_units(spent),
+        committed=as_units(committed),
+        total=stream.terms.total / MICROS,
+        kept=kept,
+    )
