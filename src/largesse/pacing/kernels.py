@@ -88,7 +88,7 @@ def learn_week(plan: Array, state: Array, day: int) -> None:
 @compiled
 def tick(plan: Array, state: Array, money: Array, t: float) -> None:
     """Bring the state up to time t: what was foreseen to come until now, and what promises turned out to cost."""
-    learn_week(plan, state, int(math.floor(t)))
+    learn_week(plan, state, int(t))
     if t > state[LAST]:
         per_day = plan[CUSTOMERS] / path_left(plan, state, 0.0, plan[DAYS])
         due = per_day * path_left(plan, state, state[LAST], t)
@@ -110,7 +110,7 @@ def find_parts(plan: Array, t: float) -> tuple[int, int]:
     """Return the part of the period in which t lies, and that at whose end a promise of t is over; J: after the period."""
     J = int(plan[PARTS])
     wide = plan[DAYS] / J
-    last = J if t + plan[VALID] > plan[DAYS] else max(int(math.ceil((t + plan[VALID]) / wide)) - 1, 0)
+    last = J if t + plan[VALID] > plan[DAYS] else max(int(np.ceil((t + plan[VALID]) / wide)) - 1, 0)
     return min(int(t / wide), J - 1), last
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.pacing.money import MICROS
+from largesse.pacing.money import MICROS, count_micros
 from largesse.records import Array
 
 
@@ -44,8 +44,6 @@ class Population:
 
 def known_costs(responses: Array, costs: Array) -> Population:
     """Return customers whose costs (K,) or (m, K) are paid when a level is given."""
-    from largesse.pacing.money import count_micros
-
     at_once = np.ascontiguousarray(np.broadcast_to(count_micros(costs), responses.shape))
     nothing = np.zeros(responses.shape, dtype=np.int64)
     return Population(np.asarray(responses, dtype=np.float64), at_once, nothing, nothing)
@@ -53,8 +51,6 @@ def known_costs(responses: Array, costs: Array) -> Population:
 
 def redeemed_costs(responses: Array, face: Array, redeemed: Array, contact: float = 0.0) -> Population:
     """Return customers whose costs are paid on redemption: `redeemed` (m, K) is the expected share of the face."""
-    from largesse.pacing.money import count_micros
-
     faces = np.ascontiguousarray(np.broadcast_to(count_micros(face), responses.shape))
     share = np.clip(redeemed, 0.0, 1.0)
     at_once = np.zeros(responses.shape, dtype=np.int64)

@@ -156,8 +156,10 @@ def plan_pace(
     promised, paid, priced = foreseen.means(ahead, factor)
     around = [foreseen.means(ahead, max(factor, 0.1) * by)[2].sum() for by in (0.85, 1.15)]
     steep = math.log(around[0] / around[1]) / math.log(1.15 / 0.85) if min(around) > 0 else 1.0
-    lists = (tuple(part.tolist()) for part in (ahead, promised, paid, priced))
-    return PacePlan(factor, *lists, float(customers), steep, week, at_random, gains)
+    parts = {"ahead": ahead, "promised": promised, "paid": paid, "priced": priced}
+    lists: dict[str, Any] = {name: tuple(part.tolist()) for name, part in parts.items()}
+    rest: dict[str, Any] = {"season": week, "at_random": at_random, "gains": gains}
+    return PacePlan(factor=factor, customers=float(customers), elasticity=steep, **lists, **rest)
 
 
 class _Foreseen:

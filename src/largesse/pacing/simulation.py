@@ -61,8 +61,8 @@ def pace_stream(
 
 def make_plan(stream: Stream, gains: Gains | None = None) -> PacePlan:
     """Return the plan that is made before a stream begins, from what is known then."""
-    how = {} if gains is None else {"gains": gains}
-    return plan_pace(stream.population, stream.terms, stream.traits.foreseen, season=stream.season, **how)
+    how = gains or Gains()
+    return plan_pace(stream.population, stream.terms, stream.traits.foreseen, season=stream.season, gains=how)
 
 
 def _sum_up(stream: Stream, way: str, found: tuple[Array, Array, Array], kept: bool) -> Paced:

@@ -112,11 +112,9 @@ def draw_stream(seed: int, on_redemption: bool | None = None) -> Stream:
     while traits.on_redemption and draw_world(at).traits.response != "yes/no":
         at += 1  # what is paid on redemption is paid by those who say yes
     fresh = draw_world(at).draw_fresh(POOL)
-    if traits.on_redemption:
-        pool = redeemed_costs(fresh.truth, fresh.costs, fresh.truth)
-    else:
-        pool = known_costs(fresh.truth, fresh.costs)
-    return fill_stream(pool, traits, seed)
+    if not traits.on_redemption:
+        return fill_stream(known_costs(fresh.truth, fresh.costs), traits, seed)
+    return fill_stream(redeemed_costs(fresh.truth, fresh.costs, fresh.truth), traits, seed)
 
 
 def fill_stream(pool: Population, traits: StreamTraits, seed: int, total: float | None = None) -> Stream:

@@ -7,4 +7,5 @@ from largesse.policy.banditnet import BanditNet as BanditNet
 from largesse.policy.exploring import Expected as Expected
 from largesse.policy.exploring import Exploring as Exploring
 from largesse.policy.exploring import explore as explore
+from largesse.policy.policy import Outlook as Outlook
 from largesse.policy.policy import Policy as Policy

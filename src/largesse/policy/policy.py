@@ -46,6 +46,15 @@ FORMAT = "largesse-policy"
 MOST_SCALE = 1e6  # of costs, up or down: corrections are far smaller, and products stay finite
 
 
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """What a model expects of customers at every level, (n, K) each."""
+
+    responses: Array
+    costs: Array  # in the mean, contact and corrections included
+    listed: Array | None = None  # costs or face values as the levels list them; None where costs are observed
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Policy:
@@ -254,6 +263,15 @@ class Policy:
             hint = "calibrate it, or plan first: Policy(model, levels, price=plan.price)"
             raise NotFittedError("policy", [Problem("it has no price yet", hint)])
         return self.price
+
+    def expect(self, customers: Any) -> Outlook:
+        """Return what the model expects of customers at every level: responses, costs, and what is listed as cost."""
+        read = self._read(customers)
+        curves, costs = self._expected(read)
+        own = None if self.levels.observed else own_costs(self.model, read)
+        listed = self.levels.common_costs if own is None else own
+        wide = [None if part is None else np.broadcast_to(part, curves.shape) for part in (costs, listed)]
+        return Outlook(np.asarray(curves, dtype=np.float64), *wide)  # type: ignore[arg-type]
 
     def _expected(self, customers: Any) -> tuple[Array, Array]:
         """Return the expected responses (n, K) and costs (K,) or (n, K) of customers in any form."""

@@ -1,0 +1,192 @@
+"""The rows of a ledger: how decisions and redemptions are written, counted and read back within a transaction."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import numpy as np
+
+from largesse.errors import LedgerError, Problem
+from largesse.pacing.ledger.entries import Choice, Decided, Offers, Redemption, Standing
+from largesse.pacing.ledger.store import Session
+from largesse.pacing.ledger.tables import (
+    CLOSE_OVER,
+    COUNT_OVER,
+    COUNTED,
+    DECISION,
+    READ_DECISIONS,
+    READ_LEDGER,
+    REQUEST,
+    TERMS,
+)
+from largesse.pacing.ledger.terms import Terms, show_time
+from largesse.pacing.money import show_money
+
+# -- the ledger's row ----------------------------------------------------------------------------------------------------
+
+
+def read_standing(session: Session, now: int) -> Standing:
+    """Return the ledger's row."""
+    found = session.fetch(READ_LEDGER)
+    if not found:
+        refuse_entry("the ledger is empty", "open it with a total and a period")
+    *numbers, state, plan = found[0]
+    terms = Terms(**dict(zip(TERMS, numbers[: len(TERMS)], strict=True)))
+    counted = dict(zip(COUNTED, numbers[len(TERMS) :], strict=True))
+    return Standing(terms, now, **counted, state=tuple(json.loads(state)), plan=json.loads(plan))
+
+
+_WRITE = f"UPDATE ledger SET {', '.join(f'{name} = ?' for name in COUNTED)}, state = ?"  # noqa: S608  names of our own
+
+
+def write_standing(session: Session, standing: Standing) -> None:
+    """Write the sums and the state of the price."""
+    values = [getattr(standing, name) for name in COUNTED]
+    session.run(_WRITE, [*values, json.dumps(standing.state)])
+
+
+def release(session: Session, standing: Standing, *, all_of_it: bool = False) -> Standing:
+    """Close requests whose time is over: what was promised and not redeemed is released."""
+    while True:
+        over = session.fetch(COUNT_OVER, (standing.terms.ends, standing.now))
+        for early, released, expected, paid, held, many in (map(int, row) for row in over):
+            changes = {"promised": standing.promised - released, "expired": standing.expired + many}
+            changes["settled_paid"] = standing.settled_paid + paid
+            if early:
+                changes["open_expected"] = standing.open_expected - expected
+                changes["settled_expected"] = standing.settled_expected + expected
+            else:
+                changes["late_face"] = standing.late_face - held
+            standing = replace(standing, **changes)  # type: ignore[arg-type]
+        if over:
+            session.run(CLOSE_OVER, (standing.now,))
+        if not over or not all_of_it:
+            return standing
+
+
+# -- decisions -----------------------------------------------------------------------------------------------------------
+
+
+def as_decided(request: str, offers: Offers, choice: Choice, policy: str, before: Standing) -> Decided:
+    """Return the decisions of a choice; a choice that does not fit is a mistake of the chooser, and nothing is kept."""
+    rows, levels = np.arange(len(offers)), np.asarray(choice.levels, dtype=np.int64)
+    at_once, face, expected = (part[rows, levels] for part in (offers.at_once, offers.face, offers.expected))
+    if int(at_once.sum()) + int(face.sum()) > before.room:
+        raise RuntimeError("a chooser gave more than the ledger has room for")
+    valid = before.terms.valid
+    expires = None if valid is None else before.now + valid
+    return Decided(
+        request,
+        offers.customers,
+        levels,
+        choice.propensity,
+        offers.responses[rows, levels],
+        choice.price,
+        choice.reason,
+        at_once,
+        face,
+        expected,
+        policy,
+        before.now,
+        expires,
+    )
+
+
+def write_decisions(session: Session, decided: Decided, digest: str, before: Standing) -> None:
+    """Add a request and its decisions."""
+    number, n = before.requests + 1, len(decided)
+    open_ = bool((decided.face > 0).any())
+    row = (number, decided.request, digest, decided.policy, decided.decided_at, decided.expires_at, int(not open_))
+    session.insert("request", {name: [value] for name, value in zip(REQUEST, row, strict=True)})
+    money = (part.tolist() for part in (decided.at_once, decided.face, decided.expected))
+    rest = (decided.propensity, decided.responses, decided.price, decided.reason)
+    columns = (
+        *([number] * n, decided.customers, range(n), decided.levels.tolist()),
+        *money,
+        *(np.asarray(part).tolist() for part in rest),
+    )
+    session.insert("decision", dict(zip(DECISION, columns, strict=True)))
+
+
+def count_decided(before: Standing, decided: Decided, choice: Choice) -> Standing:
+    """Return the standing after decisions."""
+    at_once, face = int(decided.at_once.sum()), int(decided.face.sum())
+    late = decided.expires_at is None or decided.expires_at > before.terms.ends
+    expected = int(decided.expected[decided.face > 0].sum())
+    return replace(
+        before,
+        spent=before.spent + at_once,
+        promised=before.promised + face,
+        at_once=before.at_once + at_once,
+        open_expected=before.open_expected + (0 if late else expected),
+        late_face=before.late_face + (face if late else 0),
+        requests=before.requests + 1,
+        decisions=before.decisions + len(decided),
+        state=tuple(map(float, choice.state)),
+    )
+
+
+def recall(session: Session, request: str, digest: str, known: tuple[Any, ...]) -> Decided:
+    """Return the decisions that the ledger holds for a request."""
+    number, before, policy, decided_at, expires_at = known
+    if before != digest:
+        got = f"the request {request!r} was answered at {show_time(decided_at)} with other content"
+        refuse_entry(got, "give every request an id of its own; repeat one only as it was")
+    customers, *parts = zip(*session.fetch(READ_DECISIONS, (number,)), strict=True)
+    levels, propensity, responses, price, reason, *money = map(np.array, parts)
+    return Decided(
+        *(request, tuple(customers), levels, propensity, responses, price, reason),
+        *(*money, policy, decided_at, expires_at, True),
+    )
+
+
+# -- redemptions ---------------------------------------------------------------------------------------------------------
+
+
+def count_redeemed(standing: Standing, value: int, face: int, expires: int | None, late: bool) -> Standing:
+    """Return the standing after a redemption."""
+    changes = {"spent": standing.spent + value, "redemptions": standing.redemptions + 1}
+    if late:  # its reservation is gone: it is paid from what is left
+        changes["settled_paid"] = standing.settled_paid + value
+    else:
+        changes["promised"] = standing.promised - face
+        if expires is None or expires > standing.terms.ends:
+            changes["late_face"] = standing.late_face - face + value
+    return replace(standing, **changes)  # type: ignore[arg-type]
+
+
+def recall_redemption(request: str, customer: str, found: tuple[Any, ...], value: int) -> Redemption:
+    """Return the redemption that the ledger holds; refuse another amount."""
+    _, expires, _, _, before, at = found
+    if before != value:
+        got = f"the customer {customer!r} redeemed {show_money(before)} at {show_time(at)}, not {show_money(value)}"
+        refuse_entry(got, "a promise is redeemed once; give the same amount to repeat it")
+    return Redemption(request, customer, before, expires is not None and expires <= at, True)
+
+
+def check_amount(customer: str, value: int, face: int) -> None:
+    """Refuse an amount that was not promised."""
+    if not face:
+        refuse_entry(
+            f"the customer {customer!r} was promised nothing", "only promises that are paid later are redeemed"
+        )
+    if value > face:
+        got = f"a redemption of {show_money(value)}, but {show_money(face)} was promised to the customer {customer!r}"
+        refuse_entry(got, "the most that a level may cost is reserved when it is given: raise its cost there")
+
+
+def check_late(standing: Standing, value: int, expires: int) -> None:
+    """Refuse a redemption after the promise's time, by the ledger's terms."""
+    if standing.terms.late == "refuse":
+        hint = "its money was released; a ledger with late='accept' takes it while there is room"
+        refuse_entry(f"the promise ended at {show_time(expires)}", hint)
+    if value > standing.room:
+        hint = "raise the total, and tell it again"
+        refuse_entry(f"the promise ended at {show_time(expires)}, and only {show_money(standing.room)} is left", hint)
+
+
+def refuse_entry(got: str, hint: str) -> NoReturn:
+    """Refuse what a ledger does not allow."""
+    raise LedgerError("ledger", [Problem(got, hint)])
