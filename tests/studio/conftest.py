@@ -50,6 +50,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     )
     with start(folder) as found:
         yield found
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
 
 
 @pytest.fixture(scope="session")

@@ -223,6 +223,7 @@ def test_odd_requests_over_the_wire_are_answered_or_dropped(
 # -- the end -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_studio_that_stops_takes_its_work_along_and_leaves_nothing(draft: dict[str, Any], tmp_path: Path) -> None:
     with start(tmp_path) as other:
         job = start_long(other, draft, "new").json()

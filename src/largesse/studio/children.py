@@ -6,7 +6,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -23,7 +23,8 @@ class TaskError(LargesseError):
 class Child:
     """A process that is started when it is needed, and can be stopped at any time."""
 
-    def __init__(self) -> None:
+    def __init__(self, packages: Sequence[str] = ()) -> None:
+        self._packages = packages  # that it imports while it waits for its first task
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
 
@@ -38,6 +39,8 @@ class Child:
                 await process.stdin.drain()
             while line := await process.stdout.readline():
                 said = json.loads(line)
+                if said.get("last") and self._process is process:
+                    self._process = None  # it ends now
                 if "result" in said:
                     return said["result"]
                 if "error" in said:
@@ -69,7 +72,7 @@ class Child:
         if self._process is None or self._process.returncode is not None:
             # -P: the folder in which the studio was started is not searched for modules.
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "largesse.studio.worker"),
+                *(sys.executable, "-P", "-m", "largesse.studio.worker", *self._packages),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=LINE,

@@ -15,6 +15,8 @@ from largesse.errors import LargesseError
 from largesse.studio.children import Child
 from largesse.web import RequestError, describe_error
 
+HEAVY = ("pyarrow.parquet", "pyarrow.compute", "scipy.optimize", "sklearn.linear_model", "numba")
+NAMES = {"doctor": "checkup", "keep": "run"}  # what people call a job
 KEPT = 50  # jobs that are remembered
 LAST = ("done", "failed", "cancelled")
 MOST_NOTES = 50
@@ -70,7 +72,7 @@ class Jobs:
 
     def __init__(self, finished: Callable[[Job], None]) -> None:
         self._known: dict[str, Job] = {}
-        self._child = Child()
+        self._child = Child(HEAVY)
         self._task: asyncio.Task[None] | None = None
         self._finished = finished
         self.current: Job | None = None
@@ -84,7 +86,9 @@ class Jobs:
     def check_free(self) -> None:
         """Refuse a second job while one is under way."""
         if self.current is not None:
-            raise RequestError(409, f"a {self.current.kind} is under way", "wait for it, or cancel it")
+            raise RequestError(
+                409, f"a {NAMES.get(self.current.kind, self.current.kind)} is under way", "wait for it, or cancel it"
+            )
 
     def start(self, kind: str, task: Mapping[str, Any], clean: Callable[[], None] = lambda: None, key: str = "") -> Job:
         """Start a job, under a key that `new_key` gave, if any."""
@@ -108,8 +112,8 @@ class Jobs:
             state, job.error = "failed", describe_error(error)
         if job.stopping and state != "done":
             state, job.error = "cancelled", None
-        if job.kind == "run" or state == "cancelled":
-            await self._child.stop()  # what it learnt from takes memory
+        if state == "cancelled":
+            await self._child.stop()
         if state != "done":
             await asyncio.to_thread(self._tidy, job)
         if state == "done":
@@ -151,8 +155,9 @@ class Jobs:
         return job
 
     async def warm(self) -> None:
-        """Start the child ahead of the first job."""
-        await self._child.warm()
+        """Start the child ahead of the next job."""
+        if self.current is None:
+            await self._child.warm()
 
     async def stop(self) -> None:
         """Stop whatever is under way, and wait until it is put away."""

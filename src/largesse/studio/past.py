@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse import runs
+from largesse.data import find_files
 from largesse.errors import LargesseError
 from largesse.levels import Levels
 from largesse.studio.places import list_parts
@@ -91,7 +92,10 @@ def name_levels(shown: dict[str, Any], levels: Levels) -> list[dict[str, Any]]:
 
 def _is_kept(campaign: runs.Campaign) -> bool:
     """Whether the tables that a new plan needs are still there."""
-    return Path(campaign.customers or campaign.log).exists() and Path(campaign.log).exists()
+    try:
+        return all(find_files(source, "table") for source in (campaign.log, campaign.customers) if source is not None)
+    except LargesseError:
+        return False
 
 
 def _list_files(path: Path) -> list[str]:

@@ -42,18 +42,17 @@ class Studio:
         limit = {} if setting.upload_bytes is None else {"most": setting.upload_bytes}
         self.tables = Tables(setting.place.private, **limit)
         self.jobs = Jobs(self._finish)
-        self.looker = Child()
+        self.looker = Child(("pyarrow.parquet", "pyarrow.csv", "pyarrow.compute"))
         self.trials = Trials(setting.place.private)
         self.over = asyncio.Event()
         self._columns: dict[tuple[Path, int], dict[str, Any]] = {}
-        self._warming: asyncio.Task[None] | None = None
+        self._warming: set[asyncio.Task[None]] = set()
 
     # -- state -----------------------------------------------------------------------------------------------------------
 
     async def state(self) -> dict[str, Any]:
         """Return what a page needs first."""
-        if self._warming is None:  # the page is there: time to get ready for what comes next
-            self._warming = asyncio.create_task(self._warm())
+        self._get_ready(self.looker)  # the page is there: a table may come next
         place, job = self.place, self.jobs.current
         listed, files = await asyncio.gather(self.runs(), asyncio.to_thread(place.list_tables))
         return {
@@ -68,15 +67,17 @@ class Studio:
             "models": [{"name": name, "sentence": entry.about} for name, entry in list_models().items()],
         }
 
-    async def _warm(self) -> None:
-        await asyncio.sleep(0.2)
-        await self.looker.warm()
+    def _get_ready(self, child: Child | Jobs) -> None:
+        """Start a child ahead of its first task, if nothing of the kind is under way."""
+        if not self._warming and not self.over.is_set():
+            task = asyncio.create_task(child.warm())
+            self._warming.add(task)
+            task.add_done_callback(self._warming.discard)
 
     async def stop(self) -> None:
         """Stop the children, and wait until what they did is put away."""
         self.over.set()
-        if self._warming is not None:
-            await self._warming
+        await asyncio.gather(*self._warming)
         await asyncio.gather(self.jobs.stop(), self.looker.stop())
 
     # -- tables ----------------------------------------------------------------------------------------------------------
@@ -121,6 +122,7 @@ class Studio:
         table = self.tables.find(draft.get("table"))
         task = {"task": "campaign", "path": str(table.path), "draft": draft, "own": table.own, "checkup": checkup}
         found: dict[str, Any] = await self.looker.ask(task)
+        self._get_ready(self.jobs)
         return found
 
     async def _settle(self, draft: object, *, checkup: bool = False) -> tuple[Table, str]:
@@ -193,6 +195,7 @@ class Studio:
         path = await asyncio.to_thread(self.place.find_run, name)
         line = await asyncio.to_thread(past.describe_run, path)
         more = await asyncio.to_thread(past.describe_rules, path)
+        self._get_ready(self.jobs)
         return {
             **line,
             **more,

@@ -6,6 +6,7 @@ by an exception, so that half-written folders are cleaned up.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import queue
@@ -25,6 +26,8 @@ from largesse.studio.tasks import TASKS
 from largesse.web import to_json
 
 TICK = 0.2  # seconds between two words about how far the work is
+MUCH = 1 << 30  # bytes
+LEARNING = ("doctor", "run", "what-if", "keep")
 GRACE = 10.0  # seconds to leave the work when the studio is gone
 
 
@@ -38,8 +41,33 @@ def main() -> None:
     tasks: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(tasks,), daemon=True).start()
     voice = Voice(out)
+    _get_ready(tasks, sys.argv[1:])
     while (line := tasks.get()) is not None:
-        voice.say(_do(json.loads(line), voice))
+        task = json.loads(line)
+        last = task["task"] in LEARNING  # what a look has read is needed again
+        answer = _do(task, voice)
+        last = last and _took_much()
+        voice.say({**answer, "last": last})
+        if last:
+            return
+
+
+def _took_much() -> bool:
+    """Whether the process has taken so much memory that the next task had better get a new one."""
+    try:
+        import resource
+    except ImportError:  # a system that does not say
+        return True
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > MUCH
+
+
+def _get_ready(tasks: queue.SimpleQueue[str | None], packages: list[str]) -> None:
+    """Import what the work will need, as long as there is none yet."""
+    for package in packages:
+        if tasks.empty():
+            with suppress(ImportError):
+                importlib.import_module(package)
 
 
 class Voice:
