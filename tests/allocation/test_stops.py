@@ -112,3 +112,23 @@ def test_customers_for_whom_nothing_pays_have_one_stop() -> None:
 def test_without_stops_nothing_is_counted() -> None:
     curves, costs = make_task(10)
     assert count_stops((), check_batch(curves, costs), make_groups(10), 6, 0.0, 0).shape == (0, 6, 5)
+
+
+@pytest.mark.parametrize(("seed", "spending"), [(0, None), (1, None), (1, SPENDING)])
+@pytest.mark.parametrize("worth", [2.0, 8.0, 50.0, 1e-6])
+def test_one_stop_takes_every_step_that_brings_what_it_costs(
+    seed: int, spending: Spending | None, worth: float
+) -> None:
+    curves, costs = make_task(400, seed=seed)
+    stops = find_stops(hold_scores(curves, costs), spending, worth=worth)
+    (stop,) = [stop for stop in stops if stop.pays]
+    scale = correct_scored(hold_scores(curves, costs), stop.budget, spending).scale
+    plan, levels = plan_at(curves, costs, stop, scale)
+    assert plan.value == pytest.approx(stop.value)
+    paid = np.broadcast_to(costs * scale, curves.shape)
+    own = (worth * curves - paid)[np.arange(400), levels]
+    if spending is None:  # nobody could do better for what a response is worth
+        assert own == pytest.approx((worth * curves - paid).max(axis=1), abs=1e-12)
+    else:  # the scale of costs changes with the budget: prices are met to a hundredth
+        assert own.mean() == pytest.approx((worth * curves - paid).max(axis=1).mean(), rel=1e-3, abs=1e-9)
+    assert not any(other.pays for other in find_stops(hold_scores(curves, costs), spending))

@@ -9,7 +9,8 @@ to the first price that takes it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,6 +42,7 @@ class Stop:
         math.nan
     )  # steps that bring at least this are taken, by costs as they are expected; NaN: no price makes it
     ratio: float = 1.0  # what expected costs are multiplied by to be what is really paid
+    pays: bool = False  # whether it takes every step that brings what it costs, and no other
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,13 @@ def find_stops(
     confidence: float = EVEN,
     *,
     explore: float = 0.0,
+    worth: float | None = None,
     count: int = COUNT,
 ) -> tuple[Stop, ...]:
     """Return plans at up to `count` budgets, the smallest first: each is the plan that `price_plan` makes at its budget.
 
-    Where costs are expected, not known, budgets are those for which `correct_scored` and `price_plan` make this plan.
+    Where costs are expected, not known, budgets are those for which `correct_scored` and `price_plan` make this plan. With
+    what one unit of response is `worth`, the plan is among them that takes every step which brings what it costs.
 
     >>> from largesse.allocation.scored import hold_scores
     >>> scored = hold_scores([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]], [0, 1, 2])
@@ -77,30 +81,55 @@ def find_stops(
     """
     _, *each = scored.ask(Average()).means
     listed, expected = np.array(each[: len(each) // 2]), np.array(each[len(each) // 2 :])
-    prices = _choose_prices(scored, listed, expected, count)
-    steps = np.array(scored.ask(PlansAt(prices[1:])).means).reshape(2, len(prices))
     paid = None if spending is None else np.cumsum(scored.ask(SpendAt(spending.price)).means)
+
+    def scale(spend: float) -> float:
+        """Return what a plan's expected costs are multiplied by."""
+        if spending is None or paid is None:
+            return 1.0
+        return correct(paid, budget_at(paid, spend, spending, confidence), spending, confidence).scale
+
+    prices, break_even = _choose_prices(scored, listed, expected, count, worth, scale)
+    steps = np.array(scored.ask(PlansAt(prices[1:])).means).reshape(2, len(prices))
     found: dict[tuple[float, float], Stop] = {}
     for price, cost, value in zip(prices, *np.cumsum(steps, axis=1).tolist(), strict=True):
         spend = (1 - explore) * cost + explore * float(listed.mean())
         stop = Stop(spend, spend, (1 - explore) * value + explore * float(expected.mean()), price, price)
         corrected = stop if spending is None or paid is None else _correct_stop(stop, paid, spending, confidence)
         if corrected is not None:  # of prices that make one plan, the last stands
-            found[stop.spend, stop.value] = replace(corrected, budget=corrected.budget * (1 + ROOM))
+            same = found.get((stop.spend, stop.value))
+            pays = price == break_even or (same is not None and same.pays)
+            found[stop.spend, stop.value] = replace(corrected, budget=corrected.budget * (1 + ROOM), pays=pays)
     return tuple(found.values())
 
 
-def _choose_prices(scored: Scored, listed: Array, expected: Array, count: int) -> tuple[float, ...]:
+def _choose_prices(
+    scored: Scored,
+    listed: Array,
+    expected: Array,
+    count: int,
+    worth: float | None,
+    scale: Callable[[float], float],
+) -> tuple[tuple[float, ...], float | None]:
     """Return falling prices whose plans cost about evenly more from one to the next; nothing is bought at the first.
 
-    `listed` and `expected` (K,) are what levels cost and bring on average.
+    `listed` and `expected` (K,) are what levels cost and bring on average. Where a unit of response is `worth` something, the
+    lowest price at which a unit of cost, times its scale, still brings its worth is among them, and comes second.
     """
     typical = float(np.ptp(expected) / np.ptp(listed)) if np.ptp(listed) > 0 and np.ptp(expected) > 0 else 1.0
-    tried = (math.inf, *(typical * np.geomspace(FAR, 1 / FAR, TRIED)).tolist(), 0.0)
+    inner = [*(typical * np.geomspace(FAR, 1 / FAR, TRIED)).tolist(), *([] if worth is None else [1 / worth])]
+    tried = (math.inf, *sorted(inner, reverse=True), 0.0)
     spend = np.cumsum(scored.ask(SpendAt(tried[1:])).means)
     wanted = np.linspace(spend[0], spend[-1], count)
     near = np.searchsorted(spend, wanted, side="left").clip(0, len(spend) - 1)
-    return tuple(tried[place] for place in sorted({0, len(tried) - 1, *near.tolist()}))
+    kept, last = {0, len(tried) - 1, *near.tolist()}, None
+    if worth is not None:
+        short = bisect_left(
+            range(len(tried)), True, key=lambda k: tried[k] < (1 - ROOM) * scale(float(spend[k])) / worth
+        )
+        last = max(short - 1, 0)
+        kept.add(last)
+    return tuple(tried[place] for place in sorted(kept)), None if last is None else tried[last]
 
 
 def _correct_stop(stop: Stop, paid: Array, spending: Spending, confidence: float) -> Stop | None:

@@ -187,6 +187,7 @@ class Stop(TypedDict):
     shares: list[Number]
     counts: NotRequired[list[int]]
     own: NotRequired[bool]
+    pays: NotRequired[bool]
 
 
 class Stops(TypedDict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ class CountedStop:
     counts: Array  # (groups + 1, K); everyone comes last
     paid: Array  # (groups,) in all
     own: bool = False  # whether it is the plan of the run
+    pays: bool = False  # whether it takes every step that brings what it costs, and no other
 
 
 def arrange_stops(step: PlanStep) -> list[CountedStop]:
@@ -33,7 +34,15 @@ def arrange_stops(step: PlanStep) -> list[CountedStop]:
     """
     plan, tally, unit = step.plan, step.tally, choose_unit(step.stops)
     others = [
-        CountedStop(stop.budget, stop.spend, stop.value, stop.price, each[:, :-1], each[:-1, -1] * (unit * stop.ratio))
+        CountedStop(
+            stop.budget,
+            stop.spend,
+            stop.value,
+            stop.price,
+            each[:, :-1],
+            each[:-1, -1] * (unit * stop.ratio),
+            pays=stop.pays,
+        )
         for stop, each in zip(step.stops, tally.stops, strict=True)
     ]
     if not others or not math.isfinite(plan.budget):
@@ -42,7 +51,9 @@ def arrange_stops(step: PlanStep) -> list[CountedStop]:
     own = CountedStop(
         plan.budget, plan.spend, plan.value, plan.price, np.vstack([tally.grouped, tally.counts]), paid, own=True
     )
-    return sorted([own, *_leave_out(others, own)], key=lambda stop: stop.budget)
+    kept = _leave_out(others, own)
+    pays = any(stop.pays for stop in others) and not any(stop.pays for stop in kept)
+    return sorted([replace(own, pays=pays), *kept], key=lambda stop: stop.budget)
 
 
 def _leave_out(stops: Iterable[CountedStop], own: CountedStop) -> list[CountedStop]:

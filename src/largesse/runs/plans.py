@@ -60,7 +60,8 @@ def make_plan(
         fix = correct_scored(scored, how.average(scored.n), policy.spending, how.budget_confidence)
         scale = 1.0 if policy.spending is None else fix.scale
         made: PricedPlan | Plan
-        stops = find_stops(scored, policy.spending, how.budget_confidence, explore=how.explore)
+        worth = campaign.response_value
+        stops = find_stops(scored, policy.spending, how.budget_confidence, explore=how.explore, worth=worth)
         listed, excuse, explored = None, "", None
         if how.aimed:
             begin("planning with all customers in memory", scored.n)

@@ -78,6 +78,25 @@ def test_three_budgets_are_told_in_plain_words_with_honest_values(slid: Numbers)
     assert view_slider(slid, EURO)["scenarios"] == []
 
 
+def test_where_a_response_has_a_value_the_third_budget_is_the_one_up_to_which_money_comes_back(
+    slid: Numbers, amount: Numbers
+) -> None:
+    slid["profit"] = amount["profit"]
+    slid["frontier"]["points"] = [
+        {**row, "profit": {"estimate": 1.0 - row["budget"], "low": 0.5 - row["budget"], "high": 1.5 - row["budget"]}}
+        for row in slid["frontier"]["points"]
+    ]
+    slid["frontier"]["stops"][2]["pays"] = True
+    this, half, pays = view_slider(slid, EURO)["scenarios"]
+    assert pays["title"] == "Until €1 more brings back less than it costs, €1"
+    assert pays["text"].endswith("€0.00 (−€0.50 to €0.50) left after costs.")
+    assert "left after costs" in this["text"]
+    assert "left after costs" in half["text"]
+    assert json.loads(view_slider(slid, EURO)["stops"])[2]["left"] == "€0.00 (−€0.50 to €0.50)"
+    slid["frontier"]["stops"][2]["pays"], slid["frontier"]["stops"][0]["pays"] = False, True
+    assert view_slider(slid, EURO)["scenarios"][2]["text"].endswith("The model expects that no step up pays.")
+
+
 def test_the_plan_itself_begins_with_what_was_judged(slid: Numbers) -> None:
     slid["frontier"]["stops"].insert(4, {**slid["frontier"]["stops"][3], "budget": 2.5, "own": True})
     view = view_slider(slid, EURO)

@@ -37,6 +37,7 @@ def describe_stops(step: PlanStep) -> Part:
             "shares": (stop.counts[-1] / max(int(stop.counts[-1].sum()), 1)).tolist(),
             "counts": stop.counts[-1].tolist(),
             **({"own": True} if stop.own else {}),
+            **({"pays": True} if stop.pays else {}),
         }
         for stop in arrange_stops(step)
     ]

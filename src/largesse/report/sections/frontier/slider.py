@@ -12,6 +12,7 @@ from largesse.report.section import Numbers, Part
 from largesse.report.sections.frontier.honest import Honest, interpolate, judge_budget, judge_own
 
 MOST = "From more, it expects nothing."
+NOTHING_PAYS = "The model expects that no step up pays."
 NOTHING: Part = {"stops": "", "start": 0, "last": 0, "now": {}, "levels": [], "scenarios": [], "excuse": ""}
 
 
@@ -52,6 +53,7 @@ def _view_stop(row: Mapping[str, Any], numbers: Numbers, units: Units) -> dict[s
         "value": DASH if honest.value is None else units.value_style(found).both(found),
         "gain": DASH if honest.gain is None else units.gain_style(honest.gain).both(honest.gain, signed=True),
         "model": _write_promise(row["value"], found, units),
+        **_write_left(row, numbers, units),
         "price": units.rate(row["price"]),
         "how": _write_how(honest, own),
         "levels": [write_percent(share) for share in row["shares"]],
@@ -63,6 +65,15 @@ def _view_stop(row: Mapping[str, Any], numbers: Numbers, units: Units) -> dict[s
         "shares": [round(share, 4) for share in row["shares"]],
         "y": [_shorten(found.get(end)) for end in ("estimate", "low", "high")],
     }
+
+
+def _write_left(row: Mapping[str, Any], numbers: Numbers, units: Units) -> dict[str, str]:
+    """Write what is left after costs, where a response has a value."""
+    if "profit" not in numbers:
+        return {}
+    own = bool(row.get("own"))
+    left = numbers["profit"]["own"] if own else _judge_at(numbers["frontier"]["points"], row["budget"])[1]
+    return {"left": DASH if left is None else units.profit.value_style(left).both(left)}
 
 
 def write_budget(row: Mapping[str, Any], numbers: Numbers, units: Units) -> str:
@@ -100,28 +111,48 @@ def _shorten(number: Any) -> float | None:
 
 
 def write_scenarios(stops: Sequence[Mapping[str, Any]], numbers: Numbers, units: Units) -> list[dict[str, str]]:
-    """Return three budgets in plain words, with honest values: this one, half of it, and all that the model has a use for."""
+    """Return three budgets in plain words, with honest values: this one, half of it, and as much as pays.
+
+    That is until the next unit brings less than it costs, where a response has a value, or all that the model has a use for.
+    """
     budget = finite(numbers["budget"]["average"])
     if budget is None or budget <= 0:
         return []
     others = [row for row in stops if not row.get("own")] or stops
-    half, most = others[_find_nearest(others, budget / 2)]["budget"], others[-1]["budget"]
-    points = numbers["frontier"]["points"]
+    half = others[_find_nearest(others, budget / 2)]["budget"]
+    last, most, more = _find_last(stops, numbers, units)
+    points, profit = numbers["frontier"]["points"], numbers.get("profit")
     found = [
-        (f"This budget, {units.cost(budget)} per customer", numbers["value"], ""),
-        (f"About half of it, {units.cost(half)}", interpolate(points, half), ""),
-        (f"All that the model has a use for, {units.cost(most)}", interpolate(points, most), MOST),
+        (f"This budget, {units.cost(budget)} per customer", numbers["value"], profit["own"] if profit else None, ""),
+        (f"About half of it, {units.cost(half)}", *_judge_at(points, half), ""),
+        (f"{last}, {units.cost(most)}", *_judge_at(points, most), more),
     ]
     return [
-        {"title": title, "text": f"{_write_brings(value, units)} {more}".strip()}
-        for title, value, more in found
+        {"title": title, "text": f"{_write_brings(value, left, units)} {more}".strip()}
+        for title, value, left, more in found
         if value is not None
     ]
 
 
-def _write_brings(value: Mapping[str, Any], units: Units) -> str:
+def _find_last(stops: Sequence[Mapping[str, Any]], numbers: Numbers, units: Units) -> tuple[str, float, str]:
+    """Return what the third scenario is called, its budget, and what to add to it."""
+    pays = [k for k, row in enumerate(stops) if row.get("pays")]
+    if "profit" not in numbers or not pays:
+        return "All that the model has a use for", stops[-1]["budget"], MOST
+    until = f"Until {units.one_more} brings back less than it costs"
+    return until, stops[pays[-1]]["budget"], "" if pays[-1] else NOTHING_PAYS
+
+
+def _judge_at(points: Sequence[Mapping[str, Any]], budget: float) -> tuple[Any, Any]:
+    """Return value and profit at a budget; None where the log does not say."""
+    known = [row for row in points if "profit" in row]
+    return interpolate(points, budget), interpolate(known, budget, "profit")
+
+
+def _write_brings(value: Mapping[str, Any], left: Mapping[str, Any] | None, units: Units) -> str:
     text = units.value_style(value).both(value)
-    return f"{text} of customers respond." if units.binary else f"{text} per customer."
+    brings = f"{text} of customers respond" if units.binary else f"{text} per customer"
+    return f"{brings}." if left is None else f"{brings}; {units.profit.value_style(left).both(left)} left after costs."
 
 
 def _find_nearest(stops: Sequence[Mapping[str, Any]], budget: Any) -> int:
