@@ -191,13 +191,34 @@ c00004 = "{keys[0]}"
     assert downloaded.equals(pa_csv.read_csv(tmp_path / "plan.csv"))
 
 
-def test_a_bad_file_is_explained_and_another_can_follow(browser: Any, place: Place, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.parquet"
-    bad.write_bytes(b"no parquet at all")
+@pytest.mark.slow
+def test_on_thornton_only_the_budget_needs_the_keyboard(browser: Any, place: Place) -> None:
+    with visit(browser, place) as watched:
+        page = watched.page
+        page.set_default_timeout(10 * WAIT)
+        page.click("#example")
+        page.click("#use-costs")
+        page.click("#budget")
+        page.keyboard.type("1.11")
+        page.click("#go-on")
+        page.click("#run")
+        page.frame_locator("iframe.report").locator("h1").wait_for()
+        check(watched, place)
+
+
+def test_a_bad_file_is_explained_and_another_can_follow(browser: Any, place: Place) -> None:
     with visit(browser, place) as watched:
         page = watched.page
         page.wait_for_selector(".drop")
-        page.set_input_files("#file", bad)
+        page.route("**/api/tables?*", lambda _: None)  # a table that takes for ever …
+        page.set_input_files("#file", place.table)
+        page.click("#stop-sending")  # … can be stopped
+        page.wait_for_selector("#choose")
+        page.unroute("**/api/tables?*")
+        drop = """text => { const data = new DataTransfer();
+          data.items.add(new File([text], "bad.parquet"));
+          document.querySelector(".drop").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true })); }"""
+        page.evaluate(drop, "no parquet at all")
         page.wait_for_selector("[role=alert]")
         assert "Parquet" in page.inner_text("[role=alert]")
         assert page.locator("#choose").is_visible()

@@ -30,11 +30,10 @@ def describe_rules(path: Path) -> dict[str, Any]:
     try:
         campaign = runs.read_campaign(path)
     except LargesseError:
-        return {"plan": {}, "level_names": [], "costs": None, "most": None}
+        return {"plan": {}, "costs": None, "most": None}
     costs = campaign.levels.common_costs
     return {
         "plan": tomllib.loads(campaign.text)["plan"],
-        "level_names": list(campaign.levels.labels),  # as rules name them; a report adds units
         "costs": None if costs is None else costs.tolist(),
         "most": None if costs is None else float(costs.max() + campaign.levels.contact_cost),
     }

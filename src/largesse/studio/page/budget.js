@@ -1,9 +1,11 @@
 // What may be spent, and settings that most people leave as they are.
 
 import { button, make, say } from "./dom.js";
-import { columnOf } from "./draft.js";
+import { columnOf, isPaidByRow } from "./draft.js";
 import { sentence } from "./messages.js";
 import { amount, counted, readNumber } from "./words.js";
+
+const AUTO = "Chooses for you: several models are blended, as far as rows that they have not seen support it.";
 
 export function budgetPart(sheet) {
   const { draft } = sheet;
@@ -46,24 +48,30 @@ export function budgetOffer(sheet) {
   return { key: words, build: () => make("p", { class: "offer" }, `Suggested: ${words}. `, button("Use it", use, { id: "use-budget" })) };
 }
 
+function moneyField(sheet, id, key) {
+  const { draft } = sheet;
+  const input = make("input", { type: "text", inputmode: "decimal", id, class: "money", value: draft[key], autocomplete: "off", placeholder: "none" });
+  input.addEventListener("input", () => { draft[key] = input.value; sheet.typed(); });
+  return make("span", { class: "cost" }, input, make("span", { class: "unit", "aria-hidden": "true" }, draft.unit));
+}
+
 function more(sheet) {
   const { draft, models } = sheet;
   const model = make("select", { id: "model" }, (models ?? []).map(({ name }) => make("option", { value: name }, name)));
   model.value = draft.model;
   const words = make("p", { class: "small" });
-  const explain = () => { words.textContent = sentence((models ?? []).find(({ name }) => name === draft.model)?.sentence); };
+  const explain = () => { words.textContent = draft.model === "auto" ? AUTO : sentence((models ?? []).find(({ name }) => name === draft.model)?.sentence); };
   model.addEventListener("change", () => { draft.model = model.value; explain(); sheet.typed(); });
   explain();
   const unit = make("input", { type: "text", id: "response-unit", class: "short", value: draft.responseUnit, autocomplete: "off", placeholder: "none" });
   unit.addEventListener("input", () => { draft.responseUnit = unit.value; sheet.typed(); });
-  const worth = make("input", { type: "text", inputmode: "decimal", id: "response-value", class: "money", value: draft.responseValue, autocomplete: "off", placeholder: "none" });
-  worth.addEventListener("input", () => { draft.responseValue = worth.value; sheet.typed(); });
   const details = make("details", { class: "more" }, make("summary", {}, "More settings"),
     make("div", { class: "fields" },
-      make("div", {}, make("label", { for: "response-value" }, "What one response is worth to you"), make("span", { class: "cost" }, worth, make("span", { class: "unit", "aria-hidden": "true" }, draft.unit)), make("p", { class: "small" }, "Your margin on a sale, for example. Then the report says what is left after costs.")),
+      make("div", {}, make("label", { for: "response-value" }, "What one response is worth to you"), moneyField(sheet, "response-value", "responseValue"), make("p", { class: "small" }, "Your margin on a sale, for example. Then the report says what is left after costs.")),
+      isPaidByRow(draft) ? null : make("div", {}, make("label", { for: "contact" }, "Cost of a contact"), moneyField(sheet, "contact", "contact"), make("p", { class: "small" }, "Postage or a call: for everyone who gets more than the first level.")),
       make("div", {}, make("label", { for: "model" }, "How to learn"), model, words),
       make("div", {}, make("label", { for: "response-unit" }, "Unit of the response"), unit, make("p", { class: "small" }, "Only where it is an amount, such as revenue in €."))));
-  details.open = sheet.moreOpen ?? Boolean(draft.responseValue || draft.responseUnit || draft.model !== "auto");
+  details.open = sheet.moreOpen ?? Boolean(draft.responseValue || draft.contact || draft.responseUnit || draft.model !== "auto");
   details.addEventListener("toggle", () => { sheet.moreOpen = details.open; });
   return details;
 }

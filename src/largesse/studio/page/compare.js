@@ -59,6 +59,6 @@ export function sharesCell(levels) {
   const many = levels.length;
   return [
     make("div", { class: "shares", "aria-hidden": "true" }, levels.map(({ share }, k) => make("span", { style: { "flex-grow": String(share), background: levelColour(k, many) } }))),
-    make("ul", { class: "share-list" }, levels.map(({ name, share }, k) => make("li", {}, make("span", { class: "swatch", style: { background: levelColour(k, many) }, "aria-hidden": "true" }), make("span", { class: "share-name" }, name), make("b", {}, percent(share, share > 0 && share < 0.01 ? 1 : 0))))),
+    make("ul", { class: "share-list" }, levels.map(({ name, title, share }, k) => make("li", {}, make("span", { class: "swatch", style: { background: levelColour(k, many) }, "aria-hidden": "true" }), make("span", { class: "share-name" }, title ?? name), make("b", {}, percent(share, share > 0 && share < 0.01 ? 1 : 0))))),
   ];
 }

@@ -84,11 +84,12 @@ export function strip(value, interval, low, high) {
   return draw("svg", { class: "strip", width: "100%", height: 20, "aria-hidden": "true" }, parts);
 }
 
+/** A button; while it is busy or has nothing to do, it does nothing, but keeps the focus. */
 export function button(words, act, props) {
   const { kind, ...more } = props ?? {};
-  return make("button", { type: "button", class: kind ? `button ${kind}` : "button", ...more, on: { click: act } }, words);
+  const click = (event) => { if (!isAsleep(event.currentTarget)) act(event); };
+  return make("button", { type: "button", class: kind ? `button ${kind}` : "button", ...more, on: { click } }, words);
 }
 
-export function link(words, href, props) {
-  return make("a", { href, ...props }, words);
-}
+export const isAsleep = (element) => ["aria-busy", "aria-disabled"].some((word) => element.getAttribute(word) === "true");
+

@@ -17,6 +17,7 @@ export function openDraft(table) {
     names: [],
     settled: false, // a person has said that the order is right
     costs: {},
+    contact: "", // what it costs to contact a customer
     onRedemption: Boolean(table.suggested_on_redemption),
     kind: "budget",
     budget: "",
@@ -103,6 +104,7 @@ export function toRequest(draft) {
       names: draft.names.length ? draft.names : null,
       costs: isPaidByRow(draft) ? null : readCosts(draft),
       on_redemption: !isPaidByRow(draft) && draft.onRedemption,
+      contact_cost: isPaidByRow(draft) ? null : readNumber(draft.contact),
     },
     budget: draft.kind === "budget" ? spent : null,
     total: draft.kind === "total" ? spent : null,
@@ -140,6 +142,7 @@ export function findGaps(draft, table) {
   const spent = readNumber(draft.budget);
   if (!draft.budget.trim()) ask("budget", "budget", "the budget", "Say what may be spent.");
   else if (spent === null || spent < 0) ask("budget", "budget", "a budget that is a number", `“${draft.budget}” is not an amount.`);
+  if (draft.contact.trim() && readNumber(draft.contact) === null) ask("budget", "contact", "what a contact costs", `“${draft.contact}” is not an amount.`);
   if (draft.responseValue.trim() && readNumber(draft.responseValue) === null) ask("budget", "response-value", "what a response is worth", `“${draft.responseValue}” is not an amount.`);
   return gaps;
 }

@@ -24,6 +24,7 @@ export function refusalBox(error, again) {
     again ? make("p", { class: "row-of-buttons" }, button("Try again", again)) : null,
   );
   shown.setAttribute("role", "alert");
+  requestAnimationFrame(() => shown.scrollIntoView({ block: "nearest" }));
   return shown;
 }
 

@@ -5,8 +5,8 @@ import { count, readNumber } from "./words.js";
 
 const SURE = [["0.5", "as likely as not (50 %)"], ["0.8", "probably (80 %)"], ["0.9", "very probably (90 %)"], ["0.95", "almost surely (95 %)"]];
 
-/** A run's levels, the cheapest first: as rules name them (key), and as the report does (name). */
-const levelsOf = (run) => (run.level_names ?? []).map((key, k) => ({ key, name: run.levels?.[k]?.name ?? key }));
+/** A run's levels, the cheapest first: as rules name them (key), and as people do (name). */
+const levelsOf = (run) => (run.levels ?? []).map(({ name, title }) => ({ key: name, name: title ?? name }));
 
 const isGiven = (texts) => Object.values(texts).some((text) => String(text).trim());
 

@@ -40,5 +40,6 @@ function runRow(run, k, onTick, many) {
     make("a", { href: runAddress(run.name), id: `run-${k}` },
       make("span", { class: "run-title" }, run.name),
       run.headline ? make("span", { class: "run-headline" }, run.headline) : null,
+      run.problems?.length ? make("span", { class: "run-headline" }, `Not complete: ${run.problems[0].what}.`) : null,
       make("span", { class: "small" }, facts.filter(Boolean).join(" · "))));
 }

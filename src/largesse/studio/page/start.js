@@ -1,7 +1,7 @@
 // The start: a table to look at, or a run made before.
 
 import { server, upload } from "./api.js";
-import { button, icon, make, put, refill, say } from "./dom.js";
+import { button, icon, isAsleep, make, put, refill, say } from "./dom.js";
 import { refusalBox } from "./messages.js";
 import { hasEnded } from "./jobs.js";
 import { runList } from "./runs.js";
@@ -14,6 +14,7 @@ export async function show(page) {
   const trouble = make("div", { class: "trouble" });
   const open = (table) => { location.hash = `#/table/${encodeURIComponent(table.id)}`; };
   const pick = async (what, pressed) => {
+    if (isAsleep(pressed)) return;
     pressed.setAttribute("aria-busy", "true");
     refill(trouble);
     try {

@@ -1,7 +1,7 @@
 // Another budget, other rules: a plan from what the run has learnt, beside the run's own.
 
 import { server, whatIfFile } from "./api.js";
-import { button, make, put, refill, say } from "./dom.js";
+import { button, isAsleep, make, put, refill, say } from "./dom.js";
 import { campaignPart } from "./files.js";
 import { priceText, sharesCell, valueWriter } from "./compare.js";
 import { follow, hasEnded } from "./jobs.js";
@@ -22,7 +22,7 @@ export async function show(page, [, name, , id]) {
   }
   const trial = new Trial(run);
   put(page, make("h1", {}, "What if?"), make("p", { class: "lead" }, "Another budget or other rules. Nothing is learnt again, and the run stays as it is."),
-    make("div", { class: "trial" }, trial.form(), trial.result));
+    make("div", { class: "trial" }, make("div", {}, trial.form(), triedPart(run)), trial.result));
   await trial.reopen(id);
   return { ...frame, wide: "broad", leave: () => trial.stop() };
 }
@@ -51,6 +51,7 @@ class Trial {
     form.append(this.budgetPart(), rulesPart(this.run, this.asked, () => this.keepAsked()), trouble, make("p", { class: "row-of-buttons" }, plan));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
+      if (isAsleep(plan)) return null;
       refill(trouble);
       const { asked, problems } = this.read();
       if (problems.length) return refill(trouble, refusalBox({ message: "This cannot be planned yet", problems }));
@@ -126,7 +127,9 @@ class Trial {
     if (id) {
       try {
         return this.hear(await server.job(id));
-      } catch { /* forgotten: begin anew */ }
+      } catch { /* forgotten: what the run knows of it is shown, or one begins anew */ }
+      const tried = (this.run.what_ifs ?? []).find((one) => one.id === id);
+      if (tried) return refill(this.result, resultPart(this.run, tried));
     }
     return refill(this.result, make("div", { class: "empty" }, make("p", {}, "Set a budget or a rule and press Plan."), make("p", { class: "small" }, "The new plan then stands here, beside the run’s own.")));
   }
@@ -150,6 +153,15 @@ class Trial {
     this.reveal();
     return say("The plan is made.");
   }
+}
+
+/** Plans that were tried before: what they cost and bring, each with its address. */
+function triedPart(run) {
+  const tried = run.what_ifs ?? [];
+  if (!tried.length) return null;
+  const value = valueWriter(run);
+  return make("nav", { class: "tried", "aria-labelledby": "tried" }, make("h2", { id: "tried" }, "Tried before"),
+    make("ul", {}, tried.map((one) => make("li", {}, make("a", { href: `${runAddress(run.name)}/what-if/${encodeURIComponent(one.id)}` }, `${value(one.planned.value)} for ${amount(one.planned.spend, run.unit)}`)))));
 }
 
 /** The new plan beside the run's own. */
