@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from largesse.errors import count, make_visible
 from largesse.report.exploration import write_explored
-from largesse.report.formats import Style, Units, finite, write_percent
+from largesse.report.formats import THIN, Style, Units, finite, write_percent
 from largesse.report.profits import judge_profit, write_best, write_sentences
 from largesse.report.words import (
     brief_urgent,
@@ -187,7 +188,8 @@ def _text(text: str, style: str = "") -> Text:
     """Return text for the terminal; what it holds cannot move the cursor, set a title or colour what follows."""
     from rich.text import Text
 
-    return Text(make_visible(text), style=style)
+    together = re.sub(r"(?<=\d) %", f"{THIN}%", text)  # a number and its sign stay on one line
+    return Text(make_visible(together), style=style)
 
 
 def _table(columns: dict[str, Any]) -> Table:
