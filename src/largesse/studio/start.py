@@ -9,6 +9,7 @@ from pathlib import Path
 
 from largesse.errors import Problem, fail, make_visible
 from largesse.files import private_folder
+from largesse.runs import MARKS
 from largesse.web import Door, Guard, check_parts, listen, make_token, serve
 
 PORT = 8137
@@ -66,8 +67,8 @@ def find_home(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:
     if run is None:
         return home, None
     found = run.resolve()
-    if not found.is_dir() or found.parent != home:
-        hint = "give a run folder inside of --folder, or no --folder"
+    if found.parent != home or not all((found / mark).is_file() for mark in MARKS):
+        hint = "give a run folder that lies in --folder, or no --folder; largesse run makes one"
         fail("studio", Problem(f"{run} is not a run folder in {home}", hint))
     return home, found.name
 

@@ -23,6 +23,8 @@ from largesse.version import __version__
 from largesse.web import RequestError
 
 EXAMPLE = "thornton"
+SAID = ("suggested_on_redemption", "suggested_unit", "suggested_title")  # by the example alone
+LEVEL_WORDS = ("levels", "order_known", "suggested_costs", "suggested_budget")
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,7 @@ class Studio:
         if not isinstance(roles, dict):
             raise RequestError(400, "no roles are given", 'send {"roles": {…}}')
         shown = await self.looker.ask({"task": "look", "path": str(table.path), "roles": roles})
-        kept = {w: table.shown[w] for w in table.shown if w.startswith("suggested_") and not shown.get(w)}
-        table.shown = {**shown, **kept}
+        table.shown = {**shown, **_carry(table.shown, shown)}
         return table.describe()
 
     # -- drafts and jobs -------------------------------------------------------------------------------------------------
@@ -216,6 +217,13 @@ class Studio:
                 found = {"columns": [], "segments": {}}
             self._columns = {**dict(list(self._columns.items())[-50:]), key: found}
         return self._columns[key]
+
+
+def _carry(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """Return the suggestions of an earlier look that still hold: what levels cost, as long as they are the same levels."""
+    same = all(before["roles"][role] == now["roles"][role] for role in ("level", "response"))
+    words = [*SAID, *(LEVEL_WORDS if same and now["suggested_costs"] is None else ())]
+    return {word: before[word] for word in words}
 
 
 def _has_example() -> bool:

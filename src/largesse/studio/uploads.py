@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import secrets
 import shutil
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ UPLOAD = 4 << 30  # bytes that a table may have
 MARGIN = 256 << 20  # bytes of the disk that stay free
 MOST_TABLES = 20
 ENDINGS = (".csv.gz", ".tsv.gz", ".txt.gz", ".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 CHUNK = 1 << 20  # bytes that are gathered before they are written
 LONGEST = 255  # letters of the name of a table
 
@@ -90,8 +92,10 @@ class Tables:
                 got = await _write(file, body, most, self.limit)
             if got == 0:
                 raise RequestError(400, f"{table.name} is empty (0 bytes)", "was the export interrupted?")
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(self.home(table), ignore_errors=True)
+            if isinstance(error, OSError) and error.errno in FULL:
+                raise _too_large(0) from error
             raise
         finally:
             self._coming -= 1

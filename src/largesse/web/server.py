@@ -13,6 +13,7 @@ from typing import Any
 from largesse.errors import InputError, MissingPartError, Problem, fail
 
 HERE = "127.0.0.1"
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 GRACE = 2  # seconds that answers under way have when the server stops
 BACKLOG = 128
 
@@ -53,7 +54,7 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def serve(app: Any, where: socket.socket, started: Callable[[], None], stopping: Callable[[], None]) -> None:
-    """Answer on a socket until SIGINT or SIGTERM comes; then `stopping` is called, and answers under way may end."""
+    """Answer on a socket until SIGINT, SIGTERM or SIGHUP comes; then `stopping` is called, and answers under way may end."""
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -63,7 +64,7 @@ def serve(app: Any, where: socket.socket, started: Callable[[], None], stopping:
             if threading.current_thread() is not threading.main_thread():
                 yield
                 return
-            before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+            before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS}
             try:
                 yield
             finally:

@@ -1,0 +1,45 @@
+"""Where a studio works, and what it says when it cannot start."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from largesse import cli
+from largesse.errors import InputError
+from largesse.studio.start import find_home
+
+
+def test_the_folder_is_that_of_the_run_or_the_one_that_is_named(run_copy: Path, tmp_path: Path) -> None:
+    assert find_home(run_copy, None) == (tmp_path, "run")
+    assert find_home(run_copy, tmp_path) == (tmp_path, "run")
+    assert find_home(None, tmp_path) == (tmp_path, None)
+    assert find_home(None, None) == (Path.cwd(), None)
+
+
+@pytest.mark.parametrize(
+    ("run", "folder", "message"),
+    [
+        ("missing", None, "not a run folder"),
+        ("other", None, "not a run folder"),
+        ("run", "other", "not a run folder"),
+        (None, "nowhere", "not a folder"),
+    ],
+)
+def test_what_is_not_there_is_refused(
+    run_copy: Path, tmp_path: Path, run: str | None, folder: str | None, message: str
+) -> None:
+    (tmp_path / "other").mkdir()
+    with pytest.raises(InputError, match=message):
+        find_home(None if run is None else tmp_path / run, None if folder is None else tmp_path / folder)
+
+
+def test_a_part_that_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.setattr(sys, "argv", ["largesse", "studio", "--no-browser", "--folder", str(tmp_path)])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    assert "pip install 'largesse[studio]'" in capsys.readouterr().err
