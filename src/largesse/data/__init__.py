@@ -17,6 +17,7 @@ from largesse.data.columns import kind_of as kind_of
 from largesse.data.columns import why_skip as why_skip
 from largesse.data.digest import digest_log as digest_log
 from largesse.data.encode import Encoder as Encoder
+from largesse.data.encode import plain_columns as plain_columns
 from largesse.data.encodings import CYCLES as CYCLES
 from largesse.data.encodings import DAY as DAY
 from largesse.data.encodings import FARTHEST as FARTHEST

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from largesse.data.columns import as_floats, as_plain, as_seconds, count_words, kind_of, word_codes
+from largesse.data.columns import Kind, as_floats, as_plain, as_seconds, count_words, kind_of, word_codes
 from largesse.data.encodings import CYCLES, DAY, Column, Date, Means, Number, Scale, Words, read_columns
 from largesse.data.notation import match_kinds
 from largesse.errors import Problem, nearest, refuse
@@ -102,27 +103,24 @@ class Encoder:
 
     def transform(self, table: pa.Table) -> Array:
         """Return the matrix (n, p) of new rows; refuses a table that lacks a column or holds another kind."""
-        table = match_kinds(table, {learnt.name: learnt.kind for learnt in self.columns})
+        table = match_kinds(table, self.kinds)
         self.check(table)
         return _join([learnt.encode(table.column(learnt.name)) for learnt in self.columns], table.num_rows)
 
     def plain(self, table: pa.Table) -> dict[str, Array]:
-        """Return the features (n,) before they are encoded: numbers, seconds since 1970, both NaN where missing, and text."""
-        table = match_kinds(table, {learnt.name: learnt.kind for learnt in self.columns})
+        """Return the features (n,) before they are encoded: see `plain_columns`."""
         self.check(table)
-        found: dict[str, Array] = {}
-        for learnt in self.columns:
-            column = table.column(learnt.name)
-            if learnt.kind == "text":
-                found[learnt.name] = np.array(as_plain(column).to_pylist(), dtype=object)
-            else:
-                found[learnt.name] = as_seconds(column) if learnt.kind == "date" else as_floats(column)
-        return found
+        return plain_columns(table, self.kinds)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The kind of every feature."""
+        return {learnt.name: learnt.kind for learnt in self.columns}
 
     def check(self, table: pa.Table) -> None:
         """Refuse a table in which a feature is missing, there twice, or of another kind than in the log."""
         problems = []
-        table = match_kinds(table, {learnt.name: learnt.kind for learnt in self.columns})
+        table = match_kinds(table, self.kinds)
         times = Counter(table.column_names)
         for name, expected in ((learnt.name, learnt.kind) for learnt in self.columns):
             if times[name] > 1:
@@ -163,6 +161,18 @@ class Encoder:
         encoder = cls(state["few"], state["rare"])
         encoder.columns, encoder.width = columns, state["width"]
         return encoder
+
+
+def plain_columns(table: pa.Table, kinds: Mapping[str, Kind]) -> dict[str, Array]:
+    """Return columns (n,) of given kinds: numbers and seconds since 1970, both NaN where missing, and text, None where so."""
+    table, found = match_kinds(table, kinds), {}
+    for name, kind in kinds.items():
+        column = table.column(name)
+        if kind == "text":
+            found[name] = np.array(as_plain(column).to_pylist(), dtype=object)
+        else:
+            found[name] = as_seconds(column) if kind == "date" else as_floats(column)
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------------- learning it

@@ -1,6 +1,7 @@
 """Rules for customers not seen yet: `Policy`, a response model with a price, and `BanditNet`, a policy network.
 
 `explore` draws levels around a plan so that the next log tells most for what that costs; `Policy.explore` is how users call it.
+A policy leaves Python as SQL or ONNX (`export`), or as a `ScoreCard`: a tree of a few conditions.
 """
 
 from largesse.policy.banditnet import BanditNet as BanditNet
@@ -9,3 +10,4 @@ from largesse.policy.exploring import Exploring as Exploring
 from largesse.policy.exploring import explore as explore
 from largesse.policy.policy import Outlook as Outlook
 from largesse.policy.policy import Policy as Policy
+from largesse.policy.score_card import ScoreCard as ScoreCard

@@ -37,7 +37,9 @@ from largesse.files import archive_error, atomic_file, expected_content, read_ar
 from largesse.levels import Levels
 from largesse.policy.exploring import Expected, Exploring, as_probabilities, check_exploring, explore
 from largesse.policy.export import onnx_inputs, policy_onnx, policy_sql
+from largesse.policy.held_out import hold_out_policy
 from largesse.policy.movers import measure_movers
+from largesse.policy.score_card import CardSettings, ScoreCard, check_card, make_score_card, offer_levels
 from largesse.records import Array, Card, Customers, Decisions, Explanation, Exploration, Log, Spending, find_changes
 from largesse.response import ResponseModel, WithCosts, model_classes, own_costs
 from largesse.stats import draw_levels
@@ -337,6 +339,22 @@ class Policy:
         names = self.levels.cost_columns or ()
         costs = dict(zip(names, getattr(read, "costs", np.zeros((0, 0))).T, strict=True)) if names else {}
         return onnx_inputs(self.model.encoder_, table, costs)
+
+    def to_score_card(
+        self, customers: Any, *, depth: int = 3, budget: float | None = None, folds: int = 3, seed: int = 0
+    ) -> ScoreCard:
+        """Return a tree of at most `depth` conditions in a row that stands for this policy, and what it loses against it.
+
+        It is learnt from customers, given as for `decide`, to bring most at the policy's price for at most `budget`, by
+        default what the policy costs. From a `Log`, its honest value is measured, too, on held-out rows: a model that
+        learnt from this log is fitted anew without each of `folds` folds.
+        """
+        check_card(depth, budget, folds, seed)
+        price, read = self._price(), self._read(customers.seen if isinstance(customers, Log) else customers)
+        offered = offer_levels(self.model.encoder_, read, *self._expected(read), seed)
+        log = customers if isinstance(customers, Log) else None
+        held = None if log is None else hold_out_policy(self.model, self._decide_by, log, folds, seed)
+        return make_score_card(self.levels, offered, held, CardSettings(depth, budget, price, seed))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file; the same policy gives the same bytes."""
