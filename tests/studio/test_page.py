@@ -125,6 +125,7 @@ def test_the_whole_way_from_a_table_to_a_plan(browser: Any, place: Place, tmp_pa
         page.click("#plan")
         page.wait_for_selector(".beside-run")
         assert "€1.50" in page.inner_text(".beside-run")
+        assert "For €1 less per customer, response" in page.inner_text(".result h2")
         check(watched, place)
         with page.expect_download() as waiting:
             page.click("text=Download as CSV")

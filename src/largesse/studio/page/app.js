@@ -64,7 +64,7 @@ async function go(event) {
     shown = await view.show(page, address);
   } catch (error) {
     if (!error.problems) throw error;
-    page.replaceChildren(make("h1", {}, "This did not work"), refusalBox(error, () => go()), make("p", {}, make("a", { href: "#/" }, "To the start")));
+    page.replaceChildren(make("h1", {}, "This did not work"), refusalBox(error, () => go()), make("p", { class: "row-of-buttons" }, make("a", { class: "button", href: "#/" }, "To the start")));
     shown = { title: "Problem" };
   }
   if (mine !== turn) return shown.leave?.(); // another view was asked for meanwhile

@@ -88,7 +88,7 @@ class Visit {
     refill(this.place,
       make("h1", { class: "answer-line" }, make("span", { class: `tone ${verdict}` }, icon(verdict)), headline),
       make("p", { class: "lead" }, words),
-      findingsPart(findings ?? []), runPart(this), levelsFound(levels ?? [], this.draft));
+      findingsPart(findings ?? []), runPart(this, verdict), levelsFound(levels ?? [], this.draft));
     return say(headline);
   }
 }
@@ -123,13 +123,14 @@ function levelsFound(levels) {
 }
 
 /** The name of the run, and the button that starts it. */
-function runPart(visit) {
+function runPart(visit, verdict) {
   const { draft, state, table } = visit;
   if (!draft.runName) draft.runName = freeName(table.name, state.runs.map(({ name }) => name));
   const input = make("input", { type: "text", id: "run-name", value: draft.runName, autocomplete: "off", maxlength: "80" });
   input.addEventListener("input", () => { draft.runName = input.value; saveDraft(draft); });
   const trouble = make("div", { class: "trouble" });
-  const go = button("Run", async () => {
+  const doubtful = verdict === "no";
+  const go = button(doubtful ? "Run anyway" : "Run", async () => {
     refill(trouble);
     go.setAttribute("aria-busy", "true");
     try {
@@ -140,11 +141,12 @@ function runPart(visit) {
     } finally {
       go.removeAttribute("aria-busy");
     }
-  }, { kind: "main", id: "run" });
+  }, { kind: doubtful ? null : "main", id: "run" });
+  const back = make("a", { class: doubtful ? "button main" : "button", href: visit.way }, "Back to the columns");
   const model = (state.models ?? []).find(({ name }) => name === draft.model);
   return make("section", { class: "start-run", "aria-labelledby": "run-title" }, make("h2", { id: "run-title" }, "Learn, plan, judge"),
     make("p", { class: "caption" }, draft.model === "auto" ? `Models are compared on ${count(table.rows)} rows and judged on rows they have not seen.` : sentence(model?.sentence ?? "")),
-    make("div", { class: "run-fields" }, make("div", {}, make("label", { for: "run-name" }, "Name of the run"), input), go, make("a", { class: "button", href: visit.way }, "Back to the columns")),
+    make("div", { class: "run-fields" }, make("div", {}, make("label", { for: "run-name" }, "Name of the run"), input), doubtful ? [back, go] : [go, back]),
     trouble);
 }
 

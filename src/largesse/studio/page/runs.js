@@ -3,6 +3,7 @@
 import { button, make, say } from "./dom.js";
 import { amount, counted, day, listWords } from "./words.js";
 
+const SHOWN = 10; // runs that are listed at once
 const MOST = 6; // runs that fit beside each other
 
 export const runAddress = (name) => `#/run/${encodeURIComponent(name)}`;
@@ -21,6 +22,7 @@ export function runList(runs) {
     go.setAttribute("aria-disabled", String(chosen.size < 2));
     words.textContent = chosen.size < 2 ? "Tick two or more to see them beside each other." : `${counted(chosen.size, "run")}: ${listWords([...chosen])}.`;
   };
+  const list = make("ul", { class: "runs" });
   const rows = runs.map((run, k) => runRow(run, k, (box) => {
     if (box.checked && chosen.size >= MOST) {
       box.checked = false;
@@ -30,7 +32,19 @@ export function runList(runs) {
   }, runs.length > 1));
   return make("section", { class: "past" },
     make("div", { class: "past-head" }, make("h2", {}, "Your runs"), runs.length > 1 ? make("div", { class: "compare-bar" }, words, go) : null),
-    make("ul", { class: "runs" }, rows));
+    fold(list, rows));
+}
+
+/** The first rows of a long list, and a button for the rest. */
+function fold(list, rows) {
+  list.append(...rows.slice(0, SHOWN));
+  if (rows.length <= SHOWN) return list;
+  const more = button(`Show ${rows.length - SHOWN} more`, () => {
+    list.append(...rows.slice(SHOWN));
+    more.remove();
+    document.getElementById(`run-${SHOWN}`).focus();
+  });
+  return [list, make("p", { class: "row-of-buttons" }, more)];
 }
 
 function runRow(run, k, onTick, many) {

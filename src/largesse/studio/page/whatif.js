@@ -180,13 +180,28 @@ function resultPart(run, found) {
     make("tbody", {}, lines.map(([words, write, key]) => make("tr", {}, make("th", { scope: "row" }, words), make("td", {}, make("b", {}, write(now[key]))), make("td", {}, write(was[key]))))));
   const own = found.before?.levels;
   return [
-    make("h2", {}, "This plan"), table,
+    make("h2", {}, differenceText(run, now, was)), table,
+    make("p", { class: "small" }, "The value is what the model expects. A plan that is kept as a run is also judged by the log."),
     make("h3", {}, "Who gets what"),
     make("div", { class: "both-shares" }, make("div", {}, own ? make("p", { class: "small" }, "This plan") : null, sharesCell(found.levels)), own ? make("div", {}, make("p", { class: "small" }, "The run’s plan"), sharesCell(own)) : null),
     segmentsPart(found.segments, run),
     takeAlong(run, found),
     found.toml ? make("details", {}, make("summary", {}, "The same from the command line"), campaignPart(found.toml)) : null,
   ];
+}
+
+/** What the new plan costs and brings more or less than the run's own. */
+function differenceText(run, now, was) {
+  const [spend, value] = [now.spend - was.spend, now.value - was.value];
+  if (!Number.isFinite(spend) || !Number.isFinite(value)) return "This plan";
+  const binary = run.response_kind === "binary";
+  const size = binary ? `${number(Number((Math.abs(value) * 100).toFixed(1)))} percentage points` : valueWriter(run)(Math.abs(value));
+  const brings = `response ${size} ${value < 0 ? "lower" : "higher"}`;
+  const costs = `${amount(Math.abs(spend), run.unit)} ${spend < 0 ? "less" : "more"} per customer`;
+  const [same, alike] = [Math.abs(spend) < 0.005, Math.abs(value) < (binary ? 0.0005 : 0.005)];
+  if (same && alike) return "As good and as dear as the run’s plan";
+  if (same) return `At the same cost, ${brings}`;
+  return alike ? `The same response for ${costs}` : `For ${costs}, ${brings}`;
 }
 
 function segmentsPart(segments, run) {
