@@ -20,6 +20,7 @@ from largesse.errors import LargesseError, MissingPartError, Problem, count, fai
 from largesse.evaluation import ESTIMATORS
 from largesse.report import (
     print_answer,
+    print_check,
     print_checkup,
     print_error,
     print_judgement,
@@ -309,6 +310,30 @@ def doctor(
         print_warnings(shown["support"]["checks"], to_stderr=True)
     else:
         print_checkup(shown, out)
+
+
+@verb
+def check(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder with the plan.")],
+    log: Annotated[
+        str, typer.Argument(help="The log of the campaign that followed: who got what, and what came of it.")
+    ],
+    out: Annotated[Path | None, typer.Option("--out", help="Write the check as an HTML page here.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare a campaign with its plan: promise and result, was the plan followed, and what has changed since.
+
+    Each check says fine, careful or no. The exit code is for a scheduler: 0 fine, 10 careful, 20 no; 2 is an error.
+    """
+    with show_progress(as_json or _quiet.get()) as progress:
+        found, shown = runs.check(run_folder, log, out=out, progress=progress)
+    if as_json:
+        typer.echo(_to_json(shown))
+    elif _quiet.get():
+        print_warnings(shown["checks"], to_stderr=True)
+    else:
+        print_check(shown, out)
+    raise typer.Exit(found.code)
 
 
 @app.command()

@@ -37,6 +37,7 @@ class Asked:
     features: list[str] | None  # None: every column that has no other role
     shares: Sequence[float] | None  # one propensity for each level
     parse: Mapping[str, Any]  # how columns are written
+    absent: bool = False  # whether levels may have no rows
 
     @property
     def coded(self) -> set[str]:
@@ -56,7 +57,7 @@ def ask(levels: Levels, roles: Mapping[str, Any]) -> Asked:
     named = {role: str(roles[role]) for role in ROLES if role in COLUMNS and _is_name(roles.get(role))}
     features = None if roles.get("features") is None else [str(name) for name in roles["features"]]
     shares = None if _is_name(roles.get("propensity")) else roles.get("propensity")
-    return Asked(levels, named, features, shares, roles.get("parse") or {})
+    return Asked(levels, named, features, shares, roles.get("parse") or {}, bool(roles.get("absent")))
 
 
 def _is_name(given: Any) -> bool:
@@ -86,7 +87,8 @@ def read_roles(check: Check, asked: Asked) -> Log:
     listed = None if features is None else [name for name in features if name in known]
     taken = {column for role, column in named.items() if role != "propensity_strata"}
     used = select_features(check, listed, taken | {*(levels.cost_columns or ())})
-    check.check_support(codes, outcome, levels, weights)
+    if not asked.absent:
+        check.check_support(codes, outcome, levels, weights)
     propensity = _read_propensity(check, there, shares, codes, levels)
     if propensity is not None:
         name = f"the propensity {there['propensity']!r}" if "propensity" in there else "the propensity of the levels"
@@ -120,7 +122,7 @@ def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
     problems = [
         Problem(f"there is no argument {role!r}", nearest(role, ("levels", "parse", *ROLES)))
         for role in roles
-        if role not in (*ROLES, "parse")
+        if role not in (*ROLES, "parse", "absent")
     ]
     problems += [
         Problem(f"the {role} column is not named", f"give {role}= the name of the column with {ROLES[role]}")

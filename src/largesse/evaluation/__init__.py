@@ -8,7 +8,8 @@ evaluations repeat as warnings. `weigh_options` puts a policy beside a simple ru
 least over the best uniform mix. `estimate_profit` says what is left after costs where a response has a value, and
 `trace_profit` which budget leaves most. `measure_spending` says what plans really cost where that depends on what customers do.
 `measure_changes` says what a plan changes in comparison with what was done. `evaluate_doses` judges policies of continuous doses.
-`measure_noise` says how much responses vary about what is expected of them.
+`measure_noise` says how much responses vary about what is expected of them. `check_campaign` compares a new log with what its plan
+promised and with the log before.
 """
 
 from largesse.evaluation.budgets import plan_budgets as plan_budgets
@@ -34,6 +35,8 @@ from largesse.evaluation.noise import measure_noise as measure_noise
 from largesse.evaluation.options import weigh_options as weigh_options
 from largesse.evaluation.profit import estimate_profit as estimate_profit
 from largesse.evaluation.profit import trace_profit as trace_profit
+from largesse.evaluation.realised.checks import Before as Before
+from largesse.evaluation.realised.checks import check_campaign as check_campaign
 from largesse.evaluation.simple_rule import RULE_GROUPS as RULE_GROUPS
 from largesse.evaluation.simple_rule import SimpleRule as SimpleRule
 from largesse.evaluation.simple_rule import learn_rules as learn_rules

@@ -57,7 +57,7 @@ def score_rows(log: Log, held: HeldOut, propensities: Propensities) -> Scores:
     """Return the scores of a log whose rows were held out."""
     levels, propensity, curves, costs = log.levels, propensities.own, held.curves, held.costs
     expected = np.broadcast_to(expected_costs(levels, curves, log.costs if costs is None else costs), curves.shape)
-    paid = _what_was_paid(log)
+    paid = what_was_paid(log)
     return Scores(
         curves=curves,
         gamma=correct_curves(curves, log.level, log.response, propensity),
@@ -76,7 +76,7 @@ def score_rows(log: Log, held: HeldOut, propensities: Propensities) -> Scores:
     )
 
 
-def _what_was_paid(log: Log) -> Array:
+def what_was_paid(log: Log) -> Array:
     """Return what each row (n,) cost."""
     if log.paid is not None:
         return log.paid

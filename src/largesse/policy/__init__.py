@@ -10,4 +10,6 @@ from largesse.policy.exploring import Exploring as Exploring
 from largesse.policy.exploring import explore as explore
 from largesse.policy.policy import Outlook as Outlook
 from largesse.policy.policy import Policy as Policy
+from largesse.policy.promised import find_price as find_price
+from largesse.policy.promised import promise_anew as promise_anew
 from largesse.policy.score_card import ScoreCard as ScoreCard

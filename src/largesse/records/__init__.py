@@ -44,6 +44,12 @@ from largesse.records.plan import Frontier as Frontier
 from largesse.records.plan import Mix as Mix
 from largesse.records.plan import Plan as Plan
 from largesse.records.plan import Spending as Spending
+from largesse.records.realised import CampaignCheck as CampaignCheck
+from largesse.records.realised import Drift as Drift
+from largesse.records.realised import FollowedLevel as FollowedLevel
+from largesse.records.realised import KeptPromise as KeptPromise
+from largesse.records.realised import KeptTenth as KeptTenth
+from largesse.records.realised import Promise as Promise
 from largesse.records.shown import Card as Card
 from largesse.records.shown import Picture as Picture
 from largesse.records.shown import Shown as Shown

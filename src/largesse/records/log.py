@@ -47,6 +47,7 @@ class Roles(TypedDict, total=False):
     customer: str | None
     features: Sequence[str] | None
     parse: Mapping[str, Any] | None  # how columns are written, where it is not plain
+    absent: bool  # whether levels may have no rows, as in a log that is only compared with a plan
 
 
 @dataclass(frozen=True, eq=False)

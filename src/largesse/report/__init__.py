@@ -17,6 +17,7 @@ from largesse.report.charts.lines import draw_lines as draw_lines
 from largesse.report.charts.sheet import Caption as Caption
 from largesse.report.checkup import describe_checkup as describe_checkup
 from largesse.report.console import print_answer as print_answer
+from largesse.report.console import print_check as print_check
 from largesse.report.console import print_checkup as print_checkup
 from largesse.report.console import print_error as print_error
 from largesse.report.console import print_judgement as print_judgement
@@ -30,6 +31,7 @@ from largesse.report.formats import finite as finite
 from largesse.report.formats import name_day as name_day
 from largesse.report.live import show_progress as show_progress
 from largesse.report.live import write_seconds as write_seconds
+from largesse.report.page import render_check as render_check
 from largesse.report.page import render_checkup as render_checkup
 from largesse.report.page import render_report as render_report
 from largesse.report.parts import Heading as Heading
@@ -37,6 +39,7 @@ from largesse.report.parts import describe_fit as describe_fit
 from largesse.report.parts import describe_plan as describe_plan
 from largesse.report.parts import describe_study as describe_study
 from largesse.report.parts import join_parts as join_parts
+from largesse.report.realised import describe_check as describe_check
 from largesse.report.section import FitStep as FitStep
 from largesse.report.section import PlanFacts as PlanFacts
 from largesse.report.section import PlanStep as PlanStep

@@ -148,20 +148,47 @@ def print_warnings(
         console.print()
 
 
-def print_checkup(shown: dict[str, Any], out: Path | None) -> None:
-    """Print the checks of a log, what each level brought, and where the page is."""
+def print_check(shown: dict[str, Any], out: Path | None) -> None:
+    """Print what a check of a campaign found, promise against result, and where the page is."""
     from rich.console import Console
-    from rich.padding import Padding
+
+    console, units = Console(), Units.of(shown)
+    console.print(_text(f"\n{shown['title']}: {shown['headline']}\n", style="bold"))
+    _print_findings(console, shown["checks"])
+    sides = {"": "left", "planned for": "right", "given to": "right", "got it": "right"}
+    table = _table(sides)
+    for row in shown["levels"]:
+        got = finite(row["followed"])
+        cells = (f"{row['planned']:,}", f"{row['given']:,}", "–" if got is None else write_percent(got))
+        table.add_row(_text(row["name"]), *cells)
+    console.print(table)
+    value, spend = shown["value"], shown["spend"]
+    told = f"value {write_value(units, value['promised'])} promised, {write_value(units, value['realised'])} realised"
+    paid = f"spend {units.cost(spend['promised']['estimate'])} promised, {units.cost(spend['realised']['estimate'])} realised"
+    console.print(_text(f"\nPer customer: {told}; {paid}."), soft_wrap=True)
+    last = "--out page.html writes this as a page." if out is None else f"Wrote {out}"
+    console.print(_text(f"\n{last}\n"), soft_wrap=True)
+
+
+def _print_findings(console: Console, findings: Sequence[Mapping[str, Any]]) -> None:
     from rich.table import Table
 
-    console = Console()
-    console.print(_text(f"\n{shown['title']}: {shown['headline']}\n", style="bold"))
     checks = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), show_header=False)
-    for check in shown["support"]["checks"]:
+    for check in findings:
         mark = _text(MARKS[check["answer"]], style=COLOURS[check["answer"]])
         checks.add_row(mark, _text(check["topic"]), _text(check["text"]))
     console.print(checks)
     console.print()
+
+
+def print_checkup(shown: dict[str, Any], out: Path | None) -> None:
+    """Print the checks of a log, what each level brought, and where the page is."""
+    from rich.console import Console
+    from rich.padding import Padding
+
+    console = Console()
+    console.print(_text(f"\n{shown['title']}: {shown['headline']}\n", style="bold"))
+    _print_findings(console, shown["support"]["checks"])
     console.print(_level_table(shown))
     for note in shown["notes"]:
         console.print(Padding(_text("· " + note), (1, 2, 0, 2)))

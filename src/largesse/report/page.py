@@ -12,6 +12,7 @@ from largesse.levels import SYMBOLS
 from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, level_variables
 from largesse.report.checkup import view_checkup
 from largesse.report.formats import THIN, Units, finite
+from largesse.report.realised import view_check
 from largesse.report.rows import view_legend
 from largesse.report.section import Numbers
 from largesse.report.sections import SECTIONS
@@ -43,6 +44,13 @@ def render_checkup(numbers: Numbers) -> str:
     shown = clean(numbers)
     units = Units.of(shown)
     return _fill("checkup/page.html", shown, units, view=view_checkup(shown, units))
+
+
+def render_check(numbers: Numbers) -> str:
+    """Return the page of a campaign's check, from what `describe_check` returns."""
+    shown = clean(numbers)
+    units = Units.of(shown)
+    return _fill("realised/page.html", shown, units, view=view_check(shown, units))
 
 
 def _fill(template: str, numbers: Numbers, units: Units, **context: Any) -> str:

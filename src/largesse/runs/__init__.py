@@ -6,6 +6,7 @@ folder. `examine` checks a log before anything is fitted. An `Engine` touches th
 and `spark` runs a campaign on Spark.
 """
 
+from largesse.runs.afterwards import check as check
 from largesse.runs.bring import bring_log as bring_log
 from largesse.runs.bring import clear_unfinished as clear_unfinished
 from largesse.runs.campaign import Campaign as Campaign

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from largesse_lab.experiments import (
     bound,
+    check_campaigns,
     coverage,
     false_alarms,
     gains,
@@ -40,6 +41,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         real_logs.EXPERIMENT,
         gains.EXPERIMENT,
         next_log.EXPERIMENT,
+        check_campaigns.EXPERIMENT,
     )
 }
 CHAPTERS = {name: experiment.chapter for name, experiment in EXPERIMENTS.items()}

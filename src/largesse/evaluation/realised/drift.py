@@ -1,0 +1,84 @@
+"""Which columns have changed since the log: two-sample tests with one error rate for all columns, and how large a change is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from largesse.data import as_floats, find_grouping, kind_of
+from largesse.records import Array, Drift
+from largesse.stats import sample_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GROUPS = 10
+ROWS = 100_000  # more would only show changes that are too small to matter
+
+
+def measure_drift(
+    before: pa.Table, after: pa.Table, units: tuple[Array | None, Array | None] = (None, None), seed: int = 0
+) -> tuple[Drift, ...]:
+    """Return the drift of every column that both tables have, the largest first.
+
+    Rows of one cluster are not independent: of each, one row is looked at. `units` are the clusters (n,) of both tables. The p-value
+    of a column is the smaller of that of its groups (χ²) and, for numbers, that of Kolmogorov and Smirnov, twice; all are then
+    multiplied by the number of columns (Bonferroni).
+    """
+    one, two = (_thin(table, own, seed) for table, own in zip((before, after), units, strict=True))
+    names = [name for name in one.column_names if name in two.column_names]
+    found = [Drift(name, *_compare(one.column(name), two.column(name))) for name in names]
+    found = [Drift(drift.column, drift.psi, min(drift.p * len(names), 1.0)) for drift in found]
+    return tuple(sorted(found, key=lambda drift: (-drift.psi, drift.column)))
+
+
+def _thin(table: pa.Table, cluster: Array | None, seed: int) -> pa.Table:
+    """Return one row of every cluster, and of many rows a sample."""
+    rows = np.arange(len(table))
+    if cluster is not None:
+        order = np.random.default_rng(seed).permutation(len(table))
+        _, first = np.unique(cluster[order], return_index=True)
+        rows = np.sort(order[first])
+    rows = rows[sample_rows(len(rows), ROWS, seed)]
+    return table if len(rows) == len(table) else table.take(rows)
+
+
+def _compare(before: pa.ChunkedArray, after: pa.ChunkedArray) -> tuple[float, float]:
+    """Return the population stability index of two samples of a column, and the p-value of no change."""
+    if kind_of(before.type) != kind_of(after.type):
+        return float("inf"), 0.0
+    grouping = find_grouping(before, GROUPS)
+    codes = grouping.code(before), grouping.code(after)
+    counts = np.stack([np.bincount(code, minlength=len(grouping.labels)) for code in codes])
+    counts = counts[:, counts.sum(axis=0) > 0]
+    p = _test_counts(counts)
+    if kind_of(before.type) == "number":
+        from scipy.stats import ks_2samp
+
+        one, two = (values[np.isfinite(values)] for values in map(as_floats, (before, after)))
+        if len(one) and len(two):
+            p = min(2 * min(p, float(ks_2samp(one, two, method="asymp").pvalue)), 1.0)
+    return _measure_psi(counts), p
+
+
+def _test_counts(counts: Array) -> float:
+    """Return the p-value of two samples of groups (2, g) that come from one distribution."""
+    from scipy.special import chdtrc
+
+    if counts.shape[1] < 2:
+        return 1.0
+    # Groups of few rows are put together: the χ² distribution needs some.
+    few = counts.sum(axis=0) < 10
+    if few.any():
+        counts = np.column_stack([counts[:, ~few], counts[:, few].sum(axis=1)])
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
+    statistic = float(((counts - expected) ** 2 / np.maximum(expected, 1e-300)).sum())
+    return float(chdtrc(max(counts.shape[1] - 1, 1), statistic)) if counts.shape[1] > 1 else 1.0
+
+
+def _measure_psi(counts: Array) -> float:
+    """Return Σ (b − a) ln(b / a) over the shares of groups, less what chance alone would give."""
+    shares = (counts + 0.5) / (counts.sum(axis=1, keepdims=True) + 0.5 * counts.shape[1])
+    raw = float(((shares[1] - shares[0]) * np.log(shares[1] / shares[0])).sum())
+    return max(raw - (counts.shape[1] - 1) * float((1 / counts.sum(axis=1)).sum()), 0.0)

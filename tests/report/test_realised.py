@@ -1,0 +1,49 @@
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from browsers import PHONE, needs_browser, watch
+
+from largesse.levels import Levels
+from largesse.records import CampaignCheck, Drift, Estimate, Finding, FollowedLevel, KeptPromise, KeptTenth, Leak, Log
+from largesse.report import describe_check, render_check
+
+
+def _make(answer: str = "no") -> dict[str, object]:
+    some = Estimate(0.31, 0.01, 0.29, 0.33)
+    kept = KeptPromise(some, some, Estimate(0.0, 0.01, -0.02, 0.02), 0.9)
+    nothing = Estimate(float("nan"), float("nan"), float("nan"), float("nan"))
+    found = CampaignCheck(
+        (Finding("plan", answer, "Some <b>words</b>."),),
+        100,
+        None,
+        kept,
+        KeptPromise(some, nothing, nothing, 1.0),
+        tuple(KeptTenth(0.01 * k, 0.3, some, 10) for k in range(10)),
+        (FollowedLevel("none", 50, 50, 1.0), FollowedLevel("<i>", 0, 50, float("nan"))),
+        0.5,
+        (Drift("age", float("inf"), 0.0), Drift("city", 0.01, 0.9)),
+        (0.1, some),
+        (Leak("<script>", "response", 0.4),),
+    )
+    log = Log(pa.table({"age": [1.0, 2.0]}), np.array([0, 1]), np.array([0.0, 1.0]), Levels(costs=[0, 1]))
+    return describe_check(found, log, title="Spring", unit="€")
+
+
+def test_the_page_says_what_was_found_and_takes_no_text_for_markup() -> None:
+    page = render_check(_make())
+    assert "The campaign did not go as planned." in page
+    assert "<script>" not in page
+    assert "&lt;b&gt;words" in page
+    assert "decided anew by the policy" in page
+    assert "went as promised" in render_check(_make("fine"))
+
+
+@needs_browser
+def test_the_page_has_no_barriers_and_fits_a_phone(browser: object, tmp_path: Path) -> None:
+    (tmp_path / "check.html").write_text(render_check(_make()), encoding="utf-8")
+    for options in ({}, PHONE, {"color_scheme": "dark"}):
+        with watch(browser, f"file://{tmp_path}/check.html", **options) as seen:
+            assert seen.errors == []
+            assert seen.find_barriers() == []
+            assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")

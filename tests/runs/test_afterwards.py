@@ -1,0 +1,99 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from largesse import cli
+from largesse.errors import InputError
+from largesse.runs import check
+
+
+def _carry_out(run: Path, shop: Path, seed: int = 1) -> pa.Table:
+    """Return the log of a campaign that gave every customer what was planned."""
+    plan, customers = pq.read_table(run / "plan.parquet"), pq.read_table(shop / "customers.parquet")
+    level = plan["level_number"].to_numpy()
+    chance = plan["expected_response"].to_numpy()
+    came = (np.random.default_rng(seed).random(len(level)) < chance).astype(int)
+    return customers.append_column("coupon", pa.array(np.array([0, 5, 10])[level])).append_column(
+        "bought", pa.array(came)
+    )
+
+
+def test_a_new_log_is_joined_with_the_plan_by_id(run_copy: Path, shop: Path) -> None:
+    table = _carry_out(run_copy, shop)
+    found, shown = check(run_copy, table.take(np.random.default_rng(0).permutation(len(table))))
+    assert found.joined == found.rows == len(table)
+    assert found.followed == 1
+    assert found.spend.difference.estimate == pytest.approx(0, abs=1e-9)
+    assert shown["answer"] == found.answer
+    assert json.loads(json.dumps(shown, allow_nan=False)) == shown
+
+
+def test_without_ids_the_policy_decides_anew(run_copy: Path, shop: Path) -> None:
+    table = _carry_out(run_copy, shop).drop_columns(["id"])
+    found, _ = check(run_copy, table)
+    assert found.joined is None
+    assert found.followed > 0.95
+
+
+def test_rows_that_are_not_in_the_plan_are_left_out(run_copy: Path, shop: Path) -> None:
+    table = _carry_out(run_copy, shop)
+    ids = [f"x{i}" if i < 10 else one for i, one in enumerate(table["id"].to_pylist())]
+    found, _ = check(run_copy, table.set_column(0, "id", pa.array(ids)))
+    assert found.rows == len(table) - 10
+    assert any("not in the plan" in finding.text for finding in found.findings)
+    with pytest.raises(InputError, match="no customer of the new log is in the plan"):
+        check(run_copy, table.set_column(0, "id", pa.array([f"x{i}" for i in range(len(table))])))
+
+
+def test_the_command_says_it_by_its_exit_code(
+    run_copy: Path, shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def call(*words: str) -> int:
+        monkeypatch.setattr("sys.argv", ["largesse", "check", str(run_copy), *words])
+        try:
+            cli.main()
+        except SystemExit as stopped:
+            return int(stopped.code or 0)
+        return 0
+
+    good, bad = shop / "good.parquet", shop / "bad.parquet"
+    table = _carry_out(run_copy, shop)
+    pq.write_table(table, good)
+    wrong = np.full(len(table), 10)
+    pq.write_table(table.set_column(table.column_names.index("coupon"), "coupon", pa.array(wrong)), bad)
+    page = shop / "check.html"
+    assert call(str(good), "--out", str(page)) == 0
+    assert "The campaign went as promised." in page.read_text()
+    assert "went as promised" in capsys.readouterr().out
+    assert call(str(bad), "--json") == 20
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["answer"] == "no"
+    assert shown["code"] == 20
+    assert call(str(bad), "-q") == 20
+    assert "not followed" in capsys.readouterr().err
+    assert call(str(shop / "nothing.parquet")) == 2
+
+
+def test_without_the_old_log_what_can_be_compared_is(run_copy: Path, shop: Path) -> None:
+    table = _carry_out(run_copy, shop)
+    text = (run_copy / "campaign.toml").read_text()
+    (run_copy / "campaign.toml").write_text(text.replace("log.parquet", "gone.parquet"))
+    found, _ = check(run_copy, table)
+    assert found.drifts == ()
+    assert any("is not there" in finding.text for finding in found.findings)
+
+
+def test_a_plan_that_explored_is_checked_with_its_propensities(run_copy: Path, shop: Path) -> None:
+    from largesse.runs import plan as make_plan
+
+    make_plan(run_copy, explore_for="evaluation", explore=0.2)
+    table = _carry_out(run_copy, shop)
+    own = pq.read_table(run_copy / "plan.parquet")["propensity"]
+    found, _ = check(run_copy, table.append_column("propensity", own))
+    assert found.followed == 1
+    topics = {finding.topic: finding.answer for finding in found.findings}
+    assert topics["propensities"] == "fine"
