@@ -282,11 +282,6 @@ class Policy:
         costs = expected_costs(self.levels, curves, own_costs(self.model, customers))
         return curves, costs if self.scale == 1.0 else costs * self.scale
 
-    def expect(self, customers: Any) -> tuple[Array, Array]:
-        """Return the responses and costs (n, K) that the model expects of customers at every level."""
-        curves, costs = replace(self, scale=1.0)._expected(customers)
-        return curves, np.ascontiguousarray(np.broadcast_to(costs, curves.shape), dtype=np.float64)
-
     def _read(self, customers: Any) -> Any:
         """Return customers as a model takes them, with their own costs if they have any."""
         if isinstance(customers, Log):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from largesse.allocation import allocate, correct_costs, decide_at_price
@@ -16,7 +18,7 @@ LEAST_ERROR = 0.01  # of a price, as a share of it: between two customers it may
 def promise_anew(policy: Policy, log: Log, budget: float | None = None) -> Promise:
     """Return what a policy gives the customers of a log, and what it expects of them, whatever was planned before."""
     customers = Customers(log.features, log.customer, log.costs)
-    curves, costs = policy.expect(customers)
+    curves, costs = _expect(policy, customers)
     levels, rows = decide_at_price(curves, costs * policy.scale, policy.price or 0.0), np.arange(len(log))
     drawn = policy.at_random > 0 or policy.share > 0
     given = policy.probabilities(customers) if drawn else None
@@ -24,6 +26,12 @@ def promise_anew(policy: Policy, log: Log, budget: float | None = None) -> Promi
     paid = costs * _find_ratio(policy, curves, costs, budget)
     spent = paid[rows, levels] if given is None else (given * paid).sum(axis=1)
     return Promise(levels, expected, spent, curves, None if given is None else given[rows, levels])
+
+
+def _expect(policy: Policy, customers: Customers) -> tuple[Array, Array]:
+    """Return responses and costs (n, K) that the model itself expects."""
+    found = replace(policy, scale=1.0).expect(customers)
+    return found.responses, np.ascontiguousarray(found.costs, dtype=np.float64)
 
 
 def _find_ratio(policy: Policy, curves: Array, costs: Array, budget: float | None) -> float:
@@ -38,7 +46,7 @@ def find_price(policy: Policy, log: Log, budget: float, planned: int, seed: int 
 
     Its standard error, by resampling, allows for the price of a plan for `planned` customers, too.
     """
-    curves, costs = policy.expect(Customers(log.features, log.customer, log.costs))
+    curves, costs = _expect(policy, Customers(log.features, log.customer, log.costs))
     costs = costs * policy.scale
     rng = np.random.default_rng(seed)
     n = len(curves)

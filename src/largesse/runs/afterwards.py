@@ -19,7 +19,6 @@ from largesse.runs.campaign import Campaign, read_campaign
 from largesse.runs.engine import Engine
 from largesse.runs.kept import key_of, read_kept
 from largesse.runs.line import LOCAL, silent
-from largesse.stats import mean_estimate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -157,17 +156,14 @@ def _add_errors(made: Made, promise: Promise, scores: Scores | None) -> Promise:
         return promise
     how = made.campaign.planning
     plan = plan_held_out(scores, made.budget, measure_spending(scores), how.budget_confidence)
-    rows = np.arange(len(scores.level))
-    off = scores.gamma[rows, plan.levels] - scores.curves[rows, plan.levels]
-    honest = mean_estimate(off, scores.weight, scores.cluster)
+    value, spend = estimate_value(scores, plan.levels)
+    told = float(np.average(scores.curves[np.arange(len(scores.level)), plan.levels], weights=scores.weight))
     if made.campaign.customers is None and promise.joined is not None:
         # The log's own customers: the model saw them, and its plan for them promises more than held-out models do.
-        value = float(np.average(scores.gamma[rows, plan.levels], weights=scores.weight))
-        more = value - made.numbers["planned"]["value"] - honest.estimate
-        honest = Estimate(honest.estimate + more, honest.se, honest.low + more, honest.high + more)
+        told = made.numbers["planned"]["value"]
+    honest = Estimate(value.estimate - told, value.se, value.low - told, value.high - told)
     error = 0.0
     if not scores.certain:
-        spend = estimate_value(scores, plan.levels)[1]
         error = spend.se / spend.estimate if spend.estimate > 0 and np.isfinite(spend.se) else 0.0
     return replace(promise, honest=honest, spend_error=error)
 

@@ -109,13 +109,16 @@ def _keep(log: Log, came: Array, expected: Array, more: Estimate | None) -> Kept
     apart = mean_estimate(came - expected, log.weight, log.cluster)
     promised = float(np.average(expected, weights=log.weights)) + more.estimate
     difference, se = apart.estimate - more.estimate, float(np.hypot(apart.se, more.se))
-    if not np.isfinite(se):
+    if not np.isfinite([se, more.low, more.high]).all():  # too few rows carry the promise, or the result
         nothing = Estimate(difference, float("nan"), float("nan"), float("nan"))
         return KeptPromise(_around(promised, more), realised, nothing, 1.0)
     # Where few rows carry the difference, its error is itself uncertain: the interval then reaches further.
     wide = (apart.high - apart.low) / 2 / (t_quantile(1e9) * apart.se) if apart.se > 0 else 1.0
-    reach = t_quantile(1e9) * float(np.hypot(wide * apart.se, more.se))
-    found = Estimate(difference, se, difference - reach, difference + reach)
+    own = wide * t_quantile(1e9) * apart.se
+    # The interval of a promise about rare responses reaches further up than down: the one up speaks against a result above.
+    low, high = float(np.hypot(own, more.high - more.estimate)), float(np.hypot(own, more.estimate - more.low))
+    found = Estimate(difference, se, difference - low, difference + high)
+    reach = low if difference > 0 else high
     return KeptPromise(_around(promised, more), realised, found, _two_sided(difference, reach / t_quantile(1e9)))
 
 
