@@ -1,14 +1,21 @@
-"""What the site holds: which file becomes which page, in which order, and how long pages are cut into parts."""
+"""What the site holds: which file becomes which page, and in which order."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from largesse_site.rendering import make_anchor
-
 ROOT = Path(__file__).resolve().parents[2]
+
+CHAPTERS = (  # pages of the paper's experiments, as `largesse experiment page` names them
+    "table-1-simulated-logs",
+    "table-2-nested-labels",
+    "choice-of-kernel",
+    "how-much-balance-kappa",
+    "proposition-3-what-monotonicity-is-worth-as-levels-grow-in-number",
+    "error-by-rows",
+    "worlds-drawn-at-random",
+)
 
 # Chapter → files, each relative to the repository. A file that is named here is a page; nothing else is.
 CONTENTS: dict[str, tuple[str, ...]] = {
@@ -41,10 +48,15 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "SECURITY.md",
         "CONTRIBUTING.md",
     ),
-    "Results": ("docs/results.md", "docs/results/gains.md", "docs/results/default.md", "docs/experiments.md"),
+    "Results": (
+        "docs/results.md",
+        *(f"docs/results/{name}.md" for name in CHAPTERS),
+        "docs/results/gains.md",
+        "docs/results/default.md",
+        "docs/experiments.md",
+    ),
 }
-CUT = "docs/results.md"  # too long for one page: every chapter of it becomes one
-TABLES = ("kappa", "kernels", "rates", "rates_n", "table1", "table2")  # files that results.md is made of
+TABLES = ("kappa", "kernels", "rates", "rates_n", "table1", "table2")  # what experiments print: pages below have it all
 
 
 @dataclass(frozen=True)
@@ -94,31 +106,5 @@ def read_pages(written: dict[str, str]) -> list[Page]:
     for chapter, sources in list_contents().items():
         for source in sources:
             text = written.get(source) or (ROOT / source).read_text(encoding="utf-8")
-            page = Page(source, place(source), text, chapter)
-            pages += cut_page(page) if source == CUT else [page]
+            pages.append(Page(source, place(source), text, chapter))
     return pages
-
-
-def cut_page(page: Page) -> list[Page]:
-    """Return a long page as one page for each heading of the second rank; links between the parts still lead there."""
-    first, *rest = re.split(r"^## ", page.text, flags=re.MULTILINE)
-    stem = page.target.removesuffix(".html")
-    pages = [Page(page.source, page.target, first, page.chapter)]
-    for part in rest:
-        words, body = part.split("\n", 1)
-        short = part_name(words)
-        if short in ("summary", "how-to-read-this-page"):
-            pages[0] = Page(page.source, page.target, f"{pages[0].text}\n## {part}", page.chapter)
-        else:
-            body = re.sub(r"^#(##+) ", r"\1 ", body, flags=re.MULTILINE)
-            pages.append(Page(page.source, f"{stem}/{short}.html", f"# {words}\n{body}", page.chapter))
-    return pages
-
-
-def part_name(words: str) -> str:
-    """Return the file name of a part: its anchor in plain letters.
-
-    >>> part_name("How much balance: κ")
-    'how-much-balance-kappa'
-    """
-    return make_anchor(words.replace("κ", "kappa"))

@@ -15,8 +15,8 @@ from jinja2 import Environment, FileSystemLoader
 
 from largesse.version import __version__
 from largesse_site.api import write_api
-from largesse_site.pages import CUT, ROOT, Page, read_pages
-from largesse_site.rendering import Rendered, make_anchor, render, style_code
+from largesse_site.pages import ROOT, Page, read_pages
+from largesse_site.rendering import Rendered, render, style_code
 
 HERE = Path(__file__).parent
 ELSEWHERE = ("http://", "https://", "mailto:")
@@ -50,31 +50,25 @@ class Book:
             return address
         path, _, anchor = unquote(address).partition("#")
         source = posixpath.normpath(posixpath.join(posixpath.dirname(page.source), path)) if path else page.source
-        target = self._find(source, anchor)
+        target = self._find(source)
         if target is None:
             self.broken.append(f"{page.source}: {address}")
             return address
         start = posixpath.dirname(page.target) or "."
         return posixpath.relpath(target, start) + (f"#{anchor}" if anchor else "")
 
-    def _find(self, source: str, anchor: str) -> str | None:
+    def _find(self, source: str) -> str | None:
         here = [page for page in self.pages if page.source == source]
         if here:
-            part = [page for page in here if anchor and f"\n# {anchor}" in _anchors(page)]
-            return (part or here)[0].target
+            return here[0].target
         file = ROOT / source
         if file.is_dir():  # on GitHub a list of files; here the page that is made of them
-            return self._find(f"{source}.md", anchor)
+            return self._find(f"{source}.md")
         if not source.startswith("docs/") or not file.is_file() or file.suffix not in (".svg", ".png", ".json"):
             return None
         place = source.removeprefix("docs/")
         self.files[place] = file
         return place
-
-
-def _anchors(page: Page) -> str:
-    lines = [line.lstrip("#").strip() for line in page.text.splitlines() if line.startswith("#")]
-    return "\n" + "\n".join(f"# {make_anchor(line)}" for line in lines)
 
 
 def build_site(out: Path) -> list[str]:
@@ -120,7 +114,7 @@ def find_lost_anchors(pages: Sequence[Page], rendered: Sequence[Rendered]) -> li
 def _menu(pages: Sequence[Page], rendered: Sequence[Rendered]) -> dict[str, list[tuple[str, str, bool]]]:
     menu: dict[str, list[tuple[str, str, bool]]] = {}
     for page, body in zip(pages, rendered, strict=True):
-        inner = page.source == CUT and page.target != pages[0].target and "/" in page.target
+        inner = page.source.startswith("docs/results/")
         short = body.title.removeprefix(f"{page.chapter} ")  # "How to set costs" stands under "How to"
         menu.setdefault(page.chapter, []).append(
             (page.target, short if short == body.title else short[:1].upper() + short[1:], inner)

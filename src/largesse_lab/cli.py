@@ -27,7 +27,7 @@ app = typer.Typer(
 class Options:
     """What `largesse experiment` accepts; None is the experiment's own default."""
 
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}; page combines all results into one page.")]
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}; page combines all results into pages.")]
     simulations: Annotated[str | None, typer.Option(help="Names of simulations or data sets, comma-separated.")] = None
     models: Annotated[
         str | None,

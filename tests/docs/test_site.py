@@ -12,9 +12,9 @@ import pytest
 from browsers import PHONE, needs_browser, watch
 from largesse_site import pictures
 from largesse_site.api import GROUPS, public_names, tidy, write_api
-from largesse_site.pages import ROOT, TABLES, Page, cut_page, list_contents
+from largesse_site.pages import ROOT, TABLES, Page, list_contents
 from largesse_site.rendering import make_anchor, render
-from largesse_site.site import Book, BrokenLinkError, build_site, find_lost_anchors
+from largesse_site.site import BrokenLinkError, build_site
 
 from largesse.runs.campaign import SECTIONS, TOP
 
@@ -124,18 +124,6 @@ def test_a_link_that_leads_nowhere_is_named(monkeypatch: pytest.MonkeyPatch, tmp
         build_site(tmp_path / "site")
     assert "#none" in str(caught.value)
     assert not (tmp_path / "site").exists()
-
-
-def test_links_between_parts_of_a_long_page_lead_to_the_part() -> None:
-    whole = Page(
-        "docs/r.md", "r.html", "# R\n\n[b](#part-b)\n\n## Part A\n\na\n\n## Part B\n\n[a](#part-a)\n", "Results"
-    )
-    book = Book(cut_page(whole))
-    assert [page.target for page in book.pages] == ["r.html", "r/part-a.html", "r/part-b.html"]
-    assert book.link(book.pages[0], "#part-b") == "r/part-b.html#part-b"
-    assert book.link(book.pages[2], "#part-a") == "part-a.html#part-a"
-    rendered = [render(page.text, lambda address, page=page: book.link(page, address)) for page in book.pages]
-    assert find_lost_anchors(book.pages, rendered) == []
 
 
 def test_headings_that_repeat_get_anchors_of_their_own() -> None:

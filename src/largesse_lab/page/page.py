@@ -1,7 +1,7 @@
-"""The page of results: files of results in, one Markdown page with its figures out.
+"""The pages of results: files of results in; a page with the summary, a page for each experiment and its figures out.
 
-A file of results is JSON with ``experiment``, ``made`` (command, machine, date, repeats, versions) and ``summary``. The page has
-a section for every file, in the order of the catalogue of experiments; words come from the experiments' chapters.
+A file of results is JSON with ``experiment``, ``made`` (command, machine, date, repeats, versions) and ``summary``. Pages are
+listed in the order of the catalogue of experiments; words come from the experiments' chapters.
 """
 
 from __future__ import annotations
@@ -24,16 +24,36 @@ Chapters = Mapping[str, Chapter]  # by the name of the experiment, in the order 
 
 
 def write_page(folder: Path, out: Path, chapters: Chapters) -> None:
-    """Write the page `out` from the results in `folder`, and its figures next to the results."""
+    """Write the page `out`, with the summary, from the results in `folder`; next to the results, their pages and figures."""
     found = read_results(folder, chapters)
     where = Path(os.path.relpath(folder, Path(out).parent)).as_posix()
-    sections = [write_section(result, find_chapter(result.experiment, chapters), where) for result in found]
-    for section in sections:
+    back = Path(os.path.relpath(out, folder)).as_posix()
+    for result in found:
+        chapter = find_chapter(result.experiment, chapters)
+        section = write_section(result, chapter, ".")
         for name, svg in section.figures.items():
             write_text(Path(folder) / name, svg + "\n")
-    parts = [OPENING, _write_brief(found, chapters), GUIDE.format(folder=where), _write_runs(found, chapters)]
-    parts += ["\n\n".join(section.parts) for section in sections]
+        write_text(Path(folder) / name_page(chapter.title), _write_chapter(section.parts, back))
+    parts = [OPENING, _write_brief(found, chapters, where), GUIDE.format(folder=where)]
+    parts.append(_write_runs(found, chapters, where))
     write_text(out, "\n\n".join(part.strip() for part in parts if part) + "\n")
+
+
+def name_page(title: str) -> str:
+    """Return the file of an experiment's page: its title in plain letters.
+
+    >>> name_page("How much balance: κ")
+    'how-much-balance-kappa.md'
+    """
+    plain = re.sub(r"[^\w\- ]", "", title.lower().replace("κ", "kappa"))
+    return plain.replace(" ", "-") + ".md"
+
+
+def _write_chapter(parts: Sequence[str], back: str) -> str:
+    """Return the page of an experiment; headings are a rank higher than in a page that holds several."""
+    heading, *rest = "\n\n".join(part.strip() for part in parts if part).split("\n\n")
+    guide = f"One of [the paper's experiments, repeated]({back}), where [names and measures]({back}#how-to-read-these-pages) are explained."
+    return re.sub(r"^#(#+ )", r"\1", "\n\n".join([heading, guide, *rest]), flags=re.MULTILINE) + "\n"
 
 
 def find_chapter(experiment: str, chapters: Chapters) -> Chapter:
@@ -63,17 +83,17 @@ def read_results(folder: Path, chapters: Chapters) -> list[Result]:
     return sorted(results, key=lambda result: (order.get(result.experiment, len(order)), result.file))
 
 
-def _write_brief(results: Sequence[Result], chapters: Chapters) -> str:
+def _write_brief(results: Sequence[Result], chapters: Chapters, where: str) -> str:
     """Return the page's summary: one item for each experiment that has something to say."""
     lines = []
     for result in results:
         chapter = find_chapter(result.experiment, chapters)
         brief = chapter.brief(result.summary)
-        lines += [f"- **[{chapter.title}](#{_make_anchor(chapter.title)}).** {brief}"] if brief else []
+        lines += [f"- **[{chapter.title}]({where}/{name_page(chapter.title)}).** {brief}"] if brief else []
     return "## Summary\n\n" + "\n".join(lines) if lines else ""
 
 
-def _write_runs(results: Sequence[Result], chapters: Chapters) -> str:
+def _write_runs(results: Sequence[Result], chapters: Chapters, where: str) -> str:
     """Return a table of what was run: command, repeats, machine, date and versions."""
     rows = []
     for result in results:
@@ -82,10 +102,5 @@ def _write_runs(results: Sequence[Result], chapters: Chapters) -> str:
         packages = ", ".join(f"{name} {version}" for name, version in versions.items())
         command = f"`{made['command']}`" if made.get("command") else DASH
         cells = [str(made.get(key) or DASH) for key in ("repeats", "machine", "date")]
-        rows.append([f"[{title}](#{_make_anchor(title)})", command, *cells, packages or DASH])
+        rows.append([f"[{title}]({where}/{name_page(title)})", command, *cells, packages or DASH])
     return write_table(["experiment", "command", "repeats", "machine", "date", "versions"], rows, words=6)
-
-
-def _make_anchor(title: str) -> str:
-    """Return the anchor that GitHub gives a heading."""
-    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from largesse.errors import percent
 from largesse.report import DASH, Caption, Look, draw_dots, draw_lines
 from largesse_lab.page.sections import Result, Section
 from largesse_lab.page.tables import write_mean, write_number, write_table
@@ -72,7 +73,7 @@ def describe_lead(size: Size) -> str:
     interval = f"{gap['low']:+.3f} to {gap['high']:+.3f}".replace("-", "−")
     return (
         f"{first} minus the best peer, {best}: mean skill {_write_lead(gap)} (95 % interval {interval}) over {where}; "
-        f"ahead in {gap['ahead']:.0%} of them, behind in {gap['behind']:.0%}."
+        f"ahead in {percent(gap['ahead'])} of them, behind in {percent(gap['behind'])}."
     )
 
 

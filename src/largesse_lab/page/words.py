@@ -23,14 +23,14 @@ from largesse_lab.page.compare import (
 OPENING = """\
 # The paper's experiments, repeated
 
-This page repeats the experiments of “Cost-Effective Incentive Allocation via Structured Counterfactual Inference” and
-compares the paper's methods with ours on the same logs. Our models are Stack, which combines several models, and SIRE, a
-network. A problem is a simulation or a data set; names and measures are explained
-[below](#how-to-read-this-page).
+These pages repeat the experiments of “Cost-Effective Incentive Allocation via Structured Counterfactual Inference” and
+compare the paper's methods with ours on the same logs: first what came out, then how to read it, and a page for each
+experiment. Our models are Stack, which combines several models, and SIRE, a network. A problem is a simulation or a data
+set; names and measures are explained [below](#how-to-read-these-pages).
 """
 
 GUIDE = """\
-## How to read this page
+## How to read these pages
 
 **The paper's methods.**
 

@@ -76,12 +76,12 @@ def test_a_folder_gets_a_page_with_pictures(found: Records, tmp_path: Path) -> N
     run("worlds", Order(SMALL, folder, jobs=1, command="largesse experiment worlds"), quiet)
     assert json.loads((folder / "worlds.json").read_text())["made"]["repeats"] == 2
     run("page", Order(Request(), folder), quiet)
-    page = (tmp_path / "results.md").read_text(encoding="utf-8")
+    page = (folder / "worlds-drawn-at-random.md").read_text(encoding="utf-8")
     for name in ("worlds-300-distribution.svg", "worlds-300-regimes.svg"):
         assert "<svg" in (folder / name).read_text()
-        assert f"results/{name}" in page
-    assert "## Worlds drawn at random" in page
-    assert "linear minus the best peer, uniform" in page
+        assert f"./{name}" in page
+    assert "# Worlds drawn at random" in page
+    assert "linear minus the best peer, uniform" in (tmp_path / "results.md").read_text(encoding="utf-8")
 
 
 def test_simple_rows_need_no_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:

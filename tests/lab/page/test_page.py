@@ -63,6 +63,14 @@ def put(folder: Path, experiment: str, summary: Any) -> None:
     (folder / f"{experiment}.json").write_text(json.dumps(result), encoding="utf-8")
 
 
+def read_all(docs: Path) -> str:
+    """Return the page of results, followed by the pages that it links to, in its order."""
+    first = (docs / "results.md").read_text(encoding="utf-8")
+    runs = first[first.index("## How to read these pages") :]  # ends with a table of all experiments
+    linked = dict.fromkeys(re.findall(r"\]\((results/[^)#]+\.md)\)", runs))
+    return "\n".join([first, *((docs / path).read_text(encoding="utf-8") for path in linked)])
+
+
 @pytest.fixture(scope="module")
 def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     docs = tmp_path_factory.mktemp("docs")
@@ -75,37 +83,42 @@ def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_experiment_there_is_has_a_section_in_the_papers_order(docs: Path) -> None:
-    text = (docs / "results.md").read_text(encoding="utf-8")
-    titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
-    named = [title.split(":")[0] for title in titles]
-    assert named == [
-        *("Summary", "How to read this page"),
-        *("Table 1", "How much balance", "Proposition 3", "novelty"),
-    ]
+    text = read_all(docs)
+    first = (docs / "results.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.*)$", first, flags=re.MULTILINE) == ["Summary", "How to read these pages"]
+    titles = re.findall(r"^# (.*)$", text, flags=re.MULTILINE)[1:]
+    assert [title.split(":")[0] for title in titles] == ["Table 1", "How much balance", "Proposition 3", "novelty"]
     assert "Table 2" not in text
-    assert "[`novelty.json`](results/novelty.json)" in text
+    assert "[`novelty.json`](./novelty.json)" in text
 
 
 def test_figures_are_drawings_beside_the_results_and_linked_by_relative_path(docs: Path) -> None:
-    text = (docs / "results.md").read_text(encoding="utf-8")
+    text = read_all(docs)
     linked = re.findall(r"!\[.*?\]\((.*?)\)", text)
     assert set(linked) == {
-        f"results/{name}.svg" for name in ("table1-rmse", "table1-reward-3", "kappa-rmse", "kappa-value-3", "rates")
+        f"./{name}.svg" for name in ("table1-rmse", "table1-reward-3", "kappa-rmse", "kappa-value-3", "rates")
     }
     for link in linked:
-        ET.parse(docs / link)
+        ET.parse(docs / "results" / link)
     assert not list(docs.rglob("*.part"))
 
 
-def test_links_within_the_page_lead_to_its_sections(docs: Path) -> None:
-    text = (docs / "results.md").read_text(encoding="utf-8")
-    titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
-    anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
-    assert set(re.findall(r"\]\(#(.*?)\)", text)) == anchors - {"summary"}
+def test_links_between_the_pages_lead_somewhere(docs: Path) -> None:
+    for page in (docs / "results.md", *(docs / "results").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        links = re.findall(r"\]\(([^)]+)\)", text)
+        assert links
+        for link in links:
+            path, _, anchor = link.partition("#")
+            there = (page.parent / path) if path else page
+            assert there.exists(), link
+            assert anchor in ("", "how-to-read-these-pages")
+            if anchor:
+                assert "## How to read these pages" in there.read_text(encoding="utf-8")
 
 
 def test_the_papers_numbers_stand_beside_ours(docs: Path) -> None:
-    text = (docs / "results.md").read_text(encoding="utf-8")
+    text = read_all(docs)
     assert "| method | paper | averaged | confounded |" in text
     assert "| CCPOvIRE | 0.1059 ± 0.0165 | 0.0912 ± 0.0120 | 0.1412 ± 0.0120 |" in text
     assert "| uniform | – | 0.1900 ± 0.0120 | 0.2400 ± 0.0120 |" in text
@@ -114,7 +127,7 @@ def test_the_papers_numbers_stand_beside_ours(docs: Path) -> None:
 
 
 def test_judgements_follow_the_numbers(docs: Path, tmp_path: Path) -> None:
-    text = (docs / "results.md").read_text(encoding="utf-8")
+    text = read_all(docs)
     told = "| CCPOvSIRE < CCPOvIRE | RMSE | 0.0970 < 0.1059 | {0}: {1}0.0212 ("
     assert told.format("holds", "+") in text
     simple = "The row “uniform”, which needs no model, against the paper's best Reward at a budget of 3, 0.6082: "
@@ -125,19 +138,19 @@ def test_judgements_follow_the_numbers(docs: Path, tmp_path: Path) -> None:
         rows["CCPOvIRE"]["against"]["RMSE"] = {"difference": -0.0212, "low": -0.03, "high": -0.01}
     put(tmp_path / "results", "table1", other)
     write_page(tmp_path / "results", tmp_path / "results.md", CHAPTERS)
-    assert told.format("reversed", "−") in (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert told.format("reversed", "−") in read_all(tmp_path)
 
 
 def test_the_dynamic_programme_has_its_sentence(tmp_path: Path) -> None:
     programme = {"n": 1200, "most predicted lost": 2.5e-4, "mean true difference": -1e-6}
     put(tmp_path / "results", "table1", {**methods(), "programme": programme})
     write_page(tmp_path / "results", tmp_path / "results.md", CHAPTERS)
-    text = (tmp_path / "results.md").read_text(encoding="utf-8")
+    text = read_all(tmp_path)
     assert "differ by at most 2.5e−04 (1,200 plans), and true values by −1.0e−06 on average." in text
 
 
 def test_the_simulation_with_errors_of_the_papers_size_is_named_first(docs: Path) -> None:
-    text = (docs / "results.md").read_text(encoding="utf-8")
+    text = read_all(docs)
     ours = {"averaged": (0.07, 0.0912, 0.1, 0.2), "confounded": (0.12, 0.1412, 0.15, 0.25)}
     factors = {
         name: np.exp(np.mean(np.abs(np.log(np.divide(found, (0.0970, 0.1059, 0.1069, 0.2057))))))
@@ -147,7 +160,7 @@ def test_the_simulation_with_errors_of_the_papers_size_is_named_first(docs: Path
 
 
 def test_the_promise_is_judged_at_the_largest_number_of_levels(docs: Path) -> None:
-    text = (docs / "results.md").read_text(encoding="utf-8")
+    text = read_all(docs)
     assert re.search(r"the monotone estimate has 0\.05\d times the expected error of the free one .* “constant”", text)
     assert re.search(r"(1\.0|0\.9)\d\d times for “gaps of 10 s” \(2[12]\.\d times the promised error\)", text)
 
@@ -158,8 +171,8 @@ def test_columns_come_in_one_order_and_those_nobody_asked_for_stay_in_the_file(t
     found = {"simulations": {"unit": {"CCPOvIRE": {"cells": dict.fromkeys(names, cell)}}}, "paper": PAPER}
     put(tmp_path / "results", "table1", found)
     write_page(tmp_path / "results", tmp_path / "results.md", CHAPTERS)
-    text = (tmp_path / "results.md").read_text(encoding="utf-8")
-    assert re.findall(r"^### (.*)$", text, flags=re.MULTILINE) == [
+    text = read_all(tmp_path)
+    assert re.findall(r"^## (.*)$", text, flags=re.MULTILINE)[1:] == [
         "RMSE", "√PEHE", "Reward at a budget of 3", "Skill at a budget of 1.5", "Seconds",
     ]  # fmt: skip
     assert "| CCPOvIRE | 0.6074 ± 0.0011 | 1.2346 ± 0.1000 |" in text
@@ -167,7 +180,7 @@ def test_columns_come_in_one_order_and_those_nobody_asked_for_stay_in_the_file(t
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head(docs: Path) -> None:
-    text = (docs / "results.md").read_text(encoding="utf-8").replace("\\|", "")
+    text = read_all(docs).replace("\\|", "")
     for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
         assert len({line.count("|") for line in block.splitlines()}) == 1, block
 
@@ -197,9 +210,9 @@ def test_an_empty_folder_says_what_to_run(tmp_path: Path) -> None:
 
 
 def test_the_summary_comes_first_and_the_names_are_explained_before_they_are_used(docs: Path) -> None:
-    text = (docs / "results.md").read_text(encoding="utf-8")
-    summary = text[text.index("## Summary") : text.index("## How to read this page")]
+    text = read_all(docs)
+    summary = text[text.index("## Summary") : text.index("## How to read these pages")]
     assert "Of 10 orderings that the paper reports, 10 hold, 0 are reversed and 0 are undecided." in summary
     assert "[How much balance: κ]" not in summary  # nothing was compared with κ = 0
-    guide = text[text.index("## How to read this page") : text.index("## Table 1")]
+    guide = text[text.index("## How to read these pages") : text.index("# Table 1")]
     assert all(f"**{name}**" in guide for name in ("SIRE", "IRE", "CCPO", "CCPOvSIRE", "†", "Stack", "oracle"))
