@@ -289,3 +289,21 @@ def advance(done: float) -> None:
 
 def _ignore(_stage: str, _done: float, /) -> None:
     """Tell nobody."""
+
+
+@contextmanager
+def look_often(look: Callable[[], None], seconds: float) -> Iterator[None]:
+    """Call `look` every so many seconds, in a thread of its own, while the block lasts."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(seconds):
+            look()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from largesse.errors import make_visible
-from largesse.progress import Meter, Moment, follow
+from largesse.progress import Meter, Moment, follow, look_often
 from largesse.records import Progress
 
 if TYPE_CHECKING:
@@ -68,20 +67,12 @@ def _show_bar(meter: Meter, console: Console) -> Iterator[None]:
 
 @contextmanager
 def _print_lines(meter: Meter) -> Iterator[None]:
-    lines, over = Lines(meter, _write_line), threading.Event()
+    lines = Lines(meter, _write_line)
     meter.tell = _write_line
-
-    def watch() -> None:
-        while not over.wait(TICK):
-            lines.look()
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
     try:
-        yield
+        with look_often(lines.look, TICK):
+            yield
     finally:
-        over.set()
-        thread.join()
         lines.look()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -64,6 +65,8 @@ def find_home(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:
     home = (folder or (run.resolve().parent if run is not None else Path())).resolve()
     if not home.is_dir():
         fail("studio", Problem(f"{home} is not a folder", "give the folder for run folders as --folder"))
+    if not os.access(home, os.W_OK):
+        fail("studio", Problem(f"{home} may not be written", "give a folder that you may write to as --folder"))
     if run is None:
         return home, None
     found = run.resolve()
@@ -74,6 +77,9 @@ def find_home(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:
 
 
 def _open_browser(address: str) -> None:
+    """Open the address; where there is no screen, a browser would take over the terminal instead."""
     import webbrowser
 
-    webbrowser.open(address)
+    seen = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    if not sys.platform.startswith("linux") or any(os.environ.get(word) for word in seen):
+        webbrowser.open(address)

@@ -21,7 +21,7 @@ from dataclasses import asdict
 from typing import IO, Any
 
 from largesse.errors import InputError, LargesseError, Problem
-from largesse.progress import Meter, follow
+from largesse.progress import Meter, follow, look_often
 from largesse.studio.tasks import TASKS
 from largesse.web import to_json
 
@@ -86,21 +86,14 @@ class Voice:
     @contextmanager
     def report(self, meter: Meter) -> Iterator[None]:
         """Say now and then, while the block lasts, where the work is."""
-        over = threading.Event()
         meter.tell = lambda sentence: self.say({"note": sentence})
 
-        def watch() -> None:
-            while not over.wait(TICK):
-                if (moment := meter.moment) is not None:
-                    self.say({"moment": asdict(moment)})
+        def look() -> None:
+            if (moment := meter.moment) is not None:
+                self.say({"moment": asdict(moment)})
 
-        thread = threading.Thread(target=watch, daemon=True)
-        thread.start()
-        try:
+        with look_often(look, TICK):
             yield
-        finally:
-            over.set()
-            thread.join()
 
 
 def _do(task: dict[str, Any], voice: Voice) -> dict[str, Any]:
