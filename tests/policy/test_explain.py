@@ -9,10 +9,13 @@ import pytest
 from largesse.allocation import decide_at_price
 from largesse.data import log_from_arrays, read_customers
 from largesse.errors import InputError, NotFittedError
+from largesse.evaluation import plan_held_out, score_rows
 from largesse.levels import Levels
-from largesse.policy import Policy
+from largesse.policy import Policy, judge_shuffled
+from largesse.propensity import estimate_propensities
 from largesse.records import Explanation, Log, find_changes
-from largesse.response import Linear, TLearner, WithCosts
+from largesse.response import Linear, TLearner, WithCosts, learn_held_out
+from largesse.stats import assign_folds
 
 LEVELS = Levels(costs=[0, 1, 2], names=["none", "5 €", "10 €"])
 
@@ -149,3 +152,25 @@ def test_what_cannot_be_explained_is_refused(policy: Policy, log: Log) -> None:
         policy.explain(log, log=other)
     with pytest.raises(InputError, match="cannot be measured on"):
         policy.explain(log, log=log.features)  # type: ignore[arg-type]
+
+
+def test_shuffled_held_out_rows_say_which_features_move_a_held_out_plan(log: Log) -> None:
+    fold = assign_folds(log, 3, 0)
+    held = learn_held_out(TLearner(model=Linear(penalty=0.01)), log, fold)
+    scores = score_rows(log, held, estimate_propensities(log, fold, 0))
+    assert held.shuffled is not None
+    movers = {mover.feature: mover for mover in judge_shuffled(log, scores, plan_held_out(scores, 1.0), held.shuffled)}
+    assert next(iter(movers)) == "taste"
+    assert movers["taste"].moved == pytest.approx(0.5, abs=0.06)
+    assert movers["taste"].loss.low > 0
+    assert movers["noise"].moved < 0.1
+    assert movers["noise"].loss.low <= 0 <= movers["noise"].loss.high
+
+
+def test_a_plan_that_no_price_makes_has_no_movers(log: Log) -> None:
+    fold = assign_folds(log, 3, 0)
+    held = learn_held_out(Linear(), log, fold)
+    scores = score_rows(log, held, estimate_propensities(log, fold, 0))
+    plan = replace(plan_held_out(scores, 1.0), prices=np.full(3, np.inf))
+    assert held.shuffled is not None
+    assert judge_shuffled(log, scores, plan, held.shuffled) == ()

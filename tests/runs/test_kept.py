@@ -97,3 +97,19 @@ def test_the_key_knows_model_and_seed(run_copy: Path) -> None:
     text = (run_copy / "campaign.toml").read_text(encoding="utf-8")
     (run_copy / "campaign.toml").write_text(text.replace("seed = 0", "seed = 1"), encoding="utf-8")
     assert key_of(read_campaign(run_copy), log) != facts["key"]
+
+
+def test_what_is_expected_of_shuffled_rows_is_kept_and_says_which_features_move_decisions(run_copy: Path) -> None:
+    campaign = read_campaign(run_copy)
+    log = Local().read_log(campaign)
+    kept = read_kept(run_copy / "scores.parquet", key_of(campaign, log), log)
+    assert kept is not None
+    shuffled = kept[0].shuffled
+    assert shuffled is not None
+    assert shuffled.features == ("age", "city", "since")
+    assert shuffled.rows.tolist() == list(range(300))
+    assert shuffled.curves.shape == (3, 300, 3)
+    before = json.loads((run_copy / "evaluation.json").read_text())
+    assert {mover["feature"] for mover in before["why"]["movers"]} == {"age", "city", "since"}
+    line.judge(run_copy)
+    assert json.loads((run_copy / "evaluation.json").read_text())["why"] == before["why"]

@@ -50,3 +50,4 @@ from largesse.evaluation.value import estimate_per_spend as estimate_per_spend
 from largesse.evaluation.value import estimate_uniform as estimate_uniform
 from largesse.evaluation.value import estimate_value as estimate_value
 from largesse.evaluation.value import find_best_mix as find_best_mix
+from largesse.evaluation.value import take_scores as take_scores

@@ -6,7 +6,8 @@ each row, so differences are paired and clusters are respected everywhere.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -302,6 +303,13 @@ def describe_mix(mix: Array, levels: Levels) -> str:
 def _count_levels(mix: Array) -> int:
     """Return how many levels of a mix are more than a rounding error of its shares."""
     return int((mix >= SEEN).sum())
+
+
+def take_scores(scores: Scores, rows: Array) -> Scores:
+    """Return the scores of some rows (m,)."""
+    each: dict[str, Any] = {field.name: getattr(scores, field.name) for field in fields(scores)}
+    kept: dict[str, Any] = {name: part[rows] for name, part in each.items() if isinstance(part, np.ndarray)}
+    return replace(scores, **kept)
 
 
 def _mean(scores: Scores, influence: Influence) -> Estimate:

@@ -29,6 +29,7 @@ from largesse.records.evaluation import QiniPoint as QiniPoint
 from largesse.records.evaluation import Reference as Reference
 from largesse.records.evaluation import Safety as Safety
 from largesse.records.evaluation import Scores as Scores
+from largesse.records.evaluation import Shuffled as Shuffled
 from largesse.records.explanation import Explanation as Explanation
 from largesse.records.explanation import Mover as Mover
 from largesse.records.explanation import find_changes as find_changes

@@ -53,12 +53,22 @@ class Propensities:
 
 
 @dataclass(frozen=True, eq=False)
+class Shuffled:
+    """What models expect of held-out rows when one feature at a time is shuffled among the rows of their fold."""
+
+    features: tuple[str, ...]
+    rows: Array  # (m,) int64, rising: some rows of the log
+    curves: Array  # (features, m, K) float32
+
+
+@dataclass(frozen=True, eq=False)
 class HeldOut:
     """What models that did not see a row of a log expect of it."""
 
     curves: Array  # (n, K) of the response
     fold: Array  # (n,) int64: rows of one fold are predicted by the same models
     costs: Array | None = None  # (n, K) of what levels cost, where that is observed
+    shuffled: Shuffled | None = None  # the same of some rows whose features were shuffled
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from largesse.records.evaluation import (
     spread_estimate,
     write_ends,
 )
+from largesse.records.explanation import Mover
 from largesse.records.plan import Spending
 from largesse.records.shown import Card, Shown
 
@@ -138,6 +139,7 @@ class Study(Shown):
     mean_curve: Array  # (K,) the model's own mean response at each level
     checkup: Checkup
     spending: Spending | None = None  # what plans really cost, where costs are not certain
+    movers: tuple[Mover, ...] = ()  # which features move decisions at the budget of the run, where that was measured
     best: BestBudget | None = None  # for the greatest profit, where the log says what a response is worth
 
     def __repr__(self) -> str:

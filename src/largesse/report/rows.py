@@ -42,7 +42,7 @@ def view_gains(references: Sequence[Mapping[str, Any]], units: Units, gained: Un
     across = fit_axis([reach, -reach], 4, snug=True)
     rows = []
     for row in references:
-        style = _tell_from_zero(gained.gain_style(row["difference"]), row["difference"])
+        style = tell_from_zero(gained.gain_style(row["difference"]), row["difference"])
         big = style.text(row["difference"]["estimate"], signed=True)
         between = style.interval(row["difference"], signed=True)
         figure = draw_gain_strip(
@@ -77,7 +77,7 @@ def _describe_reference(row: Mapping[str, Any], units: Units) -> str:
     return f"{row['detail']}; {numbers}" if row.get("detail") else numbers
 
 
-def _tell_from_zero(style: Style, difference: Mapping[str, Any]) -> Style:
+def tell_from_zero(style: Style, difference: Mapping[str, Any]) -> Style:
     """Return a style with enough digits that an end of an interval close to zero is not written as zero."""
     ends = [abs(end) for end in map(finite, (difference.get("low"), difference.get("high"))) if end]
     while any(not any(c in "123456789" for c in style.bare(end)) for end in ends) and style.decimals < MOST:

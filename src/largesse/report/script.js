@@ -128,6 +128,7 @@
       bars.forEach(function (move) { move(at); });
       inputs.forEach(function (input) { input.value = at; input.setAttribute("aria-valuetext", stop.say); });
       back.hidden = String(at) === start;
+      document.body.classList.toggle("moved", !back.hidden); // paper says then which budget it shows
     }
     inputs.forEach(function (input) { input.addEventListener("input", function () { show(Number(input.value)); }); });
     back.querySelector("button").addEventListener("click", function () { show(Number(start)); inputs[0].focus(); });

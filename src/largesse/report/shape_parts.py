@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypedDict
+from typing import NotRequired, TypeAlias, TypedDict
 
 Number: TypeAlias = float | None
 
@@ -37,11 +37,20 @@ class Move(TypedDict):
     share: Number
 
 
+class Mover(TypedDict):
+    """A feature that moves decisions, and what is lost without it."""
+
+    feature: str
+    moved: Number
+    loss: Estimate
+
+
 class Why(TypedDict):
     """Why customers get their levels."""
 
     examples: list[Example]
     moves: list[Move]
+    movers: NotRequired[list[Mover]]
 
 
 class Both(TypedDict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -16,6 +17,7 @@ from largesse.progress import stage_of
 from largesse.records import Array, Card, Choice, Customers, HeldOut, Log, write_names
 from largesse.response.archive import Arrays, Reader, State, learnt_hints, pack, pack_settings, unpack_settings
 from largesse.response.scoring import explain_variance, split_target
+from largesse.response.shuffling import shuffle_features
 from largesse.stats import assign_folds, cores, response_loss, side_by_side
 
 BYTES = 30  # that a fit takes for each cell of its matrix: copies of it, one of them in float64
@@ -199,6 +201,7 @@ class ResponseModel(Learner):
     whole: ClassVar[bool] = False  # whether one model of all rows is better than a mean of fold models
     only_base: ClassVar[bool] = False  # whether a blend uses its base alone and none of its increments
     threads: ClassVar[bool] = False  # whether fits release the interpreter, so that threads pay
+    _without: list[ResponseModel]  # fold models, until they are let go
     by_folds: ClassVar[bool] = False  # whether holding out every fold in turn is how it learns
     _estimator_type: ClassVar[str] = "regressor"  # where scikit-learn before 1.6 looks
 
@@ -265,7 +268,9 @@ class ResponseModel(Learner):
 
     def fit_held_out(self, log: Log, fold: Array) -> HeldOut:
         """Learn from a log, and return what models that did not see its rows' folds (n,) expect of them."""
-        return self._learn_held_out(self._begin_with(log, fold), log, fold)
+        X = self._begin_with(log, fold)
+        held = self._learn_held_out(X, log, fold)
+        return replace(held, shuffled=shuffle_features(self.curves_without, self.encoder_, X, fold))
 
     def predict_held_out(self, log: Log, fold: Array) -> HeldOut:
         """Return what copies of this model, fitted without each fold (n,) of a log in turn, expect of it."""
@@ -282,9 +287,17 @@ class ResponseModel(Learner):
     def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
         """Return what models without each fold expect of its rows; they share the encoding of features (n, p)."""
         curves = np.empty((len(log), len(log.levels)))
-        for model, f in zip(self.fold_models(X, log, fold), np.unique(fold), strict=True):
+        self._without = self.fold_models(X, log, fold)
+        for model, f in zip(self._without, np.unique(fold), strict=True):
             curves[fold == f] = model._curves(X[fold == f])
         return HeldOut(curves, fold)
+
+    def curves_without(self, X: Array, place: int) -> Array:
+        """Return the curves (n, K) of encoded features (n, p) by what predicted the rows of one fold, after `fit_held_out`.
+
+        The fold is given by its place among all folds. What predicts without it is not saved.
+        """
+        return self._without[place]._curves(X)
 
     @abstractmethod
     def _curves(self, X: Array) -> Array:

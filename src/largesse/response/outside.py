@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +39,9 @@ def add_outside(
             costs[rows] = spent
         start += len(batch)
         advance(start / n)
-    return HeldOut(curves, fold, costs)
+    moved = held.shuffled
+    shuffled = None if moved is None else replace(moved, rows=log.sample.rows[moved.rows])
+    return HeldOut(curves, fold, costs, shuffled)
 
 
 def _spread(part: Array, rows: Array, n: int) -> Array:

@@ -70,7 +70,14 @@ class Shrunk(ResponseModel):
 
     def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
         members = self._learn_folds(X, log, fold)
-        return HeldOut(blend_held_out(members, log, fold, self.seed)[0], fold)
+        curves, self._blends = blend_held_out(members, log, fold, self.seed)
+        return HeldOut(curves, fold)
+
+    def curves_without(self, X: Array, place: int) -> Array:
+        """Return the curves (n, K) of encoded features (n, p) by what predicted the rows of one fold, after `fit_held_out`."""
+        blend = self._blends[place]
+        scores = blend.link.to_scores(self.models_[place]._curves(X))
+        return unlink(blend.scores(scores[None]), blend.link)
 
     def _learn_folds(self, X: Array, log: Log, fold: Array) -> Members:
         """Fit the model once per fold, and the blend to what fold models expect of held-out rows; return the latter."""
@@ -157,11 +164,14 @@ class Stack(ResponseModel):
 
         These are what an evaluation judges. They are not saved.
         """
-        X, curves = self.encode(customers), []
-        for f, (blend, amounts) in enumerate(self._by_fold):
-            scores = np.array([blend.link.to_scores(member[f]._curves(X)) for member in self.members_])
-            curves.append(times_amounts(unlink(blend.scores(scores), blend.link), amounts, X))
-        return curves
+        X = self.encode(customers)
+        return [self.curves_without(X, place) for place in range(len(self._by_fold))]
+
+    def curves_without(self, X: Array, place: int) -> Array:
+        """Return the curves (n, K) of encoded features (n, p) by what predicted the rows of one fold, after `fit_held_out`."""
+        blend, amounts = self._by_fold[place]
+        scores = np.array([blend.link.to_scores(member[place]._curves(X)) for member in self.members_])
+        return times_amounts(unlink(blend.scores(scores), blend.link), amounts, X)
 
     def _learn_folds(self, X: Array, log: Log, fold: Array) -> tuple[Members, Log]:
         """Fit members once per fold, and the blend to what they expect of held-out rows; return that, and of which log."""

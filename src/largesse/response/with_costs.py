@@ -82,6 +82,10 @@ class WithCosts(ResponseModel):
     def _curves(self, X: Array) -> Array:
         return self.model_._curves(X)
 
+    def curves_without(self, X: Array, place: int) -> Array:
+        """Return the curves (n, K) of encoded features (n, p) by what predicted the rows of one fold, after `fit_held_out`."""
+        return self.model_.curves_without(X, place)
+
     def predict_costs(self, customers: Any) -> Array:
         """Return what every level is expected to cost each customer (n, K), never less than zero."""
         costs: Array = np.maximum(self.costs_._curves(self.encode(customers)), 0.0)

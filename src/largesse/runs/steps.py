@@ -10,6 +10,7 @@ from largesse.data import kind_of
 from largesse.errors import Problem, fail, nearest
 from largesse.evaluation import ESTIMATORS
 from largesse.levels import Levels
+from largesse.policy import judge_shuffled
 from largesse.progress import begin
 from largesse.records import (
     Checkup,
@@ -105,8 +106,10 @@ def judge(campaign: Campaign, log: Log, examined: Examined, budget: float, estim
     study = engine.study(
         log, examined.scores, examined.checkup, budget, estimator=estimator, seed=seed, confidence=sure
     )
-    found = study.evaluation
-    return replace(study, evaluation=replace(found, warnings=(*_not_judged(campaign), *found.warnings)))
+    found, shuffled = study.evaluation, examined.held.shuffled
+    movers = () if shuffled is None else judge_shuffled(log, examined.scores, study.plan, shuffled)
+    warned = replace(found, warnings=(*_not_judged(campaign), *found.warnings))
+    return replace(study, evaluation=warned, movers=movers)
 
 
 def check_estimator(name: str) -> None:

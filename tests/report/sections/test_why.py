@@ -48,7 +48,7 @@ def test_moves_are_counted_fold_by_fold(binary_run: Any) -> None:
 def test_folds_that_no_budget_is_enough_for_are_left_out(binary_run: Any) -> None:
     study = binary_run.study
     none = replace(study, plan=replace(study.plan, prices=np.full(len(study.plan.prices), np.inf)))
-    assert describe_why(binary_run.log, none) == {"examples": [], "moves": []}
+    assert describe_why(binary_run.log, none) == {"examples": [], "moves": [], "movers": []}
 
 
 @pytest.mark.parametrize(
@@ -81,3 +81,18 @@ def test_the_section_is_left_out_where_a_run_folder_does_not_know(binary: Number
     assert wide["labels"] == wide["rows"][0]["curve"] == []
     del binary["why"]
     assert view_why(binary, Units("binary", "€")) is None
+
+
+def test_features_that_move_decisions_are_shown_with_what_is_lost_without_them(binary: Numbers) -> None:
+    binary["why"]["movers"] = [
+        {"feature": "age", "moved": 0.4, "loss": {"estimate": 0.03, "low": 0.01, "high": 0.05}},
+        *({"feature": f"f{k}", "moved": 0.1, "loss": {"estimate": 0.0, "low": -0.01, "high": 0.01}} for k in range(9)),
+    ]
+    view = view_why(binary, Units("binary", "€"))
+    assert view is not None
+    first, second, *_ = view["movers"].rows
+    assert (first.label, first.number, first.sub) == ("age", "40\u202f%", "loses 3.0\u202fpp")
+    assert first.mark == "1.0 to 5.0\u202fpp: looking at it pays"
+    assert second.mark.endswith("could be nothing")
+    assert len(view["movers"].rows) == 8
+    assert view["rest"] == "2 more features move fewer customers."

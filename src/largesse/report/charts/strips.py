@@ -111,6 +111,14 @@ def draw_stacked_strip(
     return _draw_strip(label, empty, *segments, data_counts=";".join(",".join(map(str, row)) for row in counts))
 
 
+def draw_share_strip(share: Any, label: str) -> str:
+    """Draw one share of a whole as a bar."""
+    width = min(max(finite(share) or 0.0, 0.0), 1.0)
+    empty = element("rect", x="0%", width="100%", y=8, height=HEIGHT - 16, class_="empty")
+    bar = element("rect", x="0%", width=_raw(width), y=8, height=HEIGHT - 16, class_="share")
+    return _draw_strip(label, empty, bar)
+
+
 def draw_tick_strip(axis: Axis, style: Style, signed: bool = False) -> str:
     """Draw the ticks' numbers below a column of strips."""
     words = [text(style.text(tick, signed), x=_at(axis, tick), y=14, text_anchor="middle") for tick in axis.ticks]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import decide_at_price
-from largesse.records import Array, Log, Study, find_changes
+from largesse.records import Array, Log, Mover, Study, find_changes
+from largesse.report.plain import plain_estimate
 from largesse.report.section import Part
 
 ROWS = 50_000  # of the log that are looked at, if it has more
@@ -25,7 +26,7 @@ def describe_why(log: Log, study: Study) -> Part:
     rows = np.arange(0, len(scores.level), max(-(-len(scores.level) // ROWS), 1))
     rows = rows[np.isfinite(plan.prices[place[rows]])]
     if not len(rows):
-        return {"examples": [], "moves": []}
+        return {"examples": [], "moves": [], "movers": []}
     price, place = plan.prices[place[rows]], place[rows]
     scale = np.ones(len(folds)) if plan.scales is None else plan.scales
     curves, costs = scores.curves[rows], scores.expected_costs[rows] * scale[place][:, None]
@@ -55,7 +56,11 @@ def describe_why(log: Log, study: Study) -> Part:
         for change in CHANGES
         if price.any()
     ]
-    return {"examples": examples, "moves": moves}
+    return {"examples": examples, "moves": moves, "movers": [_describe_mover(mover) for mover in study.movers]}
+
+
+def _describe_mover(mover: Mover) -> Part:
+    return {"feature": mover.feature, "moved": mover.moved, "loss": plain_estimate(mover.loss)}
 
 
 def _decide(curves: Array, costs: Array, price: Array) -> Array:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from largesse.report.charts.strips import draw_share_strip
 from largesse.report.formats import Units, finite, write_percent, write_rate
+from largesse.report.rows import Row, Rows, tell_from_zero
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sections.why.numbers import describe_why
 
 MOST = 7  # levels whose responses have room beside each other
+SHOWN = 8  # features that move decisions
 
 
 def view_why(numbers: Numbers, units: Units) -> Part | None:
@@ -32,7 +35,29 @@ def view_why(numbers: Numbers, units: Units) -> Part | None:
             for row in found["examples"]
         ],
         "moves": [_write_move(row) for row in found["moves"]],
+        **view_movers(found.get("movers") or [], units),
     }
+
+
+def view_movers(movers: Sequence[Mapping[str, Any]], units: Units) -> Part:
+    """Return a row for each of the features that move most decisions, and how many others there are."""
+    rows = []
+    for mover in movers[:SHOWN]:
+        style = tell_from_zero(units.gain_style(mover["loss"]), mover["loss"])
+        moved, loss = write_percent(mover["moved"]), style.text(mover["loss"]["estimate"])
+        label = f"{mover['feature']}: {moved} of customers get another level; loses {style.both(mover['loss'])}"
+        words = {"sub": f"loses {loss}", "mark": f"{style.interval(mover['loss'])}: {_judge_loss(mover['loss'])}"}
+        rows.append(Row(mover["feature"], draw_share_strip(mover["moved"], label), moved, **words))
+    rest = len(movers) - SHOWN
+    return {"movers": Rows(rows), "rest": f"{rest} more features move fewer customers." if rest > 0 else ""}
+
+
+def _judge_loss(loss: Mapping[str, Any]) -> str:
+    """Say whether it is shown that looking at a feature pays."""
+    low, high = finite(loss.get("low")), finite(loss.get("high"))
+    if low is None or high is None:
+        return "not known"
+    return "looking at it pays" if low > 0 else "looking at it costs" if high < 0 else "could be nothing"
 
 
 def _write_change(row: Mapping[str, Any]) -> str:
