@@ -125,7 +125,7 @@ def test_the_whole_way_from_a_table_to_a_plan(browser: Any, place: Place, tmp_pa
         page.click("#plan")
         page.wait_for_selector(".beside-run")
         assert "€1.50" in page.inner_text(".beside-run")
-        assert "For €1 less per customer, response" in page.inner_text(".result h2")
+        assert "For €1.00 less per customer, response" in page.inner_text(".result h2")
         check(watched, place)
         with page.expect_download() as waiting:
             page.click("text=Download as CSV")
@@ -354,15 +354,15 @@ def test_gaps_are_named_and_lead_to_their_fields(browser: Any, place: Place) -> 
 
 def test_numbers_are_read_and_written_as_people_do(browser: Any, place: Place) -> None:
     script = """async () => {
-      const { readNumber, amount, duration, bytes } = await import("/static/words.js");
+      const { readNumber, amount, plainAmount, duration, bytes } = await import("/static/words.js");
       return [["1.70", "1,70", "50 000", "1,250,000", "-3", ".5", "", "abc", "1.2.3"].map(readNumber),
-              [amount(1.5, "€"), amount(-2, "$"), amount(3255, "USD"), amount(0.05, "")],
+              [amount(1.5, "€"), amount(-2, "$"), amount(3255, "USD"), amount(0.05, ""), plainAmount(5, "€"), plainAmount(1.7, "USD")],
               [duration(0.2), duration(90), duration(4000)], [bytes(812000), bytes(2e9), bytes(12)]];
     }"""
     with visit(browser, place) as watched:
         read, amounts, times, sizes = watched.page.evaluate(script)
     assert read == [1.7, 1.7, 50000, 1250000, -3, 0.5, None, None, None]
-    assert amounts == ["€1.50", "−$2", "3,255\u202fUSD", "0.05"]
+    assert amounts == ["€1.50", "−$2.00", "3,255\u202fUSD", "0.05", "€5", "1.70\u202fUSD"]
     assert times == ["1\u202fs", "2\u202fmin", "1\u202fh 7\u202fmin"]
     assert sizes == ["812\u202fkB", "2\u202fGB", "12\u202fbytes"]
 

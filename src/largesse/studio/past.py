@@ -58,6 +58,7 @@ def _read(path: Path, times: tuple[int, ...]) -> dict[str, Any]:
     try:
         campaign = runs.read_campaign(path)
         line |= {"title": campaign.title, "unit": campaign.unit, "model": campaign.model}
+        line["response_unit"] = campaign.response_unit
         line |= {"budget": campaign.planning.budget, "kept": _is_kept(campaign)}
         shown = runs.read_numbers(path)
         line |= {
@@ -73,6 +74,7 @@ def _read(path: Path, times: tuple[int, ...]) -> dict[str, Any]:
             "model": shown["model"]["name"],
             "planned": {word: shown["planned"][word] for word in ("spend", "value", "price")},
             "levels": name_levels(shown, campaign.levels),
+            "profit": shown["profit"]["own"] if "profit" in shown else None,
         }
     except LargesseError as error:
         line["problems"] = [{"what": problem.what, "hint": problem.hint} for problem in error.problems]

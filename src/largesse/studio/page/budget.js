@@ -3,7 +3,7 @@
 import { button, make, say } from "./dom.js";
 import { columnOf, isPaidByRow } from "./draft.js";
 import { sentence } from "./messages.js";
-import { amount, counted, readNumber } from "./words.js";
+import { counted, plainAmount, readNumber } from "./words.js";
 
 const AUTO = "Chooses for you: several models are blended, as far as rows that they have not seen support it.";
 
@@ -37,7 +37,7 @@ export function budgetOffer(sheet) {
   const total = draft.kind === "total";
   const value = total ? Math.round(offered * table.rows) : offered;
   if (readNumber(draft.budget) === value) return { key: "taken" };
-  const words = `${amount(value, draft.unit.trim())} ${total ? `for ${counted(table.rows, "customer")}` : "per customer"}`;
+  const words = `${plainAmount(value, draft.unit.trim())} ${total ? `for ${counted(table.rows, "customer")}` : "per customer"}`;
   const use = () => {
     draft.budget = String(value);
     say("The suggested budget is filled in.");

@@ -7,7 +7,7 @@ import { budgetOffer, budgetPart } from "./budget.js";
 import { costOffer, levelsPart, orderNote } from "./levels.js";
 import { beside, refusalBox } from "./messages.js";
 import { columnsPart, questionsPart } from "./roles.js";
-import { amount, bytes, counted, listWords, readNumber } from "./words.js";
+import { bytes, counted, listWords, plainAmount, readNumber } from "./words.js";
 
 const WAIT = 350; // milliseconds without another key before the server is asked
 const SPOTS = { order: orderNote, costs: costOffer, budget: budgetOffer };
@@ -176,9 +176,9 @@ function questionPart(draft, table, gaps, others) {
   const unit = draft.unit.trim();
   const spent = readNumber(draft.budget);
   const names = draft.names;
-  const most = draft.kind === "total" ? `${amount(spent, unit)} in total` : `${amount(spent, unit)} per customer on average`;
-  const other = draft.kind === "total" ? `${amount(spent / table.rows, unit)} per customer` : `${amount(spent * table.rows, unit)} in total`;
-  const paid = isPaidByRow(draft) ? "costs as the log has them" : draft.onRedemption ? "paid only to those who respond" : `costs ${listWords(readCosts(draft).map((cost) => amount(cost, unit)))}`;
+  const most = draft.kind === "total" ? `${plainAmount(spent, unit)} in total` : `${plainAmount(spent, unit)} per customer on average`;
+  const other = draft.kind === "total" ? `${plainAmount(spent / table.rows, unit)} per customer` : `${plainAmount(spent * table.rows, unit)} in total`;
+  const paid = isPaidByRow(draft) ? "costs as the log has them" : draft.onRedemption ? "paid only to those who respond" : `costs ${listWords(readCosts(draft).map((cost) => plainAmount(cost, unit)))}`;
   return make("div", { class: "question" }, make("h2", {}, "The question"),
     make("p", {}, "Who of ", counted(table.rows, "customer"), " should get ", listWords(names.map((name) => `“${name}”`), "or"), `, so that “${columnOf(draft, "response")}” is as high as possible for at most ${most}? `),
     make("p", { class: "small" }, `About ${other}; ${paid}.`),

@@ -8,12 +8,14 @@ import { amount, count, day, number, percent } from "./words.js";
 
 export async function show(page, [, ...names]) {
   const runs = await Promise.all(names.map((name) => server.runOf(name)));
+  const alike = new Set(runs.map(({ response, response_kind: kind }) => `${kind} ${response}`)).size === 1;
   const ends = runs.flatMap(({ value, value_interval: interval }) => [value, ...(interval ?? [])]).filter(Number.isFinite);
   const low = Math.min(...ends);
   const high = Math.max(...ends);
   const lines = [
     ["What it says", (run) => run.headline ?? "–"],
-    ["Value", (run) => valueCell(run, low, high)],
+    ["Value", (run) => valueCell(run, alike ? [low, high] : null)],
+    ...(runs.some(({ profit }) => profit) ? [["Left after costs", profitCell]] : []),
     ["Spend per customer", (run) => amount(run.spend, run.unit)],
     ["Budget per customer", (run) => amount(run.budget, run.unit)],
     ["One more unit of budget buys", (run) => priceText(run, run.planned?.price)],
@@ -47,10 +49,16 @@ export function priceText(run, price) {
   return run.response_kind === "binary" ? `${number(price)} responses` : run.response_unit ? amount(price, run.response_unit) : number(price);
 }
 
-function valueCell(run, low, high) {
+function profitCell({ profit, unit }) {
+  if (!profit) return "–";
+  const write = (x) => amount(x, unit);
+  return [make("b", {}, write(profit.estimate)), make("span", { class: "small" }, `per customer; 95 % interval ${write(profit.low)} to ${write(profit.high)}`)];
+}
+
+function valueCell(run, axis) {
   const write = valueWriter(run);
   const interval = run.value_interval;
-  return [make("b", {}, write(run.value)), interval ? make("span", { class: "small" }, `95 % interval ${write(interval[0])} to ${write(interval[1])}`) : null, Number.isFinite(run.value) ? strip(run.value, interval, low, high) : null];
+  return [make("b", {}, write(run.value)), interval ? make("span", { class: "small" }, `95 % interval ${write(interval[0])} to ${write(interval[1])}`) : null, axis && Number.isFinite(run.value) ? strip(run.value, interval, ...axis) : null];
 }
 
 /** A bar of the levels' shares, and the same as a list. */

@@ -21,7 +21,7 @@ export function levelsPart(sheet) {
     make("div", { "data-problems": "levels" }),
     make("div", { "data-spot": "costs" }),
     make("ol", { class: paid ? "levels bare" : "levels" }, draft.names.map((name, k) => levelRow(sheet, name, k, paid))),
-    paid ? null : extras(sheet));
+    extras(sheet, paid));
 }
 
 /** Where names do not state the order: ask. Where they do: say how. */
@@ -107,7 +107,7 @@ function meanOf(level, table) {
 }
 
 /** When a cost is paid, and in what unit. */
-function extras(sheet) {
+function extras(sheet, paid) {
   const { draft } = sheet;
   const redeemed = make("input", { type: "checkbox", id: "redeemed" });
   redeemed.checked = draft.onRedemption;
@@ -115,7 +115,7 @@ function extras(sheet) {
   const unit = make("input", { type: "text", id: "unit", list: "units", class: "short", value: draft.unit, autocomplete: "off", placeholder: "none" });
   unit.addEventListener("input", () => { draft.unit = unit.value; sheet.typed(); });
   return make("div", { class: "extras" },
-    make("label", { class: "choice" }, redeemed, make("span", {}, "Paid only to those who respond", make("span", { class: "small" }, "a coupon that costs you nothing unless it is redeemed"))),
+    paid ? null : make("label", { class: "choice" }, redeemed, make("span", {}, "Paid only to those who respond", make("span", { class: "small" }, "a coupon that costs you nothing unless it is redeemed"))),
     make("label", { class: "inline", for: "unit" }, "Unit of money"), unit,
     make("datalist", { id: "units" }, UNITS.map((name) => make("option", { value: name }))));
 }

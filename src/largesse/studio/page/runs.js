@@ -1,7 +1,7 @@
 // Runs made before: a list to open one or to choose some that are compared.
 
 import { button, make, say } from "./dom.js";
-import { amount, counted, day, listWords } from "./words.js";
+import { counted, day, listWords, plainAmount } from "./words.js";
 
 const SHOWN = 10; // runs that are listed at once
 const MOST = 6; // runs that fit beside each other
@@ -49,7 +49,7 @@ function fold(list, rows) {
 
 function runRow(run, k, onTick, many) {
   const tick = many ? make("label", { class: "tick" }, make("input", { type: "checkbox", on: { change: (event) => onTick(event.currentTarget) } }), make("span", { class: "unseen" }, `Compare ${run.name}`)) : null;
-  const facts = [day(run.made), run.customers ? counted(run.customers, "customer") : null, Number.isFinite(run.budget) ? `budget ${amount(run.budget, run.unit)} per customer` : null, run.model];
+  const facts = [day(run.made), run.customers ? counted(run.customers, "customer") : null, Number.isFinite(run.budget) ? `budget ${plainAmount(run.budget, run.unit)} per customer` : null, run.model];
   return make("li", { class: "run" }, tick,
     make("a", { href: runAddress(run.name), id: `run-${k}` },
       make("span", { class: "run-title" }, run.name),

@@ -25,11 +25,16 @@ export function number(value) {
   return digits(value, 0, size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : size >= 0.1 ? 3 : 4);
 }
 
-/** An amount in its unit: €1.15, 1.15 USD, 1.15. */
+/** An amount as somebody says it: €5, 0, 1.70 USD. */
+export function plainAmount(value, unit) {
+  return amount(value, unit).replace(/\.00(?!\d)/, "");
+}
+
+/** An amount of money to the cent: €1.15, 1.15 USD, 5.00. */
 export function amount(value, unit) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  const text = size >= 1000 || Number.isInteger(value) ? digits(value, 0, 0) : digits(value, 2, size >= 0.1 || size === 0 ? 2 : 4);
+  const text = size >= 1000 ? digits(value, 0, 0) : digits(value, 2, size >= 0.1 || size === 0 ? 2 : 4);
   if (!unit) return text;
   return SYMBOLS.includes(unit) ? (text[0] === MINUS ? MINUS + unit + text.slice(1) : unit + text) : text + THIN + unit;
 }
