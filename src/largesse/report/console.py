@@ -83,7 +83,7 @@ def _write_price(units: Units, shown: Mapping[str, Any]) -> str:
         return "More budget would buy nothing more, the model expects." if price == 0 else "The price is not known."
     bought = units.rate(price)
     if not units.binary and not units.response_unit:
-        bought += f" {shown['response']['name']}"
+        bought += " of response"
     more = units.one_more
     return f"{more[0].upper()}{more[1:]} would buy {bought}, the model expects (the price)."
 

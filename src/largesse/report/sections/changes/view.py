@@ -28,9 +28,7 @@ def view_changes(numbers: Numbers, units: Units) -> Part | None:
     return {
         "falls": [
             {
-                "title": f"Mean of {numbers['response']['name']}"
-                if not units.binary
-                else "Share of customers who respond",
+                "title": "Mean response" if not units.binary else "Share of customers who respond",
                 "figure": view_fall(found, "value", names, (units.value_style, units.gain_style), units.response),
             },
             {
