@@ -50,6 +50,9 @@ from largesse.data.read import is_elsewhere as is_elsewhere
 from largesse.data.read import merge_schemas as merge_schemas
 from largesse.data.read import read_table as read_table
 from largesse.data.roles import CODED as CODED
+from largesse.data.rows import EncodedRows as EncodedRows
+from largesse.data.rows import RowEncoder as RowEncoder
+from largesse.data.rows import check_rows as check_rows
 from largesse.data.suggest import Suggestion as Suggestion
 from largesse.data.suggest import is_yes_or_no as is_yes_or_no
 from largesse.data.suggest import read_suggested as read_suggested

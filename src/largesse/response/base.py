@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from largesse.data import Encoder, feature_table, log_from_arrays, memory_limit
+from largesse.data import EncodedRows, Encoder, feature_table, log_from_arrays, memory_limit
 from largesse.errors import NotFittedError, Problem, nearest, refuse
 from largesse.progress import stage_of
 from largesse.records import Array, Card, Choice, Customers, HeldOut, Log, write_names
@@ -378,6 +378,8 @@ def fresh(model: Any) -> Any:
 
 def encode_customers(encoder: Encoder, customers: Any) -> Array:
     """Return the features of customers as the matrix (n, p) that an encoder was fitted for."""
+    if isinstance(customers, EncodedRows) and customers.encoder is encoder:
+        return customers.matrix
     table = customers.features if isinstance(customers, Customers | Log) else feature_table(customers)
     if isinstance(customers, list | np.ndarray) and table.num_columns != encoder.width:
         got = f"the array has {table.num_columns} columns; the model was fitted with {encoder.width}"

@@ -1,0 +1,109 @@
+"""Rows of JSON are encoded to the last bit as a table of the same rows is, and refused by the same rules."""
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from largesse.data import RowEncoder, check_rows, read_table
+from largesse.data.encode import Encoder
+from largesse.errors import InputError
+
+
+def learn() -> Encoder:
+    rng = np.random.default_rng(0)
+    n = 400
+    table = read_table(
+        {
+            "age": np.where(rng.random(n) < 0.1, np.nan, rng.normal(40, 10, n)),
+            "visits": rng.poisson(3, n),
+            "same": np.full(n, 7.0),
+            "member": rng.random(n) < 0.5,
+            "city": pa.array([["Oslo", "Rome", "Kyiv", None][k] for k in rng.integers(0, 4, n)]),
+            "plan": pa.array([["a", "b"][k] for k in rng.integers(0, 2, n)]),
+            "postcode": pa.array([f"P{k}" for k in rng.integers(0, 90, n)]),
+        }
+    )
+    encoder = Encoder()
+    encoder.fit_transform(table, target=rng.random(n))
+    return encoder
+
+
+ENCODER = learn()
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "age": st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60),
+            "visits": st.none() | st.integers(-5, 10**6),
+            "same": st.none() | st.floats(-1e9, 1e9),
+            "member": st.none() | st.booleans(),
+            "city": st.none() | st.sampled_from(["Oslo", "Rome", "other", "", "Bergen"]),
+            "plan": st.none() | st.sampled_from(["a", "b", "c"]),
+            "postcode": st.none() | st.sampled_from([f"P{k}" for k in range(95)]),
+            "unused": st.none() | st.text(max_size=3),
+        }
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def as_table(rows: list[dict[str, Any]]) -> pa.Table:
+    return read_table(pa.table({name: pa.array([row[name] for row in rows]) for name in ENCODER.features}))
+
+
+@given(ROWS)
+@settings(max_examples=150, deadline=None)
+def test_rows_are_encoded_as_a_table_of_them_is(rows: list[dict[str, Any]]) -> None:
+    rows = json.loads(json.dumps(rows))
+    try:
+        table = as_table(rows)
+    except pa.ArrowException:  # whole numbers that no float holds, beside floats
+        with pytest.raises(InputError, match="several kinds"):
+            RowEncoder(ENCODER).encode(rows)
+        return
+    np.testing.assert_array_equal(RowEncoder(ENCODER).encode(rows).matrix, ENCODER.transform(table))
+
+
+def plain(**changes: Any) -> dict[str, Any]:
+    row = {"age": 30, "visits": 2, "same": 7.0, "member": True, "city": "Oslo", "plan": "a", "postcode": "P1"}
+    return row | changes
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{key: value for key, value in plain().items() if key != "age"}], "the customer lacks the feature 'age'"),
+        ([plain(), {"Age": 3}], "customer 2 of 2 lacks 6 features"),
+        ([plain(city=3)], "the feature 'city' holds numbers; in the log it held text"),
+        ([plain(age="old")], "the feature 'age' holds text; in the log it held numbers"),
+        ([plain(age=[1])], "the feature 'age' holds lists or bytes"),
+        ([plain(age=1), plain(age="x")], "values of several kinds: 1, 'x'"),
+        ([plain(age=10**40)], "several kinds"),
+        ([plain(city={"a": 1})], "'city'"),
+    ],
+)
+def test_rows_are_refused_by_the_logs_own_rules(rows: list[dict[str, Any]], words: str) -> None:
+    with pytest.raises(InputError, match="(?s)" + re.escape(words)):
+        RowEncoder(ENCODER).encode(rows)
+
+
+def test_numbers_written_as_text_are_read_as_in_a_table() -> None:
+    encoder = RowEncoder(ENCODER)
+    np.testing.assert_array_equal(encoder.encode([plain(age="31.5")]).matrix, encoder.encode([plain(age=31.5)]).matrix)
+
+
+@pytest.mark.parametrize("given", [None, [], {}, [1], "x", [{}, 3]])
+def test_customers_are_a_list_of_objects(given: Any) -> None:
+    with pytest.raises(InputError, match="customers is"):
+        check_rows(given, 10)
+
+
+def test_a_request_has_an_end() -> None:
+    with pytest.raises(InputError, match="11 customers"):
+        check_rows([{}] * 11, 10)
