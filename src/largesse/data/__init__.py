@@ -51,6 +51,7 @@ from largesse.data.read import merge_schemas as merge_schemas
 from largesse.data.read import read_table as read_table
 from largesse.data.roles import CODED as CODED
 from largesse.data.rows import EncodedRows as EncodedRows
+from largesse.data.rows import Row as Row
 from largesse.data.rows import RowEncoder as RowEncoder
 from largesse.data.rows import check_rows as check_rows
 from largesse.data.suggest import Suggestion as Suggestion

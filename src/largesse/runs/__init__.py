@@ -48,6 +48,10 @@ from largesse.runs.notebook import Run as Run
 from largesse.runs.notebook import show_report as show_report
 from largesse.runs.on_spark import open_engine as open_engine
 from largesse.runs.on_spark import spark as spark
+from largesse.runs.opened import OpenedPolicy as OpenedPolicy
+from largesse.runs.opened import find_policy as find_policy
+from largesse.runs.opened import open_policy as open_policy
+from largesse.runs.opened import read_curves as read_curves
 from largesse.runs.options import campaign_from_options as campaign_from_options
 from largesse.runs.options import column_options as column_options
 from largesse.runs.options import engine_options as engine_options

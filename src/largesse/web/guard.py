@@ -68,6 +68,8 @@ class Door:
         Paths whose bodies are limited elsewhere.
     open_paths
         Paths that need no token, such as a health check.
+    hint
+        What to do where the token is missing or wrong.
     """
 
     token: str | None = None
@@ -77,6 +79,7 @@ class Door:
     most_bytes: int = JSON_BYTES
     free: frozenset[str] = frozenset()
     open_paths: frozenset[str] = frozenset()
+    hint: str = "open the address that the command printed, with its token"
 
 
 class Guard:
@@ -121,7 +124,7 @@ class Guard:
         if scope["method"] not in SAFE:
             own = {f"http://{host}" for host in door.hosts or ()}
             if door.hosts is not None and headers.get("origin", "") not in ("", *own):
-                raise RequestError(403, "another page asked for this", "use the page of the studio")
+                raise RequestError(403, "another page asked for this", "ask from the page itself")
             if door.mark is not None and headers.get(door.mark[0].lower()) != door.mark[1]:
                 raise RequestError(
                     403, f"the header {door.mark[0]}: {door.mark[1]} is missing", "send it with the request"
@@ -145,9 +148,7 @@ class Guard:
                 if site in ("same-origin", "none"):
                     return None
                 raise RequestError(403, "another page asked for this", "open the address in a window of its own")
-        raise RequestError(
-            401, "the token is missing or wrong", "open the address that the command printed, with its token"
-        )
+        raise RequestError(401, "the token is missing or wrong", door.hint)
 
     def _limit(self, scope: Scope, headers: dict[str, str], receive: Receive) -> Receive:
         """Return a `receive` that refuses a body that is too large, as soon as that is known."""

@@ -1,0 +1,123 @@
+"""The policy that is served: loaded once, and again when its file changes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from largesse.data import Row, RowEncoder, read_customers
+from largesse.errors import LargesseError, Problem, fail, show
+from largesse.records import Array
+from largesse.runs import OpenedPolicy, find_policy, open_policy
+
+LOOK = 1.0  # seconds between two looks at the file
+USUAL = "customer"  # the key that holds a customer's id, where the campaign names none
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A policy, ready to decide for rows of JSON."""
+
+    opened: OpenedPolicy
+    rows: RowEncoder
+
+    @property
+    def version(self) -> str:
+        """Other policies have other versions."""
+        return self.opened.version
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """How the levels are called."""
+        return self.opened.policy.levels.labels
+
+    @property
+    def key(self) -> str:
+        """Where a row says who the customer is."""
+        return self.opened.customer or USUAL
+
+    def expect(self, rows: Sequence[Row]) -> tuple[Array, Array, Array | None]:
+        """Return what rows' customers are expected to do and to cost at every level, and their own costs, if any: (n, K) each."""
+        policy = self.opened.policy
+        encoded: Any = self.rows.encode(rows)
+        if not policy.levels.cost_columns:
+            return *policy.expect(encoded), None
+        names = (*policy.model.encoder_.features, *policy.levels.cost_columns)
+        table = {name: [row.get(name) for row in rows] for name in dict.fromkeys(names)}
+        read = read_customers(table, levels=policy.levels, parse=self.opened.parse)
+        return *policy.expect(read), read.costs
+
+    def name(self, rows: Sequence[Row], needed: bool) -> list[Any]:
+        """Return the ids of rows as they are given; where none is needed, missing ones are None."""
+        ids = [row.get(self.key) for row in rows]
+        for at, found in enumerate(ids):
+            if isinstance(found, bool) or not isinstance(found, str | int | None) or (needed and found is None):
+                got = f"customer {at + 1} of {len(ids)} has the id {show(found)}"
+                fail("customers", Problem(got, f"give {self.key!r} as text or a whole number"))
+        return ids
+
+
+def load_served(source: Path) -> Served:
+    """Load the policy of a run folder or a file."""
+    opened = open_policy(source)
+    return Served(opened, RowEncoder(opened.policy.model.encoder_, opened.parse))
+
+
+class Watched:
+    """The current policy of a run folder; a new one is loaded in the background while the old one still decides.
+
+    Parameters
+    ----------
+    source
+        The run folder, or the policy file.
+    accept
+        Refuses a policy that must not take the place of the current one.
+    """
+
+    def __init__(self, source: Path, accept: Callable[[Served], None] = lambda _: None) -> None:
+        self._source, self._accept = source, accept
+        self._mark = self._look()
+        self.current = load_served(source)
+        self.reloads = 0
+        self.problem: str | None = None  # why the newest policy is not served
+        self._next = time.monotonic() + LOOK
+        self._busy = threading.Lock()
+
+    def refresh(self, *, wait: bool = False) -> None:
+        """Look whether the file has changed, now and then; load the new policy, if so."""
+        if time.monotonic() < self._next and not wait:
+            return
+        self._next = time.monotonic() + LOOK
+        if self._look() == self._mark or not self._busy.acquire(blocking=wait):
+            return
+        if wait:
+            self._reload()
+        else:
+            threading.Thread(target=self._reload, daemon=True).start()
+
+    def _reload(self) -> None:
+        try:
+            mark = self._look()
+            if mark is None or mark == self._mark:
+                return
+            found = load_served(self._source)
+            self._accept(found)
+            self.current, self.problem = found, None
+            self.reloads += 1
+            self._mark = mark
+        except (LargesseError, OSError) as error:  # the old policy goes on
+            self.problem, self._mark = str(error), mark
+        finally:
+            self._busy.release()
+
+    def _look(self) -> tuple[int, int, int] | None:
+        """Return what tells one version of the file from another; None while it is not there."""
+        try:
+            found = find_policy(self._source).stat()
+        except (LargesseError, OSError):
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size

@@ -1,0 +1,112 @@
+"""Several processes behind one port: a process that dies is started again, and all stop together."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from largesse.serving.ledgers import LedgerSettings
+from largesse.serving.start import Settings, answer, read_token
+
+TICK = 0.1  # seconds between two looks at the processes
+CALM = 5.0  # seconds that a process must live to be started again at once
+PAUSE = 1.0  # seconds before one that did not is started again
+GRACE = 10.0  # seconds to stop
+
+
+def supervise(settings: Settings, where: socket.socket, started: Callable[[], None]) -> None:
+    """Keep as many workers alive as wanted, until SIGINT or SIGTERM comes."""
+    over = threading.Event()
+    before = {number: signal.signal(number, lambda *_: over.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    crew = [_Member(settings, where) for _ in range(settings.workers)]
+    try:
+        started()
+        sys.stdout.flush()
+        while not over.wait(TICK):
+            for member in crew:
+                member.keep_alive()
+    finally:
+        for member in crew:
+            member.stop()
+        deadline = time.monotonic() + GRACE
+        for member in crew:
+            member.wait(max(deadline - time.monotonic(), 0.0))
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Member:
+    """One worker process, or the next one."""
+
+    def __init__(self, settings: Settings, where: socket.socket) -> None:
+        self._settings, self._where = settings, where
+        self._died: float | None = None
+        self._start()
+
+    def _start(self) -> None:
+        number = self._where.fileno()
+        task = json.dumps({**asdict(self._settings), "socket": number}, default=str)
+        command = [sys.executable, "-m", "largesse.serving.workers"]
+        # The standard input stays open: its end tells the worker that nobody looks after it any more.
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[number])  # noqa: S603  ourselves
+        assert self._process.stdin is not None
+        self._process.stdin.write(task.encode() + b"\n")
+        self._process.stdin.flush()
+        self._begun, self._died = time.monotonic(), None
+
+    def keep_alive(self) -> None:
+        """Start the next process where the last one has died; one that died at once waits a moment."""
+        if self._process.poll() is None:
+            return
+        now = time.monotonic()
+        if self._died is None:
+            self._died = now
+        if now >= self._died + (PAUSE if self._died - self._begun < CALM else 0.0):
+            self._start()
+
+    def stop(self) -> None:
+        """Ask the process to stop."""
+        if self._process.poll() is None:
+            self._process.terminate()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it has; then make it."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def main() -> None:
+    """Answer on the socket that the first line of the standard input names."""
+    task: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
+    number = task.pop("socket")
+    ledger = task.pop("ledger")
+    token_file = task.pop("token_file")
+    paths = {"source": Path(task.pop("source")), "token_file": None if token_file is None else Path(token_file)}
+    settings = Settings(**task, **paths, ledger=None if ledger is None else LedgerSettings(**ledger))
+    token = None if settings.token_file is None else read_token(settings.token_file)
+    threading.Thread(target=_leave_alone, daemon=True).start()
+    with socket.socket(fileno=number) as where:
+        answer(settings, token, where, lambda: None)
+
+
+def _leave_alone() -> None:
+    """Stop when the standard input ends: whoever started this process is gone."""
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()
