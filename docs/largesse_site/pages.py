@@ -32,6 +32,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/howto/profit.md",
         "docs/howto/keep-rules.md",
         "docs/howto/new-customers.md",
+        "docs/howto/serve.md",
         "docs/howto/explain.md",
         "docs/howto/notebook.md",
         "docs/howto/save-time.md",

@@ -351,6 +351,26 @@ def studio(
     open_studio(run_folder, folder=folder, port=port, browser=not no_browser, say=typer.echo)
 
 
+@app.command()
+@runs.with_options("book", runs.ledger_options())
+def serve(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan, or its policy file.")],
+    book: dict[str, Any],
+    host: Annotated[str, typer.Option(help="Where to listen; elsewhere than here, a token is needed.")] = "127.0.0.1",
+    port: Annotated[int | None, typer.Option(help="Port; default: 8000, or one that is free.")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="File with the token that requests must bring.")] = None,
+    workers: Annotated[int, typer.Option(help="How many processes decide.")] = 1,
+    without_rules: Annotated[
+        bool, typer.Option("--without-rules", help="Serve although the plan has rules that a price cannot keep.")
+    ] = False,
+) -> None:
+    """Decide over HTTP, customer by customer, within a budget that a ledger keeps."""
+    from largesse.serving import Settings, open_service, read_book
+
+    where = {"host": host, "port": port, "token_file": token_file, "workers": workers}
+    open_service(Settings(run_folder, ledger=read_book(book), without_rules=without_rules, **where), typer.echo)
+
+
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def experiment(context: typer.Context) -> None:
     """Repeat the paper's experiments, or measure models where the truth is known."""

@@ -1,7 +1,9 @@
 """Rows of JSON are encoded to the last bit as a table of the same rows is, and refused by the same rules."""
 
+import datetime as dt
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,9 @@ def learn() -> Encoder:
             "city": pa.array([["Oslo", "Rome", "Kyiv", None][k] for k in rng.integers(0, 4, n)]),
             "plan": pa.array([["a", "b"][k] for k in rng.integers(0, 2, n)]),
             "postcode": pa.array([f"P{k}" for k in rng.integers(0, 90, n)]),
+            "since": pa.array(
+                [None, *(dt.date(2022, 1, 1) + dt.timedelta(int(k)) for k in rng.integers(0, 900, n - 1))]
+            ),
         }
     )
     encoder = Encoder()
@@ -45,6 +50,7 @@ ROWS = st.lists(
             "city": st.none() | st.sampled_from(["Oslo", "Rome", "other", "", "Bergen"]),
             "plan": st.none() | st.sampled_from(["a", "b", "c"]),
             "postcode": st.none() | st.sampled_from([f"P{k}" for k in range(95)]),
+            "since": st.none() | st.dates(dt.date(1200, 1, 1), dt.date(2200, 1, 1)).map(str),
             "unused": st.none() | st.text(max_size=3),
         }
     ),
@@ -54,7 +60,9 @@ ROWS = st.lists(
 
 
 def as_table(rows: list[dict[str, Any]]) -> pa.Table:
-    return read_table(pa.table({name: pa.array([row[name] for row in rows]) for name in ENCODER.features}))
+    columns = {name: pa.array([row[name] for row in rows]) for name in ENCODER.features}
+    columns["since"] = pa.array([None if row["since"] is None else dt.date.fromisoformat(row["since"]) for row in rows])
+    return read_table(pa.table(columns))
 
 
 @given(ROWS)
@@ -71,7 +79,16 @@ def test_rows_are_encoded_as_a_table_of_them_is(rows: list[dict[str, Any]]) -> N
 
 
 def plain(**changes: Any) -> dict[str, Any]:
-    row = {"age": 30, "visits": 2, "same": 7.0, "member": True, "city": "Oslo", "plan": "a", "postcode": "P1"}
+    row = {
+        "age": 30,
+        "visits": 2,
+        "same": 7.0,
+        "member": True,
+        "city": "Oslo",
+        "plan": "a",
+        "postcode": "P1",
+        "since": None,
+    }
     return row | changes
 
 
@@ -79,7 +96,7 @@ def plain(**changes: Any) -> dict[str, Any]:
     ("rows", "words"),
     [
         ([{key: value for key, value in plain().items() if key != "age"}], "the customer lacks the feature 'age'"),
-        ([plain(), {"Age": 3}], "customer 2 of 2 lacks 6 features"),
+        ([plain(), {"Age": 3}], "customer 2 of 2 lacks 7 features"),
         ([plain(city=3)], "the feature 'city' holds numbers; in the log it held text"),
         ([plain(age="old")], "the feature 'age' holds text; in the log it held numbers"),
         ([plain(age=[1])], "the feature 'age' holds lists or bytes"),
@@ -96,6 +113,19 @@ def test_rows_are_refused_by_the_logs_own_rules(rows: list[dict[str, Any]], word
 def test_numbers_written_as_text_are_read_as_in_a_table() -> None:
     encoder = RowEncoder(ENCODER)
     np.testing.assert_array_equal(encoder.encode([plain(age="31.5")]).matrix, encoder.encode([plain(age=31.5)]).matrix)
+
+
+def test_dates_and_times_are_read_as_in_a_csv_file(tmp_path: Path) -> None:
+    texts = ["2024-02-03", "2024-02-03 10:30:00", "2024-02-03T10:30:00", "31.12.2024"]
+    for text in texts:
+        (tmp_path / "one.csv").write_text(
+            f"age,visits,same,member,city,plan,postcode,since\n30,2,7,true,Oslo,a,P1,{text}\n"
+        )
+        found = RowEncoder(ENCODER).encode([plain(since=text)]).matrix
+        np.testing.assert_array_equal(found, ENCODER.transform(read_table(tmp_path / "one.csv")))
+    for text in ("2024-02-30", "soon", "3/4/2024"):
+        with pytest.raises(InputError, match="'since' holds text; in the log it held dates"):
+            RowEncoder(ENCODER).encode([plain(since=text)])
 
 
 @pytest.mark.parametrize("given", [None, [], {}, [1], "x", [{}, 3]])

@@ -1,20 +1,23 @@
 """A few customers as JSON has them → the matrix that a model takes, quickly.
 
 A table of one row costs an encoder some twenty steps for every column. Here the plain cases (numbers, text, true and false,
-null) go straight into the matrix, all numbers at once. Whatever is unusual (dates, numbers written as text, a value of another
-kind) becomes a table and goes the usual way, with its rules and its messages. Both ways give the same matrix.
+null, dates such as 2026-01-31) go straight into the matrix, all numbers at once. Whatever is unusual (numbers written as text,
+a value of another kind) becomes a table and goes the usual way, with its rules and its messages. Both ways give the same matrix.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, final
 
 import numpy as np
 
 from largesse.data.encode import Encoder
-from largesse.data.encodings import FARTHEST, Means, Number, Words
+from largesse.data.encodings import DAY, FARTHEST, Date, Means, Number, Words
 from largesse.data.read import read_table
 from largesse.errors import InputError, Problem, count, nearest, refuse, show, some
 from largesse.records import Array
@@ -22,6 +25,8 @@ from largesse.records import Array
 Row = Mapping[str, Any]
 EXACT = 2**53  # whole numbers up to this are floats, too
 MOST_PROBLEMS = 5
+DAYS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+EPOCH = date(1970, 1, 1).toordinal()
 
 
 @final
@@ -59,11 +64,13 @@ class RowEncoder:
         self._encoder = encoder
         self._parse = {name: way for name, way in (parse or {}).items() if name in encoder.features}
         self._width = len(encoder.names)
-        self._numbers: list[tuple[str, int, int]] = []  # name, where the number stands, where its indicator does; −1: nowhere
+        self._numbers: list[
+            tuple[str, int, int]
+        ] = []  # name, where the number stands, where its indicator does; −1: nowhere
         self._texts: list[tuple[str, int, dict[str | None, Array]]] = []  # name, where it stands, text → its columns
         self._others: dict[str, Array] = {}  # columns of a text that was never seen
+        self._dates: list[tuple[Date, int]] = []  # and where it stands
         centres, spreads, place = [], [], 0
-        self._plain = True
         for learnt in encoder.columns:
             if isinstance(learnt, Number):
                 scale = learnt.scale
@@ -73,8 +80,8 @@ class RowEncoder:
                 spreads.append(scale.spread or 1.0)
             elif isinstance(learnt, Words | Means):
                 self._add_text(learnt, place)
-            else:
-                self._plain = False
+            elif isinstance(learnt, Date):
+                self._dates.append((learnt, place))
             place += len(learnt.names)
         self._centres, self._spreads = np.array(centres), np.array(spreads)
         self._values = np.array([k for k, (_, at, _) in enumerate(self._numbers) if at >= 0], dtype=np.intp)
@@ -96,7 +103,7 @@ class RowEncoder:
 
     def encode(self, rows: Sequence[Row]) -> EncodedRows:
         """Return the rows' features; refuse rows that lack one, or that the log's rules do not allow."""
-        matrix = self._encode_plain(rows) if self._plain else None
+        matrix = self._encode_plain(rows)
         if matrix is None:
             matrix = self._encoder.transform(self._as_table(rows))
         return EncodedRows(matrix, self._encoder)
@@ -117,6 +124,9 @@ class RowEncoder:
                 other = self._others[name]
                 width = len(other)
                 matrix[:, place : place + width] = [known.get(text, other) for text in texts]
+            for learnt, place in self._dates:
+                block = learnt.encode_seconds(np.array([_read_day(row[learnt.name]) for row in rows]))
+                matrix[:, place : place + block.shape[1]] = block
         except (KeyError, TypeError, OverflowError, ValueError):
             return None
         return matrix
@@ -134,10 +144,10 @@ class RowEncoder:
 
         refuse("customers", self._missing(rows))
         problems, columns = [], {}
-        for name in self._encoder.features:
-            values = [row[name] for row in rows]
+        for learnt in self._encoder.columns:
+            name, values = learnt.name, [row[learnt.name] for row in rows]
             try:
-                columns[name] = pa.array(values)
+                columns[name] = _read_stamps(values) if learnt.kind == "date" else pa.array(values)
             except (pa.ArrowException, OverflowError, TypeError, ValueError):
                 got = f"the feature {name!r} holds values of several kinds: {some([show(value) for value in values])}"
                 problems.append(Problem(got, "write all of them as in the log"))
@@ -163,7 +173,27 @@ def _is_plain(column: list[Any]) -> bool:
     kinds = set(map(type, column)) - {type(None)}
     if kinds <= {float} or kinds == {bool}:
         return True
-    return kinds <= {float, int} and all(-EXACT <= value <= EXACT for value in column if value is not None)
+    return kinds <= {float, int} and all(-EXACT <= value <= EXACT for value in column if type(value) is int)
+
+
+def _read_stamps(values: list[Any]) -> Any:
+    """Return dates or times that are written as in a CSV file, 2026-01-31 or 2026-01-31 10:30, as such; others as they are."""
+    import pyarrow as pa
+
+    found = pa.array(values)
+    try:
+        return found.cast(pa.timestamp("us")) if pa.types.is_string(found.type) else found
+    except pa.ArrowException:
+        return found
+
+
+def _read_day(text: str | None) -> float:
+    """Return a day such as 2026-01-31 in seconds since 1970, NaN for None; ValueError or TypeError for anything else."""
+    if text is None:
+        return math.nan
+    if not DAYS.fullmatch(text):
+        raise ValueError
+    return (date.fromisoformat(text).toordinal() - EPOCH) * DAY
 
 
 def check_rows(given: Any, most: int) -> list[Row]:

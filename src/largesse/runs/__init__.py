@@ -55,6 +55,7 @@ from largesse.runs.opened import read_curves as read_curves
 from largesse.runs.options import campaign_from_options as campaign_from_options
 from largesse.runs.options import column_options as column_options
 from largesse.runs.options import engine_options as engine_options
+from largesse.runs.options import ledger_options as ledger_options
 from largesse.runs.options import level_options as level_options
 from largesse.runs.options import with_options as with_options
 from largesse.runs.roles import MOST_LEVELS as MOST_LEVELS

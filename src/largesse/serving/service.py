@@ -122,14 +122,14 @@ class Service:
         return self.ledger
 
 
-def _decide_alone(
-    served: Served, request: str, rows: Sequence[Row], responses: Array, costs: Array
-) -> dict[str, Any]:
+def _decide_alone(served: Served, request: str, rows: Sequence[Row], responses: Array, costs: Array) -> dict[str, Any]:
     """Decide without a ledger; what is drawn at random is drawn from the policy's version, the request and the customer."""
     policy, ids = served.opened.policy, served.name(rows, needed=False)
     rule = Mixture(float(policy.price or 0.0), policy.share, policy.at_random)
     probabilities = rule.probabilities(responses, np.ascontiguousarray(costs))
-    drawn = np.array([_draw(served.version, request, str(at) if name is None else str(name)) for at, name in enumerate(ids)])
+    drawn = np.array(
+        [_draw(served.version, request, str(at) if name is None else str(name)) for at, name in enumerate(ids)]
+    )
     levels = (np.cumsum(probabilities, axis=1) <= drawn[:, None]).sum(axis=1)
     levels = np.minimum(levels, probabilities.shape[1] - 1)
     # Rounding may end a sum short of one: the last level that has a probability is meant.

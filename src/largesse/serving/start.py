@@ -62,13 +62,13 @@ def open_service(settings: Settings, say: Callable[[str], None] = print) -> None
     token = None if settings.token_file is None else read_token(settings.token_file)
     with listen(settings.port, PORT, settings.host) as where:
         if settings.workers == 1:
-            answer(settings, token, where, lambda: say(_greeting(settings, where)))
+            answer(settings, token, where, lambda: say(_greeting(where)))
         else:
             from largesse.serving.workers import supervise
 
             with ExitStack() as stack:  # what is wrong is said once, by this process
-                _open(settings, stack)
-            supervise(settings, where, lambda: say(_greeting(settings, where)))
+                open_parts(settings, stack)
+            supervise(settings, where, lambda: say(_greeting(where)))
         say("The service has stopped.")
 
 
@@ -78,7 +78,7 @@ def answer(settings: Settings, token: str | None, where: socket, started: Callab
     from largesse.serving.service import Service
 
     with ExitStack() as stack:
-        watched, books = _open(settings, stack)
+        watched, books = open_parts(settings, stack)
         service = Service(watched, books.ledger, books.chooser) if books is not None else Service(watched)
         service.warm_up()
         app = Guard(make_app(service), make_door(token, settings.host, where.getsockname()[1]))
@@ -90,7 +90,7 @@ def answer(settings: Settings, token: str | None, where: socket, started: Callab
         serve(app, where, begun, lambda: None)
 
 
-def _open(settings: Settings, stack: ExitStack) -> tuple[Watched, Books | None]:
+def open_parts(settings: Settings, stack: ExitStack) -> tuple[Watched, Books | None]:
     """Load the policy and open the ledger, for as long as the stack lasts."""
     first: list[Served] = []
 
@@ -134,6 +134,6 @@ def read_token(path: Path) -> str:
     return token
 
 
-def _greeting(settings: Settings, where: socket) -> str:
+def _greeting(where: socket) -> str:
     host, port = where.getsockname()[:2]
     return make_visible(f"Decisions at http://{host}:{port}/v1/decide; http://{host}:{port}/ says what to send.")

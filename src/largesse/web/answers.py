@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, NoReturn
 
 from largesse.errors import LargesseError, OutputError, Problem, fail
 
 DEEPEST = 40  # lists and tables within each other
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_HUGE = re.compile(rb"[eE]\+?0*[0-9]{3}|[0-9]{300}")  # only such numbers are too large for a float
 
 
 class RequestError(LargesseError):
@@ -55,9 +58,11 @@ def to_json(content: Any) -> bytes:
     >>> to_json({"a": float("nan"), "b": "é"}).decode()
     '{"a":null,"b":"é"}'
     """
-    return json.dumps(_plain(content), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
-        "utf-8", "replace"
-    )
+    try:
+        text = _ENCODER.encode(content)
+    except ValueError:
+        text = _ENCODER.encode(_plain(content))
+    return text.encode("utf-8", "replace")
 
 
 def _plain(value: Any) -> Any:
@@ -77,7 +82,8 @@ def read_json(body: bytes) -> dict[str, Any]:
     {'budget': 1.5}
     """
     try:
-        found = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_read_float)
+        floats = _read_float if _HUGE.search(body) else None  # a function for every number takes its time
+        found = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant, parse_float=floats)
     except RecursionError:
         _refuse_depth()
     except ValueError as error:  # no UTF-8, no JSON, a number of too many digits

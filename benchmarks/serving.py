@@ -1,0 +1,231 @@
+"""What `largesse serve` takes: seconds of one decision at half load, decisions per second in batches, and load under kills.
+
+python benchmarks/serving.py latency [--seconds 20]     # one core for the server, linear and stack policies
+python benchmarks/serving.py kills [--minutes 30]       # two workers, one ledger, kill -9 of one every minute
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+
+import largesse as lg
+from largesse.pacing import open_ledger
+from largesse.runs import campaign_from, run
+
+JSON = {"Content-Type": "application/json"}
+COLUMNS = 20
+
+
+def make_run(folder: Path, model: str, rows: int) -> list[dict]:
+    """Run a campaign on a simulated log; return customers as JSON has them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(1)
+    sim = lg.simulate("averaged", n=rows, seed=1)
+    X = np.asarray(sim.features)[:, :COLUMNS]
+    table = {f"x{j}": X[:, j] for j in range(COLUMNS - 2)}
+    table["city"] = rng.choice(["Oslo", "Rome", "Kyiv", "Lima"], rows)
+    table["since"] = np.array("2024-01-01", "datetime64[D]") + rng.integers(0, 700, rows)
+    log = {**table, "level": sim.log.level, "response": sim.log.response}
+    pq.write_table(pa.table(log), folder / "log.parquet")
+    said = {
+        "log": str(folder / "log.parquet"),
+        "columns": {"level": "level", "response": "response"},
+        "levels": {"costs": [0, 1, 2, 3, 4]},
+        "plan": {"budget": 1.5},
+        "model": {"name": model},
+    }
+    run(campaign_from(said), folder / "run")
+    listed = pa.table(table).slice(0, 2000).to_pylist()
+    return [{"customer": f"c{k}", **row, "since": str(row["since"])} for k, row in enumerate(listed)]
+
+
+@contextmanager
+def served(folder: Path, *more: str, cores: set[int] | None = None):
+    """Serve the run of a folder; yield the port and the process."""
+    command = [sys.executable, "-m", "largesse.cli", "serve", str(folder / "run"), "--port", "0", *more]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    if cores:
+        os.sched_setaffinity(process.pid, cores)
+    try:
+        port = int(process.stdout.readline().split("http://127.0.0.1:")[1].split("/")[0])
+        yield port, process
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def post(connection: http.client.HTTPConnection, asked: dict) -> dict:
+    connection.request("POST", "/v1/decide", json.dumps(asked), JSON)
+    answer = connection.getresponse()
+    content = json.loads(answer.read())
+    if answer.status != 200:
+        raise RuntimeError(content)
+    return content
+
+
+def closed_loop(port: int, customers: list[dict], seconds: float) -> float:
+    """Return decisions per second when the next request follows the answer at once, one customer each."""
+    with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+        until, many = time.perf_counter() + seconds, 0
+        while time.perf_counter() < until:
+            post(connection, {"request_id": f"c{random.random()}", "customers": [customers[many % len(customers)]]})
+            many += 1
+    return many / seconds
+
+
+def open_loop(port: int, customers: list[dict], rate: float, seconds: float) -> np.ndarray:
+    """Return seconds from when each request was due to its answer; requests come at random times at a mean rate."""
+    streams, took, lock = 8, [], threading.Lock()
+
+    def stream(seed: int) -> None:
+        rng, own = random.Random(seed), []
+        with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+            due = begun = time.perf_counter()
+            while due - begun < seconds:
+                due += rng.expovariate(rate / streams)
+                wait = due - time.perf_counter()
+                if wait > 0:
+                    time.sleep(wait)
+                row = customers[rng.randrange(len(customers))]
+                post(connection, {"request_id": f"o{seed}-{due}", "customers": [row]})
+                own.append(time.perf_counter() - due)
+        with lock:
+            took.extend(own)
+
+    threads = [threading.Thread(target=stream, args=(seed,)) for seed in range(streams)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return np.array(took)
+
+
+def batches(port: int, customers: list[dict], seconds: float) -> float:
+    with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+        until, many, begun = time.perf_counter() + seconds, 0, time.perf_counter()
+        while time.perf_counter() < until:
+            post(connection, {"request_id": f"b{random.random()}", "customers": customers[:1000]})
+            many += 1000
+        return many / (time.perf_counter() - begun)
+
+
+def bare(folder: Path, customers: list[dict]) -> tuple[float, float]:
+    """Return seconds of the bare model's predict: one customer, and each of 1,000."""
+    import pyarrow as pa
+
+    policy = lg.Policy.load(folder / "run" / "policy.largesse")
+    table = pa.Table.from_pylist(customers[:1000])
+    table = table.set_column(table.column_names.index("since"), "since", table.column("since").cast(pa.date32()))
+    one = table.slice(0, 1)
+    took = []
+    for part, times in ((one, 50), (table, 20)):
+        policy.model.predict(part)
+        begun = time.perf_counter()
+        for _ in range(times):
+            policy.model.predict(part)
+        took.append((time.perf_counter() - begun) / times / len(part))
+    return took[0], took[1]
+
+
+def latency(seconds: float, rows: int) -> None:
+    cores = sorted(os.sched_getaffinity(0))
+    print(f"server on core {cores[0]}, clients on {cores[1:]}")
+    for model in ("linear", "auto"):
+        for with_ledger in (False, True):
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name)
+                customers = make_run(folder, model, rows)
+                os.sched_setaffinity(0, cores[1:] or cores)
+                one, each = bare(folder, customers)
+                book = ["--ledger", f"sqlite:///{folder / 'l.db'}", "--total", "1000000", "--until", "2999-12-31"]
+                with served(folder, *(book if with_ledger else []), cores={cores[0]}) as (port, _):
+                    closed_loop(port, customers, 2.0)
+                    most = closed_loop(port, customers, min(seconds, 5.0))
+                    took = open_loop(port, customers, most / 2, seconds)
+                    many = batches(port, customers, min(seconds, 5.0))
+                p50, p99 = np.quantile(took, [0.5, 0.99]) * 1e3
+                words = f"{model:6} {'ledger' if with_ledger else 'alone ':6}: one customer at {most / 2:.0f}/s p50 {p50:.2f} ms"
+                words += f" p99 {p99:.2f} ms; capacity {most:.0f}/s; batches of 1,000: {many:.0f}/s; bare predict {one * 1e3:.2f} ms"
+                print(f"{words} (one), {1 / each:.0f}/s (1,000); ratio of batches to it {many * each:.2f}", flush=True)
+
+
+def kills(minutes: float, every: float, rows: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        customers = make_run(folder, "linear", rows)
+        answers: dict[str, dict] = {}
+        repeats = 0
+        address = f"sqlite:///{folder / 'l.db'}"
+        book = ["--ledger", address, "--total", "50000", "--until", "2999-12-31", "--workers", "2"]
+        with served(folder, *book) as (port, process):
+            until = time.monotonic() + 60 * minutes
+
+            def shop(seed: int) -> None:
+                nonlocal repeats
+                rng, k = random.Random(seed), 0
+                while time.monotonic() < until:
+                    asked = {"request_id": f"{seed}-{k}", "customers": [customers[rng.randrange(len(customers))]]}
+                    tries = 0
+                    while True:
+                        tries += 1
+                        try:
+                            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+                                answers[asked["request_id"]] = post(connection, asked)
+                            break
+                        except (OSError, http.client.HTTPException, ValueError):
+                            time.sleep(0.05)
+                    repeats += tries > 1
+                    k += 1
+
+            threads = [threading.Thread(target=shop, args=(seed,)) for seed in range(4)]
+            for thread in threads:
+                thread.start()
+            killed = 0
+            while time.monotonic() + every < until:
+                time.sleep(every)
+                found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+                os.kill(int(random.choice(found)), signal.SIGKILL)
+                killed += 1
+            for thread in threads:
+                thread.join()
+        with open_ledger(address) as ledger:
+            booked = {row[0]: row for row in ledger.decisions()}
+            lost = [key for key in answers if key not in booked]
+            other = [key for key, one in answers.items() if booked[key][2] != one["decisions"][0]["level_number"]]
+            standing, fine = ledger.standing().as_dict(), ledger.audit().fine
+        print(
+            f"{minutes:g} min, {killed} kills, {len(answers):,} decisions answered, {repeats} asked again, "
+            f"{len(booked):,} booked, {len(lost)} lost, {len(other)} different, spent {standing['spent']:.2f} of 50,000, "
+            f"ledger = sum of decisions: {fine}"
+        )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["latency", "kills"])
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--every", type=float, default=60.0)
+    parser.add_argument("--rows", type=int, default=5000)
+    given = parser.parse_args()
+    if given.what == "latency":
+        latency(given.seconds, given.rows)
+    else:
+        kills(given.minutes, given.every, given.rows)

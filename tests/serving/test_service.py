@@ -1,0 +1,236 @@
+"""Decisions over HTTP are those of the policy, keep to the ledger's budget, and come once for each request."""
+
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from services import TOKEN, Ask, connect
+
+from largesse.errors import InputError, LargesseError
+from largesse.pacing import open_ledger
+from largesse.policy import Policy
+from largesse.runs import plan
+from largesse.serving import LedgerSettings, Settings, read_book
+from largesse.serving.policies import Watched
+from largesse.serving.service import Service
+from largesse.serving.start import make_door, open_parts, open_service, read_token
+
+Row = dict[str, Any]
+
+
+def test_decisions_are_those_of_the_policy(ask: Ask, ran: Path, customers: list[Row]) -> None:
+    policy = Policy.load(ran / "policy.largesse")
+    answer = ask("/v1/decide", {"request_id": "r1", "customers": customers}).json()
+    table = pa.Table.from_pylist(customers)
+    table = table.set_column(table.column_names.index("since"), "since", table.column("since").cast(pa.date32()))
+    levels = policy.decide(table.drop_columns(["id"]))
+    found = answer["decisions"]
+    if policy.share == 0:
+        assert [one["level_number"] for one in found] == levels.tolist()
+    assert [one["customer"] for one in found] == [row["id"] for row in customers]
+    assert {one["level"] for one in found} <= set(policy.levels.labels)
+    assert answer["price"] == policy.price
+    curves = policy.model.predict(table.drop_columns(["id"]))
+    for at, one in enumerate(found):
+        assert one["expected_response"] == pytest.approx(curves[at, one["level_number"]], rel=1e-6)
+        assert 0 < one["propensity"] <= 1
+
+
+def test_the_same_request_gets_the_same_answer(ask: Ask, customers: list[Row]) -> None:
+    asked = {"request_id": "twice", "customers": customers[:5]}
+    assert ask("/v1/decide", asked).json() == ask("/v1/decide", asked).json()
+
+
+def test_exploring_draws_levels_with_the_stated_probabilities(ran: Path, tmp_path: Path, customers: list[Row]) -> None:
+    folder = shutil.copytree(ran, tmp_path / "run")
+    policy = Policy.load(folder / "policy.largesse")
+    Policy(policy.model, policy.levels, policy.price, at_random=0.6).save(folder / "policy.largesse")
+    with ExitStack() as stack:
+        watched, _ = open_parts(Settings(folder), stack)
+        service = Service(watched)
+        drawn = [
+            one
+            for k in range(20)
+            for one in service.decide({"request_id": f"r{k}", "customers": customers})["decisions"]
+        ]
+    likely = sum(one["propensity"] > 0.5 for one in drawn) / len(drawn)
+    assert likely == pytest.approx(0.6, abs=0.03)  # the best level: .4 + .6 / 3
+    assert {one["level_number"] for one in drawn if one["propensity"] < 0.5} == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "words"),
+    [
+        ({}, 400, "customers is None"),
+        ({"customers": []}, 400, "an empty list"),
+        ({"customers": [{}]}, 400, "the customer lacks 3 features"),
+        ({"customers": [{"age": 1, "city": "Oslo", "since": None}], "budget": 3}, 400, "'budget' is not a part"),
+        ({"customers": [{"age": "old", "city": "Oslo", "since": None}]}, 400, "'age' holds text"),
+        ({"customers": [{"age": 1, "city": "Oslo", "since": None}], "request_id": 7}, 400, "request_id is 7"),
+        ({"customers": [{"age": 1, "city": "Oslo", "since": None, "id": [1]}]}, 400, "has the id [1]"),
+        (b'{"customers": [{"age": NaN}]}', 400, "not JSON"),
+        (b'{"customers": [{"age": 1e999}]}', 400, "too large a number"),
+        (b"[1]", 400, "not an object"),
+        (b"\xff", 400, "not JSON"),
+        (b'{"a":' * 5000, 400, "too deeply"),
+    ],
+)
+def test_bad_requests_are_refused_in_words(ask: Ask, content: Any, status: int, words: str) -> None:
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+    found = ask("/v1/decide", content, headers=headers)
+    assert found.status_code == status
+    assert words in found.text
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"authorization": "Bearer wrong"}, 401),
+        ({"authorization": TOKEN}, 401),
+        ({"cookie": f"token={TOKEN}"}, 401),
+        ({"authorization": f"Bearer {TOKEN}", "host": "shop.example"}, 421),
+        ({"authorization": f"Bearer {TOKEN}", "origin": "http://shop.example"}, 403),
+        ({"authorization": f"Bearer {TOKEN}", "content-type": "text/plain"}, 415),
+    ],
+)
+def test_strangers_are_refused(ask: Ask, headers: dict[str, str], status: int, customers: list[Row]) -> None:
+    content = b'{"customers": []}'
+    assert ask("/v1/decide", content, headers=headers).status_code == status
+    assert ask("/healthz", headers={"host": headers.get("host", "127.0.0.1:8000")}).status_code in (200, 421)
+
+
+def test_bodies_have_an_end(ask: Ask) -> None:
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+    assert ask("/v1/decide", b" " * (2**24 + 1), headers=headers).status_code == 413
+
+
+def test_other_addresses_and_methods_are_named(ask: Ask) -> None:
+    assert "there is no /v2" in ask("/v2").text
+    assert ask("/v1/decide", method="GET").status_code == 405
+    assert ask("/v1/budget").status_code == 409
+    assert "--ledger" in ask("/v1/budget").text
+
+
+def test_health_metrics_and_description(ask: Ask, customers: list[Row]) -> None:
+    ask("/v1/decide", {"customers": customers[:7]})
+    health = ask("/healthz", headers={}).json()
+    assert health["status"] == "ok"
+    text = ask("/metrics").text
+    assert 'largesse_requests_total{path="/v1/decide",status="200"} 1' in text
+    assert sum(int(line.split()[-1]) for line in text.splitlines() if line.startswith("largesse_decisions_total{")) == 7
+    assert f'version="{health["policy"]}"' in text
+    schema = ask("/openapi.json").json()["paths"]["/v1/decide"]["post"]["requestBody"]["content"]["application/json"][
+        "schema"
+    ]
+    assert set(schema["properties"]["customers"]["items"]["required"]) == {"age", "city", "since"}
+    assert "/v1/decide" in ask("/").text
+
+
+def test_a_ledger_keeps_the_budget_and_each_request_once(booked: tuple[Ask, Service], customers: list[Row]) -> None:
+    ask, service = booked
+    first = ask("/v1/decide", {"request_id": "a", "customers": customers[:3]}).json()
+    again = ask("/v1/decide", {"request_id": "a", "customers": customers[:3]}).json()
+    assert again == {**first, "repeated": True}
+    for k, row in enumerate(customers):
+        assert ask("/v1/decide", {"request_id": f"one {k}", "customers": [row]}).status_code == 200
+    found = ask("/v1/budget").json()
+    assert found["decisions"] == len(customers) + 3
+    assert found["spent"] + found["promised"] <= 60
+    assert found["spent"] + found["promised"] > 50  # the price falls until the money is used
+    assert service.ledger is not None
+    assert service.ledger.audit().fine
+    other = ask("/v1/decide", {"request_id": "a", "customers": customers[3:6]})
+    assert other.status_code == 409
+    assert ask("/v1/decide", {"customers": customers[:1]}).status_code == 400  # a ledger needs an id
+    nobody = {key: value for key, value in customers[0].items() if key != "id"}
+    assert "has the id None" in ask("/v1/decide", {"request_id": "b", "customers": [nobody]}).text
+    twice = ask("/v1/decide", {"request_id": "c", "customers": [customers[0], customers[0]]})
+    assert "comes twice" in twice.text
+    assert "largesse_budget_total 60.0" in ask("/metrics").text
+
+
+def test_redemptions_are_refused_where_nothing_was_promised(booked: tuple[Ask, Service], customers: list[Row]) -> None:
+    ask, _ = booked
+    ask("/v1/decide", {"request_id": "a", "customers": customers[:1]})
+    assert ask("/v1/redeem", {"request_id": "b", "customer": "x"}).status_code == 409
+    assert ask("/v1/redeem", {"request_id": "a", "customer": True}).status_code == 400
+    assert ask("/v1/redeem", {"request_id": "a"}).status_code == 400
+
+
+def test_a_ledger_that_cannot_be_reached_is_503(booked: tuple[Ask, Service], customers: list[Row]) -> None:
+    ask, service = booked
+    assert service.ledger is not None
+    path = Path(service.ledger._store._path)  # type: ignore[attr-defined]
+    service.ledger._patience = 0.0
+    service.ledger.close()
+    path.write_bytes(b"not a database, but a text of some length " * 100)
+    for extra in ("-wal", "-shm"):
+        Path(f"{path}{extra}").unlink(missing_ok=True)
+    found = ask("/v1/decide", {"request_id": "a", "customers": customers[:1]})
+    assert found.status_code in (409, 503)
+    assert "Traceback" not in found.text
+    assert ask("/healthz", headers={}).status_code == 200
+
+
+def test_a_changed_policy_is_loaded_and_a_broken_one_is_not(run_copy: Path, customers: list[Row]) -> None:
+    watched = Watched(run_copy)
+    ask = connect(Service(watched))
+    before = ask("/healthz").json()["policy"]
+    plan(run_copy, budget=0.5)
+    watched.refresh(wait=True)
+    health = ask("/healthz").json()
+    assert health["policy"] != before
+    assert health["status"] == "ok"
+    (run_copy / "policy.largesse").write_bytes(b"broken")
+    watched.refresh(wait=True)
+    broken = ask("/healthz").json()
+    assert broken["status"] == "outdated"
+    assert broken["policy"] == health["policy"]
+    assert ask("/v1/decide", {"customers": customers[:2]}).status_code == 200
+
+
+def test_what_cannot_be_served_is_refused_in_words(run_copy: Path, tmp_path: Path) -> None:
+    with pytest.raises(LargesseError, match="without a token"):
+        open_service(Settings(run_copy, host="0.0.0.0"))
+    with pytest.raises(LargesseError, match="there is no policy"):
+        open_service(Settings(tmp_path, port=0))
+    with pytest.raises(LargesseError, match="0 workers"):
+        open_service(Settings(run_copy, workers=0))
+    with pytest.raises(InputError, match="cannot be read"):
+        read_token(tmp_path / "none")
+    (tmp_path / "short").write_text("abc")
+    with pytest.raises(InputError, match="holds no token"):
+        read_token(tmp_path / "short")
+    with pytest.raises(LargesseError, match="--total without --ledger"):
+        read_book({"total": "5"})
+
+
+def test_a_policy_file_is_served_by_itself(run_copy: Path, customers: list[Row]) -> None:
+    ask = connect(Service(Watched(run_copy / "policy.largesse")))
+    assert ask("/v1/decide", {"customers": customers[:2]}).status_code == 200
+    ledger = LedgerSettings(f"sqlite:///{run_copy.parent / 'x.db'}", "5", "2999-01-01")
+    with ExitStack() as stack, pytest.raises(LargesseError, match="what customers to expect"):
+        open_parts(Settings(run_copy / "policy.largesse", ledger=ledger), stack)
+
+
+def test_a_ledger_that_is_there_is_opened_as_it_is(booked: tuple[Ask, Service], ran: Path, tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path / 'spring.db'}"
+    with ExitStack() as stack:
+        _, books = open_parts(Settings(ran, ledger=LedgerSettings(address)), stack)
+        assert books is not None
+        assert books.ledger.standing().as_dict()["total"] == 60
+    with ExitStack() as stack, pytest.raises(LargesseError, match="the total is 70"):
+        open_parts(Settings(ran, ledger=LedgerSettings(address, "70", "2999-12-31")), stack)
+    with ExitStack() as stack, pytest.raises(LargesseError, match="--until is not given"):
+        open_parts(Settings(ran, ledger=LedgerSettings(address, "70")), stack)
+    with open_ledger(address) as ledger:
+        assert ledger.audit().fine
+
+
+def test_elsewhere_any_host_is_answered_but_only_with_the_token() -> None:
+    assert make_door("x" * 20, "0.0.0.0", 8000).hosts is None
+    assert make_door(None, "127.0.0.1", 8000).hosts == {"127.0.0.1:8000", "localhost:8000"}
