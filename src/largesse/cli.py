@@ -367,8 +367,8 @@ def serve(
     """Decide over HTTP, customer by customer, within a budget that a ledger keeps."""
     from largesse.serving import Settings, open_service, read_book
 
-    where = {"host": host, "port": port, "token_file": token_file, "workers": workers}
-    open_service(Settings(run_folder, ledger=read_book(book), without_rules=without_rules, **where), typer.echo)
+    settings = Settings(run_folder, host, port, token_file, read_book(book), workers, without_rules)
+    open_service(settings, typer.echo)
 
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -1,5 +1,6 @@
 """The price starts where the plan is, follows what comes, and keeps the ledger's rule."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -184,3 +185,23 @@ def test_costs_without_a_bound_need_one() -> None:
         make_population(policy, sim.features, most=[1, 2])
     found = make_population(policy, sim.features, most=[0, 5, 5, 5, 9])
     assert (found.face[0] / 1e6).tolist() == [0, 5, 5, 5, 9]
+
+
+def test_days_that_are_left_are_counted_in_whole_weeks_as_one_by_one() -> None:
+    from largesse.pacing import kernels as k
+
+    def count(first: int, week: np.ndarray, t: float, until: float) -> float:
+        left, day = 0.0, math.floor(t)
+        while day < until:
+            left += max(min(day + 1.0, until) - max(float(day), t), 0.0) * week[(first + day) % 7]
+            day += 1
+        return left
+
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        plan, state = np.zeros(k.PATH), np.zeros(k.OPEN)
+        plan[k.FIRST_DAY], state[k.WEEK : k.WEEK + 7] = rng.integers(7), rng.random(7)
+        t = rng.choice([60 * rng.random(), float(rng.integers(0, 40))])
+        until = t + rng.choice([50 * rng.random(), float(rng.integers(0, 30)), -1.0])
+        expected = count(int(plan[k.FIRST_DAY]), state[k.WEEK : k.WEEK + 7], t, until)
+        assert k.path_left(plan, state, t, until) == pytest.approx(expected, abs=1e-12)

@@ -37,5 +37,5 @@ def booked(ran: Path, tmp_path: Path) -> Iterator[tuple[Ask, Service]]:
     with ExitStack() as stack:
         watched, books = open_parts(Settings(ran, ledger=ledger), stack)
         assert books is not None
-        service = Service(watched, books.ledger, books.chooser)
+        service = Service(watched, books)
         yield connect(service), service

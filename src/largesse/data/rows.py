@@ -156,7 +156,7 @@ class RowEncoder:
 
     def _missing(self, rows: Sequence[Row]) -> list[Problem]:
         """Return which features rows lack: null says that a value is not known, nothing at all is a mistake."""
-        found = []
+        found: list[Problem] = []
         for at, row in enumerate(rows):
             lacking = [name for name in self._encoder.features if name not in row]
             if lacking and len(found) < MOST_PROBLEMS:

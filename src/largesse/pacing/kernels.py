@@ -48,6 +48,11 @@ BOLDEST = 0.1  # the most by which one customer raises the price, as a share of 
 def path_left(plan: Array, state: Array, t: float, until: float) -> float:
     """Return the weighted days from t until a later time: days of the week count as they are busy."""
     left, day = 0.0, math.floor(t)
+    weeks = max(math.floor((until - day - 1.0) / 7.0), 0)
+    if weeks > 0:  # whole weeks at once, after the first day, of which a part may be over
+        share = day + 1.0 - t
+        left += share * state[WEEK + (int(plan[FIRST_DAY]) + int(day)) % 7] + weeks * state[WEEK : WEEK + 7].sum()
+        day += 1 + 7 * weeks
     while day < until:
         share = min(day + 1.0, until) - max(float(day), t)
         left += max(share, 0.0) * state[WEEK + (int(plan[FIRST_DAY]) + int(day)) % 7]

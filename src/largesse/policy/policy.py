@@ -260,11 +260,6 @@ class Policy:
         curves, costs = replace(self, model=model)._expected(customers)
         return decide_at_price(curves, costs, self._price()), curves
 
-    def expect(self, customers: Any) -> tuple[Array, Array]:
-        """Return the expected responses (n, K) and costs (n, K) of customers, given as for `decide`."""
-        curves, costs = self._expected(customers)
-        return curves, np.broadcast_to(costs, curves.shape)
-
     def _price(self) -> float:
         if self.price is None:
             hint = "calibrate it, or plan first: Policy(model, levels, price=plan.price)"

@@ -51,12 +51,13 @@ from largesse.runs.on_spark import spark as spark
 from largesse.runs.opened import OpenedPolicy as OpenedPolicy
 from largesse.runs.opened import find_policy as find_policy
 from largesse.runs.opened import open_policy as open_policy
-from largesse.runs.opened import read_curves as read_curves
+from largesse.runs.opened import read_population as read_population
 from largesse.runs.options import campaign_from_options as campaign_from_options
 from largesse.runs.options import column_options as column_options
 from largesse.runs.options import engine_options as engine_options
 from largesse.runs.options import ledger_options as ledger_options
 from largesse.runs.options import level_options as level_options
+from largesse.runs.options import read_list as read_list
 from largesse.runs.options import with_options as with_options
 from largesse.runs.roles import MOST_LEVELS as MOST_LEVELS
 from largesse.runs.roles import Guess as Guess

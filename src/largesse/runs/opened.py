@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from largesse.data import read_customers
 from largesse.errors import InputError, Problem, fail, path_problems, refuse
+from largesse.pacing import Population, make_population
 from largesse.policy import Policy
-from largesse.records import Array
+from largesse.records import Customers
 from largesse.runs.campaign import read_campaign
-from largesse.runs.folder import POLICY, SCORES
+from largesse.runs.folder import POLICY
 
 DIGITS = 12  # of a version
+SAMPLE = 20_000  # customers that a price is planned on
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,20 +65,14 @@ def open_policy(source: Path) -> OpenedPolicy:
     return OpenedPolicy(policy, version, planning.budget, columns.get("customer"), parse, campaign.unit, rules)
 
 
-def read_curves(source: Path, most: int) -> Array | None:
-    """Return what models that did not see them expect of customers of the log, (n, K): at most so many, the same each time."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not source.is_dir() or not (source / SCORES).is_file():
-        return None
-    try:
-        table = pq.read_table(source / SCORES)
-        names = [name for name in table.column_names if name.startswith("curve_")]
-        curves = np.column_stack([table.column(f"curve_{k}").to_numpy() for k in range(len(names))])
-    except (OSError, KeyError, ValueError, pa.ArrowException):
-        return None
-    if not len(curves) or not np.isfinite(curves).all():
-        return None
-    rows = np.sort(np.random.default_rng(0).permutation(len(curves))[:most])
-    return np.asarray(curves[rows], dtype=np.float64)
+def read_population(source: Path, policy: Policy, most: Sequence[float] | None = None) -> Population:
+    """Return some customers of a run as a price sees them: of the table that was planned for, or of the log."""
+    if not source.is_dir():
+        hint = "give the run folder that the policy file comes from"
+        fail("serve", Problem("nothing says what customers to expect", hint))
+    campaign = read_campaign(source, blank_budget=True)
+    names, parse = list(policy.model.encoder_.features), campaign.roles.get("parse")
+    customers = read_customers(campaign.customers or campaign.log, levels=policy.levels, features=names, parse=parse)
+    rows = np.sort(np.random.default_rng(0).permutation(len(customers))[:SAMPLE])
+    costs = None if customers.costs is None else customers.costs[rows]
+    return make_population(policy, Customers(customers.features.take(rows), None, costs), most=most)

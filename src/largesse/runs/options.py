@@ -107,8 +107,21 @@ def ledger_options() -> dict[str, inspect.Parameter]:
             "customers", "How many customers will come in it; default: as many as the plan's budget pays for.", float
         ),
         "valid_days": _option("valid_days", "How many days a promise stands; default: until it is redeemed.", float),
+        "most": _option("most", "The most that each level may cost, cheapest first, where no list says it: 0,20,50."),
         "late": _option("late", "What becomes of a redemption after that: refuse (default), accept."),
     }
+
+
+def read_list(text: str, name: str) -> tuple[float, ...]:
+    """Return numbers that an option lists.
+
+    >>> read_list("0,20,50", "--most")
+    (0.0, 20.0, 50.0)
+    """
+    numbers = _numbers_or_words(text)
+    if not numbers or not all(isinstance(number, float) for number in numbers):
+        fail("options", Problem(f"{name} is {text!r}", "give numbers, the cheapest level's first: 0,20,50"))
+    return tuple(numbers)
 
 
 def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str, Any], **more: Any) -> Campaign:

@@ -8,11 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from largesse.errors import LedgerError, Problem, fail, refuse
-from largesse.pacing import Chooser, Ledger, Pacer, Population, Terms, agree, as_units, open_ledger, plan_pace
-from largesse.runs import OpenedPolicy, read_curves
-from largesse.serving.offers import bound_problems, make_offers
-
-SAMPLE = 20_000  # customers of the log that the price is planned on
+from largesse.pacing import (
+    Chooser,
+    Ledger,
+    PacePlan,
+    Pacer,
+    Terms,
+    agree,
+    as_units,
+    make_population,
+    open_ledger,
+    plan_pace,
+)
+from largesse.runs import OpenedPolicy, read_list, read_population
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,7 @@ class LedgerSettings:
     customers: float | None = None  # foreseen in the whole period; None: as many as the plan's budget pays for
     valid_days: float | None = None
     late: str = "refuse"
+    most: tuple[float, ...] | None = None  # that each level may cost, where no list says it
 
     def agree(self) -> Terms | None:
         """Return the terms, if they are given."""
@@ -45,11 +54,12 @@ class Books:
 
     ledger: Ledger
     chooser: Chooser
+    most: tuple[float, ...] | None = None  # that each level may cost
 
 
 def open_books(opened: OpenedPolicy, source: Path, settings: LedgerSettings) -> Books:
     """Open the ledger; where there is none yet, begin it with a plan for its price."""
-    refuse("ledger", bound_problems(opened.policy))
+    _check_most(opened, settings)
     terms = settings.agree()
     try:
         ledger = open_ledger(settings.address)
@@ -62,24 +72,27 @@ def open_books(opened: OpenedPolicy, source: Path, settings: LedgerSettings) -> 
         if terms is not None:  # they must be the ledger's
             ledger.close()
             ledger = open_ledger(settings.address, terms)
-    return Books(ledger, Pacer())
+    return Books(ledger, Pacer(), settings.most)
 
 
-def _plan(opened: OpenedPolicy, source: Path, settings: LedgerSettings, terms: Terms) -> Any:
-    """Return what the price is controlled by: planned on customers of the log, as held-out models expect them."""
-    policy, curves = opened.policy, read_curves(source, SAMPLE)
-    if curves is None:
-        hint = "give the run folder, with its scores.parquet: largesse evaluate RUN makes it"
-        fail("serve", Problem("nothing says what customers to expect", hint))
+def _check_most(opened: OpenedPolicy, settings: LedgerSettings) -> None:
+    """Refuse levels of which nothing says the most that they may cost, before anybody is asked for."""
+    policy = opened.policy
+    nobody = {name: [None] for name in policy.model.encoder_.features}
+    if not policy.levels.cost_columns:
+        make_population(policy, nobody, most=settings.most)
+
+
+def _plan(opened: OpenedPolicy, source: Path, settings: LedgerSettings, terms: Terms) -> PacePlan:
+    """Return what the price is controlled by: planned on customers of the run."""
+    people = read_population(source, opened.policy, settings.most)
     many = settings.customers
     if many is None:
         if not opened.budget:
             hint = "give --customers, the number foreseen in the whole period"
             fail("serve", Problem("nothing says how many customers to expect", hint))
         many = max(as_units(terms.total) / opened.budget, 1.0)
-    offers = make_offers(policy, tuple(map(str, range(len(curves)))), curves)
-    people = Population(offers.responses, offers.at_once, offers.face, offers.expected)
-    return plan_pace(people, terms, many, at_random=policy.at_random)
+    return plan_pace(people, terms, many, at_random=opened.policy.at_random)
 
 
 def read_book(options: Mapping[str, Any]) -> LedgerSettings | None:
@@ -90,4 +103,6 @@ def read_book(options: Mapping[str, Any]) -> LedgerSettings | None:
         hint = "name the ledger, too: --ledger sqlite:///spring.db"
         refuse("serve", [Problem(f"--{word.replace('_', '-')} without --ledger", hint) for word in given])
         return None
+    if "most" in given:
+        given["most"] = read_list(given["most"], "--most")
     return LedgerSettings(address, **given)

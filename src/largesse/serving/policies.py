@@ -11,7 +11,6 @@ from typing import Any
 
 from largesse.data import Row, RowEncoder, read_customers
 from largesse.errors import LargesseError, Problem, fail, show
-from largesse.records import Array
 from largesse.runs import OpenedPolicy, find_policy, open_policy
 
 LOOK = 1.0  # seconds between two looks at the file
@@ -40,16 +39,15 @@ class Served:
         """Where a row says who the customer is."""
         return self.opened.customer or USUAL
 
-    def expect(self, rows: Sequence[Row]) -> tuple[Array, Array, Array | None]:
-        """Return what rows' customers are expected to do and to cost at every level, and their own costs, if any: (n, K) each."""
+    def prepare(self, rows: Sequence[Row]) -> Any:
+        """Return rows' customers as the policy takes them; refuse rows that the log's rules do not allow."""
         policy = self.opened.policy
-        encoded: Any = self.rows.encode(rows)
+        encoded = self.rows.encode(rows)
         if not policy.levels.cost_columns:
-            return *policy.expect(encoded), None
+            return encoded
         names = (*policy.model.encoder_.features, *policy.levels.cost_columns)
         table = {name: [row.get(name) for row in rows] for name in dict.fromkeys(names)}
-        read = read_customers(table, levels=policy.levels, parse=self.opened.parse)
-        return *policy.expect(read), read.costs
+        return read_customers(table, levels=policy.levels, parse=self.opened.parse)
 
     def name(self, rows: Sequence[Row], needed: bool) -> list[Any]:
         """Return the ids of rows as they are given; where none is needed, missing ones are None."""

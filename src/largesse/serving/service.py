@@ -18,10 +18,10 @@ import numpy as np
 from largesse.allocation import Mixture
 from largesse.data import Row, check_rows
 from largesse.errors import InputError, LargesseError, Problem, refuse, show
-from largesse.pacing import Chooser, Decided, Ledger, Reason, as_units
-from largesse.records import Array
+from largesse.pacing import Decided, Ledger, Reason, as_units, make_offers
+from largesse.policy import Outlook
+from largesse.serving.ledgers import Books
 from largesse.serving.metrics import Metrics
-from largesse.serving.offers import make_offers
 from largesse.serving.policies import Served, Watched
 from largesse.version import __version__
 from largesse.web import RequestError
@@ -33,16 +33,21 @@ LONGEST = 200  # letters of an id
 class Service:
     """Decides by the current policy, and books decisions in a ledger, if there is one. Several threads may ask."""
 
-    def __init__(self, watched: Watched, ledger: Ledger | None = None, chooser: Chooser | None = None) -> None:
-        self.watched, self.ledger, self.chooser = watched, ledger, chooser
+    def __init__(self, watched: Watched, books: Books | None = None) -> None:
+        self.watched, self.books = watched, books
         self.metrics = Metrics()
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """Where decisions are booked, if anywhere."""
+        return None if self.books is None else self.books.ledger
 
     def warm_up(self) -> None:
         """Decide once for nobody in particular, so that the first customer does not wait for what is compiled."""
         served = self.watched.current
         nobody = [dict.fromkeys(served.opened.policy.model.encoder_.features)]
         with suppress(LargesseError):  # a customer's own costs cannot be missing
-            served.expect(nobody)
+            served.opened.policy.expect(served.prepare(nobody))
 
     def decide(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Give each customer of a request a level."""
@@ -50,24 +55,14 @@ class Service:
         served = self.watched.current
         _check_keys(asked, ("request_id", "customers"))
         rows = check_rows(asked.get("customers"), MOST_CUSTOMERS)
-        request = _check_id(asked.get("request_id"), needed=self.ledger is not None)
-        responses, costs, own = served.expect(rows)
-        if self.ledger is None:
-            answer = _decide_alone(served, request, rows, responses, costs)
+        request = _check_id(asked.get("request_id"), needed=self.books is not None)
+        customers = served.prepare(rows)
+        if self.books is None:
+            answer = _decide_alone(served, request, rows, served.opened.policy.expect(customers))
         else:
-            answer = self._book(self.ledger, served, request, rows, (responses, own))
+            answer = _book(self.books, served, request, rows, customers)
         self.metrics.count_decisions(one["level"] for one in answer["decisions"])
         return answer
-
-    def _book(
-        self, ledger: Ledger, served: Served, request: str, rows: Sequence[Row], expected: tuple[Array, Array | None]
-    ) -> dict[str, Any]:
-        ids = served.name(rows, needed=True)
-        offers = make_offers(served.opened.policy, tuple(map(str, ids)), *expected)
-        assert self.chooser is not None
-        content = json.dumps(rows, sort_keys=True)
-        decided = ledger.decide(request, offers, self.chooser, policy=served.version, content=content)
-        return _show_decided(served, decided, ids)
 
     def redeem(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Count what a customer redeemed of a promise."""
@@ -122,10 +117,20 @@ class Service:
         return self.ledger
 
 
-def _decide_alone(served: Served, request: str, rows: Sequence[Row], responses: Array, costs: Array) -> dict[str, Any]:
+def _book(books: Books, served: Served, request: str, rows: Sequence[Row], customers: Any) -> dict[str, Any]:
+    """Decide by the ledger's price, and keep the decisions there."""
+    ids = served.name(rows, needed=True)
+    offers = make_offers(served.opened.policy, customers, tuple(map(str, ids)), most=books.most)
+    content = json.dumps(rows, sort_keys=True)
+    decided = books.ledger.decide(request, offers, books.chooser, policy=served.version, content=content)
+    return _show_decided(served, decided, ids)
+
+
+def _decide_alone(served: Served, request: str, rows: Sequence[Row], expected: Outlook) -> dict[str, Any]:
     """Decide without a ledger; what is drawn at random is drawn from the policy's version, the request and the customer."""
     policy, ids = served.opened.policy, served.name(rows, needed=False)
     rule = Mixture(float(policy.price or 0.0), policy.share, policy.at_random)
+    responses, costs = expected.responses, expected.costs
     probabilities = rule.probabilities(responses, np.ascontiguousarray(costs))
     drawn = np.array(
         [_draw(served.version, request, str(at) if name is None else str(name)) for at, name in enumerate(ids)]

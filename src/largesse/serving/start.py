@@ -79,7 +79,7 @@ def answer(settings: Settings, token: str | None, where: socket, started: Callab
 
     with ExitStack() as stack:
         watched, books = open_parts(settings, stack)
-        service = Service(watched, books.ledger, books.chooser) if books is not None else Service(watched)
+        service = Service(watched, books)
         service.warm_up()
         app = Guard(make_app(service), make_door(token, settings.host, where.getsockname()[1]))
 

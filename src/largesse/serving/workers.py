@@ -94,12 +94,21 @@ def main() -> None:
     number = task.pop("socket")
     ledger = task.pop("ledger")
     token_file = task.pop("token_file")
-    paths = {"source": Path(task.pop("source")), "token_file": None if token_file is None else Path(token_file)}
-    settings = Settings(**task, **paths, ledger=None if ledger is None else LedgerSettings(**ledger))
+    settings = Settings(
+        source=Path(task.pop("source")),
+        token_file=None if token_file is None else Path(token_file),
+        ledger=None if ledger is None else _read_ledger(ledger),
+        **task,
+    )
     token = None if settings.token_file is None else read_token(settings.token_file)
     threading.Thread(target=_leave_alone, daemon=True).start()
     with socket.socket(fileno=number) as where:
         answer(settings, token, where, lambda: None)
+
+
+def _read_ledger(task: dict[str, Any]) -> LedgerSettings:
+    most = task.pop("most")
+    return LedgerSettings(**task, most=None if most is None else tuple(most))
 
 
 def _leave_alone() -> None:
