@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx
 
+from largesse.serving.answering import make_door
 from largesse.serving.app import make_app
 from largesse.serving.service import Service
-from largesse.serving.start import make_door
 from largesse.web import Guard
 
 TOKEN = "t0ken-that-nobody-can-guess"

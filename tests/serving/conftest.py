@@ -11,8 +11,8 @@ import pytest
 from services import Ask, connect
 
 from largesse.serving import LedgerSettings, Settings
+from largesse.serving.answering import open_parts
 from largesse.serving.service import Service
-from largesse.serving.start import open_parts
 
 
 @pytest.fixture(scope="session")

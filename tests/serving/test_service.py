@@ -14,9 +14,10 @@ from largesse.pacing import open_ledger
 from largesse.policy import Policy
 from largesse.runs import plan
 from largesse.serving import LedgerSettings, Settings, read_book
+from largesse.serving.answering import make_door, open_parts, read_token
 from largesse.serving.policies import Watched
 from largesse.serving.service import Service
-from largesse.serving.start import make_door, open_parts, open_service, read_token
+from largesse.serving.start import open_service
 
 Row = dict[str, Any]
 

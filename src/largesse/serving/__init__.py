@@ -4,7 +4,7 @@
 one. Several processes may share a port and a ledger; a process that dies is started again.
 """
 
+from largesse.serving.answering import Settings as Settings
 from largesse.serving.ledgers import LedgerSettings as LedgerSettings
 from largesse.serving.ledgers import read_book as read_book
-from largesse.serving.start import Settings as Settings
 from largesse.serving.start import open_service as open_service

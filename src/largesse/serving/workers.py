@@ -15,8 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from largesse.serving.answering import Settings, answer, read_token
 from largesse.serving.ledgers import LedgerSettings
-from largesse.serving.start import Settings, answer, read_token
 
 TICK = 0.1  # seconds between two looks at the processes
 CALM = 5.0  # seconds that a process must live to be started again at once

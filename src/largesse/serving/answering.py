@@ -1,0 +1,109 @@
+"""Answering on a socket, in this process: what is served, to whom, and with which ledger."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from socket import socket
+
+from largesse.errors import InputError, Problem, fail, some
+from largesse.serving.ledgers import Books, LedgerSettings, open_books
+from largesse.serving.policies import Served, Watched
+from largesse.web import Door, Guard, serve
+
+HERE = ("127.0.0.1", "localhost")
+LEAST = 16  # letters of a token
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to serve a policy.
+
+    Parameters
+    ----------
+    source
+        A run folder, or a policy file.
+    host, port
+        Where to listen. Elsewhere than on this machine itself, a token is needed.
+    token_file
+        A file with the token that requests must bring along.
+    ledger
+        Where decisions are booked, if anywhere.
+    workers
+        How many processes decide.
+    without_rules
+        Serve a policy although its plan has rules besides the budget, which a price cannot keep.
+    """
+
+    source: Path
+    host: str = HERE[0]
+    port: int | None = None
+    token_file: Path | None = None
+    ledger: LedgerSettings | None = None
+    workers: int = 1
+    without_rules: bool = False
+
+
+def answer(settings: Settings, token: str | None, where: socket, started: Callable[[], None]) -> None:
+    """Answer on a socket, in this process."""
+    from largesse.serving.app import make_app
+    from largesse.serving.service import Service
+
+    with ExitStack() as stack:
+        watched, books = open_parts(settings, stack)
+        service = Service(watched, books)
+        service.warm_up()
+        app = Guard(make_app(service), make_door(token, settings.host, where.getsockname()[1]))
+
+        def begun() -> None:
+            started()
+            sys.stdout.flush()
+
+        serve(app, where, begun, lambda: None)
+
+
+def open_parts(settings: Settings, stack: ExitStack) -> tuple[Watched, Books | None]:
+    """Load the policy and open the ledger, for as long as the stack lasts."""
+    first: list[Served] = []
+
+    def accept(served: Served) -> None:
+        """Refuse rules that a price cannot keep, and levels that are not those of the ledger's decisions."""
+        rules = served.opened.rules
+        if rules and not settings.without_rules:
+            hint = "plan without them; or serve without them all the same: --without-rules"
+            fail("serve", Problem(f"a served policy cannot keep the plan's rules: {some(rules)}", hint))
+        if first and settings.ledger is not None and served.labels != first[0].labels:
+            hint = "stop the service, and start it with a new ledger"
+            fail("serve", Problem("the new policy has other levels than the ledger's decisions", hint))
+
+    watched = Watched(settings.source, accept)
+    accept(watched.current)
+    first.append(watched.current)
+    if settings.ledger is None:
+        return watched, None
+    books = open_books(watched.current.opened, settings.source, settings.ledger)
+    stack.callback(books.ledger.close)
+    return watched, books
+
+
+def make_door(token: str | None, host: str, port: int) -> Door:
+    """Return what a service lets in. On this machine itself, only its own names count: pages elsewhere have others."""
+    hosts = frozenset(f"{name}:{port}" for name in HERE) if host in HERE else None
+    hint = "send Authorization: Bearer TOKEN, with the token of --token-file"
+    return Door(token, hosts, open_paths=frozenset({"/healthz"}), hint=hint)
+
+
+def read_token(path: Path) -> str:
+    """Return the token that a file holds; refuse one that could be guessed."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise InputError("serve", [Problem(f"{path} cannot be read: {reason}", "give a file with a token")]) from error
+    if len(token) < LEAST or not token.isascii() or not token.isprintable() or " " in token:
+        hint = f"write one line of {LEAST} or more letters and digits: openssl rand -hex 32 > {path}"
+        fail("serve", Problem(f"{path} holds no token", hint))
+    return token
