@@ -66,7 +66,7 @@ def test_one_run_and_its_steps_give_the_same_plan_for_costs_that_are_observed(pa
     assert np.mean(decided == plan["level_number"].to_numpy()) > 0.97
     page = (paying / "run" / "report.html").read_text(encoding="utf-8")
     assert f"Within the budget with a probability of {100 * shown['planned']['confidence']:.0f}\u202f%" in page
-    assert "A second model, of what levels cost, was fitted" in page
+    assert "A second model learnt what levels cost" in page
 
 
 def test_the_campaign_is_written_back_without_a_list_of_costs(paying: Path) -> None:
