@@ -24,6 +24,7 @@ from largesse.report import (
     print_checkup,
     print_error,
     print_judgement,
+    print_pace,
     print_plan,
     print_warnings,
     show_progress,
@@ -334,6 +335,29 @@ def check(
     else:
         print_check(shown, out)
     raise typer.Exit(found.code)
+
+
+@verb
+@runs.with_options("how", runs.pace_options())
+def pace(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder made by fit or run.")],
+    how: dict[str, Any],
+    stream: Annotated[str, typer.Option(help="simulated, or a table of customers to replay.")] = runs.SIMULATED,
+    budget: Budget = None,
+    total: Total = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write price, spend and value as an HTML page here.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate how a budget is kept while customers come one by one, before you serve."""
+    with show_progress(as_json or _quiet.get()) as progress:
+        streaming = runs.read_streaming(stream, how)
+        shown = runs.pace(run_folder, streaming, progress, budget=budget, total=total, out=out)
+    if as_json:
+        typer.echo(_to_json(shown))
+    elif not _quiet.get():
+        print_pace(shown, out)
 
 
 @app.command()

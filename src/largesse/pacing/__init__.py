@@ -32,9 +32,11 @@ from largesse.pacing.price import PacePlan as PacePlan
 from largesse.pacing.price import Pacer as Pacer
 from largesse.pacing.price import plan_pace as plan_pace
 from largesse.pacing.simulation import WAYS as WAYS
+from largesse.pacing.simulation import Course as Course
 from largesse.pacing.simulation import Paced as Paced
 from largesse.pacing.simulation import make_plan as make_plan
 from largesse.pacing.simulation import pace_stream as pace_stream
+from largesse.pacing.simulation import trace_course as trace_course
 from largesse.pacing.streams import Stream as Stream
 from largesse.pacing.streams import StreamTraits as StreamTraits
 from largesse.pacing.streams import draw_stream as draw_stream

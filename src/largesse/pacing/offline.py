@@ -27,7 +27,7 @@ class Offline:
     price: float  # of one more unit of budget
     spend: float  # expected, in the end
     unreserved: float  # as `value`, for a plan that need not keep promised money at hand
-    spend_by: Array  # (n,) expected, of each customer
+    levels: Array  # (n,)
 
 
 def plan_offline(stream: Stream) -> Offline:
@@ -38,7 +38,7 @@ def plan_offline(stream: Stream) -> Offline:
     free = _solve(stream, 1, reserve=False)[0] if later else same
     rows = np.arange(len(stream))
     paid = (stream.customers.at_once + stream.customers.face * stream.redeems)[rows, levels] / MICROS
-    return Offline(same, knowing, price, float(paid.sum()), free, paid)
+    return Offline(same, knowing, price, float(paid.sum()), free, levels)
 
 
 def _solve(stream: Stream, many: int, *, reserve: bool = True) -> tuple[float, Array, float]:

@@ -156,6 +156,7 @@ def plan_pace(
     promised, paid, priced = foreseen.means(ahead, factor)
     around = [foreseen.means(ahead, max(factor, 0.1) * by)[2].sum() for by in (0.85, 1.15)]
     steep = math.log(around[0] / around[1]) / math.log(1.15 / 0.85) if min(around) > 0 else 1.0
+    factor = foreseen.find_factor(ahead, float(priced.sum())) if factor else 0.0
     parts = {"ahead": ahead, "promised": promised, "paid": paid, "priced": priced}
     lists: dict[str, Any] = {name: tuple(part.tolist()) for name, part in parts.items()}
     rest: dict[str, Any] = {"season": week, "at_random": at_random, "gains": gains}
@@ -177,6 +178,7 @@ class _Foreseen:
         drawn = population.take(rows)
         noise = np.exp(SPLIT * rng.standard_normal((len(rows), 1)))
         self._people, self._random = replace(drawn, responses=drawn.responses * noise), random
+        self._plain = drawn.responses
         self._when = place(_spread(len(rows), days, week, first_weekday(terms)), valid, days, self.parts)
         self._total = terms.total / MICROS * len(rows) / many
         shape = self._people.face.shape
@@ -197,13 +199,23 @@ class _Foreseen:
         gain = float((people.responses.max(axis=1) - people.responses[:, 0]).mean())
         return max(0.01 * gain / max(float(people.early.max(axis=1).mean()), 1e-9), 1e-300)
 
-    def means(self, ahead: Array, factor: float) -> tuple[Array, Array, Array]:
+    def find_factor(self, ahead: Array, cost: float) -> float:
+        """Return the factor of prices at which customers, as they are, cost as much as the plan says."""
+        low, high = 0.0, 4.0
+        for _ in range(30):
+            middle = (low + high) / 2
+            within = float(self.means(ahead, middle, plain=True)[2].sum()) <= cost
+            low, high = (low, middle) if within else (middle, high)
+        return high
+
+    def means(self, ahead: Array, factor: float, *, plain: bool = False) -> tuple[Array, Array, Array]:
         """Return what customers of each part are promised, what is paid of it, and what that costs at prices, (J,) each."""
         from largesse.pacing.dual_kernels import lagrangian
 
         people, when, rows = self._people, self._when, np.arange(len(self._people))
         levels, used = np.zeros(len(rows), dtype=np.int64), np.zeros(self.parts + 1)
-        lagrangian(people.responses, people.at_once, people.face, self._share, when, ahead * factor, used, levels)
+        responses = self._plain if plain else people.responses
+        lagrangian(responses, people.at_once, people.face, self._share, when, ahead * factor, used, levels)
         late, early = (
             (1 - self._random) * part[rows, levels] + self._random * part.mean(axis=1)
             for part in (people.late, people.early)

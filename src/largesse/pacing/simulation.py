@@ -85,3 +85,48 @@ def _sum_up(stream: Stream, way: str, found: tuple[Array, Array, Array], kept: b
         total=stream.terms.total / MICROS,
         kept=kept,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """How a stream went, at points in time: amounts since the start, in units."""
+
+    days: Array  # (p,)
+    price: Array  # (p,) the mean since the point before; NaN where nobody came
+    spent: Array  # (p,)
+    held: Array  # (p,) spent, or promised and neither redeemed nor over
+    value: Array  # (p,) expected responses beyond what the cheapest levels bring
+
+
+def trace_course(stream: Stream, levels: Array, prices: Array | None = None, points: int = 31) -> Course:
+    """Return how a stream went that was decided by these levels (n,)."""
+    rows = np.arange(len(stream))
+    days = (stream.terms.ends - stream.terms.starts) / DAY
+    at = np.linspace(0, days, points)
+    valid = np.inf if stream.terms.valid is None else stream.terms.valid / DAY
+    face, at_once = (part[rows, levels] / MICROS for part in (stream.customers.face, stream.customers.at_once))
+    redeemed = stream.chance < stream.redeems[rows, levels]
+    bought = stream.times + np.where(redeemed, stream.delay, np.inf)
+    over = np.where(redeemed, np.inf, stream.times + valid)
+    gain = stream.truth[rows, levels] - stream.truth[:, 0]
+    promised = _add_up(stream.times, at_once + face, at)
+    price = np.full(points, np.nan)
+    if prices is not None:
+        edges = np.searchsorted(stream.times, at)
+        for i in range(1, points):
+            price[i] = prices[edges[i - 1] : edges[i]].mean() if edges[i] > edges[i - 1] else np.nan
+        price[0] = price[1]
+    return Course(
+        days=at,
+        price=price,
+        spent=_add_up(stream.times, at_once, at) + _add_up(bought, face, at),
+        held=promised - _add_up(over, face, at),
+        value=_add_up(stream.times, gain, at),
+    )
+
+
+def _add_up(times: Array, amounts: Array, at: Array) -> Array:
+    """Return the sum of the amounts (n,) of times until each of some points (p,)."""
+    order = np.argsort(times, kind="stable")
+    sums = np.concatenate([[0.0], np.cumsum(amounts[order])])
+    return np.asarray(sums[np.searchsorted(times[order], at, side="right")])

@@ -12,6 +12,7 @@ from largesse.levels import SYMBOLS
 from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, level_variables
 from largesse.report.checkup import view_checkup
 from largesse.report.formats import THIN, Units, finite
+from largesse.report.pacing import view_pace
 from largesse.report.realised import view_check
 from largesse.report.rows import view_legend
 from largesse.report.section import Numbers
@@ -51,6 +52,13 @@ def render_check(numbers: Numbers) -> str:
     shown = clean(numbers)
     units = Units.of(shown)
     return _fill("realised/page.html", shown, units, view=view_check(shown, units))
+
+
+def render_pace(numbers: Numbers) -> str:
+    """Return the page of paced streams, from what `describe_pace` returns."""
+    shown = clean(numbers)
+    units = Units.of(shown)
+    return _fill("pacing/page.html", shown, units, view=view_pace(shown, units))
 
 
 def _fill(template: str, numbers: Numbers, units: Units, **context: Any) -> str:

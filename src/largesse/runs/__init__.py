@@ -59,6 +59,10 @@ from largesse.runs.options import ledger_options as ledger_options
 from largesse.runs.options import level_options as level_options
 from largesse.runs.options import read_list as read_list
 from largesse.runs.options import with_options as with_options
+from largesse.runs.paced import SIMULATED as SIMULATED
+from largesse.runs.paced import pace as pace
+from largesse.runs.paced import pace_options as pace_options
+from largesse.runs.paced import read_streaming as read_streaming
 from largesse.runs.roles import MOST_LEVELS as MOST_LEVELS
 from largesse.runs.roles import Guess as Guess
 from largesse.runs.trial import change_plan as change_plan

@@ -1,0 +1,244 @@
+"""A stream of customers, simulated or replayed, paced by the policy of a run folder."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from largesse.data import read_customers, read_table
+from largesse.errors import InputError, Problem, as_number, budget_problems, fail, nearest, refuse, show, whole_problems
+from largesse.pacing import (
+    DAY,
+    MICROS,
+    WAYS,
+    Population,
+    Stream,
+    Terms,
+    draw_traits,
+    fill_stream,
+    make_plan,
+    make_population,
+    pace_stream,
+    plan_offline,
+    trace_course,
+)
+from largesse.policy import Policy
+from largesse.records import Array, Progress
+from largesse.report import PaceStep, describe_pace, render_pace
+from largesse.runs import folder as files
+from largesse.runs.campaign import Campaign, read_campaign
+
+SIMULATED = "simulated"
+MOST = 20_000  # customers of a run that a plan is made from
+MOST_STREAMS = 1000
+LONGEST = 3660  # days
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """How customers are to come, where the stream does not say it."""
+
+    stream: str = SIMULATED  # or a table to replay
+    time: str | None = None  # the column of a table that says when customers came
+    streams: int = 20  # simulated ones
+    customers: int | None = None  # foreseen; default: as many as the run has
+    days: int = 30
+    valid_days: float | None = None  # that a promise stands; default: a quarter of the period
+    most: Sequence[float] | None = None  # that each level may cost
+    seed: int = 0
+
+
+def pace(
+    folder: str | Path,
+    how: Streaming,
+    progress: Progress,
+    *,
+    budget: float | None = None,
+    total: float | None = None,
+    out: str | Path | None = None,
+) -> dict[str, Any]:
+    """Pace streams of customers by the policy of a run folder; return the numbers, and write a page to `out`, if given."""
+    refuse("pace", _problems(how, budget, total))
+    files.check_file(out, None if how.stream == SIMULATED else how.stream)
+    progress("reading", 0.0)
+    with files.look_into_run_folder(folder) as home:
+        campaign, policy = read_campaign(home, blank_budget=True), Policy.load(home / files.POLICY)
+        everyone = _read_population(campaign, policy, campaign.customers or campaign.log, how)
+    population = everyone.take(np.sort(np.random.default_rng(how.seed).permutation(len(everyone))[:MOST]))
+    how = how if how.customers else replace(how, customers=len(everyone))
+    streams = _make_streams(campaign, policy, population, how, budget, total)
+    facts = (campaign.title, campaign.unit, campaign.roles["response"], policy.model.binary_, how.stream != SIMULATED)
+    step = PaceStep(*facts, fingerprint=policy.model.fingerprint_)
+    for i, stream in enumerate(streams):
+        progress("pacing", i / len(streams))
+        plan, offline = make_plan(stream), plan_offline(stream)
+        found = {way: pace_stream(stream, way, plan=plan) for way in WAYS}
+        courses = {}
+        if i == 0:
+            courses = {way: trace_course(stream, one.levels, one.prices) for way, one in found.items()}
+            courses["offline"] = trace_course(stream, offline.levels)
+        step = step.add(stream, plan, offline, found, courses)
+    shown = describe_pace(step)
+    if out is not None:
+        files.write_text(Path(out), render_pace(shown))
+    return shown
+
+
+def pace_options() -> dict[str, inspect.Parameter]:
+    """Return the options of the command line that say how customers come."""
+    import typer
+
+    texts: dict[str, tuple[Any, str]] = {
+        "time": (str, "Column of the table that says when each customer came; default: rows come evenly."),
+        "streams": (int, "Number of simulated streams; default: 20."),
+        "customers": (int, "Customers foreseen in the period; default: as many as the run has."),
+        "days": (int, "Length of the period; default: 30."),
+        "valid_days": (
+            float,
+            "Days that a promise stands, where costs are paid later; default: a quarter of the period.",
+        ),
+        "most": (str, "The most that each level may cost, cheapest first, where no list says it: 0,20,50."),
+        "seed": (int, "Same seed, same streams."),
+    }
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return {
+        name: inspect.Parameter(name, kind, default=None, annotation=Annotated[of | None, typer.Option(help=text)])
+        for name, (of, text) in texts.items()
+    }
+
+
+def read_streaming(stream: str, given: Mapping[str, Any]) -> Streaming:
+    """Return how customers come, from the options that are given."""
+    options = dict(given)
+    if isinstance(options.get("most"), str):
+        try:
+            options["most"] = [float(part) for part in options["most"].split(",")]
+        except ValueError:
+            got = f"--most is {options['most']!r}"
+            fail("pace", Problem(got, "give one number for each level, the cheapest first: 0,20,50"))
+    return Streaming(stream, **options)
+
+
+def _problems(how: Streaming, budget: float | None, total: float | None) -> list[Problem]:
+    found = whole_problems(how.streams, "--streams", 1, MOST_STREAMS) + whole_problems(how.seed, "--seed")
+    found += whole_problems(how.days, "--days", 1, LONGEST)
+    if how.customers is not None:
+        found += whole_problems(how.customers, "--customers", 1, 10_000_000)
+    valid = None if how.valid_days is None else as_number(how.valid_days)
+    if how.valid_days is not None and (valid is None or not 0 < valid <= LONGEST):
+        found.append(Problem(f"--valid-days is {show(how.valid_days)}", "give a number of days above 0"))
+    if budget is not None and total is not None:
+        found.append(Problem("both --budget and --total are given", "give the average per customer, or the total"))
+    for word, value in (("--budget", budget), ("--total", total)):
+        found += [] if value is None else budget_problems(value, word)
+    return found
+
+
+def _read_population(campaign: Campaign, policy: Policy, source: str, how: Streaming) -> Population:
+    """Return the customers of a table as a price sees them."""
+    names = [column.name for column in policy.model.encoder_.columns]
+    customers = read_customers(source, levels=policy.levels, features=names, parse=campaign.roles.get("parse"))
+    return make_population(policy, customers, most=how.most)
+
+
+def _make_streams(
+    campaign: Campaign,
+    policy: Policy,
+    population: Population,
+    how: Streaming,
+    budget: float | None,
+    total: float | None,
+) -> list[Stream]:
+    if how.stream != SIMULATED:
+        came = _replay(campaign, policy, population, how)
+        whole = _find_total(campaign, budget, total, len(came.times))
+        return [replace(came, terms=replace(came.terms, total=whole))]
+    foreseen = int(how.customers or len(population))
+    whole = _find_total(campaign, budget, total, foreseen)
+    streams = []
+    for seed in range(how.seed, how.seed + how.streams):
+        drawn = draw_traits(seed, population.on_redemption)
+        valid = how.days / 4 if how.valid_days is None else how.valid_days
+        traits = replace(drawn, days=how.days, foreseen=float(foreseen), valid=valid, delay=min(drawn.delay, valid / 3))
+        streams.append(fill_stream(population, traits, seed, whole / MICROS))
+    return streams
+
+
+def _find_total(campaign: Campaign, budget: float | None, total: float | None, customers: int) -> int:
+    """Return the budget of the whole period in millionths: as given, else the campaign's average for each customer."""
+    if total is None and budget is None:
+        planning = campaign.planning
+        if planning.budget is None and planning.total is None:
+            fail("pace", Problem("nothing says what may be spent", "give --total, or --budget for each customer"))
+        budget, total = planning.budget, planning.total
+    whole = total if total is not None else float(budget or 0.0) * customers
+    return math.floor(round(whole * MICROS, 3))
+
+
+# -- a table that is replayed --------------------------------------------------------------------------------------------
+
+
+def _replay(campaign: Campaign, policy: Policy, population: Population, how: Streaming) -> Stream:
+    """Return the customers of a table in the order in which they came; responses are those that the model expects."""
+    starts, times = _read_times(how.stream, how)
+    rows = np.argsort(times, kind="stable")
+    customers, times = _read_population(campaign, policy, how.stream, how).take(rows), times[rows]
+    days = max(math.floor(float(times[-1])) + 1, 1)
+    later = population.on_redemption
+    valid = (days / 4 if how.valid_days is None else how.valid_days) if later else None
+    rng = np.random.default_rng(how.seed)
+    shape = customers.face.shape
+    share = np.divide(customers.expected, customers.face, out=np.zeros(shape), where=customers.face > 0)
+    traits = replace(
+        draw_traits(0, later), days=days, foreseen=float(len(times)), volume=1.0, volume_drift=0.0,
+        season=0.0, season_known=False, bursts=0, mix_drift=0.0, response_drift=0.0, model_error=0.0,
+    )  # fmt: skip
+    return Stream(
+        traits=traits,
+        terms=Terms(0, starts, starts + days * DAY, None if valid is None else int(valid * DAY)),
+        population=population,
+        season=None,
+        times=times,
+        customers=customers,
+        truth=customers.responses,
+        redeems=share,
+        chance=rng.random(len(times)),
+        delay=np.minimum(rng.exponential((valid or 1.0) / 4, len(times)), 0.999 * (valid or 1.0)),
+    )
+
+
+def _read_times(source: str, how: Streaming) -> tuple[int, Array]:
+    """Return when the period starts, in microseconds, and when each row came, in days since."""
+    table = read_table(source, what="stream")
+    if how.time is None:
+        # No column says when: rows come one after the other, evenly.
+        return 0, (np.arange(len(table)) + 0.5) / max(len(table), 1) * how.days
+    if how.time not in table.column_names:
+        got = f"the stream has no column {how.time!r}"
+        fail("pace", Problem(got, nearest(how.time, table.column_names)))
+    return _as_days(table.column(how.time), how.time)
+
+
+def _as_days(column: Any, name: str) -> tuple[int, Array]:
+    import pyarrow as pa
+
+    hint = "give a column of dates or times, each row with one: 2027-01-31, 2027-01-31T18:00:00"
+    if column.null_count:
+        fail("pace", Problem(f"the column {name!r} has no time in {column.null_count:,} rows", hint))
+    try:
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+            raise ValueError
+        found = np.array(column.to_pylist(), dtype="datetime64[us]").astype(np.int64)
+    except (ValueError, TypeError) as error:
+        got = f"the column {name!r} holds {show(column[0].as_py())}, which is no time"
+        raise InputError("pace", [Problem(got, hint)]) from error
+    if np.ptp(found) > LONGEST * DAY:
+        fail("pace", Problem(f"the column {name!r} spans more than {LONGEST:,} days", "replay a part of the table"))
+    starts = int(found.min() // DAY * DAY)
+    return starts, (found - starts) / DAY

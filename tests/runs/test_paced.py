@@ -1,0 +1,148 @@
+"""`largesse pace`: streams paced by a run's policy, their numbers, page and errors."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from browsers import PHONE, needs_browser, watch
+
+from largesse import cli
+from largesse.report import render_pace
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["largesse", "pace", *words])
+    try:
+        cli.main()
+    except SystemExit as stopped:
+        return int(stopped.code or 0)
+    return 0
+
+
+@pytest.fixture(scope="module")
+def paced(ran: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    """The numbers of two simulated streams of the shop, and their page."""
+    from largesse.runs import pace, read_streaming
+
+    page = tmp_path_factory.mktemp("paced") / "pace.html"
+    how = read_streaming("simulated", {"streams": 2, "customers": 1500, "days": 20})
+    return pace(ran, how, lambda *_: None, out=page), page
+
+
+def test_simulated_streams_are_compared_with_the_offline_optimum(paced: tuple[dict[str, Any], Path]) -> None:
+    shown, _ = paced
+    assert [row["way"] for row in shown["ways"]] == ["pace", "daily", "fixed"]
+    assert shown["streams"] == 2
+    assert all(row["over"] == 0 for row in shown["ways"])
+    assert shown["ways"][0]["value"] > 0.97
+    facts, courses = shown["first"]["facts"], shown["first"]["courses"]
+    assert facts["total"] == 2.5 * 1500  # the campaign's budget for each customer who is foreseen
+    assert courses["pace"]["spent"][-1] == pytest.approx(facts["spent"])
+    assert set(courses) == {"pace", "daily", "fixed", "offline"}
+    assert "Both streams were paced within the budget" in shown["headline"]
+
+
+def test_a_log_is_replayed_by_its_times(
+    ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, page = ran.parent / "log.parquet", tmp_path / "pace.html"
+    words = (str(ran), "--stream", str(log), "--time", "since", "--total", "500", "--json", "--out", str(page))
+    assert call(monkeypatch, *words) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["replayed"]
+    assert shown["first"]["facts"]["customers"] == 300
+    assert 650 < shown["first"]["facts"]["days"] <= 700
+    assert shown["first"]["facts"]["starts"].startswith("2024-01")
+    assert shown["first"]["facts"]["spent"] <= 500
+    assert "a replayed table" in page.read_text(encoding="utf-8")
+
+
+def test_the_summary_names_the_ways(
+    ran: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert call(monkeypatch, str(ran), "--streams", "1", "--budget", "1") == 0
+    shown = capsys.readouterr().out
+    for words in ("new plan every day", "fixed price", "budget €200", "--out pace.html"):
+        assert words in shown
+
+
+def test_promises_are_told_apart_where_costs_are_paid_later(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from largesse.policy import Policy
+
+    policy = Policy.load(run_copy / "policy.largesse")
+    from dataclasses import replace
+
+    replace(policy, levels=replace(policy.levels, on_redemption=True)).save(run_copy / "policy.largesse")
+    words = (str(run_copy), "--streams", "1", "--customers", "800", "--valid-days", "3", "--json")
+    assert call(monkeypatch, *words) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["first"]["facts"]["valid_days"] == 3
+    assert shown["later"]
+    course = shown["first"]["courses"]["pace"]
+    assert all(held >= spent - 1e-9 for held, spent in zip(course["held"], course["spent"], strict=True))
+    assert max(course["held"]) <= shown["first"]["facts"]["total"] + 1e-9
+    assert "Costs are paid on redemption" in render_pace(shown)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--streams", "0"), "--streams is 0"),
+        (("--days", "0"), "--days is 0"),
+        (("--customers", "0"), "--customers is 0"),
+        (("--valid-days", "-1"), "--valid-days is -1"),
+        (("--budget", "1", "--total", "5"), "both --budget and --total"),
+        (("--total", "nan"), "--total is nan"),
+        (("--most", "0,x"), "--most is '0,x'"),
+        (("--stream", "nowhere.csv"), "nowhere.csv"),
+        (("--stream", "LOG", "--time", "when"), "no column 'when'"),
+        (("--stream", "LOG", "--time", "age"), "has no time in"),
+        (("--stream", "LOG", "--time", "city"), "which is no time"),
+        (("--stream", "LOG", "--out", "LOG"), "is what is read"),
+    ],
+)
+def test_wrong_input_is_named(
+    words: tuple[str, ...],
+    message: str,
+    ran: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = str(ran.parent / "log.parquet")
+    assert call(monkeypatch, str(ran), *(log if word == "LOG" else word for word in words)) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_times_without_an_end_are_refused(
+    ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pq.read_table(ran.parent / "log.parquet").append_column(
+        "when", pa.array([*["1900-01-01"] * 299, "2020-01-01"])
+    )
+    pq.write_table(table, tmp_path / "long.parquet")
+    assert call(monkeypatch, str(ran), "--stream", str(tmp_path / "long.parquet"), "--time", "when") == 2
+    assert "spans more than" in capsys.readouterr().err
+
+
+@needs_browser
+def test_the_page_is_whole_and_can_be_read_by_all(paced: tuple[dict[str, Any], Path], browser: Any) -> None:
+    for options in ({}, {"color_scheme": "dark"}, PHONE):
+        with watch(browser, paced[1].as_uri(), **options) as watched:
+            assert watched.find_barriers() == []
+            assert watched.errors == []
+            assert watched.requests == [paced[1].as_uri()]
+            assert watched.page.locator("figure svg").count() == 3
+            wide = watched.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wide <= 0
+
+
+def test_hostile_texts_are_shown_as_text(paced: tuple[dict[str, Any], Path]) -> None:
+    page = render_pace({**paced[0], "title": "<script>alert(1)</script>"})
+    assert "<script>alert" not in page
