@@ -36,6 +36,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/howto/explain.md",
         "docs/howto/notebook.md",
         "docs/howto/save-time.md",
+        "docs/howto/pace.md",
         "docs/howto/next-campaign.md",
         "docs/howto/large-tables.md",
         "docs/spark.md",
