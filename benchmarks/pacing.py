@@ -75,8 +75,29 @@ def tabulate(records: list[dict[str, Any]]) -> str:
                 f"{got['committed'][scarce].mean():.2%}",
             )
             lines.append(f"| {name} | {' | '.join(cells)} |")
-        spent = np.mean([one["offline_use"] for one in some if one["priced"]])
-        lines.append(f"| offline optimum | | 100 % | | | 100 % | {spent:.2%} | |")
+        if later:
+            spent = np.mean([one["offline_use"] for one in some if one["priced"]])
+            lines.append(f"| offline optimum | | 100% | | | 100% | {spent:.2%} | |")
+            kept = np.mean([one["reserved"] for one in some])
+            lines += [
+                "",
+                f"Of the gain of an offline plan that reserves nothing, one that reserves promises keeps {kept:.1%}.",
+            ]
+            lines += [
+                "",
+                "| customers who redeem | streams | value | gain | budget used | gain kept by reserving |",
+                "|---|---|---|---|---|---|",
+            ]
+            for low, high in ((0.0, 0.05), (0.05, 0.15), (0.15, 0.4), (0.4, 1.01)):
+                part = [one for one in some if low <= one["rate"] < high]
+                if part:
+                    own = {
+                        word: np.mean([one["ways"]["pace"][word] for one in part]) for word in ("value", "gain", "use")
+                    }
+                    kept = np.mean([one["reserved"] for one in part])
+                    name = f"{low:.0%} to {min(high, 1.0):.0%}"
+                    cells = (len(part), *(f"{own[word]:.1%}" for word in ("value", "gain", "use")), f"{kept:.0%}")
+                    lines.append(f"| {name} | {' | '.join(map(str, cells))} |")
         lines.append("")
     return "\n".join(lines)
 
