@@ -8,7 +8,7 @@ from typing import Any
 
 from largesse.report.charts.scales import fit_axis
 from largesse.report.charts.strips import draw_gain_strip, draw_swatch, draw_tick_strip
-from largesse.report.formats import Style, Units, finite, label_interval, parts
+from largesse.report.formats import THIN, Style, Units, finite, label_interval, parts
 from largesse.report.section import Numbers
 
 MOST = 4  # decimals that tell a small number from zero
@@ -63,11 +63,14 @@ def view_legend(numbers: Numbers, units: Units) -> list[dict[str, str]]:
 
 
 def describe_cost(numbers: Numbers, units: Units, level: int) -> str:
-    """Say what a level costs; nothing when costs are each customer's own."""
+    """Say what a level costs; nothing when costs are each customer's own, or when its name says it: "€5"."""
     if level >= len(numbers["levels"]) or finite(numbers["levels"][level]["cost"]) is None:
         return ""
+    own = numbers["levels"][level]
+    if own["name"] == units.cost(own["cost"]).replace(THIN, " "):
+        return ""
     style = units.money([row["cost"] for row in numbers["levels"]])
-    return f"costs {style.text(numbers['levels'][level]['cost'])}"
+    return f"costs {style.text(own['cost'])}"
 
 
 def _describe_reference(row: Mapping[str, Any], units: Units) -> str:
