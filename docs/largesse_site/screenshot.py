@@ -85,9 +85,9 @@ def main() -> int:
             sys.stdout.write(f"no browser ({', '.join(BROWSERS)}): {PICTURE.name} stays as it is\n")
     from largesse_site import studio
 
-    shown = studio.show_studio(studio.PICTURE)
+    taken = studio.take_picture(studio.PICTURE)
     kept = f"no browser or no Playwright: {studio.PICTURE.name} stays as it is"
-    sys.stdout.write(f"{kept if shown is None else studio.PICTURE}\n")
+    sys.stdout.write(f"{studio.PICTURE if taken else kept}\n")
     return 0
 
 

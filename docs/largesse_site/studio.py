@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from largesse_site.screenshot import BROWSERS, mark_picture
 
@@ -45,27 +46,35 @@ def open_studio(folder: Path, *options: str) -> Iterator[str]:
                 process.kill()
 
 
-def show_studio(picture: Path | None = None) -> str | None:
-    """Describe the demo's table in a studio and return the words on the page; None where there is no browser.
-
-    With `picture`, the page is written there as a marked PNG.
-    """
-    browser = next((path for path in map(shutil.which, BROWSERS) if path), None)
-    if browser is None or importlib.util.find_spec("playwright") is None:
-        return None
+def take_picture(picture: Path) -> bool:
+    """Write the studio with the demo's table as a marked PNG; False where there is no browser, or no Playwright."""
+    found = next((path for path in map(shutil.which, BROWSERS) if path), None)
+    if found is None or importlib.util.find_spec("playwright") is None:
+        return False
     from playwright.sync_api import sync_playwright
 
-    with tempfile.TemporaryDirectory() as folder, open_studio(Path(folder)) as address, sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
-        page = running.new_page(viewport=SIZE)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        words, png = show_studio(browser)
+        browser.close()
+    picture.write_bytes(mark_picture(png, words))
+    return True
+
+
+def show_studio(browser: Any) -> tuple[str, bytes]:
+    """Describe the demo's table in a studio; return the words on the page, and its picture.
+
+    `browser` is one of Playwright's.
+    """
+    with tempfile.TemporaryDirectory() as folder, open_studio(Path(folder)) as address:
+        page = browser.new_page(viewport=SIZE)
+        page.set_default_timeout(1000 * PATIENCE)
         page.goto(address)
         page.click("#example")
-        page.click("#use-costs", timeout=1000 * PATIENCE)
+        page.click("#use-costs")
         page.click("#use-budget")
         page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
         page.wait_for_selector("text=The question")
-        words = " ".join(page.inner_text("#view").split())
-        if picture is not None:
-            picture.write_bytes(mark_picture(page.screenshot(animations="disabled"), words))
-        running.close()
-    return words
+        words, png = " ".join(page.inner_text("#view").split()), page.screenshot(animations="disabled")
+        page.close()
+    return words, png
