@@ -13,8 +13,9 @@ from browsers import PHONE, needs_browser, watch
 from largesse.report.formats import write_percent
 from largesse.runs import plan
 
-MOVE = """() => {
+MOVE = """async () => {
   const seen = [], input = document.getElementById("budget");
+  for (let k = 0; k < 3; k += 1) await new Promise(requestAnimationFrame);  // it is known by then which bars are in sight
   for (let k = 0; k <= Number(input.max); k += 1) {
     input.value = k;
     input.dispatchEvent(new Event("input"));
@@ -89,6 +90,7 @@ def test_the_slider_shows_the_words_of_every_stop_and_who_gets_what(ran: Path, b
     report = ran / "report.html"
     with watch(browser, report.as_uri()) as watched:
         start = watched.page.evaluate("() => document.getElementById('budget').value")
+        watched.page.locator("#who figure").first.scroll_into_view_if_needed()
         seen = watched.page.evaluate(MOVE)
     assert watched.errors == []
     assert watched.requests == [report.as_uri()]
@@ -126,3 +128,23 @@ def test_the_slider_answers_to_keys_and_goes_back_to_the_plan(ran: Path, browser
         page.click(".back button")
         assert page.locator(".whatif [data-show=budget]").inner_text() == first
         assert watched.find_barriers() == []
+
+
+@needs_browser
+def test_bars_out_of_sight_follow_when_the_slider_rests_and_paper_says_the_budget(ran: Path, browser: Any) -> None:
+    with watch(browser, (ran / "report.html").as_uri(), viewport={"width": 1280, "height": 300}) as watched:
+        page, stops = watched.page, read_stops(ran / "report.html")
+        bar = page.locator("#who svg[data-counts]").last
+        before = bar.get_attribute("aria-label")
+        page.focus("#budget")
+        page.keyboard.press("Home")
+        page.wait_for_function(
+            "was => [...document.querySelectorAll('#who svg[data-counts]')].pop().ariaLabel !== was", arg=before
+        )
+        assert "€0 100\u202f%" in (bar.get_attribute("aria-label") or "")
+        page.emulate_media(media="print")
+        for place in (".whatif", "#who"):
+            shown = page.locator(f"{place} [data-show=budget]")
+            assert shown.is_visible()
+            assert shown.inner_text() == stops[0]["budget"]
+        assert not page.locator("#budget").is_visible()

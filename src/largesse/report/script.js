@@ -118,14 +118,33 @@
     var words = document.querySelectorAll("[data-show]"), levels = box.querySelectorAll("[data-level]"), spans = box.querySelectorAll(".shares span");
     var charts = Array.prototype.map.call(document.querySelectorAll("#frontier svg.frontier"), readChart);
     var names = document.querySelector("[data-names]"), back = box.querySelector(".back"), start = inputs[0].value;
-    var bars = names ? Array.prototype.map.call(document.querySelectorAll("figure[data-costs]"), function (figure) { return readBars(figure, JSON.parse(names.dataset.names)); }) : [];
+    var bars = names ? Array.prototype.map.call(document.querySelectorAll("figure[data-costs]"), function (figure) {
+      return { figure: figure, move: readBars(figure, JSON.parse(names.dataset.names)), seen: true, at: Number(start) };
+    }) : [];
+    var late, now = Number(start);
+    function follow(bar) { if (bar.at !== now) bar.move(bar.at = now); }
+    // While the slider moves, only bars in sight follow; the others come after it, or before they are seen or printed.
+    if (window.IntersectionObserver) {
+      var watcher = new IntersectionObserver(function (entries) {
+        entries.forEach(function (entry) {
+          var bar = bars.filter(function (one) { return one.figure === entry.target; })[0];
+          bar.seen = entry.isIntersecting;
+          if (bar.seen) follow(bar);
+        });
+      }, { rootMargin: "300px" });
+      bars.forEach(function (bar) { watcher.observe(bar.figure); });
+    }
+    window.addEventListener("beforeprint", function () { bars.forEach(follow); });
     function show(at) {
       var stop = stops[at];
       words.forEach(function (cell) { cell.textContent = stop[cell.getAttribute("data-show")]; });
       levels.forEach(function (cell, k) { cell.textContent = stop.levels[k]; });
       spans.forEach(function (bar, k) { bar.style.flexGrow = stop.shares[k]; });
       charts.forEach(function (move) { move(stop); });
-      bars.forEach(function (move) { move(at); });
+      now = at;
+      bars.forEach(function (bar) { if (bar.seen) follow(bar); });
+      clearTimeout(late);
+      late = setTimeout(function () { bars.forEach(follow); }, 100);
       inputs.forEach(function (input) { input.value = at; input.setAttribute("aria-valuetext", stop.say); });
       back.hidden = String(at) === start;
       document.body.classList.toggle("moved", !back.hidden); // paper says then which budget it shows
