@@ -119,3 +119,26 @@ def test_no_line_ends_between_a_sign_and_its_currency(amount: Numbers) -> None:
     shown = page.split("<script>")[0].split("</style>")[-1]
     assert "+\u2060$" in shown
     assert "+$" not in shown
+
+
+@pytest.mark.parametrize("unit", ["<img src=x onerror=alert(1)>", '"><script>alert(1)</script>', "'", "&"])
+def test_hostile_units_are_shown_as_text(amount: Numbers, unit: str) -> None:
+    amount |= {"unit": unit, "response_unit": unit}
+    amount["answer"] = write_answer(amount)
+    page = Page(render_report(amount))
+    assert page.sound
+    assert page.scripts == 1
+
+
+@pytest.mark.parametrize(
+    ("gain", "may", "step"), [(-0.5, True, "Spend less."), (0.5, False, "Think about another"), (0.5, True, "")]
+)
+def test_what_to_do_next_is_about_the_budget_where_another_leaves_clearly_more(
+    amount: Numbers, gain: float, may: bool, step: str
+) -> None:
+    set_gain(amount, gain - 0.1, gain + 0.1)
+    amount["profit"]["best"]["may_be_this"] = may
+    amount["answer"] = write_answer(amount)
+    page = render_report(amount)
+    for words in ("Spend less.", "Think about another"):
+        assert (words in page) == (words == step)

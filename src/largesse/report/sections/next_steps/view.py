@@ -27,7 +27,7 @@ def view_next_steps(numbers: Numbers, units: Units) -> Part | None:
     return {
         "warned": bool(select_urgent(numbers["answer"]["warnings"])),
         "loses": judge_profit(numbers) == "loses",
-        "best": write_best(units, numbers) if "profit" in numbers else "",
+        "best": write_best(units, numbers) if _is_clearly_below_best(numbers) else "",
         "judged": judged,
         "simpler": f"{simpler}: {same['detail']}" if alike and judged != "equal" else "",
         "rule": rule["detail"] if rule else "",
@@ -37,6 +37,12 @@ def view_next_steps(numbers: Numbers, units: Units) -> Part | None:
         if judged == "open" and alike
         else "",
     }
+
+
+def _is_clearly_below_best(numbers: Numbers) -> bool:
+    """Whether the plan loses money, or another budget clearly leaves more."""
+    best = numbers.get("profit", {}).get("best")
+    return judge_profit(numbers) == "loses" or (best is not None and not best["may_be_this"])
 
 
 def write_settled(rows: int, gain: Mapping[str, Any], units: Units) -> str:
