@@ -180,10 +180,12 @@ def test_a_table_that_breaks_off_leaves_nothing(house: House) -> None:
     assert list(house.private.iterdir()) == []
 
 
-def test_tables_cannot_pile_up(house: House) -> None:
-    for k in range(20):
-        house.studio.tables.add(house.studio.tables.prepare(f"{k}.csv", ".csv"))
-    assert house.ask("/api/tables?name=a.csv", "POST", [b"a,b\n1,2\n"]).status == 409
+def test_tables_do_not_pile_up_and_the_one_in_use_stays(house: House) -> None:
+    tables = house.studio.tables
+    used = tables.busy = tables.add(tables.prepare("used.csv", ".csv")).id
+    last = [tables.add(tables.prepare(f"{k}.csv", ".csv")) for k in range(25)][-1]
+    assert len(list(house.private.iterdir())) == 10
+    assert {used, last.id} <= {path.name for path in house.private.iterdir()}
 
 
 # -- bodies that are no drafts -------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from largesse.web import RequestError
 
 UPLOAD = 4 << 30  # bytes that a table may have
 MARGIN = 256 << 20  # bytes of the disk that stay free
-MOST_TABLES = 20
+MOST_TABLES, MOST_COMING = 10, 4
 ENDINGS = (".csv.gz", ".tsv.gz", ".txt.gz", ".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 CHUNK = 1 << 20  # bytes that are gathered before they are written
@@ -45,6 +45,7 @@ class Tables:
         self._private, self._most = private, most
         self._known: dict[str, Table] = {}
         self._coming = 0
+        self.busy: str | None = None  # the table of the run that was started last
 
     def find(self, key: object) -> Table:
         """Return a table."""
@@ -61,8 +62,10 @@ class Tables:
         return self._private / table.id
 
     def add(self, table: Table) -> Table:
-        """Keep a table in mind."""
+        """Keep a table in mind; of too many, the oldest that is not being learnt from is forgotten."""
         self._known[table.id] = table
+        for old in [key for key in self._known if key != self.busy][: max(len(self._known) - MOST_TABLES, 0)]:
+            self.drop(old)
         return table
 
     def drop(self, key: str) -> None:
@@ -73,8 +76,8 @@ class Tables:
 
     def prepare(self, name: str, ending: str) -> Table:
         """Return a table whose file is still to be written."""
-        if len(self._known) + self._coming >= MOST_TABLES:
-            raise RequestError(409, f"there are {MOST_TABLES} tables already", "remove one that is not needed")
+        if self._coming >= MOST_COMING:
+            raise RequestError(409, f"{self._coming} tables are coming in already", "wait for one of them")
         table = Table(check_file_name(name), Path(), own=True)
         self.home(table).mkdir(mode=0o700)
         table.path = self.home(table) / f"table{ending}"
