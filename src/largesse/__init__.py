@@ -17,6 +17,7 @@ from largesse.evaluation.doses import DoseLog as DoseLog
 from largesse.evaluation.doses import evaluate_doses as evaluate_doses
 from largesse.evaluation.judge import compare as compare
 from largesse.evaluation.judge import evaluate as evaluate
+from largesse.evaluation.sample_size import power as power
 from largesse.levels import Levels as Levels
 from largesse.policy.banditnet import BanditNet as BanditNet
 from largesse.policy.policy import Policy as Policy

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from largesse import runs
 from largesse.errors import LargesseError, MissingPartError, Problem, count, fail, make_visible, path_problems, refuse
-from largesse.evaluation import ESTIMATORS
+from largesse.evaluation import ESTIMATORS, Asked
 from largesse.report import (
     print_answer,
     print_check,
@@ -26,6 +26,7 @@ from largesse.report import (
     print_judgement,
     print_pace,
     print_plan,
+    print_power,
     print_warnings,
     show_progress,
 )
@@ -358,6 +359,25 @@ def pace(
         typer.echo(_to_json(shown))
     elif not _quiet.get():
         print_pace(shown, out)
+
+
+@verb
+@runs.with_options("asked", runs.power_options())
+def power(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan.")],
+    asked: dict[str, Any],
+    incumbent: Annotated[
+        str, typer.Option(help="What the plan is tested against: before (what was done), uniform (a mix), or a level.")
+    ] = "before",
+    as_json: AsJson = False,
+) -> None:
+    """Say how many customers a test of the plan needs, among those whose level differs, and how long it takes."""
+    with show_progress(as_json or _quiet.get()) as progress:
+        found = runs.power(run_folder, incumbent, asked=Asked(**asked), progress=progress)
+    if as_json:
+        typer.echo(_to_json(runs.describe_power(found)))
+    elif not _quiet.get():
+        print_power(found)
 
 
 @app.command()

@@ -9,7 +9,7 @@ least over the best uniform mix. `estimate_profit` says what is left after costs
 `trace_profit` which budget leaves most. `measure_spending` says what plans really cost where that depends on what customers do.
 `measure_changes` says what a plan changes in comparison with what was done. `evaluate_doses` judges policies of continuous doses.
 `measure_noise` says how much responses vary about what is expected of them. `check_campaign` compares a new log with what its plan
-promised and with the log before.
+promised and with the log before. `power` says how many customers a test of a plan needs.
 """
 
 from largesse.evaluation.budgets import plan_budgets as plan_budgets
@@ -37,6 +37,12 @@ from largesse.evaluation.profit import estimate_profit as estimate_profit
 from largesse.evaluation.profit import trace_profit as trace_profit
 from largesse.evaluation.realised.checks import Before as Before
 from largesse.evaluation.realised.checks import check_campaign as check_campaign
+from largesse.evaluation.sample_size import Asked as Asked
+from largesse.evaluation.sample_size import check_asked as check_asked
+from largesse.evaluation.sample_size import meet_incumbent as meet_incumbent
+from largesse.evaluation.sample_size import power as power
+from largesse.evaluation.sample_size import size_test as size_test
+from largesse.evaluation.sample_size import spread_levels as spread_levels
 from largesse.evaluation.simple_rule import RULE_GROUPS as RULE_GROUPS
 from largesse.evaluation.simple_rule import SimpleRule as SimpleRule
 from largesse.evaluation.simple_rule import learn_rules as learn_rules

@@ -104,7 +104,7 @@ def evaluate(
     check_task(log, folds, seed)
     candidate = as_policy(log, policy, budget)
     scores, checkup = examine(log, candidate.model, folds=folds, seed=seed, progress=progress)
-    candidate = _settle(candidate, scores)
+    candidate = settle(candidate, scores)
     return judge_policy(log, scores, candidate, checkup, estimator=estimator, interval=interval, seed=seed)
 
 
@@ -136,7 +136,7 @@ def compare(
     # Two policies of the same model, or of none, share their curves.
     shared = one.model is two.model
     others = scores if shared else crossfit(log, two.model, folds=folds, seed=seed, propensities=propensities)
-    left, right = (_settle(one, scores).policy, _settle(two, others).policy)
+    left, right = (settle(one, scores).policy, settle(two, others).policy)
     assert left is not None
     assert right is not None
     return estimate_difference(scores, left, right, estimator, others)
@@ -262,7 +262,7 @@ def _from_rule(log: Log, policy: Any) -> Candidate:
     return Candidate(given, policy.model, promise=promise, warnings=_warn_if_seen(policy.model, log, hint))
 
 
-def _settle(candidate: Candidate, scores: Scores) -> Candidate:
+def settle(candidate: Candidate, scores: Scores) -> Candidate:
     """Return the candidate with a policy: its own, or one that is learnt at its budget."""
     if candidate.policy is not None or candidate.budget is None:
         return candidate

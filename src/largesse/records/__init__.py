@@ -45,6 +45,10 @@ from largesse.records.plan import Frontier as Frontier
 from largesse.records.plan import Mix as Mix
 from largesse.records.plan import Plan as Plan
 from largesse.records.plan import Spending as Spending
+from largesse.records.power import PowerAnalysis as PowerAnalysis
+from largesse.records.power import TestCase as TestCase
+from largesse.records.power import TestSize as TestSize
+from largesse.records.power import write_size as write_size
 from largesse.records.realised import CampaignCheck as CampaignCheck
 from largesse.records.realised import Drift as Drift
 from largesse.records.realised import FollowedLevel as FollowedLevel

@@ -22,6 +22,7 @@ from largesse.report.console import print_checkup as print_checkup
 from largesse.report.console import print_error as print_error
 from largesse.report.console import print_judgement as print_judgement
 from largesse.report.console import print_plan as print_plan
+from largesse.report.console import print_power as print_power
 from largesse.report.console import print_warnings as print_warnings
 from largesse.report.drawing import Drawing as Drawing
 from largesse.report.figures import draw_explanation as draw_explanation

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from largesse.errors import count, make_visible
+from largesse.records import PowerAnalysis, write_size
 from largesse.report.exploration import write_explored
 from largesse.report.formats import THIN, Style, Units, finite, write_percent
 from largesse.report.profits import judge_profit, write_best, write_sentences
@@ -178,6 +179,33 @@ def _print_findings(console: Console, findings: Sequence[Mapping[str, Any]]) -> 
         mark = _text(MARKS[check["answer"]], style=COLOURS[check["answer"]])
         checks.add_row(mark, _text(check["topic"]), _text(check["text"]))
     console.print(checks)
+    console.print()
+
+
+def print_power(found: PowerAnalysis) -> None:
+    """Print how many customers tests of a plan need."""
+    from rich.console import Console
+    from rich.padding import Padding
+
+    console = Console()
+    many = write_percent(found.switchers)
+    head = f"A test against {found.incumbent}: {many} of the customers are switchers, who would get another level"
+    console.print(_text(f"\n{head}\n", style="bold"), soft_wrap=True)
+    right = ("gain each", "switchers", "customers", "if all are tested", *(["days"] if found.per_day else []))
+    table = _table({"test of": "left", "gain": "left", **dict.fromkeys(right, "right")})
+    for case in found.cases:
+        for words, size in (("as it seems", case.expected), ("lower end", case.least)):
+            cells = [f"{size.gain:.3g}", *map(write_size, (size.switchers, size.traffic, size.diluted))]
+            cells += [write_size(size.days or 0.0)] if found.per_day else []
+            table.add_row(_text(case.name if words == "as it seems" else ""), words, *cells)
+    console.print(table)
+    sure = f"power {write_percent(found.power)}, coverage {write_percent(found.coverage)}, both arms together"
+    console.print(Padding(_text(f"customers: so many must come by until enough of them are switchers; {sure}"), (1, 2)))
+    for case in found.cases:
+        best = f"; smallest with {write_percent(case.best_share)} in the plan's arm"
+        console.print(Padding(_text(f"· {case.name}: {case.detail}{best}"), (0, 2)))
+    for note in found.notes:
+        console.print(Padding(_text(f"! {note}"), (0, 2)))
     console.print()
 
 

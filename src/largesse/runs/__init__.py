@@ -65,6 +65,9 @@ from largesse.runs.paced import pace_options as pace_options
 from largesse.runs.paced import read_streaming as read_streaming
 from largesse.runs.roles import MOST_LEVELS as MOST_LEVELS
 from largesse.runs.roles import Guess as Guess
+from largesse.runs.testing import describe_power as describe_power
+from largesse.runs.testing import power as power
+from largesse.runs.testing import power_options as power_options
 from largesse.runs.trial import change_plan as change_plan
 from largesse.runs.trial import keep_plan as keep_plan
 from largesse.runs.trial import refuse_existing as refuse_existing

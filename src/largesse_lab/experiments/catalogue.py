@@ -13,6 +13,7 @@ from largesse_lab.experiments import (
     kappa,
     next_log,
     overspend,
+    power_sizes,
     profit,
     rates,
     real_logs,
@@ -44,6 +45,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         gains.EXPERIMENT,
         next_log.EXPERIMENT,
         check_campaigns.EXPERIMENT,
+        power_sizes.EXPERIMENT,
     )
 }
 CHAPTERS = {name: experiment.chapter for name, experiment in EXPERIMENTS.items()}

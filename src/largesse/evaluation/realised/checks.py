@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data import Choices, doubt_propensities, group_column
+from largesse.data import Choices, as_floats, doubt_propensities, group_column, kind_of
 from largesse.errors import count, percent, some
 from largesse.evaluation.crossfitting import what_was_paid
 from largesse.evaluation.leaks import GROUPS as LEAK_GROUPS
@@ -314,21 +314,43 @@ def _find_leaks(log: Log, residual: Array, before: Before | None, seed: int) -> 
     halves = None if old is None else rng.integers(0, 2, len(old))
     found = []
     for name in log.features.column_names:
-        code = group_column(log.features.column(name).take(rows), LEAK_GROUPS).code
-        share = measure_explained(code, open_, half)
+        column = log.features.column(name).take(rows)
+        code, values = group_column(column, LEAK_GROUPS).code, _read_numbers(column)
+        share = _explain(code, values, open_, half)
         known = before is not None and name in before.features.column_names
         if share < (LEAKS_MORE if known else LEAKS_NEW):
             continue
         if known:
             assert before is not None
             assert halves is not None
-            then = group_column(before.features.column(name).take(old), LEAK_GROUPS).code
-            if share - measure_explained(then, before.residual[old][:, None], halves) < LEAKS_MORE:
+            then = before.features.column(name).take(old)
+            grouped, old_open = group_column(then, LEAK_GROUPS).code, before.residual[old][:, None]
+            if share - _explain(grouped, _read_numbers(then), old_open, halves) < LEAKS_MORE:
                 continue
-        chance = [measure_explained(code, rng.permutation(open_), half) for _ in range(SHUFFLES)]
+        chance = [_explain(code, values, rng.permutation(open_), half) for _ in range(SHUFFLES)]
         if share > max(chance):  # a few large amounts explain much by chance
             found.append(Leak(name, "response", share))
     return tuple(sorted(found, key=lambda leak: -leak.explained))
+
+
+def _read_numbers(column: pa.ChunkedArray) -> Array | None:
+    """Return a column of numbers (n,), the mean where one is missing; None if it holds no numbers."""
+    if kind_of(column.type) != "number":
+        return None
+    values = as_floats(column)
+    known = np.isfinite(values)
+    return np.where(known, values, values[known].mean()) if known.any() else None
+
+
+def _explain(code: Array, values: Array | None, target: Array, half: Array) -> float:
+    """Return the share of a target (n, 1) that a column explains: by its groups on held-out rows, or as a line.
+
+    Groups of equal size lump large amounts together, which a line tells apart.
+    """
+    found = measure_explained(code, target, half)
+    if values is None or np.ptp(values) == 0 or np.ptp(target) == 0:
+        return found
+    return max(found, float(np.corrcoef(values, target[:, 0])[0, 1] ** 2))
 
 
 def _check_leaks(leaks: tuple[Leak, ...], known: bool) -> Finding:

@@ -1,0 +1,103 @@
+"""How many customers a test of a run's plan needs."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Annotated, Any
+
+from largesse.evaluation import (
+    Asked,
+    check_asked,
+    measure_spending,
+    meet_incumbent,
+    plan_held_out,
+    size_test,
+    spread_levels,
+)
+from largesse.records import PowerAnalysis, Progress
+from largesse.runs import folder as files
+from largesse.runs.campaign import read_campaign
+from largesse.runs.engine import Engine
+from largesse.runs.line import LOCAL, recall, silent
+
+
+def power(
+    folder: str | Path,
+    incumbent: str = "before",
+    *,
+    asked: Asked = Asked(),  # noqa: B008 — a frozen value
+    progress: Progress = silent,
+    engine: Engine = LOCAL,
+) -> PowerAnalysis:
+    """Say how many customers a test of the plan of a run folder needs against what was done before, a mix or a level.
+
+    The plan is the one that the run's evaluation judges: on held-out rows, at the budget of the run.
+    """
+    check_asked(asked)
+    with files.look_into_run_folder(folder) as home:
+        campaign = read_campaign(home)
+        planned = files.read_part(home, files.PLAN_PART)
+        progress("reading", 0.0)
+        log = engine.read_log(campaign)
+        scores = recall(home, campaign, log, engine, progress).scores
+        budget = planned["budget"]["average"]
+        found = plan_held_out(
+            scores,
+            float("inf") if budget is None else budget,
+            measure_spending(scores),
+            campaign.planning.budget_confidence,
+        )
+        plan = spread_levels(found.levels.astype("int64"), scores)
+        rivals = meet_incumbent(scores, plan, incumbent, log.levels)
+        return size_test(scores, rivals, asked, log, planned["planned"]["price"])
+
+
+def power_options() -> dict[str, inspect.Parameter]:
+    """Return the options of the command line that say what a test is to show, and how surely."""
+    import typer
+
+    texts = {
+        "gain": "Gain per customer to be shown; default: the log's.",
+        "power": "Probability that a gain that is there is shown; default: 0.8.",
+        "coverage": "Probability that none is shown where there is none; default: 0.95.",
+        "per_day": "Customers who come by in a day: says how long it takes.",
+        "share": "Share of the customers in the plan's arm; default: 0.5.",
+    }
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return {
+        name: inspect.Parameter(name, kind, default=None, annotation=Annotated[float | None, typer.Option(help=text)])
+        for name, text in texts.items()
+    }
+
+
+def describe_power(found: PowerAnalysis) -> dict[str, Any]:
+    """Return an analysis as JSON types; a number of customers that no test reaches is None."""
+    return {
+        "incumbent": found.incumbent,
+        "switchers": found.switchers,
+        "power": found.power,
+        "coverage": found.coverage,
+        "per_day": found.per_day,
+        "rows": found.rows,
+        "notes": list(found.notes),
+        "cases": [
+            {
+                "name": case.name,
+                "detail": case.detail,
+                "gain": _plain(vars(case.gain)),
+                "sd": list(case.sd),
+                "best_share": case.best_share,
+                "expected": _plain(vars(case.expected)),
+                "least": _plain(vars(case.least)),
+            }
+            for case in found.cases
+        ],
+    }
+
+
+def _plain(facts: dict[str, float | None]) -> dict[str, float | None]:
+    return {
+        name: None if value is None or abs(value) == float("inf") or value != value else value
+        for name, value in facts.items()
+    }
