@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any, final
 
 import numpy as np
@@ -270,6 +271,7 @@ class Pacer:
     def __init__(self, seed: int | None = None) -> None:
         self._random = np.random.default_rng(seed)
         self._packed: tuple[Any, Array] | None = None
+        _warm_up()  # what is compiled on first use must not keep a ledger waiting
 
     def choose(self, standing: Standing, offers: Offers) -> Choice:
         """Return levels whose costs fit into the budget, one customer after the other."""
@@ -299,3 +301,13 @@ class Pacer:
 
 
 MONEY = ("spent", "promised", "at_once", "settled_expected", "settled_paid", "open_expected", "late_face")
+
+
+@cache
+def _warm_up() -> None:
+    """Decide for nobody, once in a process."""
+    from largesse.pacing import kernels as k
+
+    none, whole = np.empty((0, 2)), np.empty((0, 2), dtype=np.int64)
+    plan, state = np.ones(k.PATH + 5), np.ones(k.OPEN + 2)
+    k.decide_batch(none, whole, whole, whole, none, plan, state, np.zeros(8, dtype=np.int64), np.empty((0, 4)))
