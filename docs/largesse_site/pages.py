@@ -27,6 +27,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
     ),
     "How to": (
         "docs/howto/studio.md",
+        "docs/howto/read-the-report.md",
         "docs/howto/check-a-log.md",
         "docs/howto/set-costs.md",
         "docs/howto/profit.md",
