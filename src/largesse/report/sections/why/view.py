@@ -46,18 +46,18 @@ def view_movers(movers: Sequence[Mapping[str, Any]], units: Units) -> Part:
         style = tell_from_zero(units.gain_style(mover["loss"]), mover["loss"])
         moved, loss = write_percent(mover["moved"]), style.text(mover["loss"]["estimate"])
         label = f"{mover['feature']}: {moved} of customers get another level; loses {style.both(mover['loss'])}"
-        words = {"sub": f"loses {loss}", "mark": f"{style.interval(mover['loss'])}: {_judge_loss(mover['loss'])}"}
+        words = {"sub": f"loses {loss}", "mark": f"{style.interval(mover['loss'])}{_judge_loss(mover['loss'])}"}
         rows.append(Row(mover["feature"], draw_share_strip(mover["moved"], label), moved, **words))
     rest = len(movers) - SHOWN
     return {"movers": Rows(rows), "rest": f"{rest} more features move fewer customers." if rest > 0 else ""}
 
 
 def _judge_loss(loss: Mapping[str, Any]) -> str:
-    """Say whether it is shown that looking at a feature pays."""
+    """Say whether it is shown that looking at a feature pays; nothing where a loss has no interval."""
     low, high = finite(loss.get("low")), finite(loss.get("high"))
     if low is None or high is None:
-        return "not known"
-    return "looking at it pays" if low > 0 else "looking at it costs" if high < 0 else "could be nothing"
+        return ""
+    return ": looking at it pays" if low > 0 else ": looking at it costs" if high < 0 else ": could be nothing"
 
 
 def _write_change(row: Mapping[str, Any]) -> str:
