@@ -62,7 +62,7 @@ def answer(settings: Settings, token: str | None, where: socket, started: Callab
             started()
             sys.stdout.flush()
 
-        serve(app, where, begun, lambda: None)
+        serve(app, where, begun, lambda: None, "httptools")
 
 
 def open_parts(settings: Settings, stack: ExitStack) -> tuple[Watched, Books | None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -12,11 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 
-from largesse.serving.answering import Settings, answer, read_token
-from largesse.serving.ledgers import LedgerSettings
+from largesse.serving.answering import Settings
 
 TICK = 0.1  # seconds between two looks at the processes
 CALM = 5.0  # seconds that a process must live to be started again at once
@@ -56,7 +52,7 @@ class _Member:
     def _start(self) -> None:
         number = self._where.fileno()
         task = json.dumps({**asdict(self._settings), "socket": number}, default=str)
-        command = [sys.executable, "-m", "largesse.serving.workers"]
+        command = [sys.executable, "-m", "largesse.serving.worker"]
         # The standard input stays open: its end tells the worker that nobody looks after it any more.
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[number])  # noqa: S603  ourselves
         assert self._process.stdin is not None
@@ -86,36 +82,3 @@ class _Member:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def main() -> None:
-    """Answer on the socket that the first line of the standard input names."""
-    task: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
-    number = task.pop("socket")
-    ledger = task.pop("ledger")
-    token_file = task.pop("token_file")
-    settings = Settings(
-        source=Path(task.pop("source")),
-        token_file=None if token_file is None else Path(token_file),
-        ledger=None if ledger is None else _read_ledger(ledger),
-        **task,
-    )
-    token = None if settings.token_file is None else read_token(settings.token_file)
-    threading.Thread(target=_leave_alone, daemon=True).start()
-    with socket.socket(fileno=number) as where:
-        answer(settings, token, where, lambda: None)
-
-
-def _read_ledger(task: dict[str, Any]) -> LedgerSettings:
-    most = task.pop("most")
-    return LedgerSettings(**task, most=None if most is None else tuple(most))
-
-
-def _leave_alone() -> None:
-    """Stop when the standard input ends: whoever started this process is gone."""
-    sys.stdin.buffer.read()
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-if __name__ == "__main__":
-    main()

@@ -54,8 +54,13 @@ def _bind(host: str, port: int) -> socket.socket:
     return found
 
 
-def serve(app: Any, where: socket.socket, started: Callable[[], None], stopping: Callable[[], None]) -> None:
-    """Answer on a socket until SIGINT, SIGTERM or SIGHUP comes; then `stopping` is called, and answers under way may end."""
+def serve(
+    app: Any, where: socket.socket, started: Callable[[], None], stopping: Callable[[], None], http: str = "h11"
+) -> None:
+    """Answer on a socket until SIGINT, SIGTERM or SIGHUP comes; then `stopping` is called, and answers under way may end.
+
+    `http` is what reads requests: h11, or httptools, which is faster.
+    """
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -83,7 +88,7 @@ def serve(app: Any, where: socket.socket, started: Callable[[], None], stopping:
 
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=http,
         ws="none",
         loop="asyncio",
         log_level="error",

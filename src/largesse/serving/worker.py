@@ -1,0 +1,57 @@
+"""A worker process of a service: answers on a socket that it is given, until it is told to stop or left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+from largesse.serving.answering import Settings, answer, read_token
+from largesse.serving.ledgers import LedgerSettings
+
+INPUT = 0  # the standard input
+
+
+def main() -> None:
+    """Answer on the socket that the first line of the standard input names."""
+    task: dict[str, Any] = json.loads(_read_line())
+    number = task.pop("socket")
+    ledger = task.pop("ledger")
+    token_file = task.pop("token_file")
+    settings = Settings(
+        source=Path(task.pop("source")),
+        token_file=None if token_file is None else Path(token_file),
+        ledger=None if ledger is None else _read_ledger(ledger),
+        **task,
+    )
+    token = None if settings.token_file is None else read_token(settings.token_file)
+    threading.Thread(target=_leave_alone, daemon=True).start()
+    with socket.socket(fileno=number) as where:
+        answer(settings, token, where, lambda: None)
+
+
+def _read_line() -> bytes:
+    line = b""
+    while not line.endswith(b"\n") and (more := os.read(INPUT, 65_536)):
+        line += more
+    return line
+
+
+def _read_ledger(task: dict[str, Any]) -> LedgerSettings:
+    most = task.pop("most")
+    return LedgerSettings(**task, most=None if most is None else tuple(most))
+
+
+def _leave_alone() -> None:
+    """Stop when the standard input ends: whoever started this process is gone."""
+    while os.read(INPUT, 1024):  # not by a file object: two threads would meet there when the process ends
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()
