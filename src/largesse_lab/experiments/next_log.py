@@ -105,7 +105,8 @@ def _judge(world: RandomWorld, new: RandomLog, plan: Array, mix: Array, budget: 
 
 def _describe(found: Estimate, truth: float | None) -> dict[str, Any]:
     """Return an interval's width, and whether it contains the truth where that is known."""
-    inside = None if truth is None or not np.isfinite(found.low) else bool(found.low <= truth <= found.high)
+    known = truth is not None and np.isfinite(found.low) and found.se > 0  # a plan that is the mix has no gain to miss
+    inside = bool(found.low <= truth <= found.high) if known and truth is not None else None
     wide = found.high - found.low
     error = None if truth is None else found.estimate - truth
     return {"width": float(wide) if np.isfinite(wide) else None, "inside": inside, "error": error, "se": found.se}

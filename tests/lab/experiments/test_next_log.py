@@ -14,6 +14,9 @@ def test_all_ways_keep_one_budget_and_are_judged_by_the_new_log(monkeypatch: pyt
         assert way["spend"] <= record["budget"] * (1 + 1e-9)
         assert way["plan"]["width"] > 0
         assert way["gain"]["se"] > 0
+    from largesse.records import Estimate
+
+    assert next_log._describe(Estimate(0.0, 0.0, 0.0, 0.0), 1e-14)["inside"] is None  # a plan that is the mix itself
     table = tabulate(found)
     assert table.count("| gain over the mix |") in (0, 3)
     assert "Truly given up" in table
