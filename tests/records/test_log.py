@@ -20,7 +20,7 @@ def read(levels: Levels | None = None, columns: dict[str, Any] | None = None, **
 
 
 def test_the_typed_roles_are_those_of_the_list() -> None:
-    assert list(Roles.__annotations__) == [*ROLES, "parse", "absent"]  # the last says how columns are read, and names none
+    assert list(Roles.__annotations__) == [*ROLES, "parse", "absent"]  # the last two name no column
 
 
 def test_take_keeps_every_part_of_the_chosen_rows() -> None:
