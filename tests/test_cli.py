@@ -30,7 +30,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 def test_help_names_every_verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "--help") == 0
     shown = capsys.readouterr().out
-    for verb in ("demo", "init", "run", "fit", "plan", "evaluate", "report", "doctor", "studio"):
+    for verb in ("demo", "init", "run", "fit", "plan", "evaluate", "report", "doctor", "export", "studio"):
         assert verb in shown
 
 
@@ -42,7 +42,7 @@ def test_the_list_of_commands_is_cut_nowhere_and_every_command_has_a_short_help(
     assert "..." not in shown.replace("[ARGS]...", "")
     assert "…" not in shown
     assert "--install-completion" in shown
-    for verb in ("init", "run", "fit", "plan", "evaluate", "report", "doctor"):
+    for verb in ("init", "run", "fit", "plan", "evaluate", "report", "doctor", "export"):
         assert call(monkeypatch, verb, "-h") == 0
         assert "-q, --quiet" in capsys.readouterr().out
 

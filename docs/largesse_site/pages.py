@@ -33,6 +33,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/howto/profit.md",
         "docs/howto/keep-rules.md",
         "docs/howto/new-customers.md",
+        "docs/howto/export.md",
         "docs/howto/serve.md",
         "docs/howto/explain.md",
         "docs/howto/notebook.md",

@@ -217,11 +217,7 @@ def fit(
         shown = runs.fit(found, out, progress)
     some = f" ({shown['sample']['rows']:,} of {shown['sample']['of']:,} rows)" if "sample" in shown else ""
     what = f"learnt {shown['response']['name']!r} at {count(len(shown['levels']), 'level')} from {found.log}{some}"
-    _echo(
-        shown,
-        as_json,
-        f"{what}; model: {shown['model']['name']}\nnext: largesse plan {out} CUSTOMERS --budget …",
-    )
+    _echo(shown, as_json, f"{what}; model: {shown['model']['name']}\nnext: largesse plan {out} CUSTOMERS --budget …")
 
 
 @verb
@@ -284,6 +280,20 @@ def report(
     """Make the HTML report of a run folder."""
     shown = runs.report(run_folder, out)
     _echo(shown, as_json, f"wrote {out or run_folder / 'report.html'}")
+
+
+@verb
+@runs.with_options("how", runs.export_options())
+def export(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan.")],
+    out: Annotated[Path, typer.Option("--out", help="File to write; to mlflow: a new folder.")],
+    how: dict[str, Any],
+    as_json: AsJson = False,
+) -> None:
+    """Write the policy as SQL, as an ONNX or MLflow model, or as a score card that people can read."""
+    with show_progress(as_json or _quiet.get()) as progress:
+        shown = runs.export(run_folder, out, progress, **how)
+    _echo(shown, as_json, shown["text"])
 
 
 @verb

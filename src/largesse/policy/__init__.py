@@ -8,6 +8,8 @@ from largesse.policy.banditnet import BanditNet as BanditNet
 from largesse.policy.exploring import Expected as Expected
 from largesse.policy.exploring import Exploring as Exploring
 from largesse.policy.exploring import explore as explore
+from largesse.policy.export.dialects import DIALECTS as DIALECTS
+from largesse.policy.mlflow import save_mlflow as save_mlflow
 from largesse.policy.movers import judge_shuffled as judge_shuffled
 from largesse.policy.policy import Outlook as Outlook
 from largesse.policy.policy import Policy as Policy

@@ -17,6 +17,7 @@ from largesse.runs.demo import demo_campaign as demo_campaign
 from largesse.runs.doctor import examine as examine
 from largesse.runs.doctor import find_campaign as find_campaign
 from largesse.runs.economy import read_time as read_time
+from largesse.runs.exported import export as export
 from largesse.runs.folder import CAMPAIGN as CAMPAIGN
 from largesse.runs.folder import FILES as FILES
 from largesse.runs.folder import LOG as LOG
@@ -55,6 +56,7 @@ from largesse.runs.opened import read_population as read_population
 from largesse.runs.options import campaign_from_options as campaign_from_options
 from largesse.runs.options import column_options as column_options
 from largesse.runs.options import engine_options as engine_options
+from largesse.runs.options import export_options as export_options
 from largesse.runs.options import ledger_options as ledger_options
 from largesse.runs.options import level_options as level_options
 from largesse.runs.options import read_list as read_list

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from largesse.errors import Problem, fail
+from largesse.policy import DIALECTS
 from largesse.records import ROLES
 from largesse.runs.campaign import Campaign, campaign_from
 
@@ -122,6 +123,17 @@ def read_list(text: str, name: str) -> tuple[float, ...]:
     if not numbers or not all(isinstance(number, float) for number in numbers):
         fail("options", Problem(f"{name} is {text!r}", "give numbers, the cheapest level's first: 0,20,50"))
     return tuple(numbers)
+
+
+def export_options() -> dict[str, inspect.Parameter]:
+    """Return the options that say what a policy is written as."""
+    return {
+        "to": _option("to", "sql, onnx, card (a score card: .html, .txt or .sql) or mlflow (a folder).", required=True),
+        "dialect": _option("dialect", f"Of SQL: {', '.join(DIALECTS)}. Default: duckdb."),
+        "table": _option("table", "Table of customers that the query reads. Default: customers."),
+        "customer": _option("customer", "Its column that says who a row is. Default: the campaign's."),
+        "depth": _option("depth", "Of a score card: conditions in a row, 1 to 4. Default: 3."),
+    }
 
 
 def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str, Any], **more: Any) -> Campaign:
