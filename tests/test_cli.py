@@ -271,7 +271,7 @@ def test_what_is_half_made_when_a_command_is_terminated_shows_no_traceback(
 ) -> None:
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
     with pytest.raises(SystemExit) as stopped:
-        cli._terminate()
+        cli.terminate()
     assert stopped.value.code == 143
 
     class HalfMade:

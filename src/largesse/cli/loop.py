@@ -1,0 +1,140 @@
+"""The commands between campaigns: check what became of a plan, test it, pace it, serve it; the studio, and experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from largesse import runs
+from largesse.cli.verbs import (
+    AsJson,
+    Budget,
+    Total,
+    app,
+    is_quiet,
+    to_json,
+    verb,
+)
+from largesse.errors import MissingPartError, Problem
+from largesse.evaluation import Asked
+from largesse.report import (
+    print_check,
+    print_pace,
+    print_power,
+    print_warnings,
+    show_progress,
+)
+
+
+@verb
+def check(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder with the plan.")],
+    log: Annotated[
+        str, typer.Argument(help="The log of the campaign that followed: who got what, and what came of it.")
+    ],
+    out: Annotated[Path | None, typer.Option("--out", help="Write the check as an HTML page here.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare a campaign with its plan: promise and result, was the plan followed, and what has changed since.
+
+    Each check says fine, careful or no. The exit code is for a scheduler: 0 fine, 10 careful, 20 no; 2 is an error.
+    """
+    with show_progress(as_json or is_quiet()) as progress:
+        found, shown = runs.check(run_folder, log, out=out, progress=progress)
+    if as_json:
+        typer.echo(to_json(shown))
+    elif is_quiet():
+        print_warnings(shown["checks"], to_stderr=True)
+    else:
+        print_check(shown, out)
+    raise typer.Exit(found.code)
+
+
+@verb
+@runs.with_options("how", runs.pace_options())
+def pace(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder made by fit or run.")],
+    how: dict[str, Any],
+    stream: Annotated[str, typer.Option(help="simulated, or a table of customers to replay.")] = runs.SIMULATED,
+    budget: Budget = None,
+    total: Total = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write price, spend and value as an HTML page here.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate how a budget is kept while customers come one by one, before you serve."""
+    with show_progress(as_json or is_quiet()) as progress:
+        streaming = runs.read_streaming(stream, how)
+        shown = runs.pace(run_folder, streaming, progress, budget=budget, total=total, out=out)
+    if as_json:
+        typer.echo(to_json(shown))
+    elif not is_quiet():
+        print_pace(shown, out)
+
+
+@verb
+@runs.with_options("asked", runs.power_options())
+def power(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan.")],
+    asked: dict[str, Any],
+    incumbent: Annotated[
+        str, typer.Option(help="What the plan is tested against: before (what was done), uniform (a mix), or a level.")
+    ] = "before",
+    as_json: AsJson = False,
+) -> None:
+    """Say how many customers a test of the plan needs, among those whose level differs, and how long it takes."""
+    with show_progress(as_json or is_quiet()) as progress:
+        found = runs.power(run_folder, incumbent, asked=Asked(**asked), progress=progress)
+    if as_json:
+        typer.echo(to_json(runs.describe_power(found)))
+    elif not is_quiet():
+        print_power(found)
+
+
+@app.command()
+def studio(
+    run_folder: Annotated[Path | None, typer.Argument(help="Run folder to open first.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port of this machine; default: one that is free.")] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    folder: Annotated[
+        Path | None, typer.Option("--folder", help="Where runs are kept; default: beside the run folder, or here.")
+    ] = None,
+) -> None:
+    """Open a page in the browser: from a table to a report, for people who do not write Python."""
+    from largesse.studio import open_studio
+
+    open_studio(run_folder, folder=folder, port=port, browser=not no_browser, say=typer.echo)
+
+
+@app.command()
+@runs.with_options("book", runs.ledger_options())
+def serve(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan, or its policy file.")],
+    book: dict[str, Any],
+    host: Annotated[str, typer.Option(help="Where to listen; elsewhere than here, a token is needed.")] = "127.0.0.1",
+    port: Annotated[int | None, typer.Option(help="Port; default: 8000, or one that is free.")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="File with the token that requests must bring.")] = None,
+    workers: Annotated[int, typer.Option(help="How many processes decide.")] = 1,
+    without_rules: Annotated[
+        bool, typer.Option("--without-rules", help="Serve although the plan has rules that a price cannot keep.")
+    ] = False,
+) -> None:
+    """Decide over HTTP, customer by customer, within a budget that a ledger keeps."""
+    from largesse.serving import Settings, open_service, read_book
+
+    settings = Settings(run_folder, host, port, token_file, read_book(book), workers, without_rules)
+    open_service(settings, typer.echo)
+
+
+@app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def experiment(context: typer.Context) -> None:
+    """Repeat the paper's experiments, or measure models where the truth is known."""
+    try:
+        from largesse_lab.cli import app as lab
+    except ModuleNotFoundError as missing:
+        problem = Problem(f"the package {missing.name!r} is not installed", "pip install 'largesse[lab]'")
+        raise MissingPartError("experiment", [problem]) from missing
+    lab(context.args, prog_name="largesse experiment", standalone_mode=False)
