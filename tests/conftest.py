@@ -37,9 +37,9 @@ def run_copy(ran: Path, tmp_path: Path) -> Path:
     return shutil.copytree(ran, tmp_path / "run")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium, for tests marked `needs_browser`."""
+    """Chromium, for tests marked `needs_browser`; gone after each file, for its loop gets into the way of other tests."""
     with launch() as running:
         yield running
 

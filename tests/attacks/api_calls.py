@@ -191,7 +191,7 @@ def make_policy(rng: Rng) -> None:
         pick(rng, NUMBERS, good_model(), 0.9),
         good_log().levels,
         pick(rng, NUMBERS, 0.05),
-        explore=pick(rng, NUMBERS, 0.1),
+        at_random=pick(rng, NUMBERS, 0.1),
     )
     customers = pick(rng, (*TABLES, *NUMBERS, {"age": [10**400], "city": ["x"]}), shop_table(20, 3, log=False))
     if rng.random() < 0.5:

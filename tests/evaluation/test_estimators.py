@@ -208,7 +208,7 @@ def test_two_policies_are_compared_row_by_row(sim: Simulation, log: Log, scores:
 
 def test_every_uniform_level_is_compared_with(log: Log, scores: Scores) -> None:
     found = compare_uniform(scores, np.full(2000, 2), log.levels)
-    assert [r.name for r in found] == ["0", "1", "2", "3", "4"]
+    assert [r.name for r in found] == ["level 0", "level 1", "level 2", "level 3", "level 4"]
     assert (found[2].difference.estimate, found[2].difference.se) == (0, 0)
     assert found[0].difference.estimate == pytest.approx(found[2].value.estimate - found[0].value.estimate)
 

@@ -9,8 +9,20 @@ from typing import Any
 import pytest
 
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
+BROWSER_GROUP = "browser"  # tests of one group run one after the other, in one process
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
+
+
+def needs_browser(test: Any) -> Any:
+    """Mark a test that needs the browser: it skips without one, and shares a process with the others that need it."""
+    skip = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
+    return pytest.mark.xdist_group(BROWSER_GROUP)(skip(test))
+
+
+def browser_marks() -> list[Any]:
+    """Return the marks for a file in which every test needs the browser."""
+    skip = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
+    return [skip, pytest.mark.xdist_group(BROWSER_GROUP)]
 
 
 @dataclass

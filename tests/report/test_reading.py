@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsers import PHONE, needs_browser, watch
+from browsers import PHONE, browser_marks, watch
 
 from largesse.report import render_report
 
-pytestmark = needs_browser
+pytestmark = browser_marks()
 STOPS = "() => Array.from(document.querySelectorAll('a[href], summary, input, button, [tabindex]'), e => e.checkVisibility())"
 FOCUSED = """() => {
   const e = document.activeElement, look = getComputedStyle(e), box = e.getBoundingClientRect();

@@ -56,6 +56,7 @@ def children(process: int) -> list[int]:
     return [int(word) for word in found.read_text().split()]
 
 
+@pytest.mark.slow  # four starts of Python
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc, to find the processes to kill")
 def test_a_worker_that_is_killed_loses_no_decision(ran: Path, tmp_path: Path, customers: list[Row]) -> None:
     process, port = start(ran, tmp_path, workers=2)

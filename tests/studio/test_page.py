@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from browsers import PHONE, Watched, needs_browser, watch
+from browsers import PHONE, Watched, browser_marks, watch
 from largesse_site.studio import open_studio
 from shops import shop_table
 
@@ -21,7 +21,7 @@ import largesse.report
 import largesse.studio
 from largesse.runs import plan
 
-pytestmark = [needs_browser, pytest.mark.xdist_group("studio page")]  # one studio for all of them
+pytestmark = browser_marks()
 HOSTILE = '<img src=x onerror="window.hurt=1">'
 WAIT = 90_000  # milliseconds that a step may take on a busy machine
 PAGE = Path(largesse.studio.__file__).parent / "page"

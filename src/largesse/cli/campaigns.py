@@ -144,12 +144,13 @@ def plan(
     """Give every customer a level at a budget."""
     spent: runs.Spent = {"budget": budget, "total": total, "confidence": confidence}
     spent |= {"explore": explore, "explore_for": explore_for}
+    about = _describe(run_folder, as_json)
     with show_progress(as_json or is_quiet()) as progress, runs.open_engine(**where, out=run_folder) as engine:
         made = runs.plan(run_folder, customers, out=out, raw_ids=raw_ids, progress=progress, engine=engine, **spent)
     if as_json:
         typer.echo(to_json(made))
     elif not is_quiet():
-        print_plan({**runs.describe_run(run_folder), **made}, out or run_folder / "plan.parquet")
+        print_plan({**about, **made}, out or run_folder / "plan.parquet")
 
 
 @verb
@@ -161,6 +162,7 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Estimate from the log what the plan will bring and cost, each with a 95 % interval."""
+    about = _describe(run_folder, as_json)
     with show_progress(as_json or is_quiet()) as progress:
         found = runs.judge(run_folder, log, budget=budget, estimator=estimator, progress=progress)
     if as_json:
@@ -168,7 +170,7 @@ def evaluate(
     elif is_quiet():
         print_warnings(found["warnings"], to_stderr=True)
     else:
-        print_judgement({**runs.describe_run(run_folder), **found}, run_folder / "evaluation.json")
+        print_judgement({**about, **found}, run_folder / "evaluation.json")
 
 
 @verb
@@ -224,6 +226,11 @@ def doctor(
         print_warnings(shown["support"]["checks"], to_stderr=True)
     else:
         print_checkup(shown, out)
+
+
+def _describe(folder: Path, as_json: bool) -> dict[str, Any]:
+    """Return what a summary says of a run folder. It is read first: what cannot be read is said before anything changes."""
+    return {} if as_json or is_quiet() else runs.describe_run(folder)
 
 
 def _show_answer(shown: dict[str, Any], folder: Path, as_json: bool) -> None:
