@@ -15,7 +15,7 @@ from largesse.errors import InputError, Problem, fail, path_problems, refuse
 from largesse.pacing import Population, make_population
 from largesse.policy import Policy
 from largesse.records import Customers
-from largesse.runs.campaign import read_campaign
+from largesse.runs.campaign import Campaign, read_campaign
 from largesse.runs.folder import POLICY
 
 DIGITS = 12  # of a version
@@ -71,8 +71,13 @@ def read_population(source: Path, policy: Policy, most: Sequence[float] | None =
         hint = "give the run folder that the policy file comes from"
         fail("serve", Problem("nothing says what customers to expect", hint))
     campaign = read_campaign(source, blank_budget=True)
-    names, parse = list(policy.model.encoder_.features), campaign.roles.get("parse")
-    customers = read_customers(campaign.customers or campaign.log, levels=policy.levels, features=names, parse=parse)
+    customers = read_features(campaign, policy, campaign.customers or campaign.log)
     rows = np.sort(np.random.default_rng(0).permutation(len(customers))[:SAMPLE])
     costs = None if customers.costs is None else customers.costs[rows]
     return make_population(policy, Customers(customers.features.take(rows), None, costs), most=most)
+
+
+def read_features(campaign: Campaign, policy: Policy, source: str) -> Customers:
+    """Return the customers of a table, with what a policy needs of them."""
+    names, parse = list(policy.model.encoder_.features), campaign.roles.get("parse")
+    return read_customers(source, levels=policy.levels, features=names, parse=parse)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from largesse.data import read_customers, read_table
+from largesse.data import read_table
 from largesse.errors import InputError, Problem, as_number, budget_problems, fail, nearest, refuse, show, whole_problems
 from largesse.pacing import (
     DAY,
@@ -33,6 +33,7 @@ from largesse.records import Array, Progress
 from largesse.report import PaceStep, describe_pace, render_pace
 from largesse.runs import folder as files
 from largesse.runs.campaign import Campaign, read_campaign
+from largesse.runs.opened import read_features
 
 SIMULATED = "simulated"
 MOST = 20_000  # customers of a run that a plan is made from
@@ -142,9 +143,7 @@ def _problems(how: Streaming, budget: float | None, total: float | None) -> list
 
 def _read_population(campaign: Campaign, policy: Policy, source: str, how: Streaming) -> Population:
     """Return the customers of a table as a price sees them."""
-    names = [column.name for column in policy.model.encoder_.columns]
-    customers = read_customers(source, levels=policy.levels, features=names, parse=campaign.roles.get("parse"))
-    return make_population(policy, customers, most=how.most)
+    return make_population(policy, read_features(campaign, policy, source), most=how.most)
 
 
 def _make_streams(

@@ -20,6 +20,7 @@ from largesse.data import Row, check_rows
 from largesse.errors import InputError, LargesseError, Problem, refuse, show
 from largesse.pacing import Decided, Ledger, Reason, as_units, make_offers
 from largesse.policy import Outlook
+from largesse.records import Array
 from largesse.serving.ledgers import Books
 from largesse.serving.metrics import Metrics
 from largesse.serving.policies import Served, Watched
@@ -132,14 +133,9 @@ def _decide_alone(served: Served, request: str, rows: Sequence[Row], expected: O
     rule = Mixture(float(policy.price or 0.0), policy.share, policy.at_random)
     responses, costs = expected.responses, expected.costs
     probabilities = rule.probabilities(responses, np.ascontiguousarray(costs))
-    drawn = np.array(
-        [_draw(served.version, request, str(at) if name is None else str(name)) for at, name in enumerate(ids)]
-    )
-    levels = (np.cumsum(probabilities, axis=1) <= drawn[:, None]).sum(axis=1)
-    levels = np.minimum(levels, probabilities.shape[1] - 1)
-    # Rounding may end a sum short of one: the last level that has a probability is meant.
-    for at in np.flatnonzero(probabilities[np.arange(len(levels)), levels] == 0):
-        levels[at] = np.flatnonzero(probabilities[at])[-1]
+    random = bool(policy.share or policy.at_random)
+    names = [str(at) if name is None else str(name) for at, name in enumerate(ids)]
+    levels = _draw(probabilities, served.version, request, names) if random else probabilities.argmax(axis=1)
     labels, price = policy.levels.labels, policy.price
     decisions = [
         {
@@ -155,7 +151,17 @@ def _decide_alone(served: Served, request: str, rows: Sequence[Row], expected: O
     return {"request_id": request, "policy": served.version, "price": price, "decisions": decisions, "repeated": False}
 
 
-def _draw(version: str, request: str, customer: str) -> float:
+def _draw(probabilities: Array, version: str, request: str, names: Sequence[str]) -> Array:
+    """Draw a level (n,) for each customer: the same for the same policy, request and name."""
+    drawn = np.array([_share_of(version, request, name) for name in names])
+    levels = np.minimum((np.cumsum(probabilities, axis=1) <= drawn[:, None]).sum(axis=1), probabilities.shape[1] - 1)
+    # Rounding may end a sum short of one: the last level that has a probability is meant.
+    for at in np.flatnonzero(probabilities[np.arange(len(levels)), levels] == 0):
+        levels[at] = np.flatnonzero(probabilities[at])[-1]
+    return levels
+
+
+def _share_of(version: str, request: str, customer: str) -> float:
     """Return a number in [0, 1) that looks drawn at random, and is the same for the same words."""
     digest = hashlib.blake2b(json.dumps([version, request, customer]).encode(), digest_size=8).digest()
     return (int.from_bytes(digest) >> 11) / 2**53

@@ -145,34 +145,18 @@ def part_rows(
 
 
 @compiled
-def spend_at(curves: Array, costs: Array, prices: Array, paid: Array) -> None:
-    """Add to `paid` (m + 1, CHUNKS) what rows cost at their cheapest level, and what comes on top at each falling price."""
-    own = len(costs) > 1
-    for i in range(len(curves)):
-        j = i if own else 0
-        at = start_at(curves, costs, i, j)
-        add_exactly(paid[0], np.float64(costs[j, at]))
-        before, place = math.inf, 0
-        while True:
-            level, s = next_step(curves, costs, i, j, at)
-            before = min(s, before)
-            place = first_taker(prices, place, before)
-            if level < 0 or place == len(prices):
-                break
-            add_exactly(paid[place + 1], np.float64(costs[j, level]))
-            add_exactly(paid[place + 1], -np.float64(costs[j, at]))
-            at = level
-
-
-@compiled
 def plans_at(curves: Array, costs: Array, prices: Array, paid: Array, value: Array) -> None:
-    """Add to `paid` and `value` (m + 1, CHUNKS) what `spend_at` adds, and what these steps bring."""
+    """Add to `paid` (m + 1, CHUNKS) what rows cost at their cheapest level, and what comes on top at each falling price.
+
+    `value` gets what these steps bring, unless it is empty.
+    """
     own = len(costs) > 1
     for i in range(len(curves)):
         j = i if own else 0
         at = start_at(curves, costs, i, j)
         add_exactly(paid[0], np.float64(costs[j, at]))
-        add_exactly(value[0], np.float64(curves[i, at]))
+        if len(value):
+            add_exactly(value[0], np.float64(curves[i, at]))
         before, place = math.inf, 0
         while True:
             level, s = next_step(curves, costs, i, j, at)
@@ -182,8 +166,9 @@ def plans_at(curves: Array, costs: Array, prices: Array, paid: Array, value: Arr
                 break
             add_exactly(paid[place + 1], np.float64(costs[j, level]))
             add_exactly(paid[place + 1], -np.float64(costs[j, at]))
-            add_exactly(value[place + 1], np.float64(curves[i, level]))
-            add_exactly(value[place + 1], -np.float64(curves[i, at]))
+            if len(value):
+                add_exactly(value[place + 1], np.float64(curves[i, level]))
+                add_exactly(value[place + 1], -np.float64(curves[i, at]))
             at = level
 
 

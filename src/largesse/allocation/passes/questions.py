@@ -51,10 +51,10 @@ class SpendAt:
 
     def of(self, rows: Array, curves: Array, costs: Array) -> Sums:
         """Return the sums of the cheapest costs, and of what comes on top at each price."""
-        from largesse.allocation.passes.kernels import spend_at
+        from largesse.allocation.passes.kernels import plans_at
 
         paid = np.zeros((len(self.prices) + 1, CHUNKS), dtype=np.int64)
-        spend_at(curves, costs, np.array(self.prices, dtype=np.float64), paid)
+        plans_at(curves, costs, np.array(self.prices, dtype=np.float64), paid, paid[:0])
         return Sums(len(rows), carry(paid))
 
 
