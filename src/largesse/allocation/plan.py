@@ -45,8 +45,7 @@ def allocate(
     budget, total
         Average cost per customer that may not be exceeded; or the cost of all customers together.
     constraints
-        Further rules: who may get what, caps and shares of levels, budgets of segments, a least return. `plan.shadow`
-        says what one more unit of each would bring.
+        Further rules: who may get what, caps, shares, budgets of segments. `plan.shadow` says what relaxing each would bring.
     exact
         Prove the best whole plan, instead of one within `plan.gap` of it. Under constraints optimality is proven over at
         most 20,000 customer–level choices; if that is not enough, or times out, `plan.gap` is the remaining gap.
@@ -63,8 +62,7 @@ def allocate(
     _check_wishes(constraints, exact, randomise, seed)
     labels = costs.labels if isinstance(costs, Levels) else None
     curves, costs = check_task(curves, costs)
-    n = len(curves)
-    limit = total_limit(n, budget, total)
+    limit = total_limit(n := len(curves), budget, total)
     average = limit / n if budget is None else float(budget)
     if constraints is not None:
         rules = constraints.rules(*curves.shape)

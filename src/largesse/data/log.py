@@ -46,8 +46,7 @@ def read_log(
         the household, village or other group whose rows are not independent; the row's weight; the customer's id.
         `propensity` may also be a list with one probability for each level, where all customers had the same.
     propensity_strata
-        Optional column, instead of `propensity`: levels were drawn within its strata, and a level's share there is its
-        propensity.
+        Optional column, instead of `propensity`: levels were drawn within its strata; a level's share there is its propensity.
     cost_column
         Optional column: what each row really cost, where that depends on what the customer did. No list of costs is needed
         then; budgets hold for expected costs.
@@ -63,11 +62,8 @@ def read_log(
         How columns are written, where it is not plain: "decimal comma", "decimal point", "percent", "text", "day first",
         "month first", "excel date", or the number for each word: ``parse={"bought": {"yes": 1, "no": 0}}``.
 
-    >>> log = read_log({"age": [20, 30, 40, 50], "coupon": [0, 5, 0, 5], "bought": [0, 1, 1, 0]},
-    ...                level="coupon", response="bought", levels=Levels(costs=[0, 5]))
-    >>> log
-    Log(4 rows, 1 features, 2 levels)
-    >>> log.level
+    >>> table = {"age": [20, 30, 40, 50], "coupon": [0, 5, 0, 5], "bought": [0, 1, 1, 0]}
+    >>> read_log(table, level="coupon", response="bought", levels=Levels(costs=[0, 5])).level
     array([0, 1, 0, 1])
     """
     refuse("log", worth_problems(response_value))
