@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from largesse.allocation import Constraints, allocate, design_log, set_aim
 from largesse.allocation.mix import mix_two_levels
@@ -31,6 +33,45 @@ def test_exploring_keeps_the_budget_and_gives_up_what_random_levels_do(seed: int
     gain = aim.planned - aim.incumbent
     assert aim.predict_se(gain, found.probabilities) < aim.predict_se(gain, found.random)
     assert aim.predict_se(gain, aim.planned) == np.inf
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(1, 60),
+    levels=st.integers(2, 5),
+    unit=st.sampled_from([1e-3, 0.1, 1.0, 1e6]),
+    dear=st.floats(0.02, 1.2),
+    rate=st.sampled_from([0.001, 0.05, 0.5, 1.0]),
+    own=st.booleans(),
+)
+def test_the_expected_spend_is_never_above_the_budget_in_any_order_of_summation(
+    seed: int, n: int, levels: int, unit: float, dear: float, rate: float, own: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    curves = np.sort(rng.uniform(0.01, 0.99, (n, levels)), axis=1)
+    costs = unit * np.sort(rng.uniform(0, 3, (n if own else 1, levels)), axis=1) * np.ones((n, 1))
+    ends = costs.min(axis=1).mean(), costs.max(axis=1).mean()
+    budget = float(ends[0] + dear * (ends[1] - ends[0]))
+    aim = set_aim(curves, costs, curves * (1 - curves), budget, None, None)
+    try:
+        found = design_log(aim, rate).probabilities
+    except BudgetError:
+        assume(False)
+    each = (found * costs).ravel()
+    sums = [each.sum(), each.reshape(n, levels).sum(axis=0).sum(), np.cumsum(each)[-1], np.cumsum(each[::-1])[-1]]
+    assert max(sums) / n <= budget
+    assert aim.spend(found) <= budget
+    assert np.allclose(found.sum(axis=1), 1)
+    assert found.min() > 0
+
+
+def test_levels_that_cost_the_same_are_explored() -> None:
+    curves = _draw_curves(0)
+    aim = set_aim(curves, np.full(4, 0.1), curves * (1 - curves), 0.1, None, None)
+    found = design_log(aim, 0.05)
+    assert found.probabilities.min() > 0.001
+    assert aim.spend(found.probabilities) == pytest.approx(0.1, rel=1e-12)
 
 
 def test_exploring_for_evaluation_is_more_precise_about_the_gain_than_for_learning() -> None:
@@ -76,7 +117,8 @@ def test_a_segment_keeps_its_budget_on_average() -> None:
     segment = np.repeat(["a", "b"], 200)
     aim = _set_aim(constraints=Constraints(segment=segment, segment_budgets={"a": 150.0}))
     found = design_log(aim, 0.05).probabilities
-    assert (found[:200] * COSTS).sum() <= 150 * (1 + 1e-6)
+    assert (found[:200] * COSTS).sum() <= 150
+    assert aim.spend(found) <= 1.2
 
 
 def test_a_budget_that_pays_for_no_exploring_is_refused() -> None:

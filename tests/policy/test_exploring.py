@@ -29,6 +29,15 @@ def test_one_call_plans_explores_and_draws(made: tuple[lg.Log, Policy]) -> None:
     assert found.precisions[2].gain_se == np.inf
 
 
+@pytest.mark.parametrize("budget", [0.1, 0.3, 0.7, 1.1, 2.3])
+def test_the_spend_that_is_told_keeps_the_budget_even_where_all_levels_cost_it(
+    made: tuple[lg.Log, Policy], budget: float
+) -> None:
+    log, policy = made
+    alike = Policy(policy.model, lg.Levels(costs=[budget] * 5))
+    assert alike.explore(log, budget=budget).spend <= budget
+
+
 def test_more_exploring_gives_up_more_and_is_more_precise(made: tuple[lg.Log, Policy]) -> None:
     log, policy = made
     found = policy.explore(log, budget=1.5, rate=0.04)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NoReturn
 
 import numpy as np
 
@@ -32,12 +33,10 @@ NEIGHBOURS = (0.75, 1.333)  # budgets beside the plan's, as shares of it: plans 
 NEIGHBOUR_WEIGHT, PLAN_WEIGHT = 0.25, 0.25  # beside 1 for the plan against what it is compared with
 LEAST_WEIGHT = 0.01  # of any level: what nobody plans may be asked about, too
 STEADY = 1e-3  # of the mean variance: where the model is sure, it may be wrong
-MARGINS = (
-    3.0,
-    2.0,
-    1.0,
-)  # standard deviations that the drawn number of customers stays away from a cap, if there is room
+# Standard deviations that the drawn number of customers stays away from a cap, if there is room.
+MARGINS = (3.0, 2.0, 1.0)
 BROKEN = 1e-6
+MOST_MOVED = 0.5  # of the probabilities, to keep a budget: rounding needs far less
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,13 +140,12 @@ def design_log(aim: Aim, rate: float, for_: str = "evaluation") -> Design:
     start[:2] = _guess_prices(aim, spread, loss)
     found = _solve(spread, bounds, least, start)
     if not found.broken <= BROKEN:
-        hint = "explore with a smaller rate, raise the budget, or drop a cap or a least share"
-        raise BudgetError("explore", [Problem("exploring does not fit within the budget and the constraints", hint)])
+        _refuse()
     for margin in MARGINS if aim.limits else ():
         closer = _solve(spread, _tighten(aim, bounds, found.probabilities, margin), least, start)
         if closer.broken <= BROKEN:
-            return Design(_keep_budget(closer.probabilities, aim), random)
-    return Design(_keep_budget(found.probabilities, aim), random)
+            return Design(_keep_money(closer.probabilities, aim), random)
+    return Design(_keep_money(found.probabilities, aim), random)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,12 +221,36 @@ def _solve(spread: Array, bounds: Sequence[Bound], least: Array, start: Array) -
     return spread_probabilities(np.ascontiguousarray(spread), terms, most, np.ascontiguousarray(least), start)
 
 
-def _keep_budget(found: Array, aim: Aim) -> Array:
-    """Return probabilities that cost no more than the budget, where rounding left them a bit above it."""
-    over = aim.spend(found) - aim.plan.budget
-    if over <= 0:
-        return found
+def _keep_money(found: Array, aim: Aim) -> Array:
+    """Return probabilities that cost no more than the budget, and no segment more than its own.
+
+    The solver stops within its accuracy, on either side of a limit. What is above it moves to the cheapest level.
+    """
     cheapest = np.where(aim.allowed, aim.costs, np.inf).argmin(axis=1)
-    least = np.eye(found.shape[1])[cheapest]
-    share = min(over / max(aim.spend(found) - aim.spend(least), 1e-300) * (1 + 1e-9), 1.0)
-    return (1 - share) * found + share * least
+    bounds = [Bound(aim.costs, aim.plan.budget)]
+    bounds += [_as_bound(limit, aim) for limit in aim.limits if limit.money and not limit.at_least]
+    for bound in bounds:
+        found = _lower(found, bound, np.eye(found.shape[1])[cheapest])
+    return found
+
+
+def _lower(found: Array, bound: Bound, cheapest: Array) -> Array:
+    """Return probabilities (n, K) whose sum is within a bound, in whichever order floats are added up.
+
+    Where levels cost the same, nothing can be lowered, and the sum is the bound up to rounding.
+    """
+    rounding = (found.size + 8) * np.finfo(np.float64).eps  # two sums of as many floats differ by no more
+    sums = [float((part * bound.term).sum(axis=1).mean()) for part in (found, cheapest)]
+    room = sums[0] - sums[1]
+    if sums[0] <= bound.most * (1 - rounding) or room <= rounding * sums[0]:
+        return found
+    share = (sums[0] - bound.most * (1 - 2 * rounding)) / room
+    if share > MOST_MOVED:
+        _refuse()
+    concerned = (bound.term != 0).any(axis=1, keepdims=True)
+    return np.where(concerned, found + share * (cheapest - found), found)
+
+
+def _refuse() -> NoReturn:
+    hint = "explore with a smaller rate, raise the budget, or drop a cap or a least share"
+    raise BudgetError("explore", [Problem("exploring does not fit within the budget and the constraints", hint)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,7 @@ def explore(expected: Expected, budget: float, how: Exploring) -> Exploration:
     found = design_log(aim, how.rate, how.for_)
     levels = _draw(aim, found.probabilities, how.seed)
     own = found.probabilities[np.arange(len(levels)), levels]
+    this = _measure(THIS, aim, found.probabilities)
     return Exploration(
         found.probabilities,
         Decisions(levels, own),
@@ -79,7 +80,8 @@ def explore(expected: Expected, budget: float, how: Exploring) -> Exploration:
         aim.plan.budget,
         aim.plan.price,
         (
-            _measure(THIS, aim, found.probabilities),
+            # Levels that all cost the budget come to the budget up to rounding.
+            replace(this, spend=min(this.spend, aim.plan.budget)),
             _measure(RANDOM, aim, found.random),
             _measure(NONE, aim, aim.planned),
         ),

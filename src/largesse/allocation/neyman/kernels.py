@@ -28,54 +28,88 @@ def spread_rows(spread: Array, terms: Array, prices: Array, least: Array, out: A
     sums, curvature, dual = np.zeros(m), np.zeros((m, m)), 0.0
     h, q, mean = np.empty(K), np.empty(K), np.empty(m)
     for i in range(n):
-        first = math.inf
+        first = _price_levels(i, spread, terms, prices, h)
+        a = _find_root(i, spread, least, h)
+        weight = _write_row(i, spread, least, h, a, out, q)
         for k in range(K):
-            h[k] = 0.0
-            for j in range(m):
-                h[k] += prices[j] * terms[j, i, k]
-            if spread[i, k] > 0.0 and h[k] < first:
-                first = h[k]
-        a = 0.0  # the largest number that is too small: one level alone would get everything
-        for k in range(K):
-            if spread[i, k] > 0.0:
-                a = max(a, spread[i, k] ** 2 - (h[k] - first))
-        for _ in range(STEPS):
-            total, slope = 0.0, 0.0
-            for k in range(K):
-                own = least[i, k]
-                if spread[i, k] > 0.0:
-                    root = math.sqrt(a + h[k] - first)
-                    if spread[i, k] > own * root:
-                        own = spread[i, k] / root
-                        slope += 0.5 * own / (root * root)
-                total += own
-            if total <= 1.0 + CLOSE or slope == 0.0:
-                break
-            a += (total - 1.0) / slope
-        total, weight = 0.0, 0.0
-        for k in range(K):
-            q[k], own = 0.0, least[i, k]
-            if spread[i, k] > 0.0:
-                root = math.sqrt(a + h[k] - first)
-                if spread[i, k] > own * root:
-                    own = spread[i, k] / root
-                    q[k] = 0.5 * own / (root * root)
-            out[i, k] = own
-            total += own
-            weight += q[k]
-        for k in range(K):
-            out[i, k] /= total
+            dual += (h[k] + first) * out[i, k]
             if spread[i, k] > 0.0:
                 dual += spread[i, k] ** 2 / out[i, k]
-            dual += h[k] * out[i, k]
-        for j in range(m):
-            mean[j] = 0.0
-            for k in range(K):
-                sums[j] += out[i, k] * terms[j, i, k]
-                if weight > 0.0:
-                    mean[j] += q[k] * terms[j, i, k] / weight
-        for j in range(m):
-            for g in range(m):
-                for k in range(K):
-                    curvature[j, g] += q[k] * (terms[j, i, k] - mean[j]) * (terms[g, i, k] - mean[g])
+        _add_row(i, terms, out, q, weight, mean, sums, curvature)
     return sums, curvature, dual
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _price_levels(i: int, spread: Array, terms: Array, prices: Array, h: Array) -> float:
+    """Write what a customer's levels cost at the prices (K,), less the least among those with a spread; return that."""
+    first = math.inf
+    for k in range(len(h)):
+        h[k] = 0.0
+        for j in range(len(prices)):
+            h[k] += prices[j] * terms[j, i, k]
+        if spread[i, k] > 0.0 and h[k] < first:
+            first = h[k]
+    for k in range(len(h)):
+        h[k] -= first
+    return first
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _find_root(i: int, spread: Array, least: Array, h: Array) -> float:
+    """Return the number a at which a customer's probabilities add up to one."""
+    a = 0.0  # the largest number that is too small: one level alone would get everything
+    for k in range(len(h)):
+        if spread[i, k] > 0.0:
+            a = max(a, spread[i, k] ** 2 - h[k])
+    for _ in range(STEPS):
+        total, slope = 0.0, 0.0
+        for k in range(len(h)):
+            own, falls = _share(spread[i, k], least[i, k], a + h[k])
+            total += own
+            slope += falls
+        if total <= 1.0 + CLOSE or slope == 0.0:
+            break
+        a += (total - 1.0) / slope
+    return a
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _share(spread: float, least: float, at: float) -> tuple[float, float]:
+    """Return max(least, s / √at), and by how much it falls as `at` grows."""
+    if spread > 0.0:
+        root = math.sqrt(at)
+        if spread > least * root:
+            own = spread / root
+            return own, 0.5 * own / (root * root)
+    return least, 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _write_row(i: int, spread: Array, least: Array, h: Array, a: float, out: Array, q: Array) -> float:
+    """Write a customer's probabilities and by how much they fall in a (K,); return the sum of the latter."""
+    total, weight = 0.0, 0.0
+    for k in range(len(h)):
+        out[i, k], q[k] = _share(spread[i, k], least[i, k], a + h[k])
+        total += out[i, k]
+        weight += q[k]
+    for k in range(len(h)):
+        out[i, k] /= total
+    return weight
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_row(
+    i: int, terms: Array, out: Array, q: Array, weight: float, mean: Array, sums: Array, curvature: Array
+) -> None:
+    """Add a customer to the sums (m,) and to the curvature (m, m)."""
+    m, _, K = terms.shape
+    for j in range(m):
+        mean[j] = 0.0
+        for k in range(K):
+            sums[j] += out[i, k] * terms[j, i, k]
+            if weight > 0.0:
+                mean[j] += q[k] * terms[j, i, k] / weight
+    for j in range(m):
+        for g in range(m):
+            for k in range(K):
+                curvature[j, g] += q[k] * (terms[j, i, k] - mean[j]) * (terms[g, i, k] - mean[g])
