@@ -15,6 +15,26 @@ from shops import write_shop
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests with a Spark session in one process: a second Java would cost more than it saves."""
+    for item in items:
+        names = getattr(item, "fixturenames", ())
+        if "session" in names or ("engine" in names and "spark" in item.name):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def session() -> Iterator[Any]:
+    """One Spark session for all tests; without PySpark or Java they say why they are skipped."""
+    from sessions import skip_without_spark
+
+    from largesse.runs.on_spark import open_session
+
+    skip_without_spark()
+    with open_session(master="local[2]") as started:
+        yield started
+
+
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """A folder with a log, a table of customers and a campaign file."""
