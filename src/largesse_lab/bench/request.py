@@ -87,6 +87,19 @@ def take_part(repeats: int, part: tuple[int, int]) -> list[int]:
     return list(range(repeats))[part[0] :: part[1]]
 
 
+def take_seeds(request: Request, first: int, many: int) -> list[int]:
+    """Return the seeds of a request's part: of those that it names, else of `many` from `first` on; no more than its repeats.
+
+    >>> take_seeds(Request(seeds=(3, 9), part=(1, 2)), 100, 20), take_seeds(Request(seeds=(3, 9), repeats=0), 100, 20)
+    ([4, 6, 8], [])
+    >>> take_seeds(Request(repeats=3), 100, 2)
+    [100, 101, 102]
+    """
+    wanted = many if request.repeats is None else request.repeats
+    first, last = (first, first + wanted - 1) if request.seeds is None else request.seeds
+    return list(range(first, last + 1))[: request.repeats][request.part[0] :: request.part[1]]
+
+
 def cut(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     """Yield chunks of at most `size` items.
 

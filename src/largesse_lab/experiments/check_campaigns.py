@@ -19,7 +19,7 @@ from largesse.records import Array, CampaignCheck, Progress
 from largesse.stats import draw_levels
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.request import Records, Request, ignore_progress, take_part
+from largesse_lab.bench.request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import write_table
@@ -53,10 +53,7 @@ TOPICS = {"drift": ("features",), "leak": ("leaks",), "plan": ("plan",), "value"
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per world and case: the answer, and which checks were not fine."""
-    worlds = WORLDS if request.repeats is None else request.repeats
-    seeds = [FIRST + world for world in take_part(worlds, request.part)]
-    if request.seeds is not None:
-        seeds = list(range(request.seeds[0], request.seeds[1] + 1))[request.part[0] :: request.part[1]]
+    seeds = take_seeds(request, FIRST, WORLDS)
     cases = list(CASES) if request.problems is None else list(request.problems)
     todo = [[(seed, case) for case in cases] for seed in seeds]
     kept = Kept(request.out, ("seed", "case"))

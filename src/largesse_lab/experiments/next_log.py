@@ -21,7 +21,7 @@ from largesse.records import Array, Estimate, Exploration, Progress
 from largesse.response import make_model
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.request import Records, Request, ignore_progress, take_part
+from largesse_lab.bench.request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import write_table
@@ -40,10 +40,7 @@ TITLES = {"gain": "gain over the mix", "plan": "value of the plan", "own": "gain
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per world and model: intervals of the next log, whether they cover, and what exploring gave up."""
-    worlds = WORLDS if request.repeats is None else request.repeats
-    seeds = [FIRST + world for world in take_part(worlds, request.part)]
-    if request.seeds is not None:
-        seeds = list(range(request.seeds[0], request.seeds[1] + 1))[request.part[0] :: request.part[1]]
+    seeds = take_seeds(request, FIRST, WORLDS)
     models = [MODEL] if request.rows is None else request.rows
     sizes = [NEXT] if request.sizes is None else request.sizes
     todo = [(seed, model, rows) for seed in seeds for model in models for rows in sizes]

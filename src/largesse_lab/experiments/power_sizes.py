@@ -20,7 +20,7 @@ from largesse.response import make_model
 from largesse.stats import draw_levels
 from largesse.worlds import RandomWorld, draw_world
 from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.request import Records, Request, ignore_progress, take_part
+from largesse_lab.bench.request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import write_table
@@ -33,10 +33,7 @@ MOST = 200_000  # customers in an arm: larger tests are left out
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per world: how many switchers a test needs, and how often tests of that size show the gain."""
-    worlds = WORLDS if request.repeats is None else request.repeats
-    seeds = [FIRST + world for world in take_part(worlds, request.part)]
-    if request.seeds is not None:
-        seeds = list(range(request.seeds[0], request.seeds[1] + 1))[request.part[0] :: request.part[1]]
+    seeds = take_seeds(request, FIRST, WORLDS)
     kept = Kept(request.out, ("seed",))
     kept.complete([[(seed,)] for seed in seeds], lambda keys: [_measure_world(keys[0][0])], progress)
     return kept.take((seed,) for seed in seeds)

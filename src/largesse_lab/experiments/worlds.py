@@ -25,7 +25,7 @@ from largesse.worlds import RandomLog, draw_world
 from largesse_lab.bench.kept import Kept, Key
 from largesse_lab.bench.measures import root_mean_square
 from largesse_lab.bench.peers import ORACLE, PEERS, find_unmade, make_row, match_models
-from largesse_lab.bench.request import Records, Request, check_part, ignore_progress
+from largesse_lab.bench.request import Records, Request, check_part, ignore_progress, take_seeds
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.page.regimes import brief_worlds, fill_worlds, tabulate_worlds
 from largesse_lab.page.sections import Chapter
@@ -45,7 +45,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     sizes = list(dict.fromkeys(request.sizes or [ROWS]))
     first, last = SEEDS if request.seeds is None else request.seeds
     refuse("experiment", find_unmade(names) + check_part(request.part) + _check_numbers(first, last, sizes))
-    seeds = list(range(first, last + 1))[: request.repeats][request.part[0] :: request.part[1]]
+    seeds = take_seeds(request, first, last - first + 1)
     groups = [[(seed, size, name) for name in names] for size in sizes for seed in seeds]
     kept = Kept(request.out, KEY)
     kept.complete(groups, _measure_world, progress)
