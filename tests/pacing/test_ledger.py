@@ -9,7 +9,7 @@ import pytest
 from ledgers import DAY, START, Dearest, make_offers, make_terms
 
 from largesse.errors import InputError, LedgerError
-from largesse.pacing import Ledger, Terms, agree, open_ledger
+from largesse.pacing import Ask, Ledger, Terms, agree, open_ledger
 
 
 @pytest.fixture
@@ -40,6 +40,26 @@ def test_a_repeated_request_gets_the_same_answer_and_costs_nothing(ledger: Ledge
         np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
     assert ledger.standing(now=START).promised == 20_000_000
     assert ledger.standing(now=START).state == (1.0,)
+
+
+def test_requests_that_are_decided_together_are_as_if_one_came_after_the_other(ledger: Ledger) -> None:
+    names = ["1", "2", "1", "1", "", "3"]
+    people = ["abcdefghi", "ab", "abcdefghi", "x", "y", "z"]
+    asks = [Ask(name, make_offers(list(who)), "v1") for name, who in zip(names, people, strict=True)]
+    first, second, again, *refused, last = ledger.decide_together(asks, Dearest(), now=START)
+    assert not isinstance(first, Exception)
+    assert not isinstance(second, Exception)
+    assert not isinstance(again, Exception)
+    assert not isinstance(last, Exception)
+    assert first.levels.tolist() == again.levels.tolist() == [2] * 9
+    assert (first.repeated, again.repeated) == (False, True)
+    assert (second.levels.tolist(), last.levels.tolist()) == ([2, 0], [0])
+    assert "with other content" in str(refused[0])
+    assert "the request's id is ''" in str(refused[1])
+    standing = ledger.standing(now=START)
+    assert (standing.promised, standing.requests, standing.decisions) == (100_000_000, 3, 12)
+    assert standing.state == (3.0,)
+    assert ledger.audit().fine
 
 
 def test_the_same_id_with_other_content_is_refused(ledger: Ledger) -> None:

@@ -18,8 +18,8 @@ from hypothesis.stateful import (
 from ledgers import DAY, START, Dearest, make_offers, make_terms
 from postgres import Server
 
-from largesse.errors import LedgerError
-from largesse.pacing import Ledger, open_ledger
+from largesse.errors import LargesseError, LedgerError
+from largesse.pacing import Ask, Ledger, open_ledger
 
 TOTAL, PERIOD, VALID = 60_000_000, 20, 5
 FACES, AT_ONCE = (0, 4, 10), (0, 1, 0.5)
@@ -115,6 +115,17 @@ class Machine(RuleBasedStateMachine):
         offers = make_offers(customers, FACES, AT_ONCE)
         levels = self.ledger.decide(name, offers, Dearest(), now=self.now).levels.tolist()
         assert levels == self.model.decide(name, customers, self.now)
+
+    @rule(sizes=st.lists(st.integers(1, 3), min_size=2, max_size=4))
+    def decide_together(self, sizes: list[int]) -> None:
+        first = len(self.model.requests)
+        asks = [
+            Ask(f"r{first + k}", make_offers([f"c{i}" for i in range(many)], FACES, AT_ONCE))
+            for k, many in enumerate(sizes)
+        ]
+        for ask, found in zip(asks, self.ledger.decide_together(asks, Dearest(), now=self.now), strict=True):
+            assert not isinstance(found, LargesseError)
+            assert found.levels.tolist() == self.model.decide(ask.request, list(ask.offers.customers), self.now)
 
     @precondition(lambda self: self.model.requests)
     @rule(data=st.data())

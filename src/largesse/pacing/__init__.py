@@ -3,6 +3,7 @@
 from largesse.pacing.ledger import DAY as DAY
 from largesse.pacing.ledger import ENTRY as ENTRY
 from largesse.pacing.ledger import SECOND as SECOND
+from largesse.pacing.ledger import Ask as Ask
 from largesse.pacing.ledger import Audit as Audit
 from largesse.pacing.ledger import Choice as Choice
 from largesse.pacing.ledger import Chooser as Chooser

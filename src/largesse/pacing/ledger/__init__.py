@@ -5,6 +5,7 @@ what was paid, `standing` says what is left, and `audit` adds everything up agai
 """
 
 from largesse.pacing.ledger.book import Ledger as Ledger
+from largesse.pacing.ledger.entries import Ask as Ask
 from largesse.pacing.ledger.entries import Audit as Audit
 from largesse.pacing.ledger.entries import Choice as Choice
 from largesse.pacing.ledger.entries import Chooser as Chooser

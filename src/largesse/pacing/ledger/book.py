@@ -16,24 +16,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, final
 
-from largesse.errors import LargesseError, LedgerError, refuse
-from largesse.pacing.ledger.entries import Audit, Chooser, Decided, Offers, Redemption, Standing, digest_of, id_problems
+from largesse.errors import LargesseError, LedgerError
+from largesse.pacing.ledger.entries import Ask, Audit, Chooser, Decided, Offers, Redemption, Standing
 from largesse.pacing.ledger.rows import (
-    as_decided,
+    Turn,
     check_amount,
     check_late,
-    count_decided,
     count_redeemed,
     read_standing,
-    recall,
     recall_redemption,
     refuse_entry,
     release,
-    write_decisions,
     write_standing,
 )
 from largesse.pacing.ledger.store import Session, Store
-from largesse.pacing.ledger.tables import ADD_UP, ALL_DECISIONS, COUNTED, FIND_DECISION, FIND_REQUEST, PAY
+from largesse.pacing.ledger.tables import ADD_UP, ALL_DECISIONS, COUNTED, FIND_DECISION, PAY
 from largesse.pacing.money import read_money, show_money
 
 T = TypeVar("T")
@@ -83,20 +80,24 @@ class Ledger:
         now
             Microseconds since 1970; default: the database's clock.
         """
-        refuse("request", id_problems(request, "the request's id"))
-        digest = offers.digest if content is None else digest_of(content)
+        found = self.decide_together([Ask(request, offers, policy, content)], chooser, now=now)[0]
+        if isinstance(found, LargesseError):
+            raise found
+        return found
 
-        def work(session: Session) -> Decided:
-            at = session.now() if now is None else now
-            known = session.fetch(FIND_REQUEST, (request,))
-            if known:
-                return recall(session, request, digest, known[0])
-            before = release(session, read_standing(session, at))
-            choice = chooser.choose(before, offers)
-            decided = as_decided(request, offers, choice, policy, before)
-            write_decisions(session, decided, digest, before)
-            write_standing(session, count_decided(before, decided, choice))
-            return decided
+    def decide_together(
+        self, asks: Sequence[Ask], chooser: Chooser, *, now: int | None = None
+    ) -> list[Decided | LargesseError]:
+        """Decide several requests in one transaction, one after the other: the disk confirms them together.
+
+        Returns for each its decisions, or why it was refused; that does not touch the others. See `decide`.
+        """
+
+        def work(session: Session) -> list[Decided | LargesseError]:
+            turn = Turn(session, session.now() if now is None else now, chooser)
+            found = [turn.decide(ask) for ask in asks]
+            turn.end()
+            return found
 
         return self._work(work)
 

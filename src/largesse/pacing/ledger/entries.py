@@ -71,6 +71,21 @@ class Offers:
 
 
 @dataclass(frozen=True, eq=False)
+class Ask:
+    """A request: for `Ledger.decide_together`, with what `Ledger.decide` takes."""
+
+    request: str
+    offers: Offers
+    policy: str = ""
+    content: str | bytes | None = None
+
+    @property
+    def digest(self) -> str:
+        """Tells requests of other content apart."""
+        return self.offers.digest if self.content is None else digest_of(self.content)
+
+
+@dataclass(frozen=True, eq=False)
 class Choice:
     """The levels that a chooser picked for a request, and what it wants to remember."""
 
@@ -105,6 +120,11 @@ class Standing:
     def room(self) -> int:
         """What may still be given: never negative."""
         return self.terms.total - self.spent - self.promised
+
+    @property
+    def open(self) -> bool:
+        """Whether the time of a promise is not over yet."""
+        return bool(self.promised or self.open_expected or self.late_face)
 
     @property
     def within(self) -> bool:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
 
-from largesse.errors import LedgerError, Problem
-from largesse.pacing.ledger.entries import Choice, Decided, Offers, Redemption, Standing
+from largesse.errors import LargesseError, LedgerError, Problem, refuse
+from largesse.pacing.ledger.entries import Ask, Choice, Chooser, Decided, Offers, Redemption, Standing, id_problems
 from largesse.pacing.ledger.store import Session
 from largesse.pacing.ledger.tables import (
     CLOSE_OVER,
     COUNT_OVER,
     COUNTED,
     DECISION,
+    FIND_REQUEST,
     READ_DECISIONS,
     READ_LEDGER,
     REQUEST,
@@ -35,7 +37,13 @@ def read_standing(session: Session, now: int) -> Standing:
     *numbers, state, plan = found[0]
     terms = Terms(**dict(zip(TERMS, numbers[: len(TERMS)], strict=True)))
     counted = dict(zip(COUNTED, numbers[len(TERMS) :], strict=True))
-    return Standing(terms, now, **counted, state=tuple(json.loads(state)), plan=json.loads(plan))
+    return Standing(terms, now, **counted, state=tuple(json.loads(state)), plan=_read_plan(plan))
+
+
+@lru_cache(maxsize=8)
+def _read_plan(text: str) -> dict[str, Any]:
+    """Return the plan of the price; it hardly ever changes, and nobody changes what is returned."""
+    return dict(json.loads(text))
 
 
 _WRITE = f"UPDATE ledger SET {', '.join(f'{name} = ?' for name in COUNTED)}, state = ?"  # noqa: S608  names of our own
@@ -49,6 +57,8 @@ def write_standing(session: Session, standing: Standing) -> None:
 
 def release(session: Session, standing: Standing, *, all_of_it: bool = False) -> Standing:
     """Close requests whose time is over: what was promised and not redeemed is released."""
+    if not standing.open:
+        return standing
     while True:
         over = session.fetch(COUNT_OVER, (standing.terms.ends, standing.now))
         for early, released, expected, paid, held, many in (map(int, row) for row in over):
@@ -67,6 +77,37 @@ def release(session: Session, standing: Standing, *, all_of_it: bool = False) ->
 
 
 # -- decisions -----------------------------------------------------------------------------------------------------------
+
+
+class Turn:
+    """Decisions on requests within one transaction: each sees what those before it left of the budget."""
+
+    def __init__(self, session: Session, now: int, chooser: Chooser) -> None:
+        self._session, self._now, self._chooser = session, now, chooser
+        self._standing: Standing | None = None
+
+    def decide(self, ask: Ask) -> Decided | LargesseError:
+        """Return the decisions on a request, or why there are none. What refuses a request wrote nothing before."""
+        try:
+            refuse("request", id_problems(ask.request, "the request's id"))
+            digest = ask.digest
+            known = self._session.fetch(FIND_REQUEST, (ask.request,))
+            if known:
+                return recall(self._session, ask.request, digest, known[0])
+            if self._standing is None:
+                self._standing = release(self._session, read_standing(self._session, self._now))
+            choice = self._chooser.choose(self._standing, ask.offers)
+        except LargesseError as error:
+            return error
+        decided = as_decided(ask.request, ask.offers, choice, ask.policy, self._standing)
+        write_decisions(self._session, decided, digest, self._standing)
+        self._standing = count_decided(self._standing, decided, choice)
+        return decided
+
+    def end(self) -> None:
+        """Write the sums."""
+        if self._standing is not None:
+            write_standing(self._session, self._standing)
 
 
 def as_decided(request: str, offers: Offers, choice: Choice, policy: str, before: Standing) -> Decided:
