@@ -42,7 +42,7 @@ def test_the_list_of_commands_is_cut_nowhere_and_every_command_has_a_short_help(
     assert "..." not in shown.replace("[ARGS]...", "")
     assert "…" not in shown
     assert "--install-completion" in shown
-    for verb in ("init", "run", "fit", "plan", "evaluate", "report", "doctor", "export"):
+    for verb in ("init", "run", "fit", "plan", "evaluate", "report", "doctor", "export", "studio", "serve"):
         assert call(monkeypatch, verb, "-h") == 0
         assert "-q, --quiet" in capsys.readouterr().out
 

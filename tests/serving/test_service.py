@@ -1,5 +1,6 @@
 """Decisions over HTTP are those of the policy, keep to the ledger's budget, and come once for each request."""
 
+import queue
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,12 +10,12 @@ import pyarrow as pa
 import pytest
 from services import TOKEN, Ask, connect
 
-from largesse.errors import InputError, LargesseError
+from largesse.errors import InputError, LargesseError, LedgerError, Problem
 from largesse.pacing import open_ledger
 from largesse.policy import Policy
 from largesse.runs import plan
-from largesse.serving import LedgerSettings, Settings, read_book
-from largesse.serving.answering import make_door, open_parts, read_token
+from largesse.serving import LedgerSettings, Settings, ledgers, read_book
+from largesse.serving.answering import doubt_token_file, make_door, open_parts, read_token
 from largesse.serving.policies import Watched
 from largesse.serving.service import Service
 from largesse.serving.start import open_service
@@ -239,3 +240,87 @@ def test_a_ledger_that_is_there_is_opened_as_it_is(booked: tuple[Ask, Service], 
 def test_elsewhere_any_host_is_answered_but_only_with_the_token() -> None:
     assert make_door("x" * 20, "0.0.0.0", 8000).hosts is None
     assert make_door(None, "127.0.0.1", 8000).hosts == {"127.0.0.1:8000", "localhost:8000"}
+
+
+def test_a_browser_reads_what_to_send_on_this_machine_alone(ask: Ask) -> None:
+    for path in ("/", "/docs", "/openapi.json"):
+        assert ask(path, headers={}).status_code == 200
+        assert ask(path, headers={"host": "other.example:8000"}).status_code == 421
+    assert ask("/v1/budget", headers={}).status_code == 401
+    assert "/" not in make_door("x" * 20, "0.0.0.0", 8000).open_paths
+
+
+def test_the_described_answer_is_that_of_the_service(ask: Ask) -> None:
+    api = ask("/openapi.json").json()
+    body = api["paths"]["/v1/decide"]["post"]["requestBody"]["content"]["application/json"]["schema"]["example"]
+    told = api["paths"]["/v1/decide"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]["example"]
+    answer = ask("/v1/decide", body).json()
+    assert set(answer) == set(told)
+    assert answer["decisions"][0]["level"] == told["decisions"][0]["level"]
+    assert answer["decisions"][0]["expected_cost"] == pytest.approx(told["decisions"][0]["expected_cost"], rel=1e-3)
+    for words in ("expected_response", "What a customer has", *api["paths"]):
+        assert words in ask("/").text
+
+
+def test_the_budget_says_times_as_people_write_them(booked: tuple[Ask, Service]) -> None:
+    assert booked[0]("/v1/budget").json()["ends"] == "3000-01-01T00:00:00Z"
+
+
+def test_a_ledger_of_another_campaign_is_refused(booked: tuple[Ask, Service], ran: Path) -> None:
+    service = booked[1]
+    assert service.ledger is not None
+    plan = service.ledger.standing().plan
+    service.ledger.set_plan({**plan, "levels": ["small", "large"]}, ())
+    found = LedgerSettings(str(service.ledger)[len("Ledger(") : -1])
+    with ExitStack() as stack, pytest.raises(LargesseError, match="another campaign: its levels are small, large"):
+        open_parts(Settings(ran, ledger=found), stack)
+
+
+def test_a_ledger_that_cannot_be_reached_is_asked_once(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def gone(address: str, *_: Any, **__: Any) -> None:
+        asked.append(address)
+        raise LedgerError("ledger", [Problem("the database is gone")]) from OSError()
+
+    monkeypatch.setattr(ledgers, "open_ledger", gone)
+    wanted = LedgerSettings("postgresql://nobody@127.0.0.1:1/x", "5", "2999-01-01")
+    with ExitStack() as stack, pytest.raises(LedgerError, match="gone"):
+        open_parts(Settings(ran, ledger=wanted), stack)
+    assert len(asked) == 1
+
+
+def test_a_token_that_others_may_read_gets_a_warning(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("x" * 20)
+    for mode, words in ((0o600, None), (0o644, "may read"), (0o666, "may change")):
+        token.chmod(mode)
+        found = doubt_token_file(token)
+        assert (found is None) if words is None else words in str(found)
+
+
+def test_a_new_policy_is_loaded_though_nobody_asks(run_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("largesse.serving.policies.LOOK", 0.02)
+    watched = Watched(run_copy)
+    said: queue.Queue[str] = queue.Queue()
+    watched.say = watched.warn = said.put
+    watched.keep_up()
+    first = (run_copy / "policy.largesse").read_bytes()
+    plan(run_copy, budget=0.5)
+    assert "decides now" in said.get(timeout=30)
+    (run_copy / "policy.largesse").write_bytes(first[:100])
+    assert "cannot be served" in said.get(timeout=30)
+
+
+def test_a_quiet_service_says_nothing_but_warnings(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("largesse.serving.start.answer", lambda _settings, _token, _where, started: started())
+    open_service(Settings(run_copy, port=0))
+    assert "Decisions at http://" in capsys.readouterr().out
+    (run_copy.parent / "token").write_text("x" * 20)
+    (run_copy.parent / "token").chmod(0o644)
+    open_service(Settings(run_copy, port=0, token_file=run_copy.parent / "token", quiet=True))
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "others on this machine may read" in shown.err

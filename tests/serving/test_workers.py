@@ -90,6 +90,7 @@ def test_a_worker_that_is_killed_loses_no_decision(ran: Path, tmp_path: Path, cu
         out, errors = process.communicate(timeout=30)
     assert process.returncode == 0, errors
     assert "The service has stopped" in out
+    assert errors.count("a worker process has ended (SIGKILL); another one is started") == killed
     assert len(answers) == 80
     with open_ledger(f"sqlite:///{tmp_path / 'spring.db'}") as ledger:
         booked = {row[0]: row for row in ledger.decisions()}

@@ -7,6 +7,7 @@ import pytest
 
 from largesse import cli
 from largesse.errors import InputError
+from largesse.studio import start
 from largesse.studio.start import find_home
 
 
@@ -43,3 +44,13 @@ def test_a_part_that_is_not_installed_is_named(
         cli.main()
     assert stopped.value.code == 2
     assert "pip install 'largesse[studio]'" in capsys.readouterr().err
+
+
+def test_a_quiet_studio_says_its_address_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start, "serve", lambda _app, _where, started, _stopping: started())
+    said: list[str] = []
+    start.open_studio(folder=tmp_path, port=0, browser=False, say=said.append, quiet=True)
+    assert len(said) == 1
+    assert said[0].startswith("http://127.0.0.1:")
+    start.open_studio(folder=tmp_path, port=0, browser=False, say=said.append)
+    assert said[-1] == "The studio has stopped."

@@ -94,7 +94,7 @@ def power(
         print_power(found)
 
 
-@app.command()
+@verb
 def studio(
     run_folder: Annotated[Path | None, typer.Argument(help="Run folder to open first.")] = None,
     port: Annotated[int | None, typer.Option(help="Port of this machine; default: one that is free.")] = None,
@@ -106,10 +106,10 @@ def studio(
     """Open a page in the browser: from a table to a report, for people who do not write Python."""
     from largesse.studio import open_studio
 
-    open_studio(run_folder, folder=folder, port=port, browser=not no_browser, say=typer.echo)
+    open_studio(run_folder, folder=folder, port=port, browser=not no_browser, say=typer.echo, quiet=is_quiet())
 
 
-@app.command()
+@verb
 @runs.with_options("book", runs.ledger_options())
 def serve(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan, or its policy file.")],
@@ -125,7 +125,7 @@ def serve(
     """Decide over HTTP, customer by customer, within a budget that a ledger keeps."""
     from largesse.serving import Settings, open_service, read_book
 
-    settings = Settings(run_folder, host, port, token_file, read_book(book), workers, without_rules)
+    settings = Settings(run_folder, host, port, token_file, read_book(book), workers, without_rules, is_quiet())
     open_service(settings, typer.echo)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -9,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
 
-from largesse.errors import InputError, Problem, fail, some
+from largesse.errors import InputError, Problem, fail, make_visible, some
 from largesse.serving.ledgers import Books, LedgerSettings, open_books
 from largesse.serving.policies import Served, Watched
 from largesse.web import Door, Guard, serve
 
 HERE = ("127.0.0.1", "localhost")
 LEAST = 16  # letters of a token
+TOLD = ("/", "/docs", "/openapi.json")  # what to send; a browser cannot bring a token along
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Settings:
         How many processes decide.
     without_rules
         Serve a policy although its plan has rules besides the budget, which a price cannot keep.
+    quiet
+        Say nothing but warnings and errors.
     """
 
     source: Path
@@ -45,6 +49,7 @@ class Settings:
     ledger: LedgerSettings | None = None
     workers: int = 1
     without_rules: bool = False
+    quiet: bool = False
 
 
 def answer(settings: Settings, token: str | None, where: socket, started: Callable[[], None]) -> None:
@@ -56,6 +61,10 @@ def answer(settings: Settings, token: str | None, where: socket, started: Callab
         watched, books = open_parts(settings, stack)
         service = Service(watched, books)
         service.warm_up()
+        watched.warn = warn
+        if not settings.quiet:
+            watched.say = say
+        watched.keep_up()
         app = Guard(make_app(service), make_door(token, settings.host, where.getsockname()[1]))
 
         def begun() -> None:
@@ -93,17 +102,39 @@ def make_door(token: str | None, host: str, port: int) -> Door:
     """Return what a service lets in. On this machine itself, only its own names count: pages elsewhere have others."""
     hosts = frozenset(f"{name}:{port}" for name in HERE) if host in HERE else None
     hint = "send Authorization: Bearer TOKEN, with the token of --token-file"
-    return Door(token, hosts, open_paths=frozenset({"/healthz"}), hint=hint)
+    told = TOLD if hosts is not None else ()
+    return Door(token, hosts, open_paths=frozenset({"/healthz", *told}), hint=hint)
 
 
 def read_token(path: Path) -> str:
     """Return the token that a file holds; refuse one that could be guessed."""
+    hint = f"write one line of {LEAST} or more letters and digits: (umask 077; openssl rand -hex 32 > {path})"
     try:
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-        raise InputError("serve", [Problem(f"{path} cannot be read: {reason}", "give a file with a token")]) from error
+        raise InputError("serve", [Problem(f"{path} cannot be read: {reason}", hint)]) from error
     if len(token) < LEAST or not token.isascii() or not token.isprintable() or " " in token:
-        hint = f"write one line of {LEAST} or more letters and digits: openssl rand -hex 32 > {path}"
         fail("serve", Problem(f"{path} holds no token", hint))
     return token
+
+
+def doubt_token_file(path: Path) -> str | None:
+    """Return a warning, if others on this machine may read or change the token; None where there is no telling."""
+    mode = path.stat().st_mode
+    if sys.platform == "win32" or not mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return None
+    what = "change" if mode & (stat.S_IWGRP | stat.S_IWOTH) else "read"
+    return str(Problem(f"others on this machine may {what} {path}", f"keep the token to yourself: chmod 600 {path}"))
+
+
+def say(text: str) -> None:
+    """Print a line, now."""
+    sys.stdout.write(make_visible(text) + "\n")
+    sys.stdout.flush()
+
+
+def warn(text: str) -> None:
+    """Print a warning, now."""
+    sys.stderr.write(make_visible(f"largesse: {text}") + "\n")
+    sys.stderr.flush()

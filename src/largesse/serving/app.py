@@ -43,6 +43,7 @@ def make_app(service: Service) -> Starlette:
         Route("/metrics", views.metrics, methods=["GET"]),
         Route("/openapi.json", views.openapi, methods=["GET"]),
         Route("/", views.page, methods=["GET"]),
+        Route("/docs", views.page, methods=["GET"]),
     ]
     handlers: dict[Any, Any] = {404: _missing, 405: _other_method}
     return Starlette(routes=routes, exception_handlers=handlers, lifespan=live)

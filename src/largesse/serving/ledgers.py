@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from largesse.errors import LedgerError, Problem, fail, refuse
+from largesse.errors import LedgerError, Problem, fail, refuse, some
 from largesse.pacing import (
     Chooser,
     Ledger,
@@ -63,16 +63,28 @@ def open_books(opened: OpenedPolicy, source: Path, settings: LedgerSettings) -> 
     terms = settings.agree()
     try:
         ledger = open_ledger(settings.address)
-    except LedgerError:
-        if terms is None:
+    except LedgerError as error:
+        if terms is None or error.__cause__ is not None:  # it cannot be reached
             raise
         plan = _plan(opened, source, settings, terms)
-        ledger = open_ledger(settings.address, terms, plan=plan.as_dict(), state=plan.start())
+        named = {"levels": list(opened.policy.levels.labels), "unit": opened.unit}
+        ledger = open_ledger(settings.address, terms, plan={**plan.as_dict(), **named}, state=plan.start())
     else:
         if terms is not None:  # they must be the ledger's
             ledger.close()
             ledger = open_ledger(settings.address, terms)
+    _refuse_other_levels(ledger, opened)
     return Books(ledger, Pacer(), settings.most)
+
+
+def _refuse_other_levels(ledger: Ledger, opened: OpenedPolicy) -> None:
+    """Refuse the ledger of another campaign: its decisions are about other levels."""
+    held, own = ledger.standing().plan.get("levels"), list(opened.policy.levels.labels)
+    if held is None or held == own:
+        return
+    ledger.close()
+    got = f"the ledger is of another campaign: its levels are {some(held)}, those of the policy are {some(own)}"
+    fail("serve", Problem(got, "give the ledger of this campaign, or begin another: --ledger, --total and --until"))
 
 
 def _check_most(opened: OpenedPolicy, settings: LedgerSettings) -> None:

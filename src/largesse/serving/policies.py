@@ -74,10 +74,14 @@ class Watched:
         The run folder, or the policy file.
     accept
         Refuses a policy that must not take the place of the current one.
+
+    `say` and `warn` are told when another policy decides, and when a new one cannot.
     """
 
     def __init__(self, source: Path, accept: Callable[[Served], None] = lambda _: None) -> None:
         self._source, self._accept = source, accept
+        self.say: Callable[[str], None] = lambda _: None
+        self.warn: Callable[[str], None] = lambda _: None
         self._mark = self._look()
         self.current = load_served(source)
         self.reloads = 0
@@ -97,6 +101,16 @@ class Watched:
         else:
             threading.Thread(target=self._reload, daemon=True).start()
 
+    def keep_up(self) -> None:
+        """Look at the file from now on, whether anybody asks or not."""
+
+        def look() -> None:
+            while True:
+                time.sleep(LOOK)
+                self.refresh()
+
+        threading.Thread(target=look, daemon=True).start()
+
     def _reload(self) -> None:
         try:
             mark = self._look()
@@ -104,11 +118,14 @@ class Watched:
                 return
             found = load_served(self._source)
             self._accept(found)
-            self.current, self.problem = found, None
+            before, self.current, self.problem = self.current, found, None
             self.reloads += 1
             self._mark = mark
+            if found.version != before.version:
+                self.say(f"Policy {found.version} decides now.")
         except (LargesseError, OSError) as error:  # the old policy goes on
             self.problem, self._mark = str(error), mark
+            self.warn(f"policy {self.current.version} goes on, for the new one cannot be served\n{error}")
         finally:
             self._busy.release()
 

@@ -18,7 +18,7 @@ import numpy as np
 from largesse.allocation import Mixture
 from largesse.data import Row, check_rows
 from largesse.errors import InputError, LargesseError, Problem, refuse, show
-from largesse.pacing import Decided, Ledger, Reason, as_units, make_offers
+from largesse.pacing import Decided, Ledger, Reason, as_units, make_offers, show_time
 from largesse.policy import Outlook
 from largesse.records import Array
 from largesse.serving.ledgers import Books
@@ -85,7 +85,10 @@ class Service:
 
     def budget(self) -> dict[str, Any]:
         """Say where the budget stands."""
-        return self._need_ledger().standing().as_dict()
+        standing = self._need_ledger().standing()
+        times = {"starts": standing.terms.starts, "ends": standing.terms.ends, "now": standing.now}
+        told = {name: show_time(micros).replace(" ", "T") for name, micros in times.items()}
+        return standing.as_dict() | told
 
     def health(self) -> dict[str, Any]:
         """Say what is served, without touching the ledger."""

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from socket import socket
 
 from largesse.errors import Problem, make_visible, refuse
-from largesse.serving.answering import HERE, Settings, answer, open_parts, read_token
+from largesse.serving.answering import HERE, Settings, answer, doubt_token_file, open_parts, read_token, warn
 from largesse.serving.workers import supervise
 from largesse.web import check_parts, listen
 
@@ -26,7 +26,14 @@ def open_service(settings: Settings, say: Callable[[str], None] = print) -> None
         problems.append(Problem(f"nothing is served on {settings.host} without a token", hint))
     refuse("serve", problems)
     token = None if settings.token_file is None else read_token(settings.token_file)
+    doubt = None if settings.token_file is None else doubt_token_file(settings.token_file)
+    if doubt is not None:
+        warn(doubt)
+    if settings.quiet:
+        say = _say_nothing
     with listen(settings.port, PORT, settings.host) as where:
+        if settings.port is None and where.getsockname()[1] != PORT:
+            warn(f"port {PORT} is in use; this service is at port {where.getsockname()[1]}")
         if settings.workers == 1:
             answer(settings, token, where, lambda: say(_greeting(where)))
         else:
@@ -34,6 +41,10 @@ def open_service(settings: Settings, say: Callable[[str], None] = print) -> None
                 open_parts(settings, stack)
             supervise(settings, where, lambda: say(_greeting(where)))
         say("The service has stopped.")
+
+
+def _say_nothing(_: str) -> None:
+    """Be quiet."""
 
 
 def _greeting(where: socket) -> str:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 
-from largesse.serving.answering import Settings
+from largesse.serving.answering import Settings, warn
 
 TICK = 0.1  # seconds between two looks at the processes
 CALM = 5.0  # seconds that a process must live to be started again at once
@@ -67,6 +67,7 @@ class _Member:
         now = time.monotonic()
         if self._died is None:
             self._died = now
+            warn(f"a worker process has ended ({_describe_end(self._process.returncode)}); another one is started")
         if now >= self._died + (PAUSE if self._died - self._begun < CALM else 0.0):
             self._start()
 
@@ -82,3 +83,15 @@ class _Member:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _describe_end(code: int) -> str:
+    """Say how a process ended.
+
+    >>> _describe_end(-9), _describe_end(2)
+    ('SIGKILL', 'exit code 2')
+    """
+    try:
+        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    except ValueError:
+        return f"signal {-code}"

@@ -25,10 +25,12 @@ def open_studio(
     port: int | None = None,
     browser: bool = True,
     say: Callable[[str], None] = print,
+    quiet: bool = False,
 ) -> None:
     """Answer on a port of this machine until SIGINT or SIGTERM comes.
 
-    Run folders lie in `folder` and are made there: by default in that of `run`, or where the command is started.
+    Run folders lie in `folder` and are made there: by default in that of `run`, or where the command is started. A
+    `quiet` one says nothing but its address, and that only where no browser is opened.
     """
     check_parts("studio", "starlette", "uvicorn")
     home, name = find_home(run, folder)
@@ -44,13 +46,17 @@ def open_studio(
         address = f"http://127.0.0.1:{number}/?token={token}"
 
         def started() -> None:
-            say(make_visible(f"The studio is at {address}\nRuns are kept in {home}. Stop it with Ctrl-C."))
+            if not quiet:
+                say(make_visible(f"The studio is at {address}\nRuns are kept in {home}. Stop it with Ctrl-C."))
+            elif not (browser and has_screen()):
+                say(address)
             sys.stdout.flush()
             if browser:
                 threading.Thread(target=_open_browser, args=(address,), daemon=True).start()
 
         serve(app, where, started, studio.over.set)
-        say("The studio has stopped.")
+        if not quiet:
+            say("The studio has stopped.")
 
 
 def make_door(token: str, port: int) -> Door:
@@ -80,6 +86,11 @@ def _open_browser(address: str) -> None:
     """Open the address; where there is no screen, a browser would take over the terminal instead."""
     import webbrowser
 
-    seen = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
-    if not sys.platform.startswith("linux") or any(os.environ.get(word) for word in seen):
+    if has_screen():
         webbrowser.open(address)
+
+
+def has_screen() -> bool:
+    """Whether a browser can be opened."""
+    seen = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    return not sys.platform.startswith("linux") or any(os.environ.get(word) for word in seen)
