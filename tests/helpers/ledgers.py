@@ -1,6 +1,7 @@
 """What tests of ledgers share: offers, and a chooser that takes the dearest level that fits."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,16 @@ START = 1_800_000_000_000_000  # microseconds since 1970
 DAY = 86_400_000_000
 
 
-def make_terms(total: Any = 100, *, days: float = 30, valid_days: float | None = 7, late: str = "refuse") -> Terms:
-    terms = agree(total, "2999-12-31", starts="2027-01-01", valid_days=valid_days, late=late)
-    return Terms(terms.total, START, START + int(days * DAY), terms.valid, terms.late)
+def make_terms(
+    total: Any = 100,
+    *,
+    days: float = 30,
+    valid_days: float | None = 7,
+    late: str = "refuse",
+    promises: str = "kept",
+) -> Terms:
+    terms = agree(total, "2999-12-31", starts="2027-01-01", valid_days=valid_days, late=late, promises=promises)
+    return replace(terms, starts=START, ends=START + int(days * DAY))
 
 
 def make_offers(
@@ -29,16 +37,23 @@ def make_offers(
 
 
 class Dearest:
-    """Gives each customer the dearest level that fits; counts how often it was asked in its state."""
+    """Gives each customer the dearest level that fits; counts how often it was asked in its state.
+
+    A promise counts with its face value, or with what it is expected to cost if it holds while the budget lasts.
+    """
 
     def choose(self, standing: Standing, offers: Offers) -> Choice:
         room, levels, reasons = standing.room if standing.within else 0, [], []
-        costs = offers.at_once + offers.face
+        kept, reserved = standing.terms.kept, standing.held
+        costs = offers.at_once + (offers.face if kept else offers.expected)
         for row in costs:
             fits = [k for k, cost in enumerate(row) if cost <= room]
             levels.append(fits[-1])
             room -= int(row[fits[-1]])
             reasons.append(Reason.PRICE if fits[-1] == len(row) - 1 else Reason.BUDGET)
         n = len(levels)
+        reserved += int(offers.expected[np.arange(n), levels].sum())
         asked = (standing.state[0] if standing.state else 0.0) + 1
-        return Choice(np.array(levels), np.ones(n), np.full(n, 0.25), np.array(reasons), (asked,))
+        return Choice(
+            np.array(levels), np.ones(n), np.full(n, 0.25), np.array(reasons), (asked,), 0 if kept else reserved
+        )

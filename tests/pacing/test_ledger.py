@@ -142,6 +142,67 @@ def test_promises_that_outlast_the_period_count_in_full(ledger: Ledger) -> None:
     assert ledger.audit().fine
 
 
+# -- promises that hold while the budget lasts ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lasting(address: str) -> Iterator[Ledger]:
+    with open_ledger(address, make_terms(promises="while_it_lasts")) as opened:
+        yield opened
+
+
+def test_more_is_promised_than_the_budget_and_less_is_expected(lasting: Ledger) -> None:
+    assert decide(lasting, "1", "abcdefghijklmnopqrstuvw") == [2] * 20 + [0] * 3
+    standing = lasting.standing(now=START)
+    assert (standing.promised, standing.held, standing.spent, standing.room) == (200_000_000, 100_000_000, 0, 0)
+    assert (standing.open_expected, standing.late_face) == (100_000_000, 0)
+
+
+def test_a_redemption_is_refused_once_the_budget_does_not_last(lasting: Ledger) -> None:
+    decide(lasting, "1", "abcdefghijklmnopqrst")
+    for customer in "abcdefghi":
+        lasting.redeem("1", customer, now=START + DAY)
+    lasting.redeem("1", "j", "9.50", now=START + DAY)
+    with pytest.raises(LedgerError, match=r"does not last: 0.50 is left, and the customer 'k' redeems 10.00") as caught:
+        lasting.redeem("1", "k", now=START + DAY)
+    assert "redeem 0.50 or less, or raise the total" in str(caught.value)
+    assert lasting.redeem("1", "j", "9.50", now=START + DAY).repeated
+    assert lasting.redeem("1", "l", "0.5", now=START + DAY).paid == 500_000
+    standing = lasting.standing(now=START + DAY)
+    assert (standing.spent, standing.room, standing.redemptions) == (100_000_000, 0, 11)
+    lasting.change_total(110)
+    assert lasting.redeem("1", "k", now=START + DAY).paid == 10_000_000
+    assert lasting.audit().fine
+
+
+def test_the_total_can_be_lowered_to_what_is_spent(lasting: Ledger) -> None:
+    decide(lasting, "1", "abcdefghij")
+    lasting.redeem("1", "a", now=START + DAY)
+    with pytest.raises(LedgerError, match=r"a total of 9.99 is below the 10.00 that are spent$|that are spent\n"):
+        lasting.change_total("9.99")
+    assert lasting.change_total(10).room == 0
+
+
+def test_the_database_itself_refuses_to_overspend(address: str) -> None:
+    for name, promises, wrong in (("a", "kept", "promised = 100000001"), ("b", "while_it_lasts", "spent = 100000001")):
+        own = address.replace("ledger", f"{name}_ledger")
+        with open_ledger(own, make_terms(promises=promises)) as ledger:
+            with pytest.raises(LedgerError, match=r"(?i)check"):
+                ledger._work(lambda session, wrong=wrong: session.run(f"UPDATE ledger SET {wrong}"))  # type: ignore[misc]
+            assert ledger.standing(now=START).room == 100_000_000
+
+
+def test_how_long_redemptions_took_is_counted_when_promises_end(lasting: Ledger) -> None:
+    decide(lasting, "1", "abc")
+    lasting.redeem("1", "a", 8, now=START + 7 * DAY // 2)
+    lasting.redeem("1", "b", now=START - DAY)  # another clock
+    assert lasting.standing(now=START + 4 * DAY).settled_wait == 0
+    standing = lasting.standing(now=START + 7 * DAY)
+    assert (standing.settled_paid, standing.settled_wait) == (18_000_000, 4_000_000)
+    assert (standing.held, standing.promised, standing.room) == (0, 0, 82_000_000)
+    assert lasting.audit().fine
+
+
 def test_a_chooser_that_overspends_changes_nothing(ledger: Ledger) -> None:
     class Greedy(Dearest):
         def choose(self, standing, offers):  # type: ignore[no-untyped-def]
@@ -194,6 +255,8 @@ def test_a_ledger_is_found_again_with_its_terms(address: str) -> None:
     assert (standing.terms, standing.plan, standing.decisions) == (make_terms(), {"rate": 1.5}, 1)
     with pytest.raises(LedgerError, match=r"the total is 200.00, but the ledger has 100.00"):
         open_ledger(address, make_terms(200))
+    with pytest.raises(LedgerError, match="other terms of promises than those of"):
+        open_ledger(address, make_terms(promises="while_it_lasts"))
 
 
 def test_a_ledger_that_is_not_there_is_not_made_by_looking(address: str) -> None:
@@ -207,6 +270,32 @@ def test_another_version_is_refused(address: str) -> None:
         ledger._work(lambda session: session.run("UPDATE ledger SET format = 99"))
     with pytest.raises(LedgerError, match="another version of largesse"):
         open_ledger(address)
+
+
+def test_a_ledger_of_the_first_format_is_opened_and_goes_on(address: str) -> None:
+    sums = (
+        *("spent", "promised", "at_once", "settled_expected", "settled_paid", "open_expected", "late_face"),
+        *("requests", "decisions", "redemptions", "expired"),
+    )
+    columns = ", ".join(("id", "format", "total", "starts", "ends", "valid", "late", *sums, "state", "plan"))
+    first = (
+        "ALTER TABLE ledger RENAME TO newer",
+        f"""CREATE TABLE ledger (id BIGINT PRIMARY KEY, format BIGINT NOT NULL, total BIGINT NOT NULL, starts BIGINT NOT NULL,
+  ends BIGINT NOT NULL, valid BIGINT, late TEXT NOT NULL, {", ".join(f"{name} BIGINT NOT NULL" for name in sums)},
+  state TEXT NOT NULL DEFAULT '[]', plan TEXT NOT NULL DEFAULT '{{}}', CHECK (spent + promised <= total))""",
+        f"INSERT INTO ledger SELECT {columns} FROM newer",
+        "DROP TABLE newer",
+        "UPDATE ledger SET format = 1",
+    )
+    with open_ledger(address, make_terms()) as ledger:
+        decide(ledger, "1", "abc")
+        ledger._work(lambda session: [session.run(statement) for statement in first])
+    with open_ledger(address, make_terms()) as ledger:
+        assert decide(ledger, "2", "abcdefgh") == [2] * 7 + [0]
+        ledger.redeem("1", "a", now=START + DAY)
+        standing = ledger.standing(now=START + 8 * DAY)
+        assert (standing.terms.promises, standing.spent, standing.room) == ("kept", 10_000_000, 90_000_000)
+        assert ledger.audit().fine
 
 
 @pytest.mark.parametrize("wrong", ["spring.db", "sqlite://spring.db", "mysql://host/db", "", 3, "postgresql://"])
@@ -264,6 +353,7 @@ def test_a_server_that_is_not_there_is_named_without_the_password() -> None:
         ({"ends": "2026-01-01", "starts": "2027-01-01"}, "but begins at"),
         ({"valid_days": 0}, "stands for 0 days"),
         ({"late": "maybe"}, "late redemptions: 'maybe'"),
+        ({"promises": "perhaps"}, "promises: 'perhaps'"),
     ],
 )
 def test_wrong_terms_are_refused(given: dict[str, object], message: str) -> None:

@@ -46,7 +46,9 @@ class Model:
     """A ledger in plain Python: everything is added up anew whenever it is asked."""
 
     late: str
+    promises: str
     requests: dict[str, Kept] = field(default_factory=dict)
+    reserved: int = 0
 
     def release(self, now: int) -> None:
         for kept in self.requests.values():
@@ -61,17 +63,24 @@ class Model:
         open_ = (kept for kept in self.requests.values() if not kept.released)
         return sum(one.face for kept in open_ for one in kept.promises if one.paid is None)
 
+    @property
+    def held(self) -> int:
+        return self.promised if self.promises == "kept" else min(self.reserved, self.promised, TOTAL - self.spent)
+
     def decide(self, name: str, customers: list[str], now: int) -> list[int]:
         self.release(now)
-        room = TOTAL - self.spent - self.promised if now < START + PERIOD * DAY else 0
+        held = self.held
+        room = TOTAL - self.spent - held if now < START + PERIOD * DAY else 0
         made = []
         for customer in customers:
             for level in (2, 1, 0):
                 at_once, face = int(AT_ONCE[level] * 1e6), int(FACES[level] * 1e6)
-                if at_once + face <= room:
+                cost = at_once + (face if self.promises == "kept" else face // 2)
+                if cost <= room:
                     made.append(Promise(customer, level, at_once, face))
-                    room -= at_once + face
+                    room -= cost
                     break
+        self.reserved = held + sum(one.face // 2 for one in made)
         self.requests[name] = Kept(now, made)
         return [one.level for one in made]
 
@@ -83,13 +92,18 @@ class Model:
             return one.paid == amount
         if one.face == 0 or amount > one.face:
             return False
-        if kept.at + VALID * DAY <= now:
+        late = kept.at + VALID * DAY <= now
+        if late:
             if self.late == "refuse":
                 return False
             self.release(now)
-            if amount > TOTAL - self.spent - self.promised:
+            if amount > TOTAL - self.spent - self.held:
                 return False
+        if amount > TOTAL - self.spent:
+            return False
         one.paid = amount
+        if not late:
+            self.reserved = max(self.reserved - amount, 0)
         return True
 
 
@@ -99,15 +113,15 @@ class Machine(RuleBasedStateMachine):
     store = "sqlite"
     server: Any = None
 
-    @initialize(late=st.sampled_from(["refuse", "accept"]))
-    def begin(self, late: str) -> None:
+    @initialize(late=st.sampled_from(["refuse", "accept"]), promises=st.sampled_from(["kept", "while_it_lasts"]))
+    def begin(self, late: str, promises: str) -> None:
         self.folder = tempfile.TemporaryDirectory()
         address = f"sqlite:///{self.folder.name}/x.db" if self.server is None else self.server.address("model")
-        terms = make_terms(60, days=PERIOD, valid_days=VALID, late=late)
+        terms = make_terms(60, days=PERIOD, valid_days=VALID, late=late, promises=promises)
         if self.server is not None:
             drop(address)
         self.ledger: Ledger = open_ledger(address, terms)
-        self.model, self.now = Model(late), START
+        self.model, self.now = Model(late, promises), START
 
     @rule(many=st.integers(1, 4))
     def decide(self, many: int) -> None:
@@ -164,7 +178,8 @@ class Machine(RuleBasedStateMachine):
         standing = self.ledger.standing(now=self.now)
         self.model.release(self.now)
         assert (standing.spent, standing.promised) == (self.model.spent, self.model.promised)
-        assert 0 <= standing.room <= TOTAL
+        assert standing.held == self.model.held
+        assert 0 <= standing.room == TOTAL - self.model.spent - self.model.held
         assert self.ledger.audit().differences == {}
 
     def teardown(self) -> None:

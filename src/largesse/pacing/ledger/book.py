@@ -2,8 +2,9 @@
 
 Every change is one transaction that holds the whole ledger. A decision counts with all that it may cost: what is paid at
 once, and the face value until it is redeemed or its time is over. So what is spent and what is promised together never
-exceed the total. The answer to a request is kept under its id: a worker that died before it could answer, or lost the
-database meanwhile, asks again and gets the same.
+exceed the total. Where promises hold while the budget lasts, a decision counts with what it will probably cost, and a
+redemption that no longer fits is refused: what is spent never exceeds the total. The answer to a request is kept under its
+id: a worker that died before it could answer, or lost the database meanwhile, asks again and gets the same.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from largesse.pacing.ledger.rows import (
     Turn,
     check_amount,
     check_late,
+    check_left,
     count_redeemed,
     read_standing,
     recall_redemption,
@@ -113,6 +115,8 @@ class Ledger:
         now
             When, in microseconds since 1970; default: now. After the promise's time it is refused; or accepted while the
             budget has room, if the ledger's terms say so.
+
+        Where promises hold while the budget lasts, a redemption of more than is left is refused.
         """
         paid = None if amount is None else read_money(amount, "the amount", up=True)
 
@@ -133,6 +137,7 @@ class Ledger:
                 standing = release(session, standing, all_of_it=True)
             if late:
                 check_late(standing, value, expires)
+            check_left(standing, customer, value)
             session.run(PAY, (value, max(at, expires) if late else at, number, customer))
             write_standing(session, count_redeemed(standing, value, face, expires, late))
             return Redemption(request, customer, value, late)
@@ -152,14 +157,16 @@ class Ledger:
         return self._work(work)
 
     def change_total(self, total: Any) -> Standing:
-        """Raise or lower the budget; not below what is spent and promised."""
+        """Raise or lower the budget; not below what is spent, and promised where promises are kept."""
         wanted = read_money(total, "the total", up=False)
 
         def work(session: Session) -> Standing:
             found = release(session, read_standing(session, session.now()), all_of_it=True)
-            least = found.spent + found.promised
+            kept = found.terms.kept
+            least = found.spent + (found.promised if kept else 0)
             if wanted < least:
-                got = f"a total of {show_money(wanted)} is below the {show_money(least)} that are spent or promised"
+                what = "spent or promised" if kept else "spent"
+                got = f"a total of {show_money(wanted)} is below the {show_money(least)} that are {what}"
                 refuse_entry(got, "give at least that much")
             session.run("UPDATE ledger SET total = ?", (wanted,))
             changed = replace(found, terms=replace(found.terms, total=wanted))

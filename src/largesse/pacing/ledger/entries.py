@@ -94,6 +94,7 @@ class Choice:
     price: Array  # (n,) float64, response per unit of money
     reason: Array  # (n,) int64: values of `Reason`
     state: tuple[float, ...]  # of the price
+    reserved: int = 0  # where promises hold while the budget lasts: what open ones will probably cost
 
 
 @dataclass(frozen=True)
@@ -107,19 +108,31 @@ class Standing:
     at_once: int  # the part of `spent` that was paid when levels were given
     settled_expected: int  # promises whose time is over: what they were expected to cost …
     settled_paid: int  # … and what they cost
-    open_expected: int  # promises whose time ends within the period: what they are expected to cost
-    late_face: int  # promises that outlast the period: their face values
+    open_expected: int  # promises whose time is not over: what they are expected to cost …
+    late_face: int  # … but promises that are kept and outlast the period count with their face values
     requests: int
     decisions: int
     redemptions: int
     expired: int  # promises that were released
     state: tuple[float, ...]  # of the price
     plan: dict[str, Any]  # what the price is controlled by
+    settled_wait: int = 0  # `settled_paid`, times the share of the promises' time that redemptions took
+    reserved: int = 0  # what open promises will probably cost, if they hold while the budget lasts
+
+    @property
+    def left(self) -> int:
+        """What is not spent: never negative."""
+        return self.terms.total - self.spent
+
+    @property
+    def held(self) -> int:
+        """What is kept back for open promises: their face values, or what they will probably cost."""
+        return self.promised if self.terms.kept else min(self.reserved, self.promised, self.left)
 
     @property
     def room(self) -> int:
         """What may still be given: never negative."""
-        return self.terms.total - self.spent - self.promised
+        return self.left - self.held
 
     @property
     def open(self) -> bool:
@@ -133,11 +146,11 @@ class Standing:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the amounts in units, for people and monitoring."""
-        money = {word: as_units(getattr(self, word)) for word in ("spent", "promised", "room")}
+        money = {word: as_units(getattr(self, word)) for word in ("spent", "promised", "held", "room")}
         counts = {word: getattr(self, word) for word in ("requests", "decisions", "redemptions", "expired")}
         terms = self.terms
         period = {"starts": terms.starts / 1e6, "ends": terms.ends / 1e6, "now": self.now / 1e6}
-        return {"total": as_units(terms.total), **money, **counts, **period}
+        return {"total": as_units(terms.total), **money, **counts, **period, "promises": terms.promises}
 
 
 class Chooser(Protocol):

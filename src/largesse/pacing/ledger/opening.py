@@ -10,7 +10,7 @@ from largesse.pacing.ledger.book import PATIENCE, Ledger, insist
 from largesse.pacing.ledger.postgres import PostgresStore
 from largesse.pacing.ledger.sqlite import SqliteStore
 from largesse.pacing.ledger.store import Store
-from largesse.pacing.ledger.tables import FORMAT, TERMS
+from largesse.pacing.ledger.tables import FORMAT, TERMS, UPGRADE
 from largesse.pacing.ledger.terms import Terms, show_time
 from largesse.pacing.money import show_money
 
@@ -69,7 +69,15 @@ def make_store(address: str) -> Store:
 def _begin(store: Store, terms: Terms | None, plan: dict[str, Any], state: tuple[float, ...]) -> None:
     """Fill a ledger that is empty; refuse one of another version, or of other terms."""
     with store.transaction() as session:
-        found = session.fetch(f"SELECT format, {', '.join(TERMS)} FROM ledger")  # noqa: S608  names of our own
+        if session.fetch("SELECT format FROM ledger") == [(1,)]:
+            for statement in UPGRADE:
+                session.run(statement)
+        version = session.fetch("SELECT format FROM ledger")
+        if version and version != [(FORMAT,)]:
+            hint = "open it with that version of largesse, or begin another ledger"
+            got = f"{store.shown} was written by another version of largesse (tables of format {version[0][0]})"
+            raise LedgerError("ledger", [Problem(got, hint)])
+        found = session.fetch(f"SELECT {', '.join(TERMS)} FROM ledger")  # noqa: S608  names of our own
         if not found and terms is None:
             raise LedgerError("ledger", [Problem(f"{store.shown} is empty", "open it with a total and a period")])
         if not found and terms is not None:
@@ -79,13 +87,8 @@ def _begin(store: Store, terms: Terms | None, plan: dict[str, Any], state: tuple
             sql = f"INSERT INTO ledger ({', '.join(columns)}) VALUES ({places})"  # noqa: S608  names of our own
             session.run(sql, [value[0] for value in columns.values()])
             return
-        version, *rest = found[0]
-        if version != FORMAT:
-            hint = "open it with that version of largesse, or begin another ledger"
-            got = f"{store.shown} was written by another version of largesse (tables of format {version})"
-            raise LedgerError("ledger", [Problem(got, hint)])
         if terms is not None:
-            _compare(terms, Terms(**dict(zip(TERMS, rest, strict=True))), store)
+            _compare(terms, Terms(**dict(zip(TERMS, found[0], strict=True))), store)
 
 
 def _compare(given: Terms, held: Terms, store: Store) -> None:
@@ -97,7 +100,7 @@ def _compare(given: Terms, held: Terms, store: Store) -> None:
     if given.ends != held.ends:
         got = f"the period ends at {show_time(given.ends)}, but the ledger's at {show_time(held.ends)}"
         problems.append(Problem(got, "leave it out, or begin another ledger"))
-    if (given.valid, given.late) != (held.valid, held.late):
+    if (given.valid, given.late, given.promises) != (held.valid, held.late, held.promises):
         problems.append(Problem(f"other terms of promises than those of {store.shown}", f"it has: {held.describe()}"))
     if problems:
         raise LedgerError("ledger", problems)

@@ -26,6 +26,8 @@ from largesse.pacing.ledger.tables import (
 from largesse.pacing.ledger.terms import Terms, show_time
 from largesse.pacing.money import show_money
 
+NEVER = 2**62  # microseconds since 1970
+
 # -- the ledger's row ----------------------------------------------------------------------------------------------------
 
 
@@ -34,10 +36,11 @@ def read_standing(session: Session, now: int) -> Standing:
     found = session.fetch(READ_LEDGER)
     if not found:
         refuse_entry("the ledger is empty", "open it with a total and a period")
-    *numbers, state, plan = found[0]
+    *numbers, reserved, state, plan = found[0]
     terms = Terms(**dict(zip(TERMS, numbers[: len(TERMS)], strict=True)))
     counted = dict(zip(COUNTED, numbers[len(TERMS) :], strict=True))
-    return Standing(terms, now, **counted, state=tuple(json.loads(state)), plan=_read_plan(plan))
+    rest = {"state": tuple(json.loads(state)), "plan": _read_plan(plan), "reserved": reserved}
+    return Standing(terms, now, **counted, **rest)
 
 
 @lru_cache(maxsize=8)
@@ -46,24 +49,26 @@ def _read_plan(text: str) -> dict[str, Any]:
     return dict(json.loads(text))
 
 
-_WRITE = f"UPDATE ledger SET {', '.join(f'{name} = ?' for name in COUNTED)}, state = ?"  # noqa: S608  names of our own
+_WRITE = f"UPDATE ledger SET {', '.join(f'{name} = ?' for name in COUNTED)}, reserved = ?, state = ?"  # noqa: S608  names of our own
 
 
 def write_standing(session: Session, standing: Standing) -> None:
     """Write the sums and the state of the price."""
     values = [getattr(standing, name) for name in COUNTED]
-    session.run(_WRITE, [*values, json.dumps(standing.state)])
+    session.run(_WRITE, [*values, standing.reserved, json.dumps(standing.state)])
 
 
 def release(session: Session, standing: Standing, *, all_of_it: bool = False) -> Standing:
     """Close requests whose time is over: what was promised and not redeemed is released."""
     if not standing.open:
         return standing
+    ends = standing.terms.ends if standing.terms.kept else NEVER
     while True:
-        over = session.fetch(COUNT_OVER, (standing.terms.ends, standing.now))
-        for early, released, expected, paid, held, many in (map(int, row) for row in over):
+        over = session.fetch(COUNT_OVER, (ends, standing.now))
+        for early, released, expected, paid, held, many, waited in (map(int, row) for row in over):
             changes = {"promised": standing.promised - released, "expired": standing.expired + many}
             changes["settled_paid"] = standing.settled_paid + paid
+            changes["settled_wait"] = standing.settled_wait + (0 if standing.terms.kept else waited)
             if early:
                 changes["open_expected"] = standing.open_expected - expected
                 changes["settled_expected"] = standing.settled_expected + expected
@@ -114,7 +119,7 @@ def as_decided(request: str, offers: Offers, choice: Choice, policy: str, before
     """Return the decisions of a choice; a choice that does not fit is a mistake of the chooser, and nothing is kept."""
     rows, levels = np.arange(len(offers)), np.asarray(choice.levels, dtype=np.int64)
     at_once, face, expected = (part[rows, levels] for part in (offers.at_once, offers.face, offers.expected))
-    if int(at_once.sum()) + int(face.sum()) > before.room:
+    if int(at_once.sum()) > before.left or (before.terms.kept and int(at_once.sum() + face.sum()) > before.room):
         raise RuntimeError("a chooser gave more than the ledger has room for")
     valid = before.terms.valid
     expires = None if valid is None else before.now + valid
@@ -154,7 +159,7 @@ def write_decisions(session: Session, decided: Decided, digest: str, before: Sta
 def count_decided(before: Standing, decided: Decided, choice: Choice) -> Standing:
     """Return the standing after decisions."""
     at_once, face = int(decided.at_once.sum()), int(decided.face.sum())
-    late = decided.expires_at is None or decided.expires_at > before.terms.ends
+    late = _counts_in_full(decided.expires_at, before.terms)
     expected = int(decided.expected[decided.face > 0].sum())
     return replace(
         before,
@@ -166,7 +171,13 @@ def count_decided(before: Standing, decided: Decided, choice: Choice) -> Standin
         requests=before.requests + 1,
         decisions=before.decisions + len(decided),
         state=tuple(map(float, choice.state)),
+        reserved=0 if before.terms.kept else max(int(choice.reserved), 0),
     )
+
+
+def _counts_in_full(expires: int | None, terms: Terms) -> bool:
+    """Whether a promise is kept and outlasts the period: nothing of it can be given again."""
+    return terms.kept and (expires is None or expires > terms.ends)
 
 
 def recall(session: Session, request: str, digest: str, known: tuple[Any, ...]) -> Decided:
@@ -193,7 +204,8 @@ def count_redeemed(standing: Standing, value: int, face: int, expires: int | Non
         changes["settled_paid"] = standing.settled_paid + value
     else:
         changes["promised"] = standing.promised - face
-        if expires is None or expires > standing.terms.ends:
+        changes["reserved"] = max(standing.reserved - value, 0)
+        if _counts_in_full(expires, standing.terms):
             changes["late_face"] = standing.late_face - face + value
     return replace(standing, **changes)  # type: ignore[arg-type]
 
@@ -216,6 +228,14 @@ def check_amount(customer: str, value: int, face: int) -> None:
     if value > face:
         got = f"a redemption of {show_money(value)}, but {show_money(face)} was promised to the customer {customer!r}"
         refuse_entry(got, "the most that a level may cost is reserved when it is given: raise its cost there")
+
+
+def check_left(standing: Standing, customer: str, value: int) -> None:
+    """Refuse a redemption that no longer fits into the budget: only where promises hold while it lasts."""
+    if value > standing.left:
+        left, asked = show_money(standing.left), show_money(value)
+        got = f"the budget does not last: {left} is left, and the customer {customer!r} redeems {asked}"
+        refuse_entry(got, f"redeem {left} or less, or raise the total (ledger.change_total) and tell it again")
 
 
 def check_late(standing: Standing, value: int, expires: int) -> None:

@@ -1,18 +1,19 @@
 """The tables of a ledger, in SQL that SQLite and PostgreSQL both read.
 
 All money is whole millionths, all times are microseconds since 1970. One row of `ledger` holds the terms, the sums and the
-state of the price; whoever changes anything holds that row. The database itself refuses a sum above the total.
+state of the price; whoever changes anything holds that row. The database itself refuses a sum above the total: what is
+spent, and what is promised where promises are kept.
 """
 
 from __future__ import annotations
 
-FORMAT = 1  # of these tables
+FORMAT = 2  # of these tables
 
 COUNTED = (
     *("spent", "promised", "at_once", "settled_expected", "settled_paid", "open_expected", "late_face"),
-    *("requests", "decisions", "redemptions", "expired"),
+    *("requests", "decisions", "redemptions", "expired", "settled_wait"),
 )
-TERMS = ("total", "starts", "ends", "valid", "late")
+TERMS = ("total", "starts", "ends", "valid", "late", "promises")
 DECISION = (
     *("number", "customer", "place", "level", "at_once", "face", "expected"),
     *("propensity", "response", "price", "reason"),
@@ -20,6 +21,14 @@ DECISION = (
 REQUEST = ("number", "id", "digest", "policy", "decided_at", "expires_at", "closed")
 
 _SUMS = ",\n  ".join(f"{name} BIGINT NOT NULL DEFAULT 0 CHECK ({name} >= 0)" for name in COUNTED)
+_RULE = "promises TEXT NOT NULL DEFAULT 'kept'"
+_RESERVED = "reserved BIGINT NOT NULL DEFAULT 0 CHECK (reserved >= 0)"  # an estimate: it is not added up again
+_WAIT = "settled_wait BIGINT NOT NULL DEFAULT 0 CHECK (settled_wait >= 0)"
+# A ledger of the first format keeps all its promises; what it lacks is added.
+UPGRADE = (
+    *(f"ALTER TABLE ledger ADD COLUMN {column}" for column in (_RULE, _RESERVED, _WAIT)),
+    "UPDATE ledger SET format = 2",
+)
 
 CREATE = (
     f"""CREATE TABLE IF NOT EXISTS ledger (
@@ -30,10 +39,12 @@ CREATE = (
   ends BIGINT NOT NULL,
   valid BIGINT,
   late TEXT NOT NULL,
+  {_RULE},
   {_SUMS},
+  {_RESERVED},
   state TEXT NOT NULL DEFAULT '[]',
   plan TEXT NOT NULL DEFAULT '{{}}',
-  CHECK (spent + promised <= total)
+  CHECK (spent <= total AND (promises <> 'kept' OR spent + promised <= total))
 )""",
     """CREATE TABLE IF NOT EXISTS request (
   number BIGINT PRIMARY KEY,
@@ -63,7 +74,7 @@ CREATE = (
 )""",
 )
 
-READ_LEDGER = f"SELECT {', '.join((*TERMS, *COUNTED))}, state, plan FROM ledger"  # noqa: S608  names of our own
+READ_LEDGER = f"SELECT {', '.join((*TERMS, *COUNTED))}, reserved, state, plan FROM ledger"  # noqa: S608  names of our own
 FIND_REQUEST = "SELECT number, digest, policy, decided_at, expires_at FROM request WHERE id = ?"
 READ_DECISIONS = """SELECT customer, level, propensity, response, price, reason, at_once, face, expected
 FROM decision WHERE number = ? ORDER BY place"""
@@ -71,29 +82,35 @@ FIND_DECISION = """SELECT r.number, r.expires_at, r.closed, d.face, d.paid, d.re
 FROM request r JOIN decision d ON d.number = r.number WHERE r.id = ? AND d.customer = ?"""
 PAY = "UPDATE decision SET paid = ?, redeemed_at = ? WHERE number = ? AND customer = ?"
 
+# What was redeemed in time, times the share of a promise's time that it took, in whole thousandths.
+_WAITED = """CASE WHEN d.redeemed_at > r.decided_at AND d.redeemed_at < r.expires_at
+  THEN d.paid / 1000 * ((d.redeemed_at - r.decided_at) * 1000 / (r.expires_at - r.decided_at)) ELSE 0 END"""
+
 # Requests whose time is over, oldest first; a few at a time, so that nobody waits for long.
 _OVER = "SELECT number FROM request WHERE closed = 0 AND expires_at <= ? ORDER BY expires_at, number LIMIT 100"
 COUNT_OVER = f"""SELECT CASE WHEN r.expires_at <= ? THEN 1 ELSE 0 END AS early,
   SUM(CASE WHEN d.paid IS NULL THEN d.face ELSE 0 END), SUM(CASE WHEN d.face > 0 THEN d.expected ELSE 0 END),
-  SUM(COALESCE(d.paid, 0)), SUM(COALESCE(d.paid, d.face)), SUM(CASE WHEN d.paid IS NULL AND d.face > 0 THEN 1 ELSE 0 END)
+  SUM(COALESCE(d.paid, 0)), SUM(COALESCE(d.paid, d.face)), SUM(CASE WHEN d.paid IS NULL AND d.face > 0 THEN 1 ELSE 0 END),
+  SUM({_WAITED})
 FROM decision d JOIN request r ON r.number = d.number WHERE d.number IN ({_OVER}) GROUP BY 1"""  # noqa: S608
 CLOSE_OVER = f"UPDATE request SET closed = 1 WHERE number IN ({_OVER})"  # noqa: S608
 
-# What the counted sums should be. Promises that outlast the period count by their faces until they are paid.
-_EARLY, _LATE = "(r.expires_at <= l.ends)", "(r.expires_at IS NULL OR r.expires_at > l.ends)"
+# What the counted sums should be. Promises that are kept and outlast the period count by their faces until they are paid.
+_LATE = "(l.promises = 'kept' AND (r.expires_at IS NULL OR r.expires_at > l.ends))"
 ADD_UP = f"""SELECT
   COALESCE(SUM(d.at_once + COALESCE(d.paid, 0)), 0),
   COALESCE(SUM(CASE WHEN r.closed = 0 AND d.paid IS NULL THEN d.face ELSE 0 END), 0),
   COALESCE(SUM(d.at_once), 0),
-  COALESCE(SUM(CASE WHEN r.closed = 1 AND d.face > 0 AND {_EARLY} THEN d.expected ELSE 0 END), 0),
+  COALESCE(SUM(CASE WHEN r.closed = 1 AND d.face > 0 AND NOT {_LATE} THEN d.expected ELSE 0 END), 0),
   COALESCE(SUM(CASE WHEN r.closed = 1 THEN COALESCE(d.paid, 0) ELSE 0 END), 0),
-  COALESCE(SUM(CASE WHEN r.closed = 0 AND d.face > 0 AND {_EARLY} THEN d.expected ELSE 0 END), 0),
+  COALESCE(SUM(CASE WHEN r.closed = 0 AND d.face > 0 AND NOT {_LATE} THEN d.expected ELSE 0 END), 0),
   COALESCE(SUM(CASE WHEN r.closed = 0 AND {_LATE} THEN COALESCE(d.paid, d.face) ELSE 0 END), 0),
   (SELECT COUNT(*) FROM request),
   COUNT(*),
   COALESCE(SUM(CASE WHEN d.paid IS NULL THEN 0 ELSE 1 END), 0),
   COALESCE(SUM(CASE WHEN r.closed = 1 AND d.face > 0 AND (d.paid IS NULL OR d.redeemed_at >= r.expires_at)
-    THEN 1 ELSE 0 END), 0)
+    THEN 1 ELSE 0 END), 0),
+  COALESCE(SUM(CASE WHEN r.closed = 1 AND l.promises <> 'kept' THEN {_WAITED} ELSE 0 END), 0)
 FROM decision d JOIN request r ON r.number = d.number CROSS JOIN ledger l"""  # noqa: S608
 ENTRY = (
     *("request", "customer", "level", "propensity", "response", "price", "reason", "at_once", "face", "expected"),

@@ -1,4 +1,4 @@
-"""What a ledger is opened with: the budget, the period, how long a promise stands, and what happens after that."""
+"""What a ledger is opened with: the budget, the period, how long a promise stands, and how firmly."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ SECOND = 1_000_000  # microseconds, in which all times are counted
 DAY = 86_400 * SECOND
 LATEST = 253_402_300_799 * SECOND  # the last second of the year 9999
 LATE = ("refuse", "accept")
+KEPT, WHILE_IT_LASTS = PROMISES = ("kept", "while_it_lasts")
 
 
 @dataclass(frozen=True)
@@ -26,15 +27,30 @@ class Terms:
     ends: int
     valid: int | None = None  # microseconds that a promise stands; None: until it is redeemed
     late: str = "refuse"  # a redemption after that: refuse it, or accept it while the budget has room
+    promises: str = KEPT  # every promise can be redeemed, or only while the budget lasts
+
+    @property
+    def kept(self) -> bool:
+        """Whether every promise can be redeemed: face values are reserved."""
+        return self.promises == KEPT
 
     def describe(self) -> str:
         """Return the terms in words."""
         stands = "until it is redeemed" if self.valid is None else f"for {self.valid / DAY:g} days"
         period = f"from {show_time(self.starts)} until {show_time(self.ends)}"
-        return f"{show_money(self.total)} {period}; a promise stands {stands}; late redemptions: {self.late}"
+        lasts = "" if self.kept else "; promises can be redeemed while the budget lasts"
+        return f"{show_money(self.total)} {period}; a promise stands {stands}; late redemptions: {self.late}{lasts}"
 
 
-def agree(total: Any, ends: Any, *, starts: Any = None, valid_days: float | None = None, late: str = "refuse") -> Terms:
+def agree(
+    total: Any,
+    ends: Any,
+    *,
+    starts: Any = None,
+    valid_days: float | None = None,
+    late: str = "refuse",
+    promises: str = KEPT,
+) -> Terms:
     """Return the terms of a ledger.
 
     Parameters
@@ -48,6 +64,9 @@ def agree(total: Any, ends: Any, *, starts: Any = None, valid_days: float | None
         How long a promise stands. After that its reservation is released. None: until it is redeemed.
     late
         What happens to a redemption after that: ``"refuse"``, or ``"accept"`` while the budget has room for it.
+    promises
+        ``"kept"``: every promise can be redeemed; face values are reserved. ``"while_it_lasts"``: what open promises are
+        expected to cost is reserved, and a redemption that no longer fits into the budget is refused.
 
     >>> agree("500", "2027-01-31", starts="2027-01-01", valid_days=14).describe()
     '500.00 from 2027-01-01 00:00:00Z until 2027-02-01 00:00:00Z; a promise stands for 14 days; late redemptions: refuse'
@@ -64,9 +83,11 @@ def agree(total: Any, ends: Any, *, starts: Any = None, valid_days: float | None
         days = None
     if late not in LATE:
         problems.append(Problem(f"late redemptions: {show(late)}", "refuse them, or accept them: refuse, accept"))
+    if promises not in PROMISES:
+        problems.append(Problem(f"promises: {show(promises)}", f"choose one: {', '.join(PROMISES)}"))
     refuse("ledger", problems)
     valid = None if days is None else max(math.floor(days * DAY), 1)
-    return Terms(read_money(total, "the total", up=False), begin, end, valid, late)
+    return Terms(read_money(total, "the total", up=False), begin, end, valid, late, promises)
 
 
 def read_time(given: Any, name: str, problems: list[Problem], *, last: bool = False) -> int:
