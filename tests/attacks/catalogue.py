@@ -17,5 +17,8 @@ ATTACKS = (
     Attack("policy files sealed again", "policies:attack", 2500, seconds=300),
     Attack("campaign files, read and run", "campaigns:attack", 2000, quick=40),
     Attack("faults at every step of every command", "faults:attack", 400, quick=0, seconds=120),
+    Attack("requests to a service, against a plain model", "serve_requests:attack", 1200, quick=4, seconds=120),
+    Attack("ledgers against a plain model, odd arguments", "ledger_steps:attack", 900, quick=6),
+    Attack("damaged ledgers, and addresses of odd places", "ledger_files:attack", 1200, quick=9),
     Attack("run folders with edited JSON", "folders_json:attack", 500, quick=1, seconds=120),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
 from typing import Any
 
@@ -12,6 +13,7 @@ from largesse.records import Array
 
 MICROS = 1_000_000  # in one unit
 MOST = 10**12  # units; a thousand times as much still fits into the 64 bits of a database
+_PLAIN = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")  # Decimal itself reads 1_0 and ５, too
 _FINE = 3  # digits of a millionth that a float may be off by
 
 
@@ -21,11 +23,13 @@ def read_money(given: Any, name: str, *, up: bool) -> int:
     >>> read_money("19.99", "the total", up=False), read_money(0.1, "the cost", up=True)
     (19990000, 100000)
     """
-    try:
-        exact = Decimal(str(given)) if isinstance(given, str | int | float | Decimal | np.number) else None
-    except InvalidOperation:
-        exact = None
-    if exact is None or isinstance(given, bool) or not exact.is_finite() or not 0 <= exact <= MOST:
+    exact = None
+    if isinstance(given, str | int | float | Decimal | np.number) and not isinstance(given, bool):
+        try:
+            exact = Decimal(str(given)) if not isinstance(given, str) or _PLAIN.fullmatch(given) else None
+        except (InvalidOperation, ValueError):  # ValueError: a whole number of thousands of digits
+            exact = None
+    if exact is None or not exact.is_finite() or not 0 <= exact <= MOST:
         fail("money", Problem(f"{name} is {show(given)}", f"give a number from 0 to {MOST:,}, such as 50000 or 19.99"))
     return int((exact * MICROS).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))
 

@@ -68,6 +68,14 @@ class PacePlan:
         """The price of one more unit of budget at the start."""
         return self.factor * self.ahead[0]
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether the numbers are finite and none is below zero, but perhaps the elasticity; busy days are above."""
+        lists = [value for name in LISTS for value in getattr(self, name)]
+        rest = [self.factor, self.customers, self.at_random, *asdict(self.gains).values()]
+        known = all(math.isfinite(value) and value >= 0 for value in (*lists, *rest)) and math.isfinite(self.elasticity)
+        return known and min(self.season) > 0 and self.customers > 0 and self.at_random <= 1
+
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as JSON writes it."""
         return asdict(self)
@@ -83,7 +91,9 @@ class PacePlan:
             J = len(found.promised)
             if {len(found.ahead) - 1, len(found.paid), len(found.priced)} != {J} or len(found.season) != 7:
                 raise ValueError
-        except (TypeError, ValueError, AttributeError, KeyError):
+            if not (J and found.is_sound):
+                raise ValueError
+        except (TypeError, ValueError, OverflowError, AttributeError, KeyError):
             hint = "begin another ledger, or give this one a plan: ledger.set_plan"
             fail("ledger", Problem("the ledger holds no plan for its price", hint))
         return found
@@ -280,7 +290,7 @@ class Pacer:
         plan = self._pack(standing)
         n = len(offers)
         state = np.array(standing.state, dtype=np.float64)
-        if len(state) != k.OPEN + 2 * int(plan[k.PARTS]):
+        if len(state) != k.OPEN + 2 * int(plan[k.PARTS]) or not _is_state(state, plan[k.DAYS]):
             state = np.array(PacePlan.from_dict(standing.plan).start())
         money = np.array([standing.terms.total, *(getattr(standing, name) for name in MONEY)], dtype=np.int64)
         when = np.empty((n, 2))
@@ -298,6 +308,14 @@ class Pacer:
             packed = PacePlan.from_dict(standing.plan).pack(standing.terms)
             self._packed = ((standing.plan, standing.terms), packed)
         return self._packed[1]
+
+
+def _is_state(state: Array, days: float) -> bool:
+    """Whether numbers can be the state of a price: no compiled step may meet others."""
+    from largesse.pacing import kernels as k
+
+    within = state[k.LAST] <= days and state[k.TODAY] <= days
+    return bool(within and (state >= 0).all() and (state[k.WEEK : k.WEEK + 7] > 0).all())
 
 
 MONEY = ("spent", "promised", "at_once", "settled_expected", "settled_paid", "open_expected", "late_face")

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -45,8 +45,11 @@ def make_app(service: Service) -> Starlette:
         Route("/", views.page, methods=["GET"]),
         Route("/docs", views.page, methods=["GET"]),
     ]
-    handlers: dict[Any, Any] = {404: _missing, 405: _other_method}
-    return Starlette(routes=routes, exception_handlers=handlers, lifespan=live)
+    handlers: dict[Any, Any] = {LargesseError: _refuse, ClientDisconnect: _gone, Exception: _refuse}
+    handlers |= {404: _missing, 405: _other_method}
+    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=live)
+    app.router.redirect_slashes = False  # another address is not found; nothing sends anybody elsewhere
+    return app
 
 
 class Views:
@@ -126,11 +129,19 @@ def _status(error: Exception) -> int:
     return status_of(error)
 
 
+async def _refuse(_: Request, error: Exception) -> Response:
+    return Response(to_json({"error": describe_error(error)}), _status(error), media_type="application/json")
+
+
+async def _gone(request: Request, _: Exception) -> Response:
+    return await _refuse(request, RequestError(400, "the request broke off", "send it again"))
+
+
 async def _missing(request: Request, _: Exception) -> Response:
     error = RequestError(404, f"there is no {request.url.path[:80]}", "see / for what there is")
-    return Response(to_json({"error": describe_error(error)}), 404, media_type="application/json")
+    return await _refuse(request, error)
 
 
 async def _other_method(request: Request, _: Exception) -> Response:
     error = RequestError(405, f"{request.url.path[:80]} does not take {request.method[:10]}", "see / for what it takes")
-    return Response(to_json({"error": describe_error(error)}), 405, media_type="application/json")
+    return await _refuse(request, error)

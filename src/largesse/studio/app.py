@@ -75,7 +75,9 @@ def make_app(studio: Studio) -> Starlette:
     routes = [Route(path, handler, methods=[method]) for method, path, handler in listed]
     handlers: dict[Any, Any] = {LargesseError: _refuse, ClientDisconnect: _gone, Exception: _refuse}
     handlers |= {404: _missing, 405: _other_method}
-    return Starlette(routes=routes, exception_handlers=handlers, lifespan=live)
+    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=live)
+    app.router.redirect_slashes = False  # another address is not found; nothing sends anybody elsewhere
+    return app
 
 
 class Views:

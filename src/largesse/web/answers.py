@@ -11,6 +11,7 @@ from largesse.errors import LargesseError, OutputError, Problem, fail
 
 DEEPEST = 40  # lists and tables within each other
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # half of a letter that is written in two escapes
 _HUGE = re.compile(rb"[eE]\+?0*[0-9]{3}|[0-9]{300}")  # only such numbers are too large for a float
 
 
@@ -84,8 +85,13 @@ def read_json(body: bytes) -> dict[str, Any]:
     try:
         floats = _read_float if _HUGE.search(body) else None  # a function for every number takes its time
         found = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant, parse_float=floats)
+        if _HALF.search(body):  # no file and no answer could hold such text
+            _ENCODER.encode(found).encode("utf-8")
     except RecursionError:
         _refuse_depth()
+    except UnicodeEncodeError:
+        got = "a text holds half of a letter: one of two escapes \\ud800 to \\udfff"
+        fail("request", Problem(got, "send both, or the letter itself as UTF-8"))
     except ValueError as error:  # no UTF-8, no JSON, a number of too many digits
         fail("request", Problem(f"the body is not JSON: {error}", "send a JSON object"))
     if not isinstance(found, dict):

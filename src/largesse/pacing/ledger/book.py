@@ -9,7 +9,6 @@ id: a worker that died before it could answer, or lost the database meanwhile, a
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 import time
@@ -17,18 +16,30 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, final
 
-from largesse.errors import LargesseError, LedgerError
-from largesse.pacing.ledger.entries import Ask, Audit, Chooser, Decided, Offers, Redemption, Standing
+from largesse.errors import LargesseError, LedgerError, refuse
+from largesse.pacing.ledger.entries import (
+    Ask,
+    Audit,
+    Chooser,
+    Decided,
+    Offers,
+    Redemption,
+    Standing,
+    id_problems,
+    moment_problems,
+)
 from largesse.pacing.ledger.rows import (
     Turn,
     check_amount,
     check_late,
     check_left,
     count_redeemed,
+    read_promise,
     read_standing,
     recall_redemption,
     refuse_entry,
     release,
+    write_price,
     write_standing,
 )
 from largesse.pacing.ledger.store import Session, Store
@@ -94,6 +105,7 @@ class Ledger:
 
         Returns for each its decisions, or why it was refused; that does not touch the others. See `decide`.
         """
+        refuse("request", moment_problems(now))
 
         def work(session: Session) -> list[Decided | LargesseError]:
             turn = Turn(session, session.now() if now is None else now, chooser)
@@ -118,6 +130,8 @@ class Ledger:
 
         Where promises hold while the budget lasts, a redemption of more than is left is refused.
         """
+        odd = id_problems(request, "the request's id") + id_problems(customer, "the customer")
+        refuse("redemption", odd + moment_problems(now))
         paid = None if amount is None else read_money(amount, "the amount", up=True)
 
         def work(session: Session) -> Redemption:
@@ -126,7 +140,7 @@ class Ledger:
             if not found:
                 hint = "give the request's id and the customer as they were decided"
                 refuse_entry(f"request {request!r} holds no decision for the customer {customer!r}", hint)
-            number, expires, closed, face, before, _ = found[0]
+            number, expires, closed, face, before, _ = read_promise(found[0])
             value = face if paid is None else paid
             if before is not None:
                 return recall_redemption(request, customer, found[0], value)
@@ -146,6 +160,7 @@ class Ledger:
 
     def standing(self, *, now: int | None = None) -> Standing:
         """Return where the budget stands, after promises whose time is over were released."""
+        refuse("ledger", moment_problems(now))
 
         def work(session: Session) -> Standing:
             found = read_standing(session, session.now() if now is None else now)
@@ -177,7 +192,7 @@ class Ledger:
 
     def set_plan(self, plan: dict[str, Any], state: Sequence[float]) -> None:
         """Give the price another plan to go by, and a state to begin with."""
-        given = (json.dumps(plan), json.dumps(list(state)))
+        given = write_price(plan, state)
         self._work(lambda session: session.run("UPDATE ledger SET plan = ?, state = ?", given))
 
     def audit(self) -> Audit:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
 
 import numpy as np
 
-from largesse.errors import Problem, refuse, some
-from largesse.pacing.ledger.terms import Terms
+from largesse.errors import Problem, refuse, show, some, whole_problems
+from largesse.pacing.ledger.terms import LATEST, Terms
 from largesse.pacing.money import as_units
 from largesse.records import Array
 
@@ -55,11 +56,11 @@ class Offers:
                 break
         if not np.isfinite(self.responses).all():
             found.append(Problem("an expected response is missing or infinite", "look at the customers' features"))
-        if len(set(self.customers)) < len(self.customers):
-            twice = sorted({name for name in self.customers if self.customers.count(name) > 1})
+        odd = [problem for name in self.customers for problem in id_problems(name, "a customer")][:1]
+        if not odd and len(set(self.customers)) < len(self.customers):
+            twice = sorted(name for name, many in Counter(self.customers).items() if many > 1)
             found.append(Problem(f"a customer comes twice: {some(twice)}", "name each customer once in a request"))
-        found += [problem for name in self.customers for problem in id_problems(name, "a customer")][:1]
-        return found
+        return found + odd
 
     def __len__(self) -> int:
         return len(self.customers)
@@ -212,10 +213,25 @@ def id_problems(given: Any, name: str) -> list[Problem]:
     """Return what is wrong with the id of a request or a customer."""
     if isinstance(given, str) and 0 < len(given) <= LONGEST and given.isprintable():
         return []
-    return [Problem(f"{name} is {str(given)[:80]!r}", f"give a text of 1 to {LONGEST} printable letters")]
+    return [Problem(f"{name} is {show(given)}", f"give a text of 1 to {LONGEST} printable letters")]
+
+
+def moment_problems(given: Any) -> list[Problem]:
+    """Return what is wrong with a moment, if one is given."""
+    return [] if given is None else whole_problems(given, "now, in microseconds since 1970,", 0, LATEST)
+
+
+def request_problems(request: Any, policy: Any, content: Any) -> list[Problem]:
+    """Return what is wrong with what a request for decisions is called, decided by, and made of."""
+    found = id_problems(request, "the request's id")
+    if policy != "":
+        found += id_problems(policy, "the policy's version")
+    if not isinstance(content, str | bytes | None):
+        found.append(Problem(f"the content is {show(content)}", "give what was asked as text or bytes"))
+    return found
 
 
 def digest_of(content: str | bytes) -> str:
     """Return a short name of some content: other content has another."""
-    raw = content.encode() if isinstance(content, str) else content
+    raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     return hashlib.sha256(raw).hexdigest()[:32]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from largesse.errors import LedgerError, Problem, fail, show
+from largesse.errors import LedgerError, Problem, as_number, fail, refuse, show
 from largesse.pacing.ledger.book import PATIENCE, Ledger, insist
 from largesse.pacing.ledger.postgres import PostgresStore
+from largesse.pacing.ledger.rows import refuse_damaged, write_price
 from largesse.pacing.ledger.sqlite import SqliteStore
 from largesse.pacing.ledger.store import Store
 from largesse.pacing.ledger.tables import FORMAT, TERMS, UPGRADE
-from largesse.pacing.ledger.terms import Terms, show_time
+from largesse.pacing.ledger.terms import Terms, read_terms, show_time
 from largesse.pacing.money import show_money
 
 WAYS = "sqlite:///spring.db for one machine, postgresql://user@host/database for many"
@@ -46,14 +46,24 @@ def open_ledger(
     ...         ledger.standing().as_dict()["room"]
     500.0
     """
-    store = make_store(address)
+    refuse("ledger", _problems(terms, patience))
+    store, price = make_store(address), write_price({} if plan is None else plan, state)
     try:
         insist(store, lambda: store.prepare(create=terms is not None), patience)
-        insist(store, lambda: _begin(store, terms, plan or {}, state), patience)
+        insist(store, lambda: _begin(store, terms, *price), patience)
     except BaseException:
         store.disconnect()
         raise
     return Ledger(store, patience=patience)
+
+
+def _problems(terms: Any, patience: Any) -> list[Problem]:
+    found, seconds = [], as_number(patience)
+    if not isinstance(terms, Terms | None):
+        found.append(Problem(f"the terms are {show(terms)}", "make them with agree(total, ends)"))
+    if seconds is None or not 0 <= seconds < float("inf"):
+        found.append(Problem(f"the patience is {show(patience)}", "give a number of seconds, zero or more"))
+    return found
 
 
 def make_store(address: str) -> Store:
@@ -66,7 +76,7 @@ def make_store(address: str) -> Store:
     return PostgresStore(address)
 
 
-def _begin(store: Store, terms: Terms | None, plan: dict[str, Any], state: tuple[float, ...]) -> None:
+def _begin(store: Store, terms: Terms | None, plan: str, state: str) -> None:
     """Fill a ledger that is empty; refuse one of another version, or of other terms."""
     with store.transaction() as session:
         if session.fetch("SELECT format FROM ledger") == [(1,)]:
@@ -82,13 +92,17 @@ def _begin(store: Store, terms: Terms | None, plan: dict[str, Any], state: tuple
             raise LedgerError("ledger", [Problem(f"{store.shown} is empty", "open it with a total and a period")])
         if not found and terms is not None:
             given = {name: [getattr(terms, name)] for name in TERMS}
-            columns = {"id": [1], "format": [FORMAT], **given, "plan": [json.dumps(plan)], "state": [json.dumps(state)]}
+            columns = {"id": [1], "format": [FORMAT], **given, "plan": [plan], "state": [state]}
             places = ", ".join("?" * len(columns))
             sql = f"INSERT INTO ledger ({', '.join(columns)}) VALUES ({places})"  # noqa: S608  names of our own
             session.run(sql, [value[0] for value in columns.values()])
             return
+        try:
+            held = read_terms(found[0])
+        except ValueError:
+            refuse_damaged()
         if terms is not None:
-            _compare(terms, Terms(**dict(zip(TERMS, found[0], strict=True))), store)
+            _compare(terms, held, store)
 
 
 def _compare(given: Terms, held: Terms, store: Store) -> None:

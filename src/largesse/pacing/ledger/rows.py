@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
 
-from largesse.errors import LargesseError, LedgerError, Problem, refuse
-from largesse.pacing.ledger.entries import Ask, Choice, Chooser, Decided, Offers, Redemption, Standing, id_problems
+from largesse.errors import LargesseError, LedgerError, Problem, fail, refuse
+from largesse.pacing.ledger.entries import (
+    Ask,
+    Choice,
+    Chooser,
+    Decided,
+    Offers,
+    Redemption,
+    Standing,
+    request_problems,
+)
 from largesse.pacing.ledger.store import Session
 from largesse.pacing.ledger.tables import (
     CLOSE_OVER,
@@ -23,7 +34,7 @@ from largesse.pacing.ledger.tables import (
     REQUEST,
     TERMS,
 )
-from largesse.pacing.ledger.terms import Terms, show_time
+from largesse.pacing.ledger.terms import Terms, read_terms, show_time
 from largesse.pacing.money import show_money
 
 NEVER = 2**62  # microseconds since 1970
@@ -37,16 +48,41 @@ def read_standing(session: Session, now: int) -> Standing:
     if not found:
         refuse_entry("the ledger is empty", "open it with a total and a period")
     *numbers, reserved, state, plan = found[0]
-    terms = Terms(**dict(zip(TERMS, numbers[: len(TERMS)], strict=True)))
-    counted = dict(zip(COUNTED, numbers[len(TERMS) :], strict=True))
-    rest = {"state": tuple(json.loads(state)), "plan": _read_plan(plan), "reserved": reserved}
-    return Standing(terms, now, **counted, **rest)
+    counted = dict(zip((*COUNTED, "reserved"), (*numbers[len(TERMS) :], reserved), strict=True))
+    try:
+        terms, price = read_terms(numbers[: len(TERMS)]), (tuple(json.loads(state)), _read_plan(plan))
+        sound = all(type(value) is int and value >= 0 for value in counted.values())
+        gone = counted["spent"] + (counted["promised"] if terms.kept else 0)
+        if not (sound and math.isfinite(sum(price[0])) and gone <= terms.total):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        refuse_damaged()
+    return Standing(terms, now, **counted, state=price[0], plan=price[1])
 
 
 @lru_cache(maxsize=8)
 def _read_plan(text: str) -> dict[str, Any]:
     """Return the plan of the price; it hardly ever changes, and nobody changes what is returned."""
-    return dict(json.loads(text))
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError
+    return found
+
+
+def write_price(plan: Any, state: Any) -> tuple[str, str]:
+    """Return what the price goes by as it is kept; refuse what is no plan and no state."""
+    try:
+        if not (isinstance(plan, dict) and isinstance(state, Sequence) and math.isfinite(sum(state))):
+            raise ValueError
+        return json.dumps(plan, allow_nan=False), json.dumps(list(state), allow_nan=False)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        hint = "give PacePlan.as_dict() and PacePlan.start()"
+        fail("ledger", Problem("the price's plan is no dict of numbers, or its state no list of them", hint))
+
+
+def refuse_damaged() -> NoReturn:
+    """Say that the ledger holds something that nobody wrote there."""
+    refuse_entry("the ledger is damaged: it holds values that it cannot hold", "restore it from a copy")
 
 
 _WRITE = f"UPDATE ledger SET {', '.join(f'{name} = ?' for name in COUNTED)}, reserved = ?, state = ?"  # noqa: S608  names of our own
@@ -81,6 +117,8 @@ def release(session: Session, standing: Standing, *, all_of_it: bool = False) ->
             return standing
 
 
+KINDS = (np.int64, *(np.float64,) * 3, *(np.int64,) * 4)  # of what is kept of a decision, after the customer
+
 # -- decisions -----------------------------------------------------------------------------------------------------------
 
 
@@ -94,7 +132,7 @@ class Turn:
     def decide(self, ask: Ask) -> Decided | LargesseError:
         """Return the decisions on a request, or why there are none. What refuses a request wrote nothing before."""
         try:
-            refuse("request", id_problems(ask.request, "the request's id"))
+            refuse("request", request_problems(ask.request, ask.policy, ask.content))
             digest = ask.digest
             known = self._session.fetch(FIND_REQUEST, (ask.request,))
             if known:
@@ -183,11 +221,17 @@ def _counts_in_full(expires: int | None, terms: Terms) -> bool:
 def recall(session: Session, request: str, digest: str, known: tuple[Any, ...]) -> Decided:
     """Return the decisions that the ledger holds for a request."""
     number, before, policy, decided_at, expires_at = known
+    if type(decided_at) is not int or not isinstance(expires_at, int | None) or not isinstance(policy, str):
+        refuse_damaged()
     if before != digest:
         got = f"the request {request!r} was answered at {show_time(decided_at)} with other content"
         refuse_entry(got, "give every request an id of its own; repeat one only as it was")
-    customers, *parts = zip(*session.fetch(READ_DECISIONS, (number,)), strict=True)
-    levels, propensity, responses, price, reason, *money = map(np.array, parts)
+    try:
+        customers, *parts = zip(*session.fetch(READ_DECISIONS, (number,)), strict=True)
+        arrays: list[Any] = [np.array(part, dtype=kind) for part, kind in zip(parts, KINDS, strict=True)]
+    except (TypeError, ValueError, OverflowError):
+        refuse_damaged()
+    levels, propensity, responses, price, reason, *money = arrays
     return Decided(
         *(request, tuple(customers), levels, propensity, responses, price, reason),
         *(*money, policy, decided_at, expires_at, True),
@@ -208,6 +252,15 @@ def count_redeemed(standing: Standing, value: int, face: int, expires: int | Non
         if _counts_in_full(expires, standing.terms):
             changes["late_face"] = standing.late_face - face + value
     return replace(standing, **changes)  # type: ignore[arg-type]
+
+
+def read_promise(found: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the promise that a row holds."""
+    number, expires, closed, face, paid, at = found
+    needed = (number, closed, face, *(() if paid is None else (paid, at)), *(() if expires is None else (expires,)))
+    if not all(type(value) is int for value in needed):
+        refuse_damaged()
+    return found
 
 
 def recall_redemption(request: str, customer: str, found: tuple[Any, ...], value: int) -> Redemption:

@@ -41,6 +41,8 @@ class SqliteStore:
             raise LedgerError("ledger", [Problem(f"there is no ledger at {self.shown}", hint)])
         if not self._path.parent.is_dir():
             raise LedgerError("ledger", [Problem(f"the folder {self._path.parent} is not there", "make it first")])
+        if self._path.exists() and not self._path.is_file():  # a pipe would keep us waiting
+            raise LedgerError("ledger", [Problem(f"{self._path} is no file", "give a file, or a name that is free")])
         with self.transaction() as session:
             if session.fetch("PRAGMA application_id")[0][0] != APPLICATION:
                 for statement in CREATE:
@@ -64,7 +66,9 @@ class SqliteStore:
         if self._connection is not None and self._owner != os.getpid():
             self._connection = None  # a connection must not cross a fork; the parent still uses it
         if self._connection is None:
-            connection = sqlite3.connect(self._path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                self._path.absolute(), timeout=WAIT, isolation_level=None, check_same_thread=False
+            )
             try:
                 self._refuse_foreign(connection)
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -90,9 +94,9 @@ class SqliteStore:
 
     def explain(self, error: Exception) -> Problem | None:
         """Say what is wrong with the file."""
-        if not isinstance(error, sqlite3.Error):
+        if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
             return None
-        code = _code(error)
+        code = sqlite3.SQLITE_CORRUPT if isinstance(error, UnicodeDecodeError) else _code(error)
         if code in READ_ONLY:
             hint = "a ledger is a file beside which others are made: allow writing to it and to its folder"
             return Problem(f"{self._path} cannot be opened for writing", hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -81,13 +82,28 @@ def agree(
     if valid_days is not None and (days is None or not 0 < days <= 36_525):
         problems.append(Problem(f"a promise stands for {show(valid_days)} days", "give a number of days above 0"))
         days = None
-    if late not in LATE:
+    if not isinstance(late, str) or late not in LATE:
         problems.append(Problem(f"late redemptions: {show(late)}", "refuse them, or accept them: refuse, accept"))
-    if promises not in PROMISES:
+    if not isinstance(promises, str) or promises not in PROMISES:
         problems.append(Problem(f"promises: {show(promises)}", f"choose one: {', '.join(PROMISES)}"))
     refuse("ledger", problems)
     valid = None if days is None else max(math.floor(days * DAY), 1)
     return Terms(read_money(total, "the total", up=False), begin, end, valid, late, promises)
+
+
+def read_terms(values: Sequence[Any]) -> Terms:
+    """Return the terms that a ledger holds; ValueError where they are none."""
+    total, starts, ends, valid, late, promises = values
+    whole = all(type(value) is int for value in (total, starts, ends)) and (valid is None or type(valid) is int)
+    if (
+        not whole
+        or late not in LATE
+        or promises not in PROMISES
+        or not (total >= 0 and starts < ends)
+        or (valid is not None and valid < 1)
+    ):
+        raise ValueError("no terms of a ledger")
+    return Terms(total, starts, ends, valid, late, promises)
 
 
 def read_time(given: Any, name: str, problems: list[Problem], *, last: bool = False) -> int:

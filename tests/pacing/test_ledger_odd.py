@@ -1,0 +1,165 @@
+"""Odd arguments, odd places and damaged content: a ledger says what is wrong, and begins and changes nothing."""
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ledgers import Dearest, make_offers, make_terms
+
+from largesse.errors import InputError, LargesseError, LedgerError
+from largesse.pacing import Ledger, PacePlan, Pacer, open_ledger, read_money
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A ledger with one decision."""
+    found = tmp_path / "spring.db"
+    with open_ledger(f"sqlite:///{found}", make_terms()) as ledger:
+        ledger.decide("r1", make_offers(["c1"]), Dearest())
+    return found
+
+
+@pytest.fixture
+def ledger(path: Path) -> Ledger:
+    return open_ledger(f"sqlite:///{path}")
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "\ud800", "x" * 201, 5, None, b"x", [], {}, 10**5000], ids=range(10))
+def test_odd_ids_are_named(ledger: Ledger, name: Any) -> None:
+    with pytest.raises(InputError, match="request's id is"):
+        ledger.decide(name, make_offers(["c1"]), Dearest())
+    with pytest.raises(InputError, match="a customer is"):
+        ledger.decide("r2", make_offers([name, name]), Dearest())
+    with pytest.raises(InputError, match="the customer is"):
+        ledger.redeem("r1", name)
+
+
+@pytest.mark.parametrize("now", [-1, 1.5, "x", True, 2**63, []])
+def test_odd_moments_are_named(ledger: Ledger, now: Any) -> None:
+    for work in (
+        lambda: ledger.decide("r2", make_offers(["c1"]), Dearest(), now=now),
+        lambda: ledger.redeem("r1", "c1", now=now),
+        lambda: ledger.standing(now=now),
+    ):
+        with pytest.raises(InputError, match="now, in microseconds"):
+            work()
+
+
+def test_odd_versions_and_contents_are_named(ledger: Ledger) -> None:
+    with pytest.raises(InputError, match="2 things are wrong"):
+        ledger.decide("r2", make_offers(["c1"]), Dearest(), policy=5, content=[])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("amount", ["1_0", "４", "", True, 10**5000, float("nan"), 1j, [], "1e400"], ids=range(9))
+def test_odd_amounts_are_refused(amount: Any) -> None:
+    with pytest.raises(InputError, match="the total is"):
+        read_money(amount, "the total", up=False)
+
+
+def test_many_customers_of_one_name_are_told_quickly() -> None:
+    with pytest.raises(InputError, match="comes twice: c1"):
+        make_offers(["c1"] * 10_000)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE ledger SET total = 'x'",
+        "UPDATE ledger SET ends = 0",
+        "UPDATE ledger SET spent = total + 1",
+        "UPDATE ledger SET late = 'perhaps'",
+        "UPDATE ledger SET spent = 'x'",
+        "UPDATE ledger SET state = '[NaN]'",
+        "UPDATE ledger SET state = '5'",
+        "UPDATE ledger SET plan = '[['",
+        "UPDATE request SET decided_at = 'x'",
+        "UPDATE decision SET level = 'x'",
+        "DELETE FROM decision",
+    ],
+)
+def test_damaged_content_is_told(path: Path, change: str) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA ignore_check_constraints = ON")
+        database.execute(change)
+    database.close()
+
+    def use() -> None:
+        with open_ledger(f"sqlite:///{path}") as ledger:
+            ledger.standing()
+            ledger.decide("r1", make_offers(["c1"]), Dearest())
+
+    with pytest.raises(LedgerError, match="the ledger is damaged"):
+        use()
+
+
+def test_damaged_promises_are_told(path: Path) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE decision SET paid = 1")  # but nothing says when
+    database.close()
+    with pytest.raises(LedgerError, match="the ledger is damaged"), open_ledger(f"sqlite:///{path}") as ledger:
+        ledger.redeem("r1", "c1")
+
+
+PLAN: dict[str, Any] = {
+    **PacePlan(1.0, (0.1, 0.0), (1.0,), (1.0,), (0.1,), 100.0, 1.0).as_dict(),
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"factor": float("nan")},
+        {"factor": -1},
+        {"customers": 0},
+        {"customers": 10**400},
+        {"at_random": 1.5},
+        {"season": (0.0,) * 7},
+        {"ahead": (float("inf"), 0.0)},
+        {"ahead": (0.0,), "promised": (), "paid": (), "priced": ()},
+        {"gains": {**PLAN["gains"], "window": -1}},
+    ],
+)
+def test_an_absurd_plan_decides_nothing(change: dict[str, Any]) -> None:
+    assert PacePlan.from_dict(PLAN).customers == 100
+    with pytest.raises(InputError, match="no plan for its price"):
+        PacePlan.from_dict({**PLAN, **change})
+
+
+@pytest.mark.parametrize(("place", "value"), [(3, 1e300), (8, 1e300), (0, -1.0), (10, 0.0)])
+def test_a_state_that_no_price_has_begins_anew(tmp_path: Path, place: int, value: float) -> None:
+    state = list(PacePlan.from_dict(PLAN).start())
+    state[place] = value
+    with open_ledger(f"sqlite:///{tmp_path}/x.db", make_terms(), plan=PLAN, state=tuple(state)) as ledger:
+        made = ledger.decide("r1", make_offers(["c1"]), Pacer(seed=0), now=make_terms().starts + 1)
+        assert np.isfinite(made.price).all()
+        assert ledger.standing().state[3] < 30  # days since the start: of the new state
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"plan": {"a": float("nan")}},
+        {"plan": {"a": object()}},
+        {"plan": []},
+        {"state": ("x",)},
+        {"state": 5},
+        {"patience": "x"},
+        {"terms": 5},
+    ],
+)
+def test_a_ledger_that_cannot_begin_leaves_no_file(tmp_path: Path, given: dict[str, Any]) -> None:
+    with pytest.raises(LargesseError):
+        open_ledger(f"sqlite:///{tmp_path}/x.db", **{"terms": make_terms(), **given})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_is_no_ledger_and_a_name_is_only_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(LedgerError, match="is no file"):
+        open_ledger(f"sqlite:///{tmp_path}/pipe", make_terms())
+    monkeypatch.chdir(tmp_path)
+    open_ledger("sqlite:///:memory:", make_terms()).close()
+    assert (tmp_path / ":memory:").is_file()
