@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from largesse import cli
-from largesse.errors import InputError
 from largesse.runs import check
 
 
@@ -45,8 +44,15 @@ def test_rows_that_are_not_in_the_plan_are_left_out(run_copy: Path, shop: Path) 
     found, _ = check(run_copy, table.set_column(0, "id", pa.array(ids)))
     assert found.rows == len(table) - 10
     assert any("not in the plan" in finding.text for finding in found.findings)
-    with pytest.raises(InputError, match="no customer of the new log is in the plan"):
-        check(run_copy, table.set_column(0, "id", pa.array([f"x{i}" for i in range(len(table))])))
+
+
+def test_where_nobody_is_in_the_plan_the_policy_decides_anew(run_copy: Path, shop: Path) -> None:
+    table = _carry_out(run_copy, shop)
+    found, _ = check(run_copy, table.set_column(0, "id", pa.array([f"x{i}" for i in range(len(table))])))
+    assert found.joined is None
+    assert found.followed > 0.95
+    notes = [finding for finding in found.findings if "No customer of the new log is in the plan" in finding.text]
+    assert [note.answer for note in notes] == ["note"]
 
 
 def test_the_command_says_it_by_its_exit_code(

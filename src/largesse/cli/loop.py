@@ -13,11 +13,12 @@ from largesse.cli.verbs import (
     Budget,
     Total,
     app,
+    echo,
     is_quiet,
     to_json,
     verb,
 )
-from largesse.errors import MissingPartError, Problem
+from largesse.errors import MissingPartError, Problem, count
 from largesse.evaluation import Asked
 from largesse.report import (
     print_check,
@@ -34,6 +35,9 @@ def check(
     log: Annotated[
         str, typer.Argument(help="The log of the campaign that followed: who got what, and what came of it.")
     ],
+    ledger: Annotated[
+        str | None, typer.Option(help="Where a service booked its decisions: they are the plan then.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the check as an HTML page here.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -42,7 +46,7 @@ def check(
     Each check says fine, careful or no. The exit code is for a scheduler: 0 fine, 10 careful, 20 no; 2 is an error.
     """
     with show_progress(as_json or is_quiet()) as progress:
-        found, shown = runs.check(run_folder, log, out=out, progress=progress)
+        found, shown = runs.check(run_folder, log, ledger=ledger, out=out, progress=progress)
     if as_json:
         typer.echo(to_json(shown))
     elif is_quiet():
@@ -92,6 +96,54 @@ def power(
         typer.echo(to_json(runs.describe_power(found)))
     elif not is_quiet():
         print_power(found)
+
+
+@verb
+def log(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder with the plan, or of the policy that was served.")],
+    out: Annotated[Path, typer.Option("--out", help="The log to write: .parquet, .csv, .feather.")],
+    ledger: Annotated[str | None, typer.Option(help="Where a service booked its decisions; default: the plan.")] = None,
+    join: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A table of customers: features, or responses. Once for each table; the id column joins them."
+        ),
+    ] = None,
+    missing: Annotated[
+        float | None, typer.Option(help="The response of customers who are in no table of responses: 0.")
+    ] = None,
+    campaign: Annotated[
+        Path | None, typer.Option("--campaign", help="Write a campaign file for this log here, too.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the next log: what was decided, with which propensity, and what came of it."""
+    wanted = runs.Wanted(ledger, tuple(join or ()), missing)
+    shown = runs.write_log(run_folder, wanted, out, campaign_file=campaign)
+    whom = count(shown["customers"], "customer")
+    text = f"wrote {out}: {count(shown['rows'], 'decision')} for {whom}, {shown['drawn']:,} with a propensity below 1\n"
+    booked = f" --ledger {ledger}" if ledger is not None else ""
+    text += f"compare it with the plan: largesse check {run_folder} {out}{booked}"
+    if campaign is not None:
+        text += f"\nlearn from it: largesse run {campaign}"
+    echo(shown, as_json, text)
+
+
+@verb
+def ledger(
+    address: Annotated[str, typer.Argument(help="The ledger: sqlite:///spring.db, or postgresql://….")],
+    total: Annotated[
+        str | None, typer.Option(help="Change the budget to this; not below what is spent or promised.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write all decisions as a table: .parquet, .csv, .feather.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say where the budget of a ledger stands, and add its decisions up again."""
+    shown = runs.read_standing(address, total, out)
+    text = runs.describe_standing(shown)
+    echo(shown, as_json, text if out is None else f"{text}\nwrote {out}")
 
 
 @verb

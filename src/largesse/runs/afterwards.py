@@ -16,15 +16,13 @@ from largesse.records import Array, CampaignCheck, Estimate, Log, Progress, Prom
 from largesse.report import describe_check, render_check
 from largesse.runs import folder as files
 from largesse.runs.campaign import Campaign, read_campaign
+from largesse.runs.decided import CUSTOMER, OLD_ROLES, PROPENSITY, REQUEST, come_once, join_ids, read_decided
 from largesse.runs.engine import Engine
 from largesse.runs.kept import key_of, read_kept
 from largesse.runs.line import LOCAL, silent
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-PROPENSITY = "propensity"  # the column in which a plan that explores writes them
-OLD_ROLES = ("propensity", "propensity_strata", "logger")  # how the old log chose; the new one may not say so
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +33,7 @@ class Made:
     policy: Policy
     numbers: dict[str, Any]  # of plan.json
     table: pa.Table | None  # plan.parquet; None where it is in parts
+    served: bool = False  # the table holds a ledger's decisions
 
     @property
     def budget(self) -> float | None:
@@ -47,17 +46,18 @@ def check(
     folder: str | Path,
     log: Any,
     *,
+    ledger: str | None = None,
     out: str | Path | None = None,
     progress: Progress = silent,
     engine: Engine = LOCAL,
 ) -> tuple[CampaignCheck, dict[str, Any]]:
     """Check a new log against the plan of a run folder: return the record, and its numbers as JSON types.
 
-    Rows are joined with the plan by the customer's id; without ids the policy decides anew what each should have got. With
-    `out`, the page is written there.
+    Rows are joined with the plan by the customer's id, or with the decisions of a `ledger`; without ids the policy decides
+    anew what each should have got. With `out`, the page is written there.
     """
     with files.look_into_run_folder(folder) as home:
-        made = _read_made(home)
+        made = _read_made(home, ledger)
         progress("reading the new log", 0.0)
         new = _read_new(made, log, engine)
         progress("reading the old log", 0.0)
@@ -75,18 +75,22 @@ def check(
     return found, shown
 
 
-def _read_made(home: Path) -> Made:
+def _read_made(home: Path, ledger: str | None) -> Made:
     path = home / files.PLAN
-    table = read_table(path, what="plan", plain=["customer"]) if path.is_file() else None
+    whole = read_table(path, what="plan", plain=[CUSTOMER]) if path.is_file() and ledger is None else None
+    table = whole if ledger is None else read_decided(ledger)
     numbers = files.read_part(home, files.PLAN_PART)
-    return Made(read_campaign(home), Policy.load(home / files.POLICY), numbers, table)
+    return Made(read_campaign(home), Policy.load(home / files.POLICY), numbers, table, ledger is not None)
 
 
 def _read_new(made: Made, log: Any, engine: Engine) -> Log:
     """Read the new log with the campaign's columns; how the old log chose its levels does not hold for it."""
     campaign = made.campaign
     parse = campaign.roles.get("parse") or {}
-    table = read_table(log, what="new log", plain=[str(campaign.roles.get("customer"))], parse=parse)
+    key = campaign.columns.get("customer", CUSTOMER)
+    table = read_table(log, what="new log", plain=[key, REQUEST], parse=parse)
+    if made.served:
+        table = _name_rows(made, table, key)
     roles: Any = {
         role: column
         for role, column in campaign.roles.items()
@@ -95,12 +99,29 @@ def _read_new(made: Made, log: Any, engine: Engine) -> Log:
     drawn = made.table is not None and PROPENSITY in made.table.column_names
     if "propensity" not in roles and PROPENSITY in table.column_names and drawn:
         roles["propensity"] = PROPENSITY
+    if made.served:
+        roles["customer"] = key
     named = roles.get("customer")
     if named is not None and named not in table.column_names:
         del roles["customer"]
     # A plan need not give every level to somebody.
     roles["absent"] = True
     return engine.read_log(replace(campaign, levels=made.policy.levels, roles=roles, propensities=None), table).seen
+
+
+def _name_rows(made: Made, table: pa.Table, key: str) -> pa.Table:
+    """Return the new log with ids that tell decisions apart, where customers came more than once."""
+    assert made.table is not None
+    if key not in table.column_names:
+        hint = "largesse log RUN --ledger … writes a log with them"
+        fail("check", Problem(f"the new log has no column {key!r}, which says whose decisions its rows are", hint))
+    repeated = not come_once(made.table)
+    if repeated and REQUEST not in table.column_names:
+        hint = f"add the column {REQUEST!r}, with the ids of the requests: largesse log RUN --ledger … writes it"
+        fail("check", Problem("customers came more than once, and the new log does not say with which request", hint))
+    ids = join_ids(table, key, requests=repeated)
+    found = table.set_column(table.column_names.index(key), key, ids)
+    return found.drop_columns([REQUEST]) if REQUEST in found.column_names else found
 
 
 def _read_old(home: Path, made: Made, engine: Engine) -> tuple[Log | None, Scores | None]:
@@ -118,17 +139,18 @@ def _read_old(home: Path, made: Made, engine: Engine) -> tuple[Log | None, Score
 def _join(made: Made, log: Log) -> tuple[Log, Promise]:
     """Return the rows of the new log that are in the plan, and what it promised them; without ids, the policy decides."""
     promise = promise_anew(made.policy, log, made.budget)
-    if log.customer is None or made.table is None or made.campaign.roles.get("customer") is None:
+    if log.customer is None or made.table is None or not (made.served or made.campaign.roles.get("customer")):
         return log, promise
-    ids, asked = (np.asarray([str(one) for one in part.to_pylist()]) for part in (made.table["customer"], log.customer))
+    held = join_ids(made.table, CUSTOMER, requests=made.served and not come_once(made.table))
+    ids, asked = (np.asarray([str(one) for one in part.to_pylist()]) for part in (held, log.customer))
     order = np.argsort(ids, kind="stable")
     place = np.minimum(np.searchsorted(ids[order], asked), len(ids) - 1)
     found = ids[order][place] == asked
+    if not found.any() and made.served:
+        hint = "give the ledger and the log of one campaign, with the ids that the service was asked with"
+        fail("check", Problem("no customer of the new log is in the ledger", hint))
     if not found.any():
-        fail(
-            "check",
-            Problem("no customer of the new log is in the plan", "check the id column, or give the right run folder"),
-        )
+        return log, replace(promise, outside=len(log))
     rows, at = np.flatnonzero(found), order[place][found]
     log = log.take(rows)
 
@@ -158,7 +180,7 @@ def _add_errors(made: Made, promise: Promise, scores: Scores | None) -> Promise:
     plan = plan_held_out(scores, made.budget, measure_spending(scores), how.budget_confidence)
     value, spend = estimate_value(scores, plan.levels)
     told = float(np.average(scores.curves[np.arange(len(scores.level)), plan.levels], weights=scores.weight))
-    if made.campaign.customers is None and promise.joined is not None:
+    if made.campaign.customers is None and promise.joined is not None and not made.served:
         # The log's own customers: the model saw them, and its plan for them promises more than held-out models do.
         told = made.numbers["planned"]["value"]
     honest = Estimate(value.estimate - told, value.se, value.low - told, value.high - told)

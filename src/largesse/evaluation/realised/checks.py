@@ -138,7 +138,8 @@ def _check_value(kept: KeptPromise) -> Finding:
     """Whether customers responded as promised."""
     promised, found = kept.promised.estimate, kept.difference
     told = f"promised {promised:.4g} per customer, realised {kept.realised.estimate:.4g}"
-    told += f" (difference {found.estimate:+.3g}, from {found.low:.3g} to {found.high:.3g})"
+    ends = " to ".join(f"{end:+.2g}".replace("-", "−") for end in found.interval)
+    told += f" (difference {found.estimate:+.2g}, 95 % interval {ends})".replace("-", "−")
     if kept.p >= ERROR:
         return Finding("value", "fine", f"The value is as promised: {told}.")
     if found.estimate > 0:
@@ -226,6 +227,10 @@ def _check_outside(rows: int, promise: Promise) -> list[Finding]:
     """Say how many rows are not in the plan."""
     if not promise.outside:
         return []
+    if promise.joined is None:
+        text = "No customer of the new log is in the plan: the policy decided anew what each should have got."
+        text += " If a service decided, compare with its ledger."
+        return [Finding("plan", "note", text)]
     share = promise.outside / (rows + promise.outside)
     answer = "note" if share <= 1 - FOLLOWED else "careful" if share <= 1 - BARELY_FOLLOWED else "no"
     text = (

@@ -110,7 +110,7 @@ def _compare(given: Terms, held: Terms, store: Store) -> None:
     problems = []
     if given.total != held.total:
         got = f"the total is {show_money(given.total)}, but the ledger has {show_money(held.total)}"
-        problems.append(Problem(got, "leave it out, or change the ledger's: ledger.change_total"))
+        problems.append(Problem(got, f"leave it out, or change the ledger's: largesse ledger {store.shown} --total …"))
     if given.ends != held.ends:
         got = f"the period ends at {show_time(given.ends)}, but the ledger's at {show_time(held.ends)}"
         problems.append(Problem(got, "leave it out, or begin another ledger"))
