@@ -1,6 +1,7 @@
 """The command line as a person meets it."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -281,3 +282,33 @@ def test_what_is_half_made_when_a_command_is_terminated_shows_no_traceback(
     del (half := [HalfMade()])[0]
     assert half == []
     assert capsys.readouterr().err == ""
+
+
+def test_a_new_plan_says_that_the_report_of_the_last_one_is_gone(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (run_copy / "report.html").exists()
+    assert call(monkeypatch, "plan", str(run_copy), "--budget", "0.7") == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"largesse evaluate {run_copy}, then largesse report {run_copy}" in told
+    assert call(monkeypatch, "plan", str(run_copy), "--budget", "0.8") == 0
+    assert "is gone" not in capsys.readouterr().out
+
+
+def test_the_table_of_power_is_cut_nowhere(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert call(monkeypatch, "power", str(run_copy), "--per-day", "100") == 0
+    assert "…" not in capsys.readouterr().out
+    assert call(monkeypatch, "power", str(run_copy), "--incumbent", "nobody") == 2
+    shown = capsys.readouterr().err
+    assert "the incumbent is 'nobody'" in shown
+    assert "reading" not in shown
+
+
+def test_the_package_itself_is_the_command() -> None:
+    command = [sys.executable, "-m", "largesse", "--version"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert found.stdout.startswith("largesse ")

@@ -24,7 +24,7 @@ LAB = PRODUCT.parent / "largesse_lab"
 ROOMS = (
     *("version", "errors", "levels", "records", "progress", "files", "stats", "data", "propensity"),
     *("response", "allocation", "worlds", "evaluation", "policy", "pacing", "report", "runs"),
-    *("web", "serving", "studio", "cli"),
+    *("web", "serving", "studio", "cli", "__main__"),
 )
 # Opening a file with one of these can run code that the file brings along.
 UNSAFE = {"pickle", "cPickle", "_pickle", "joblib", "cloudpickle", "dill", "shelve", "marshal"}

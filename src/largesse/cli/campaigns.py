@@ -150,7 +150,7 @@ def plan(
     if as_json:
         typer.echo(to_json(made))
     elif not is_quiet():
-        print_plan({**about, **made}, out or run_folder / "plan.parquet")
+        print_plan({**about, **made}, out or run_folder / "plan.parquet", run_folder)
 
 
 @verb

@@ -39,6 +39,7 @@ from largesse.evaluation.realised.checks import Before as Before
 from largesse.evaluation.realised.checks import check_campaign as check_campaign
 from largesse.evaluation.sample_size import Asked as Asked
 from largesse.evaluation.sample_size import check_asked as check_asked
+from largesse.evaluation.sample_size import check_incumbent as check_incumbent
 from largesse.evaluation.sample_size import meet_incumbent as meet_incumbent
 from largesse.evaluation.sample_size import power as power
 from largesse.evaluation.sample_size import size_test as size_test

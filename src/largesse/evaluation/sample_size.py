@@ -152,12 +152,17 @@ def meet_incumbent(scores: Scores, plan: Array, other: str, levels: Levels) -> R
         weight = scores.weight / scores.weight.sum()
         mix = find_best_mix(scores, float(weight @ (plan * scores.costs).sum(axis=1)))
         return Rivals(plan, spread_levels(mix, scores), "the best uniform mix")
-    for names in (levels.labels, levels.titles):
-        if other in names:
-            level = np.full(len(scores.level), names.index(other), dtype=np.int64)
-            return Rivals(plan, spread_levels(level, scores), f"{other!r} for everybody")
-    hint = f"give {BEFORE!r}, {UNIFORM!r} or a level: {', '.join(levels.labels)}"
-    raise InputError("power", [Problem(f"the incumbent is {show(other)}", hint)])
+    check_incumbent(other, levels)
+    names = levels.labels if other in levels.labels else levels.titles
+    level = np.full(len(scores.level), names.index(other), dtype=np.int64)
+    return Rivals(plan, spread_levels(level, scores), f"{other!r} for everybody")
+
+
+def check_incumbent(other: str, levels: Levels) -> None:
+    """Refuse a name that is neither what was done before, nor the best uniform mix, nor a level."""
+    if other not in (BEFORE, UNIFORM, *levels.labels, *levels.titles):
+        hint = f"give {BEFORE!r}, {UNIFORM!r} or a level: {', '.join(levels.labels)}"
+        raise InputError("power", [Problem(f"the incumbent is {show(other)}", hint)])
 
 
 def size_test(scores: Scores, rivals: Rivals, asked: Asked, log: Log, price: float | None = None) -> PowerAnalysis:

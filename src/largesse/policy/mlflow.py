@@ -12,6 +12,9 @@ from __future__ import annotations
 
 import inspect
 import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +35,7 @@ def save_model(policy: Policy, path: str | Path, **settings: Any) -> None:
     mlflow = _mlflow()
     if Path(path).exists() and any(Path(path).iterdir() if Path(path).is_dir() else [path]):
         fail("mlflow", Problem(f"{path} already exists", "name a new folder"))
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, _without_advice():
         mlflow.pyfunc.save_model(path=str(path), **_describe(policy, folder), **settings)
 
 
@@ -46,8 +49,16 @@ def log_model(policy: Policy, name: str = "policy", **settings: Any) -> Any:
     mlflow = _mlflow()
     known = inspect.signature(mlflow.pyfunc.log_model).parameters
     place = {"name" if "name" in known else "artifact_path": name}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, _without_advice():
         return mlflow.pyfunc.log_model(**place, **_describe(policy, folder), **settings)
+
+
+@contextmanager
+def _without_advice() -> Iterator[None]:
+    """Keep back the advice to give an example of customers: the signature says what they have."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*input example was not provided")
+        yield
 
 
 def _describe(policy: Any, folder: str) -> dict[str, Any]:

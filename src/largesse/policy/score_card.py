@@ -16,7 +16,7 @@ import numpy as np
 
 from largesse.allocation import decide_at_price
 from largesse.data import Encoder, feature_table, plain_columns, require_columns
-from largesse.errors import Problem, budget_problems, fail, refuse, show, whole_problems
+from largesse.errors import Problem, budget_problems, fail, percent, refuse, show, whole_problems
 from largesse.evaluation import estimate_difference, estimate_value
 from largesse.levels import Levels
 from largesse.policy.card_tree import Leaf, Node, Rows, follow, learn_tree, least_rows, list_leaves, thin_conditions
@@ -32,6 +32,17 @@ if TYPE_CHECKING:
 ROWS = 20_000  # that a tree is learnt from, and its loss measured on
 DEEPEST = 4
 PARTS = 2  # into which customers are cut to measure the loss
+STYLE = """
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; line-height: 1.2; }
+pre, div[tabindex] { overflow-x: auto; }
+pre { font-size: .875rem; }
+table { border-collapse: collapse; margin: 1rem 0; }
+th, td { border-bottom: 1px solid #8884; }
+td:first-child { min-width: 9rem; }
+td:nth-child(n + 3) { white-space: nowrap; }
+"""
 
 
 @dataclass(frozen=True)
@@ -95,31 +106,32 @@ class ScoreCard(Shown):
         lines = [
             f"Expected on {promised.rows:,} customers that it was not learnt from: response {promised.card_response:.4g} "
             f"at a cost of {promised.card_cost:.4g} (the policy: {promised.policy_response:.4g} at "
-            f"{promised.policy_cost:.4g}). {promised.same:.0%} get the same level.",
-            f"Loss of response − price × cost per customer, by the model: {promised.loss:.3g}.",
+            f"{promised.policy_cost:.4g}). {percent(promised.same)} get the same level.",
+            f"Loss of response − price × cost per customer, by the model: {_write(promised.loss)}.",
         ]
         if self.honest is not None:
             honest, loss = self.honest, self.honest.loss
             lines.append(
                 f"Honest, on {honest.rows:,} held-out rows of the log: value {honest.card_value.estimate:.4g} at a spend of "
                 f"{honest.card_spend.estimate:.4g} (the policy: {honest.policy_value.estimate:.4g} at "
-                f"{honest.policy_spend.estimate:.4g}). Loss of value − price × spend per customer: {loss.estimate:.3g}, "
-                f"95 % interval {loss.low:.3g} to {loss.high:.3g}."
+                f"{honest.policy_spend.estimate:.4g}). Loss of value − price × spend per customer: {_write(loss.estimate)}, "
+                f"95 % interval {_write(loss.low)} to {_write(loss.high)}."
             )
         return lines
 
     def card(self) -> Card:
         """Return the groups, what each gets, and what the card loses."""
         head = ("customers whose", "get", "share", "expected response", "expected cost")
-        return Card("Score card", head, [tuple(row.values()) for row in self._groups()], self.words())
+        rows = [tuple((row | {"share": percent(row["share"], 1)}).values()) for row in self._groups()]
+        return Card("Score card", head, rows, self.words())
 
     def to_html(self) -> str:
         """Return the card as a whole page."""
-        style = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
-        style += "table{border-collapse:collapse;margin:1rem 0}th,td{border-bottom:1px solid #ccc}"
         rules = escape("\n".join(self._lines(self.tree, "")))
-        page = f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Score card</title><style>{style}</style>'
-        return f"{page}</head>\n<body><h1>Score card</h1>\n<pre>{rules}</pre>\n{self._repr_html_()}</body></html>\n"
+        head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Score card</title>'
+        body = f'<h1>Who gets which level</h1>\n<pre tabindex="0">{rules}</pre>\n<div tabindex="0">{self._repr_html_()}</div>'
+        page = f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head>'
+        return f"{page}\n<body><main>{body}</main></body></html>\n"
 
     def to_arrow(self) -> pa.Table:
         """Return a row for each group of customers."""
@@ -132,7 +144,7 @@ class ScoreCard(Shown):
             {
                 "conditions": " and ".join(one.words(true) for one, true in path) or "all",
                 "level": self.levels.labels[leaf.level],
-                "share": f"{leaf.share:.1%}",
+                "share": leaf.share,
                 "expected_response": leaf.response,
                 "expected_cost": leaf.cost,
             }
@@ -141,7 +153,7 @@ class ScoreCard(Shown):
 
     def _lines(self, node: Node, indent: str) -> list[str]:
         if isinstance(node, Leaf):
-            return [f"{indent}{self.levels.labels[node.level]} ({node.share:.1%} of customers)"]
+            return [f"{indent}{self.levels.labels[node.level]} ({percent(node.share, 1)} of customers)"]
         return [
             f"{indent}if {node.condition.words(True)}:",
             *self._lines(node.yes, indent + "    "),
@@ -181,6 +193,10 @@ class Offered:
     def response(self, levels: Array) -> float:
         """Return what levels (n,) bring on average."""
         return float(self.value[np.arange(len(levels)), levels].mean())
+
+
+def _write(number: float) -> str:
+    return f"{number:.3g}".replace("-", "−")
 
 
 def check_card(depth: Any, budget: Any, folds: Any, seed: Any) -> None:

@@ -52,8 +52,11 @@ def print_answer(shown: dict[str, Any], folder: Path) -> None:
     console.print(_text(f"\nEverything is in {folder}/  —  open {folder / 'report.html'}\n"), soft_wrap=True)
 
 
-def print_plan(shown: Mapping[str, Any], path: Path) -> None:
-    """Print what a plan costs, who gets what, what more budget would buy, and where the plan is."""
+def print_plan(shown: Mapping[str, Any], path: Path, folder: Path) -> None:
+    """Print what a plan costs, who gets what, what more budget would buy, and where the plan is.
+
+    A report of another plan that was in the run folder is gone: how to make a new one is said.
+    """
     from rich.console import Console
 
     units, planned, budget, console = Units.of(shown), shown["planned"], shown["budget"], Console()
@@ -75,6 +78,10 @@ def print_plan(shown: Mapping[str, Any], path: Path) -> None:
         told = write_explored(shown["exploration"], shown["customers"], units)
         console.print(_text(f"It explores for {shown['exploration']['for']}. {told}"), soft_wrap=True)
     console.print(_text(f"Wrote {path}"), soft_wrap=True)
+    if "report.html" in shown.get("dropped", ()):
+        told = "The report told of the plan before, and is gone. For a new one: "
+        steps = ("evaluate", "report") if "evaluation.json" in shown["dropped"] else ("report",)
+        console.print(_text(told + ", then ".join(f"largesse {step} {folder}" for step in steps)), soft_wrap=True)
 
 
 def _write_price(units: Units, shown: Mapping[str, Any]) -> str:
@@ -191,16 +198,24 @@ def print_power(found: PowerAnalysis) -> None:
     many = write_percent(found.switchers)
     head = f"A test against {found.incumbent}: {many} of the customers are switchers, who would get another level"
     console.print(_text(f"\n{head}\n", style="bold"), soft_wrap=True)
-    right = ("gain each", "switchers", "customers", "if all are tested", *(["days"] if found.per_day else []))
-    table = _table({"test of": "left", "gain": "left", **dict.fromkeys(right, "right")})
+    right = ("gain each", "switchers", "customers", "if all tested", *(["days"] if found.per_day else []))
+    table = _table({"test of": "left", **dict.fromkeys(right, "right")})
+    for column in table.columns:
+        column.no_wrap, column.overflow = False, "fold"  # a narrow terminal takes more lines; nothing is cut
+    table.padding = (0, 1, 0, 1)
     for case in found.cases:
-        for words, size in (("as it seems", case.expected), ("lower end", case.least)):
-            cells = [f"{size.gain:.3g}", *map(write_size, (size.switchers, size.traffic, size.diluted))]
+        for words, size in ((case.name, case.expected), ("  lower end", case.least)):
+            cells = [
+                f"{size.gain:.3g}".replace("-", "−"),
+                *map(write_size, (size.switchers, size.traffic, size.diluted)),
+            ]
             cells += [write_size(size.days or 0.0)] if found.per_day else []
-            table.add_row(_text(case.name if words == "as it seems" else ""), words, *cells)
+            table.add_row(_text(words), *cells)
     console.print(table)
-    sure = f"power {write_percent(found.power)}, coverage {write_percent(found.coverage)}, both arms together"
-    console.print(Padding(_text(f"customers: so many must come by until enough of them are switchers; {sure}"), (1, 2)))
+    told = "The first line of each is for the gain as it seems, the second for the lower end of its interval. "
+    told += "Customers: so many must come by until enough of them are switchers; "
+    told += f"power {write_percent(found.power)}, coverage {write_percent(found.coverage)}, both arms together."
+    console.print(Padding(_text(told), (1, 2)))
     for case in found.cases:
         best = f"; smallest with {write_percent(case.best_share)} in the plan's arm"
         console.print(Padding(_text(f"· {case.name}: {case.detail}{best}"), (0, 2)))

@@ -242,10 +242,10 @@ def write_report(folder: Path, shown: dict[str, Any], out: str | Path | None = N
     write_text(Path(out) if out else folder / REPORT, render_report(shown))
 
 
-def drop_outdated(new: Path, before: Path, *, apart: bool = False) -> None:
+def drop_outdated(new: Path, before: Path, *, apart: bool = False) -> list[str]:
     """Leave out an evaluation of another budget than the plan's, and a report of other numbers than those beside it.
 
-    `apart`: the evaluation is of another plan for some other reason.
+    `apart`: the evaluation is of another plan for some other reason. Returns what was left out.
     """
     if apart or not _are_together(new):
         for name in (EVALUATION_PART.file, FRONTIER):
@@ -253,6 +253,7 @@ def drop_outdated(new: Path, before: Path, *, apart: bool = False) -> None:
     told = FILES - {LOG, SCORES, REPORT}
     if any(not _is_same(new / name, before / name) for name in told):
         (new / REPORT).unlink(missing_ok=True)
+    return [name for name in (EVALUATION_PART.file, REPORT) if (before / name).exists() and not (new / name).exists()]
 
 
 def _are_together(folder: Path) -> bool:

@@ -176,8 +176,8 @@ def plan(
                 shown = files.write_plan(new, planned, engine, progress, copy, raw_ids=raw_ids)
                 files.write_campaign(new, campaign)
                 surer = campaign.planning.budget_confidence != before.planning.budget_confidence
-                files.drop_outdated(new, home, apart=surer and not policy.levels.certain)
-        return shown
+                dropped = files.drop_outdated(new, home, apart=surer and not policy.levels.certain)
+        return {**shown, "dropped": dropped}
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from largesse.evaluation import (
     Asked,
     check_asked,
+    check_incumbent,
     measure_spending,
     meet_incumbent,
     plan_held_out,
@@ -37,6 +38,7 @@ def power(
     check_asked(asked)
     with files.look_into_run_folder(folder) as home:
         campaign = read_campaign(home)
+        check_incumbent(incumbent, campaign.levels)
         planned = files.read_part(home, files.PLAN_PART)
         progress("reading", 0.0)
         log = engine.read_log(campaign)

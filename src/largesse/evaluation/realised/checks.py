@@ -77,7 +77,7 @@ def check_campaign(log: Log, promise: Promise, before: Before | None = None, see
         *_check_outside(len(log), promise),
         *_check_propensities(log, promise),
         *_check_responses(log, before),
-        _check_value(value),
+        _check_value(value, log.binary),
         _check_spend(value=spend, certain=log.levels.certain),
         *_check_tenths(tenths),
         *_check_drift(drifts, before is not None),
@@ -134,12 +134,13 @@ def _two_sided(difference: float, se: float) -> float:
     return float(2 * ndtr(-abs(difference) / se))
 
 
-def _check_value(kept: KeptPromise) -> Finding:
+def _check_value(kept: KeptPromise, binary: bool) -> Finding:
     """Whether customers responded as promised."""
     promised, found = kept.promised.estimate, kept.difference
-    told = f"promised {promised:.4g} per customer, realised {kept.realised.estimate:.4g}"
-    ends = " to ".join(f"{end:+.2g}".replace("-", "−") for end in found.interval)
-    told += f" (difference {found.estimate:+.2g}, 95 % interval {ends})".replace("-", "−")
+    scale, unit, more = (100, " %", " pp") if binary else (1, " per customer", "")
+    told = f"promised {scale * promised:.4g}{unit}, realised {scale * kept.realised.estimate:.4g}{unit}"
+    ends = " to ".join(f"{scale * end:+.2g}" for end in found.interval)
+    told = f"{told} (difference {scale * found.estimate:+.2g}{more}, 95 % interval {ends}{more})".replace("-", "−")
     if kept.p >= ERROR:
         return Finding("value", "fine", f"The value is as promised: {told}.")
     if found.estimate > 0:

@@ -72,7 +72,7 @@ def _describe_first(stream: Stream, plan: PacePlan, paced: Paced, courses: Mappi
     facts = {
         "customers": len(stream),
         "foreseen": float(plan.customers),
-        "starts": show_time(terms.starts)[:10],
+        "starts": show_time(terms.starts)[:10] if terms.starts else None,  # None: the table does not say
         "days": traits.days,
         "valid_days": None if terms.valid is None else terms.valid / 86_400e6,
         "price": plan.price,

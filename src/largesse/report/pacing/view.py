@@ -46,7 +46,7 @@ def view_facts(facts: Mapping[str, Any], units: Units) -> list[tuple[str, str]]:
     money = units.money([facts["total"], facts["spent"]])
     found = [
         ("customers who came", f"{write_count(facts['customers'])} ({write_count(round(facts['foreseen']))} foreseen)"),
-        ("period", f"{write_count(facts['days'])} days from {facts['starts']}"),
+        ("period", f"{write_count(facts['days'])} days" + (f" from {facts['starts']}" if facts["starts"] else "")),
         ("budget", money.text(facts["total"])),
         ("spent in the end", money.text(facts["spent"])),
     ]

@@ -1,0 +1,6 @@
+"""`python -m largesse`."""
+
+from largesse.cli import main
+
+if __name__ == "__main__":
+    main()
