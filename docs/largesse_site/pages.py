@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CHAPTERS = (  # pages of the paper's experiments, as `largesse experiment page` names them
+CHAPTERS = (  # pages of experiments, as `largesse experiment page` names them
     "table-1-simulated-logs",
     "table-2-nested-labels",
     "choice-of-kernel",
@@ -15,6 +15,10 @@ CHAPTERS = (  # pages of the paper's experiments, as `largesse experiment page` 
     "proposition-3-what-monotonicity-is-worth-as-levels-grow-in-number",
     "error-by-rows",
     "worlds-drawn-at-random",
+    "exploring-for-the-next-evaluation",
+    "what-a-check-of-a-campaign-finds",
+    "tests-of-the-stated-size",
+    "pacing-against-the-offline-optimum",
 )
 
 # Chapter → files, each relative to the repository. A file that is named here is a page; nothing else is.
@@ -60,7 +64,11 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/experiments.md",
     ),
 }
-TABLES = ("kappa", "kernels", "rates", "rates_n", "table1", "table2")  # what experiments print: pages below have it all
+# What experiments print: pages below have it all.
+TABLES = (
+    *("kappa", "kernels", "rates", "rates_n", "table1", "table2"),
+    *("next_log", "check_campaigns", "power", "pace_streams"),
+)
 
 
 @dataclass(frozen=True)

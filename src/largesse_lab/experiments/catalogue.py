@@ -13,6 +13,7 @@ from largesse_lab.experiments import (
     kappa,
     next_log,
     overspend,
+    pace_streams,
     power_sizes,
     profit,
     rates,
@@ -46,6 +47,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         next_log.EXPERIMENT,
         check_campaigns.EXPERIMENT,
         power_sizes.EXPERIMENT,
+        pace_streams.EXPERIMENT,
     )
 }
 CHAPTERS = {name: experiment.chapter for name, experiment in EXPERIMENTS.items()}

@@ -9,20 +9,22 @@ planned. Effects are named with their size, so that it can be seen from where on
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from largesse import runs
+from largesse.errors import percent
 from largesse.records import Array, CampaignCheck, Progress
 from largesse.stats import draw_levels
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.bench.kept import Kept
 from largesse_lab.bench.request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.experiments.base import Experiment
+from largesse_lab.page.loop import brief_checks, fill_checks, tabulate_checks
 from largesse_lab.page.sections import Chapter
-from largesse_lab.page.tables import write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -181,32 +183,43 @@ def _read_answers(found: CampaignCheck, kind: str) -> dict[str, Any]:
     }
 
 
-def tabulate(records: Records) -> str:
-    """Return for each case how often an alarm was raised, and how often by the check that is meant to find it, as Markdown."""
-    body = []
+def summarise(records: Records) -> dict[str, Any]:
+    """Return for each case how often an alarm was raised, and how often by the check that is meant to find it."""
+    cases = []
     for case, (kind, _) in CASES.items():
         mine = [record for record in records if record["case"] == case]
         if not mine:
             continue
-        alarms = float(np.mean([record["answer"] != "fine" for record in mine]))
-        right = "–" if not kind else f"{np.mean([record['found'] for record in mine]):.0%}"
-        topics = sorted({topic for record in mine for topic in record["loud"]})
-        counted = [(topic, sum(topic in record["loud"] for record in mine)) for topic in topics]
-        told = ", ".join(f"{topic} {many}" for topic, many in sorted(counted, key=lambda pair: -pair[1]))
-        body.append([case, str(len(mine)), f"{alarms:.0%}", right, told])
-    head = ["planted", "campaigns", "not fine", "found by its check", "checks that were not fine"]
-    return write_table(head, body, words=1) + "\n"
+        topics = Counter(topic for record in mine for topic in sorted(record["loud"]))
+        cases.append(
+            {
+                "case": case,
+                "kind": kind,
+                "campaigns": len(mine),
+                "alarms": float(np.mean([record["answer"] != "fine" for record in mine])),
+                "found": float(np.mean([record["found"] for record in mine])) if kind else None,
+                "checks": dict(sorted(topics.items(), key=lambda pair: (-pair[1], pair[0]))),
+            }
+        )
+    return {"cases": cases}
+
+
+def tabulate(records: Records) -> str:
+    """Return for each case how often an alarm was raised, and how often by the check that is meant to find it, as Markdown."""
+    return tabulate_checks(summarise(records))
 
 
 SETUP = (
-    f"Random worlds from seed {FIRST}: a {MODEL} model learns from {ROWS:,} rows, {NEXT:,} other customers are planned at a budget of "
-    f"{SHARE:.0%} of the dearest level, and the plan is carried out; {SLIP:.1%} of the levels are never as planned."
+    f"In each of many random worlds, a {MODEL} model learns from {ROWS:,} rows, {NEXT:,} other customers are planned at a budget of "
+    f"{percent(SHARE)} of the dearest level, and the plan is carried out; {percent(SLIP, 1)} of the levels are never as planned. "
+    "Then something is planted, and `largesse check` compares the new log with the run."
 )
 EXPERIMENT = Experiment(
     "check_campaigns",
     measure,
     tabulate,
-    Chapter("What a check of a campaign finds", SETUP),
+    Chapter("What a check of a campaign finds", SETUP, brief=brief_checks, fill=fill_checks),
+    summarise,
     drawn=True,
     one_thread=True,
 )

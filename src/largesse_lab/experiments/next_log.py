@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import allocate, mix_two_levels
-from largesse.errors import BudgetError
+from largesse.errors import BudgetError, percent
 from largesse.evaluation import crossfit, estimate_difference, estimate_gain, estimate_value, plan_held_out
 from largesse.policy import Policy
 from largesse.records import Array, Estimate, Exploration, Progress
@@ -23,18 +23,17 @@ from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.bench.kept import Kept
 from largesse_lab.bench.request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.experiments.base import Experiment
+from largesse_lab.page.loop import brief_next_log, fill_next_log, tabulate_next_log
 from largesse_lab.page.sections import Chapter
-from largesse_lab.page.tables import write_table
 
 ROWS, NEXT = 5000, 5000
 FIRST = 3000  # the first seed: worlds nobody looked at while choosing
 WORLDS = 100
-RATE, SHARE = (
-    0.05,
-    0.25,
-)  # customers whose random levels would cost as much; the budget, as a share of the dearest level
+RATE = 0.05  # customers whose random levels would cost as much
+SHARE = 0.25  # the budget, as a share of the dearest level
 MODEL = "linear"
 WAYS = ("random", "evaluation", "learning")
+GRID = np.round(np.arange(0.0, 2.01, 0.05), 2)  # where the distribution of widths is drawn
 TITLES = {"gain": "gain over the mix", "plan": "value of the plan", "own": "gain of a policy learnt anew"}
 
 
@@ -109,13 +108,37 @@ def _describe(found: Estimate, truth: float | None) -> dict[str, Any]:
     return {"width": float(wide) if np.isfinite(wide) else None, "inside": inside, "error": error, "se": found.se}
 
 
-def summarise_widths(records: Records, what: str, way: str) -> dict[str, float]:
+def summarise(records: Records) -> dict[str, Any]:
+    """Return widths of intervals relative to levels at random, how often they contain the truth, and what exploring gave up."""
+    some = [record for record in records if "refused" not in record]
+    rows = []
+    for key, title in TITLES.items():
+        for way in WAYS:
+            found = summarise_widths(some, key, way)
+            rows += [{"key": key, "interval": title, "way": way, **found}] if found["worlds"] else []
+    gains = sum(abs(record["plan_gain"]) for record in some)
+    lost = {way: sum(record["ways"][way]["given_up"] for record in some) for way in WAYS}
+    return {
+        "rows": rows,
+        "given_up": {way: total / max(gains, 1e-300) for way, total in lost.items()},
+        "refused": len(records) - len(some),
+        "equal": sum(not record["ways"]["random"]["gain"]["se"] > 0 for record in some),
+        "widths": {way: _distribute(find_ratios(some, "gain", way)) for way in WAYS[1:]},
+    }
+
+
+def find_ratios(records: Records, key: str, way: str) -> Array:
+    """Return the widths of intervals relative to those of levels at random, where both have a width."""
+    pairs = [(record["ways"][way][key]["width"], record["ways"]["random"][key]["width"]) for record in records]
+    return np.array([one / other for one, other in pairs if one and other])
+
+
+def summarise_widths(records: Records, key: str, way: str) -> dict[str, Any]:
     """Return the widths of intervals relative to those of levels at random, and how often intervals contain the truth."""
-    pairs = [
-        (record["ways"][way][what], record["ways"]["random"][what]) for record in records if "refused" not in record
-    ]
-    ratios = np.array([one["width"] / other["width"] for one, other in pairs if one["width"] and other["width"]])
-    inside = [one["inside"] for one, _ in pairs if one["inside"] is not None]
+    ratios = find_ratios(records, key, way)
+    found = [record["ways"][way][key] for record in records]
+    # A plan that is the mix has no gain to miss.
+    inside = [one["inside"] for one in found if one["inside"] is not None and one["se"] > 0]
     if not len(ratios):
         return {"worlds": 0}
     return {
@@ -124,52 +147,41 @@ def summarise_widths(records: Records, what: str, way: str) -> dict[str, float]:
         "median": float(np.median(ratios)),
         "half": float((ratios <= 0.5).mean()),
         "wider": float((ratios > 1).mean()),
-        "inside": float(np.mean(inside)) if inside else float("nan"),
+        "inside": float(np.mean(inside)) if inside else None,
+        "judged": len(inside),
     }
+
+
+def _distribute(ratios: Array) -> dict[str, list[float]]:
+    """Return the share of worlds whose width is at most each value of the grid."""
+    ratios = np.sort(ratios)
+    share = np.searchsorted(ratios, GRID + 1e-9, side="right") / max(len(ratios), 1)
+    return {"x": GRID.tolist(), "share": share.round(4).tolist()}
 
 
 def tabulate(records: Records) -> str:
     """Return widths relative to levels at random, coverage, and what exploring gave up, as Markdown."""
-    body = []
-    for what, title in TITLES.items():
-        for way in WAYS:
-            found = summarise_widths(records, what, way)
-            if not found["worlds"]:
-                continue
-            covered = "–" if np.isnan(found["inside"]) else f"{found['inside']:.1%}"
-            cells = (f"{found['mean']:.2f}", f"{found['median']:.2f}", f"{found['half']:.0%}", f"{found['wider']:.0%}")
-            body.append([title, way, str(found["worlds"]), *cells, covered])
-    head = [
-        "interval of",
-        "levels drawn",
-        "worlds",
-        "width (geometric mean)",
-        "median",
-        "at most half",
-        "wider",
-        "covers",
-    ]
-    lost = {way: [r["ways"][way]["given_up"] for r in records if "refused" not in r] for way in WAYS}
-    scale = [abs(record["plan_gain"]) for record in records if "refused" not in record]
-    told = ", ".join(f"{way} {np.sum(lost[way]) / max(np.sum(scale), 1e-300):.1%}" for way in WAYS)
-    refused = sum("refused" in record for record in records)
-    more = f" {refused} worlds left no room to explore." if refused else ""
-    text = f"Truly given up, as a share of the plan's gain over the mix, in all worlds together: {told}.{more}\n"
-    return f"Widths are relative to those of levels at random.\n\n{write_table(head, body, words=2)}\n\n{text}"
+    return tabulate_next_log(summarise(records))
 
 
-SETUP = (
-    f"Random worlds from seed {FIRST}; a {MODEL} model learns from {ROWS:,} rows, plans for {NEXT:,} other customers at a "
-    f"budget of {SHARE:.0%} of the dearest level, and explores at a rate of {RATE:g}. All three ways keep the budget and are "
-    "expected to give up the same value. Intervals are those of the new log, doubly robust and cross-fitted."
-)
+SETUP = f"""\
+In each of many random worlds, a {MODEL} model learns from {ROWS:,} rows and plans for {NEXT:,} other customers at a budget of
+{percent(SHARE)} of the dearest level. Their levels are drawn in three ways: at random for {percent(RATE)} of them, and by
+`Policy.explore` for evaluation and for learning. All three keep the budget and are expected to give up the same value.
+Then the new log is evaluated as any other, doubly robust and cross-fitted.
+
+- **Gain over the mix** is what the plan brings more than the best uniform mix of levels at the same spend.
+- **Gain of a policy learnt anew** is that of a policy that is learnt on the new log.
+- **Contains the truth** is the share of worlds whose interval does. Truths are means over the same customers, whose expected responses are
+  known; a plan that is the mix itself has no gain to miss, and is not counted."""
 
 
 EXPERIMENT = Experiment(
     "next_log",
     measure,
     tabulate,
-    Chapter("Exploring for the next evaluation", SETUP),
+    Chapter("Exploring for the next evaluation", SETUP, brief=brief_next_log, fill=fill_next_log),
+    summarise,
     drawn=True,
     one_thread=True,
 )

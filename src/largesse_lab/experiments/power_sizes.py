@@ -8,11 +8,13 @@ Responses of one large draw stand for the population that tests draw from.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from largesse.allocation import mix_two_levels
+from largesse.errors import percent
 from largesse.evaluation import Asked, crossfit, meet_incumbent, plan_held_out, size_test, spread_levels
 from largesse.policy import Policy
 from largesse.records import Array, Progress
@@ -22,8 +24,8 @@ from largesse.worlds import RandomWorld, draw_world
 from largesse_lab.bench.kept import Kept
 from largesse_lab.bench.request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.experiments.base import Experiment
+from largesse_lab.page.loop import brief_power, fill_power, tabulate_power
 from largesse_lab.page.sections import Chapter
-from largesse_lab.page.tables import write_table
 
 ROWS, FRESH, TESTS = 3000, 40_000, 1000
 FIRST, WORLDS = 5000, 100
@@ -80,29 +82,52 @@ def _test(one: Array, two: Array, many: int, rng: np.random.Generator) -> float:
     return shown / TESTS
 
 
+def summarise(records: Records) -> dict[str, Any]:
+    """Return how often tests of the stated size show the gain, by kind of response and over all worlds."""
+    done = [record for record in records if record["shown"] is not None]
+    kinds = [*dict.fromkeys(record["response"] for record in done)]
+    rows = [_describe(kind, [record["shown"] for record in done if record["response"] == kind]) for kind in kinds]
+    every = sorted(record["shown"] for record in done)
+    left = Counter(str(record["why"]) for record in records if record["shown"] is None)
+    return {
+        "power": POWER,
+        "kinds": rows + ([_describe("all", every)] if every else []),
+        "left": dict(left),
+        "shown": every,
+    }
+
+
+def _describe(responses: str, shown: list[float]) -> dict[str, Any]:
+    low, median, high = np.quantile(shown, [0.1, 0.5, 0.9]).tolist()
+    se = float(np.std(shown, ddof=1) / np.sqrt(len(shown))) if len(shown) > 1 else None
+    mean = float(np.mean(shown))
+    return {
+        "responses": responses,
+        "worlds": len(shown),
+        "mean": mean,
+        "se": se,
+        "low": low,
+        "median": median,
+        "high": high,
+    }
+
+
 def tabulate(records: Records) -> str:
     """Return how often tests of the stated size show the gain, as Markdown."""
-    body = []
-    for kind in dict.fromkeys(record["response"] for record in records):
-        mine = np.array([r["shown"] for r in records if r["response"] == kind and r["shown"] is not None])
-        if len(mine):
-            low, middle, high = np.quantile(mine, [0.1, 0.5, 0.9])
-            body.append([kind, str(len(mine)), f"{mine.mean():.1%}", f"{low:.1%}", f"{middle:.1%}", f"{high:.1%}"])
-    every = np.array([record["shown"] for record in records if record["shown"] is not None])
-    if len(every):
-        body.append(
-            ["all", str(len(every)), f"{every.mean():.1%}", *(f"{q:.1%}" for q in np.quantile(every, [0.1, 0.5, 0.9]))]
-        )
-    left = [str(record["why"]) for record in records if record["shown"] is None]
-    told = ", ".join(f"{left.count(why)} {why}" for why in dict.fromkeys(left)) or "none"
-    head = ["responses", "worlds", "share of tests that show the gain", "10 %", "median", "90 %"]
-    return f"Stated power: {POWER:.0%}.\n\n{write_table(head, body, words=1)}\n\nWorlds left out: {told}.\n"
+    return tabulate_power(summarise(records))
 
 
 SETUP = (
-    f"Random worlds from seed {FIRST}: a {MODEL} model learns from {ROWS:,} rows; the test is against the best uniform mix at the same "
-    f"spend, and its size is meant to show the plan's true gain with a power of {POWER:.0%}. {TESTS:,} tests of this size in each world."
+    f"In each of many random worlds, a {MODEL} model learns from {ROWS:,} rows. The test is against the best uniform mix at the same "
+    f"spend, among switchers, and its size is meant to show the plan's true gain with a power of {percent(POWER)}; standard deviations "
+    f"come from the log. Then {TESTS:,} tests of this size are simulated among fresh customers."
 )
 EXPERIMENT = Experiment(
-    "power", measure, tabulate, Chapter("Tests of the stated size", SETUP), drawn=True, one_thread=True
+    "power",
+    measure,
+    tabulate,
+    Chapter("Tests of the stated size", SETUP, brief=brief_power, fill=fill_power),
+    summarise,
+    drawn=True,
+    one_thread=True,
 )

@@ -52,7 +52,9 @@ def name_page(title: str) -> str:
 def _write_chapter(parts: Sequence[str], back: str) -> str:
     """Return the page of an experiment; headings are a rank higher than in a page that holds several."""
     heading, *rest = "\n\n".join(part.strip() for part in parts if part).split("\n\n")
-    guide = f"One of [the paper's experiments, repeated]({back}), where [names and measures]({back}#how-to-read-these-pages) are explained."
+    guide = (
+        f"One of [the experiments]({back}), where [names and measures]({back}#how-to-read-these-pages) are explained."
+    )
     return re.sub(r"^#(#+ )", r"\1", "\n\n".join([heading, guide, *rest]), flags=re.MULTILINE) + "\n"
 
 

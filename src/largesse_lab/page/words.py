@@ -26,7 +26,8 @@ OPENING = """\
 These pages repeat the experiments of “Cost-Effective Incentive Allocation via Structured Counterfactual Inference” and
 compare the paper's methods with ours on the same logs: first what came out, then how to read it, and a page for each
 experiment. Our models are Stack, which combines several models, and SIRE, a network. A problem is a simulation or a data
-set; names and measures are explained [below](#how-to-read-these-pages).
+set; names and measures are explained [below](#how-to-read-these-pages). Beside them stand experiments of our own: models on worlds
+drawn at random, and the loop from one campaign to the next.
 """
 
 GUIDE = """\

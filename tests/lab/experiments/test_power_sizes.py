@@ -12,4 +12,4 @@ def test_tests_of_the_stated_size_are_carried_out(monkeypatch: pytest.MonkeyPatc
     found = measure(Request(seeds=(1, 2)))
     for record in found:
         assert record["shown"] is None or 0.3 < record["shown"] <= 1
-    assert "Stated power: 80%" in tabulate(found)
+    assert "Stated power: 80 %" in tabulate(found)
