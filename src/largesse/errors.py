@@ -199,7 +199,10 @@ def path_problems(path: str | os.PathLike[str], name: str = "the path", *, writt
     shown = f"{name} {text if len(text) <= 80 else text[:77] + '…'!r}"
     if "\0" in text:
         return [Problem(f"{shown} holds a NUL character", "take it out")]
-    raw = os.fsencode(text)
+    try:
+        raw = os.fsencode(text)
+    except UnicodeEncodeError:
+        return [Problem(f"{shown} holds half a letter", "write it in whole letters")]
     if len(raw) >= LONGEST_PATH or max(map(len, raw.split(os.sep.encode()))) > LONGEST_NAME:
         return [Problem(f"{shown} is too long", f"a name has at most {LONGEST_NAME} bytes")]
     if written and any("\ud800" <= letter <= "\udfff" for letter in text):

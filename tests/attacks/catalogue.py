@@ -20,5 +20,10 @@ ATTACKS = (
     Attack("requests to a service, against a plain model", "serve_requests:attack", 1200, quick=4, seconds=120),
     Attack("ledgers against a plain model, odd arguments", "ledger_steps:attack", 900, quick=6),
     Attack("damaged ledgers, and addresses of odd places", "ledger_files:attack", 1200, quick=9),
+    Attack("odd commands of the loop", "loop_commands:attack", 900, quick=9, seconds=60),
+    Attack("odd calls of the loop from Python", "loop_calls:attack", 1000, quick=10, seconds=60),
+    Attack(
+        "exports against the policy, in DuckDB and ONNX Runtime", "exports_oracle:attack", 500, quick=4, seconds=120
+    ),
     Attack("run folders with edited JSON", "folders_json:attack", 500, quick=1, seconds=120),
 )

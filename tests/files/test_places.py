@@ -7,11 +7,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from largesse.errors import OutputError
-from largesse.files import atomic_file, atomic_folder, resolve_file, resolve_folder
+from largesse.files import atomic_file, atomic_folder, resolve_file, resolve_folder, where_is
 
 
 def make_device(path: Path) -> None:
@@ -114,3 +115,17 @@ def test_a_name_as_long_as_a_name_may_be_can_be_written(tmp_path: Path) -> None:
     with atomic_folder(tmp_path / ("b" * 255)):
         pass
     assert sorted(len(path.name) for path in tmp_path.iterdir()) == [255, 255]
+
+
+def test_links_that_lead_in_a_circle_lead_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "there").symlink_to(".")
+    assert where_is(tmp_path / "loop") == tmp_path / "loop"
+    assert where_is(tmp_path / "there") == tmp_path.resolve()
+
+
+@pytest.mark.parametrize("name", [5, None, True, [], b"x", "\ud800"])
+def test_what_is_no_path_is_refused_in_words(name: Any) -> None:
+    for write in (atomic_file, atomic_folder):
+        with pytest.raises(OutputError, match="the path is"), write(name):
+            pytest.fail("it must not come so far")

@@ -10,7 +10,8 @@ import pytest
 from ledgers import Dearest, make_offers, make_terms
 
 from largesse.errors import InputError, LargesseError, LedgerError
-from largesse.pacing import Ledger, PacePlan, Pacer, open_ledger, read_money
+from largesse.pacing import Ledger, Offers, PacePlan, Pacer, make_population, open_ledger, plan_pace, read_money
+from largesse.pacing import make_offers as make_policy_offers
 
 
 @pytest.fixture
@@ -163,3 +164,15 @@ def test_a_pipe_is_no_ledger_and_a_name_is_only_a_name(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     open_ledger("sqlite:///:memory:", make_terms()).close()
     assert (tmp_path / ":memory:").is_file()
+
+
+@pytest.mark.parametrize("odd", [5, None, "ab", [object()], {}])
+def test_offers_and_plans_of_nothing_are_refused(odd: Any) -> None:
+    for work in (
+        lambda: Offers(odd, *[np.zeros((1, 2), np.int64)] * 4),
+        lambda: make_population(odd, {}),
+        lambda: make_policy_offers(odd, {}, ["a"]),
+        lambda: plan_pace(odd, odd, 10),
+    ):
+        with pytest.raises(InputError):
+            work()

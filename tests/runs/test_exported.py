@@ -1,3 +1,4 @@
+import shutil
 import sys
 from pathlib import Path
 
@@ -72,3 +73,9 @@ def test_an_mlflow_model(ran: Path, tmp_path: Path) -> None:
     pytest.importorskip("mlflow", reason="MLflow is not installed")
     export(ran, tmp_path / "model", to="mlflow")
     assert (tmp_path / "model" / "MLmodel").exists()
+
+
+def test_a_file_may_lie_in_the_run_folder(ran: Path, tmp_path: Path) -> None:
+    home = shutil.copytree(ran, tmp_path / "run")
+    export(home, home / "policy.sql", to="sql")
+    assert (home / "policy.sql").read_text(encoding="utf-8").startswith("WITH")

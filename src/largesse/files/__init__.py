@@ -17,6 +17,7 @@ from largesse.files.atomic import write_together as write_together
 from largesse.files.places import Target as Target
 from largesse.files.places import resolve_file as resolve_file
 from largesse.files.places import resolve_folder as resolve_folder
+from largesse.files.places import where_is as where_is
 from largesse.files.scratch import Scratch as Scratch
 from largesse.files.scratch import private_folder as private_folder
 from largesse.files.scratch import scratch_file as scratch_file

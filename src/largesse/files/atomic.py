@@ -18,7 +18,7 @@ from pathlib import Path
 
 from largesse.errors import OutputError, Problem, some
 from largesse.files import system
-from largesse.files.places import Target, explain, resolve_file, resolve_folder, resolve_replaceable
+from largesse.files.places import Target, as_path, explain, resolve_file, resolve_folder, resolve_replaceable
 
 JUNK = ("Thumbs.db", "ehthumbs.db", "desktop.ini")  # like all hidden files: other programs leave them
 UNLINKED = (errno.EPERM, errno.EACCES, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -27,7 +27,7 @@ UNLINKED = (errno.EPERM, errno.EACCES, errno.EXDEV, errno.EMLINK, errno.ENOTSUP,
 @contextmanager
 def atomic_file(target: Target) -> Iterator[Path]:
     """Give a temporary path to write to; it becomes `target` when the block ends well, and vanishes when it does not."""
-    path = Path(target)
+    path = as_path(target)
     if system.is_temporary(path.name) or system.is_temporary(path.parent.name):  # nobody's yet
         with explain(path):
             if system.is_temporary(path.parent.name):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from largesse.errors import OutputError, Problem
+from largesse.errors import OutputError, Problem, show
 
 Target = str | os.PathLike[str]
 KINDS = {
@@ -27,6 +27,24 @@ KINDS = {
 MOUNTS = Path("/proc/self/mountinfo")
 NEW_FILE = "give the name of a regular file, or one that is still free, as --out"
 NEW_FOLDER = "give the name of a run folder, or one that is still free, as --out"
+
+
+def as_path(target: Target) -> Path:
+    """Return a path; refuse what is none, or what no file can be called."""
+    try:
+        path = Path(target)
+        os.fsencode(path)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise _refusal(f"the path is {show(target)}", "give the name of a file or folder as text") from error
+    return path
+
+
+def where_is(path: Target) -> Path:
+    """Return where a path leads: behind all links, unless they lead in a circle."""
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError):  # RuntimeError: a circle, before Python 3.13
+        return Path(path).absolute()
 
 
 def resolve_file(target: Target) -> Path:
@@ -73,7 +91,7 @@ def _refuse_others(target: Target, path: Path, kind: str | None, wanted: str, hi
 
 def _follow_links(target: Target) -> Path:
     """Return the path behind all links; refuse links that end in what a process has open."""
-    path = Path.cwd() / target
+    path = Path.cwd() / as_path(target)
     for _ in range(40):
         path = path.resolve() if path.name in ("", "..") else path.parent.resolve() / path.name
         if path.is_relative_to("/proc"):

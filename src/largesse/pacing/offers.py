@@ -29,12 +29,16 @@ def make_offers(policy: Policy, customers: Any, ids: Sequence[str], *, most: Seq
         The most that each level may cost a customer, (K,): needed where no list says it, because costs are observed, or are
         paid on redemption for each unit of an amount.
     """
+    if not isinstance(ids, Sequence) or isinstance(ids, str | bytes):
+        fail("request", Problem(f"the ids are {show(ids)}", "give a list with the name of each customer"))
     found = make_population(policy, customers, most=most)
     return Offers(tuple(ids), found.responses, found.at_once, found.face, found.expected)
 
 
 def make_population(policy: Policy, customers: Any, *, most: Sequence[float] | None = None) -> Population:
     """Return customers as a price sees them: see `make_offers`."""
+    if not isinstance(policy, Policy):
+        fail("ledger", Problem(f"the policy is {show(policy)}", "load one: Policy.load(path)"))
     expected = policy.expect(customers)
     levels = policy.levels
     at_once = np.zeros(expected.responses.shape, dtype=np.int64)
@@ -67,8 +71,8 @@ def _worst(policy: Policy, expected: Outlook, most: Sequence[float] | None) -> A
 
 
 def _check_most(most: Sequence[float], levels: Levels) -> Array:
-    numbers = [as_number(value) for value in most]
+    numbers = [as_number(value) for value in most] if isinstance(most, Sequence | np.ndarray) else []
     if len(numbers) != len(levels) or any(value is None or value < 0 for value in numbers):
         hint = f"give one number for each of the {len(levels)} levels, zero or more, the cheapest first"
-        fail("ledger", Problem(f"the most that levels may cost is {show(list(most))}", hint))
+        fail("ledger", Problem(f"the most that levels may cost is {show(most)}", hint))
     return np.array(numbers, dtype=np.float64)

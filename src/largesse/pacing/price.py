@@ -10,6 +10,7 @@ are to come is learnt from those who came, what promises cost from those whose t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any, final
@@ -157,6 +158,7 @@ def plan_pace(
     at_random
         The share of customers who get a level at random.
     """
+    _check_parts(population, terms)
     week = _check_plan(customers, season, at_random)
     foreseen = _Foreseen(population, terms, week, customers, at_random)
     prices = foreseen.solve()
@@ -251,6 +253,12 @@ def _count_parts(days: float, valid: float) -> int:
     return int(min(max(math.ceil(PER_PROMISE * days / valid), LEAST_PARTS), MOST_PARTS))
 
 
+def _check_parts(population: Any, terms: Any) -> None:
+    if not (isinstance(population, Population) and isinstance(terms, Terms)):
+        got = f"the population is {show(population)}, and the terms are {show(terms)}"
+        fail("pace", Problem(got, "make them with make_population(policy, customers) and agree(total, ends)"))
+
+
 def _check_plan(customers: Any, season: Any, at_random: Any) -> tuple[float, ...]:
     problems = []
     many = as_number(customers)
@@ -259,7 +267,7 @@ def _check_plan(customers: Any, season: Any, at_random: Any) -> tuple[float, ...
     share = as_number(at_random)
     if share is None or not 0 <= share <= 1:
         problems.append(Problem(f"at_random is {show(at_random)}", "give a share of customers from 0 to 1"))
-    week = FLAT_WEEK if season is None else tuple(season)
+    week = FLAT_WEEK if season is None else tuple(season) if isinstance(season, Sequence) else ()
     numbers = [as_number(value) for value in week]
     if len(week) != 7 or any(value is None or not 0 <= value < math.inf for value in numbers) or not sum(week):
         problems.append(Problem(f"the season is {show(season)}", "give seven numbers, Monday first, zero or more"))

@@ -10,7 +10,7 @@ import numpy as np
 from largesse.allocation import AIMS, Aim, Constraints, Design, design_log, set_aim
 from largesse.errors import InputError, Problem, as_number, fail, nearest, refuse, show, whole_problems
 from largesse.evaluation import Noise
-from largesse.records import Array, Decisions, Exploration, Precision
+from largesse.records import Array, Decisions, Exploration, Log, Precision
 from largesse.stats import draw_levels, sample_rows
 
 THIS, RANDOM, NONE = "this exploration", "levels at random", "no exploration"
@@ -39,10 +39,12 @@ class Exploring:
     seed: int = 0
 
 
-def check_exploring(for_: Any, rate: Any, seed: Any) -> None:
-    """Refuse an aim that is not known, a rate that is none, and an odd seed."""
+def check_exploring(for_: Any, rate: Any, seed: Any, log: Any = None) -> None:
+    """Refuse an aim that is not known, a rate that is none, an odd seed, and a log that was not read."""
     problems = whole_problems(seed, "the seed")
-    if for_ not in AIMS:
+    if not isinstance(log, Log | None):
+        problems.append(Problem(f"the log is {show(log)}", "read it first: read_log(…)"))
+    if not isinstance(for_, str) or for_ not in AIMS:
         problems.append(Problem(f"for_ is {show(for_)}", nearest(str(for_), AIMS)))
     number = as_number(rate)
     if number is None or not 0 < number <= 1:

@@ -61,21 +61,31 @@ def export(
             fail("export", Problem("the policy has no price yet, so it decides nothing", hint))
         own = campaign.columns.get("customer") if customer is None else customer
         asked = Asked(policy, campaign, Path(out), progress, dialect, table, own, _read_depth(depth))
-        return {"to": to, "out": str(out), "text": TARGETS[to](asked)}
+        made = TARGETS[to](asked)
+    made.write()  # when nothing is read any more: the file may lie in the run folder
+    return {"to": to, "out": str(out), "text": made.told}
 
 
-def _write_sql(asked: Asked) -> str:
+@dataclass(frozen=True)
+class Made:
+    """What is ready to be written, and what is said then."""
+
+    write: Callable[[], object]
+    told: str
+
+
+def _make_sql(asked: Asked) -> Made:
     query = asked.policy.to_sql(asked.dialect, table=asked.table, customer=asked.customer)
-    files.write_text(asked.out, query + "\n")
-    return f"wrote {asked.out}: one SELECT for {asked.dialect} that reads {asked.table}"
+    told = f"wrote {asked.out}: one SELECT for {asked.dialect} that reads {asked.table}"
+    return Made(lambda: files.write_text(asked.out, query + "\n"), told)
 
 
-def _write_onnx(asked: Asked) -> str:
-    asked.policy.to_onnx(asked.out)
-    return f"wrote {asked.out}: an ONNX model; policy.onnx_inputs(customers) gives its inputs"
+def _make_onnx(asked: Asked) -> Made:
+    told = f"wrote {asked.out}: an ONNX model; policy.onnx_inputs(customers) gives its inputs"
+    return Made(lambda: asked.policy.to_onnx(asked.out), told)
 
 
-def _write_card(asked: Asked) -> str:
+def _make_card(asked: Asked) -> Made:
     ending = asked.out.suffix.lower()
     if ending not in ENDINGS:
         got = f"{asked.out} has an ending that names no kind of score card"
@@ -86,13 +96,12 @@ def _write_card(asked: Asked) -> str:
         text = card.to_sql(asked.dialect, table=asked.table, customer=asked.customer) + "\n"
     else:
         text = card.to_html() if ending == ".html" else f"{card}\n"
-    files.write_text(asked.out, text)
-    return f"{card}\n\nwrote {asked.out}"
+    return Made(lambda: files.write_text(asked.out, text), f"{card}\n\nwrote {asked.out}")
 
 
-def _write_mlflow(asked: Asked) -> str:
-    save_mlflow(asked.policy, asked.out)
-    return f"wrote {asked.out}: mlflow.pyfunc.load_model({str(asked.out)!r}).predict(customers)"
+def _make_mlflow(asked: Asked) -> Made:
+    told = f"wrote {asked.out}: mlflow.pyfunc.load_model({str(asked.out)!r}).predict(customers)"
+    return Made(lambda: save_mlflow(asked.policy, asked.out), told)
 
 
 def _read_depth(given: int | str) -> int:
@@ -102,9 +111,9 @@ def _read_depth(given: int | str) -> int:
         fail("export", Problem(f"--depth is {given!r}", "give a whole number: 2 or 3"))
 
 
-TARGETS: dict[str, Callable[[Asked], str]] = {
-    "sql": _write_sql,
-    "onnx": _write_onnx,
-    "card": _write_card,
-    "mlflow": _write_mlflow,
+TARGETS: dict[str, Callable[[Asked], Made]] = {
+    "sql": _make_sql,
+    "onnx": _make_onnx,
+    "card": _make_card,
+    "mlflow": _make_mlflow,
 }

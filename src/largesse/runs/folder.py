@@ -32,6 +32,7 @@ from largesse.files import (
     refuse_foreign,
     resolve_file,
     resolve_folder,
+    where_is,
 )
 from largesse.records import Estimate, FrontierPoint, HeldOut, Log, Plan, Progress, Study
 from largesse.report import (
@@ -137,7 +138,7 @@ def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) 
     problems = [
         Problem(f"{path} lies in {target}, which would be replaced", "give another --out, or move the file")
         for path in inputs
-        if path is not None and target in (Path(path).resolve(), *Path(path).resolve().parents) and target.is_dir()
+        if path is not None and target in (where_is(path), *where_is(path).parents) and target.is_dir()
     ]
     refuse("output", problems)
     refuse_foreign(out, MARKS, FILES)
@@ -148,7 +149,7 @@ def check_file(out: str | Path | None, *inputs: str | None, own: str = "") -> No
     if out is None:
         return
     target = resolve_file(out)
-    if any(name is not None and target == Path(name).resolve() for name in inputs if target.exists()):
+    if any(name is not None and target == where_is(name) for name in inputs if target.exists()):
         fail("output", Problem(f"{out} is what is read", "give another --out"))
     inside = all((target.parent / mark).is_file() for mark in MARKS)
     if inside and target.name in FILES - {own}:

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from largesse.data import read_table
 from largesse.errors import OutputError, Problem
+from largesse.files import where_is
 from largesse.progress import begin
 from largesse.records import Progress
 from largesse.runs import folder as files
@@ -102,7 +103,7 @@ def keep_plan(
             _copy(home / name, new / name)
         for name in (files.PLAN, files.PLAN_PART.file, files.POLICY):
             _copy(tried / name, new / name)
-        is_own = own.is_file() and Path(campaign.log).resolve() == own.resolve()
+        is_own = own.is_file() and where_is(campaign.log) == where_is(own)
         if is_own:
             _copy(own, new / files.LOG)
         files.write_campaign(new, replace(campaign, log=files.LOG) if is_own else campaign)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from largesse.errors import Problem, fail, make_visible
-from largesse.files import private_folder
+from largesse.files import private_folder, where_is
 from largesse.runs import MARKS
 from largesse.web import Door, Guard, check_parts, listen, make_token, serve
 
@@ -68,14 +68,14 @@ def make_door(token: str, port: int) -> Door:
 
 def find_home(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:
     """Return the folder of the studio, and the name of the run that is to be open."""
-    home = (folder or (run.resolve().parent if run is not None else Path())).resolve()
+    home = where_is(folder or (where_is(run).parent if run is not None else Path()))
     if not home.is_dir():
         fail("studio", Problem(f"{home} is not a folder", "give the folder for run folders as --folder"))
     if not os.access(home, os.W_OK):
         fail("studio", Problem(f"{home} may not be written", "give a folder that you may write to as --folder"))
     if run is None:
         return home, None
-    found = run.resolve()
+    found = where_is(run)
     if found.parent != home or not all((found / mark).is_file() for mark in MARKS):
         hint = "give a run folder that lies in --folder, or no --folder; largesse run makes one"
         fail("studio", Problem(f"{run} is not a run folder in {home}", hint))

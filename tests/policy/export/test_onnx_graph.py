@@ -139,3 +139,11 @@ def test_what_has_no_form_is_refused_before_anything_is_written(tmp_path: Path) 
     with pytest.raises(AttributeError, match="no price"):
         policy.to_onnx(tmp_path / "policy.onnx")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_word_that_stands_for_missing_text_is_only_a_word_when_a_customer_has_it() -> None:
+    policy = make_policy("linear")
+    table = draw_customers(40, 5, odd=True)
+    words = ["<missing>", None, "", "<missing>'"] * 10
+    table = table.set_column(table.column_names.index("group by"), "group by", pa.array(words))
+    assert_same(run_onnx(policy.to_onnx(), policy.onnx_inputs(table)), policy, table)

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -193,3 +194,21 @@ def test_postgresql_decides_like_the_policy() -> None:
             ordered = [place[who] for who in table["customer"].to_pylist()]
             names = ("customer", "level", "level_number", "expected_response", "expected_cost")
             assert_same(dict(zip(names, zip(*ordered, strict=True), strict=True)), policy, table)
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "\ud800", 5, None, [""], {}], ids=range(7))
+def test_names_that_no_database_can_have_are_refused(name: Any) -> None:
+    policy = make_policy("linear")
+    with pytest.raises(InputError, match="the table is"):
+        policy.to_sql(table=name)
+    if name is not None:
+        with pytest.raises(InputError, match="the customer column is"):
+            policy.to_sql(customer=name)
+
+
+def test_a_column_without_a_name_is_no_column_of_a_database() -> None:
+    columns = {"": np.sin(np.arange(60.0)), "level": [0, 1, 2] * 20, "answer": [0.0, 1.0] * 30}
+    log = read_log(columns, level="level", response="answer", features=[""], levels=Levels(costs=[0, 1, 2]))
+    policy = Policy(Linear().fit(log), log.levels).calibrate(log, 1.0)
+    with pytest.raises(InputError, match="a column of the name ''"):
+        policy.to_sql()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
@@ -44,6 +45,9 @@ class Offers:
 
     def _problems(self) -> list[Problem]:
         found = []
+        names: Any = self.customers
+        if not isinstance(names, Sequence) or isinstance(names, str | bytes):
+            return [Problem(f"the customers are {show(names)}", "give a tuple with the name of each")]
         shape = (len(self.customers), *np.shape(self.responses)[1:])
         parts = (self.responses, self.at_once, self.face, self.expected)
         if len(shape) != 2 or not all(shape) or any(np.shape(part) != shape for part in parts):

@@ -50,25 +50,32 @@ def policy_onnx(policy: Any, price: float) -> bytes:
 
 def missing_text(encoder: Encoder) -> str:
     """Return the word that stands for missing text: the empty one, or another that no feature has."""
-    words = {word for column in encoder.columns for word in getattr(column, "words", ())}
-    mark = ""
+    mark, words = "", _list_words(encoder)
     while mark in words:
         mark = MARK if not mark else f"<{mark}>"
     return mark
 
 
+def _list_words(encoder: Encoder) -> set[str]:
+    return {word for column in encoder.columns for word in getattr(column, "words", ())}
+
+
 def input_name(feature: str) -> str:
-    """Return the name of a feature's input: its own, unless an output has it."""
-    return f"feature {feature}" if feature in OUTPUT else feature
+    """Return the name of a feature's input: its own, unless an output has it, or it is empty."""
+    return f"feature {feature}" if feature in OUTPUT or not feature else feature
 
 
 def onnx_inputs(encoder: Encoder, features: Any, costs: Mapping[str, Array]) -> dict[str, Array]:
     """Return a table of features, and costs (n,) by column, as the inputs of an exported model."""
     mark = missing_text(encoder)
+    unseen = f"{mark}'"  # for a customer whose text is the mark itself: another word that no feature has
+    while unseen in _list_words(encoder):
+        unseen += "'"
     inputs: dict[str, Array] = {}
     for name, values in {**encoder.plain(features), **costs}.items():
         if values.dtype == object:
-            values = np.array([mark if word is None else word for word in values], dtype=object)
+            given = {None: mark, mark: unseen}
+            values = np.array([given.get(word, word) for word in values], dtype=object)
         inputs[input_name(name)] = values.reshape(-1, 1)
     return inputs
 

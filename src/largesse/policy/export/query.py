@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from largesse.errors import Problem, refuse, show
@@ -21,18 +21,27 @@ def policy_sql(policy: Any, price: float, dialect: str, table: str | Sequence[st
     return write_sql(write_rule(policy, price), known, path, customer)
 
 
-def check_names(dialect: Dialect, table: Any, customer: Any, columns: Iterable[str]) -> list[str]:
+def _is_name(given: Any) -> bool:
+    """Whether a database can have such a name: some text, without NUL or half a letter."""
+    return isinstance(given, str) and given != "" and not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in given)
+
+
+def check_names(dialect: Dialect, table: Any, customer: Any, columns: Collection[str]) -> list[str]:
     """Return the parts of a table's name; refuse names that the database cannot have side by side."""
-    path = table.split(".") if isinstance(table, str) else list(table)
+    path = table.split(".") if isinstance(table, str) else list(table) if isinstance(table, Sequence) else []
     problems = []
-    if not path or not all(isinstance(part, str) and part for part in path):
+    if not path or not all(_is_name(part) for part in path):
         problems.append(Problem(f"the table is {show(table)}", "name it: table='customers', or table='shop.customers'"))
-    if customer is not None and (not isinstance(customer, str) or not customer):
+    if customer is not None and not _is_name(customer):
         problems.append(Problem(f"the customer column is {show(customer)}", "name it, or give None for none"))
     if isinstance(customer, str) and customer.casefold() in OUTPUT:
         problems.append(
             Problem(f"the customer column is called {customer!r}", "the query gives that name to its answer")
         )
+    for name in columns:
+        if not _is_name(name):
+            got = f"no database can have a column of the name {show(name)}"
+            problems.append(Problem(got, "rename it in the log, and fit again"))
     alike: defaultdict[str, list[str]] = defaultdict(list)
     for name in {*columns}:
         alike[name.casefold()].append(name)

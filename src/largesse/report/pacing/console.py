@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from largesse.errors import make_visible
 from largesse.report.formats import Units
 from largesse.report.pacing.view import view_facts, view_way, write_notes
 
@@ -18,7 +19,7 @@ def print_pace(shown: Mapping[str, Any], out: Path | None) -> None:
     from rich.text import Text
 
     console, units = Console(), Units.of(shown)
-    console.print(Text(f"\n{shown['headline']}\n", style="bold"), soft_wrap=True)
+    console.print(Text(make_visible(f"\n{shown['headline']}\n"), style="bold"), soft_wrap=True)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     columns = {
         "name": "",
@@ -37,7 +38,7 @@ def print_pace(shown: Mapping[str, Any], out: Path | None) -> None:
     console.print(Padding(table, (0, 2)))
     console.print(Padding(Text("value and gain: shares of the offline optimum", style="dim"), (0, 2)))
     facts = "; ".join(f"{name} {text}" for name, text in view_facts(shown["first"]["facts"], units))
-    console.print(Text(f"\n{'' if shown['streams'] == 1 else 'The first stream: '}{facts}."), soft_wrap=True)
-    for note in write_notes(shown):
-        console.print(Text(note), soft_wrap=True)
-    console.print(Text(f"\nWrote {out}" if out else "\nAdd --out pace.html to see price, spend and value over time."))
+    first = f"\n{'' if shown['streams'] == 1 else 'The first stream: '}{facts}."
+    last = f"\nWrote {out}" if out else "\nAdd --out pace.html to see price, spend and value over time."
+    for line in (first, *write_notes(shown), last):
+        console.print(Text(make_visible(line)), soft_wrap=True)
