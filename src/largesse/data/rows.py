@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -187,6 +188,7 @@ def _read_stamps(values: list[Any]) -> Any:
         return found
 
 
+@lru_cache(maxsize=100_000)
 def _read_day(text: str | None) -> float:
     """Return a day such as 2026-01-31 in seconds since 1970, NaN for None; ValueError or TypeError for anything else."""
     if text is None:

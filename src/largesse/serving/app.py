@@ -6,10 +6,10 @@ import asyncio
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -17,28 +17,34 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from largesse.errors import LargesseError, LedgerError
+from largesse.serving.clerk import Clerk
 from largesse.serving.page import describe_api, write_page
 from largesse.serving.service import Service
 from largesse.web import RequestError, describe_error, read_json, status_of, to_json
 
-THREADS = 4  # requests that are worked on at once; those that wait for the ledger do not hold up the others
+THREADS = 4  # requests that are worked on at once, besides small ones
+QUICK = 16_000  # bytes of a request that is decided without a thread of its own
+T = TypeVar("T")
 TEXT = "text/plain; version=0.0.4; charset=utf-8"  # of Prometheus
 
 
 def make_app(service: Service) -> Starlette:
     """Return the application of a service."""
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="decide")
+    clerk = None if service.books is None else Clerk(service.books)
 
     @asynccontextmanager
     async def live(_: Starlette) -> AsyncIterator[None]:
         yield
+        if clerk is not None:
+            clerk.stop()
         pool.shutdown(wait=True)
 
-    views = Views(service, pool)
+    views = Views(service, pool, clerk)
     routes = [
-        Route("/v1/decide", views.post(service.decide), methods=["POST"]),
-        Route("/v1/redeem", views.post(service.redeem), methods=["POST"]),
-        Route("/v1/budget", views.get(service.budget), methods=["GET"]),
+        Route("/v1/decide", views.decide, methods=["POST"]),
+        Route("/v1/redeem", views.redeem, methods=["POST"]),
+        Route("/v1/budget", views.budget, methods=["GET"]),
         Route("/healthz", views.health, methods=["GET"]),
         Route("/metrics", views.metrics, methods=["GET"]),
         Route("/openapi.json", views.openapi, methods=["GET"]),
@@ -55,52 +61,61 @@ def make_app(service: Service) -> Starlette:
 class Views:
     """A request in, an answer out; what takes time is done in threads."""
 
-    def __init__(self, service: Service, pool: ThreadPoolExecutor) -> None:
-        self._service, self._pool = service, pool
+    def __init__(self, service: Service, pool: ThreadPoolExecutor, clerk: Clerk | None) -> None:
+        self._service, self._pool, self._clerk = service, pool, clerk
 
-    def post(self, work: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-        """Return a view that hands a JSON object on, and answers with one."""
+    async def decide(self, request: Request) -> Response:
+        """Give customers levels. A few are read and answered here and now; more go to a thread, and others need not wait."""
+        service, body = self._service, await request.body()
+        do = self._here if len(body) <= QUICK else self._aside
 
-        async def view(request: Request) -> Response:
-            begun = time.perf_counter()
-            body = await request.body()
-            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        async def answer() -> bytes:
+            _check_kind(request)
+            read = await do(lambda: service.read(read_json(body)))
+            decided = None if self._clerk is None or read.ask is None else await self._clerk.book(read.ask)
+            return await do(lambda: to_json(service.answer(read, decided)))
 
-            def answer() -> tuple[int, bytes]:
-                if kind != "application/json":  # a page of somebody else cannot send this without asking first
-                    raise RequestError(415, "the body is not said to be JSON", "send Content-Type: application/json")
-                return 200, to_json(work(read_json(body)))
+        return await self._answer(request, answer())
 
-            return await self._answer(request, answer, begun)
+    async def redeem(self, request: Request) -> Response:
+        """Count a redemption."""
+        service, body = self._service, await request.body()
 
-        return view
+        async def answer() -> bytes:
+            _check_kind(request)
+            return await self._aside(lambda: to_json(service.redeem(read_json(body))))
 
-    def get(self, work: Callable[[], dict[str, Any]]) -> Any:
-        """Return a view that answers with a JSON object."""
+        return await self._answer(request, answer())
 
-        async def view(request: Request) -> Response:
-            return await self._answer(request, lambda: (200, to_json(work())), time.perf_counter())
+    async def budget(self, request: Request) -> Response:
+        """Say where the budget stands."""
+        return await self._answer(request, self._aside(lambda: to_json(self._service.budget())))
 
-        return view
+    async def _here(self, work: Callable[[], T]) -> T:
+        return work()
 
-    async def _answer(self, request: Request, work: Callable[[], tuple[int, bytes]], begun: float) -> Response:
-        loop = asyncio.get_running_loop()
-        status, body = await loop.run_in_executor(self._pool, _guarded, work)
+    async def _aside(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    async def _answer(self, request: Request, work: Awaitable[bytes], kind: str = "application/json") -> Response:
+        """Wait for an answer; an error becomes one. Count it."""
+        begun = time.perf_counter()
+        try:
+            status, body = 200, await work
+        except Exception as error:
+            if not isinstance(error, LargesseError):
+                traceback.print_exception(error, file=sys.stderr)
+            status, body, kind = _status(error), to_json({"error": describe_error(error)}), "application/json"
         self._service.metrics.count_answer(request.url.path, status, time.perf_counter() - begun)
-        headers = {"retry-after": "1"} if status == 503 else None
-        return Response(body, status, headers, "application/json")
+        return Response(body, status, {"retry-after": "1"} if status == 503 else None, kind)
 
     async def health(self, _: Request) -> Response:
         """Answer whether there is anything to decide by; the ledger is not asked."""
         return Response(to_json(self._service.health()), media_type="application/json")
 
-    async def metrics(self, _: Request) -> Response:
+    async def metrics(self, request: Request) -> Response:
         """Answer with what was counted."""
-        loop = asyncio.get_running_loop()
-        status, body = await loop.run_in_executor(
-            self._pool, _guarded, lambda: (200, self._service.write_metrics().encode())
-        )
-        return Response(body, status, media_type=TEXT if status == 200 else "application/json")
+        return await self._answer(request, self._aside(lambda: self._service.write_metrics().encode()), TEXT)
 
     async def openapi(self, _: Request) -> Response:
         """Answer with the description that programs read."""
@@ -112,14 +127,10 @@ class Views:
         return Response(write_page(describe_api(self._service.watched.current)), 200, headers, "text/html")
 
 
-def _guarded(work: Callable[[], tuple[int, bytes]]) -> tuple[int, bytes]:
-    """Do the work; an error becomes an answer."""
-    try:
-        return work()
-    except Exception as error:
-        if not isinstance(error, LargesseError):
-            traceback.print_exception(error, file=sys.stderr)
-        return _status(error), to_json({"error": describe_error(error)})
+def _check_kind(request: Request) -> None:
+    """Refuse a body that is not said to be JSON: a page of somebody else cannot send this without asking first."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise RequestError(415, "the body is not said to be JSON", "send Content-Type: application/json")
 
 
 def _status(error: Exception) -> int:

@@ -51,7 +51,10 @@ class Served:
 
     def name(self, rows: Sequence[Row], needed: bool) -> list[Any]:
         """Return the ids of rows as they are given; where none is needed, missing ones are None."""
-        ids = [row.get(self.key) for row in rows]
+        key = self.key
+        ids = [row.get(key) for row in rows]
+        if set(map(type, ids)) == {str}:
+            return ids
         for at, found in enumerate(ids):
             if isinstance(found, bool) or not isinstance(found, str | int | None) or (needed and found is None):
                 got = f"customer {at + 1} of {len(ids)} has the id {show(found)}"

@@ -17,7 +17,7 @@ MOST_WORKERS = 64
 
 def open_service(settings: Settings, say: Callable[[str], None] = print) -> None:
     """Answer until SIGINT or SIGTERM comes."""
-    check_parts("serve", "starlette", "uvicorn", "httptools")
+    check_parts("serve", "starlette", "uvicorn", "httptools", "orjson")
     problems = []
     if not 1 <= settings.workers <= MOST_WORKERS:
         problems.append(Problem(f"{settings.workers} workers", f"give a number from 1 to {MOST_WORKERS}"))

@@ -32,7 +32,7 @@ def open_studio(
     Run folders lie in `folder` and are made there: by default in that of `run`, or where the command is started. A
     `quiet` one says nothing but its address, and that only where no browser is opened.
     """
-    check_parts("studio", "starlette", "uvicorn")
+    check_parts("studio", "starlette", "uvicorn", "orjson")
     home, name = find_home(run, folder)
     with listen(port, PORT) as where, private_folder(home, WORD) as private:
         from largesse.studio.app import make_app

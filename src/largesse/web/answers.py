@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from typing import Any, NoReturn
 
 from largesse.errors import LargesseError, OutputError, Problem, fail
 
 DEEPEST = 40  # lists and tables within each other
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # half of a letter that is written in two escapes
-_HUGE = re.compile(rb"[eE]\+?0*[0-9]{3}|[0-9]{300}")  # only such numbers are too large for a float
+NESTS = frozenset({dict, list})
 
 
 class RequestError(LargesseError):
@@ -53,17 +50,21 @@ def describe_error(error: Exception) -> dict[str, Any]:
     return {"message": more or problems[0]["what"], "problems": problems}
 
 
-def to_json(content: Any) -> bytes:
+def to_json(content: Any, *, ordered: bool = False) -> bytes:
     """Write JSON; numbers that are not finite become null, for JSON has no word for them.
 
-    >>> to_json({"a": float("nan"), "b": "é"}).decode()
+    With `ordered`, objects with the same keys are written alike.
+
+    >>> to_json({"b": "é", "a": float("nan")}, ordered=True).decode()
     '{"a":null,"b":"é"}'
     """
+    import orjson
+
     try:
-        text = _ENCODER.encode(content)
-    except ValueError:
-        text = _ENCODER.encode(_plain(content))
-    return text.encode("utf-8", "replace")
+        return orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS | (orjson.OPT_SORT_KEYS if ordered else 0))
+    except TypeError:  # whole numbers beyond 64 bits, halves of letters
+        text = json.dumps(_plain(content), ensure_ascii=False, separators=(",", ":"), sort_keys=ordered)
+        return text.encode("utf-8", "replace")
 
 
 def _plain(value: Any) -> Any:
@@ -82,43 +83,37 @@ def read_json(body: bytes) -> dict[str, Any]:
     >>> read_json(b'{"budget": 1.5}')
     {'budget': 1.5}
     """
+    import orjson
+
     try:
-        floats = _read_float if _HUGE.search(body) else None  # a function for every number takes its time
-        found = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant, parse_float=floats)
-        if _HALF.search(body):  # no file and no answer could hold such text
-            _ENCODER.encode(found).encode("utf-8")
-    except RecursionError:
-        _refuse_depth()
-    except UnicodeEncodeError:
-        got = "a text holds half of a letter: one of two escapes \\ud800 to \\udfff"
-        fail("request", Problem(got, "send both, or the letter itself as UTF-8"))
-    except ValueError as error:  # no UTF-8, no JSON, a number of too many digits
-        fail("request", Problem(f"the body is not JSON: {error}", "send a JSON object"))
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if str(error).startswith("depth limit"):
+            _refuse_depth()
+        place = f"line {error.lineno} column {error.colno}"
+        if "infinity" in error.msg:
+            fail("request", Problem(f"the body holds too large a number: {place}", "send numbers below 1e308"))
+        if "surrogate in string" in error.msg:
+            got = f"a text holds half of a letter, one of two escapes \\ud800 to \\udfff: {place}"
+            fail("request", Problem(got, "send both, or the letter itself as UTF-8"))
+        why = error.msg.partition(":")[0]
+        fail("request", Problem(f"the body is not JSON: {why}: {place}", "send a JSON object in UTF-8"))
     if not isinstance(found, dict):
         fail("request", Problem("the body is JSON, but not an object", "send a JSON object: {…}"))
     _check_depth(found)
     return found
 
 
-def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number of JSON")
-
-
-def _read_float(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise ValueError(f"{text[:20]} is too large a number")
-    return value
-
-
 def _check_depth(value: Any) -> None:
     layer = [value]
     for _ in range(DEEPEST):
+        insides = (outer.values() if type(outer) is dict else outer for outer in layer)
         layer = [
             inner
-            for outer in layer
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
+            for inside in insides
+            if not NESTS.isdisjoint(map(type, inside))
+            for inner in inside
+            if type(inner) in NESTS
         ]
         if not layer:
             return
