@@ -11,7 +11,9 @@ import http.client
 import json
 import os
 import random
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -82,41 +84,78 @@ def post(connection: http.client.HTTPConnection, asked: dict) -> dict:
     return content
 
 
-def closed_loop(port: int, customers: list[dict], seconds: float) -> float:
-    """Return decisions per second when the next request follows the answer at once, one customer each."""
-    with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
-        until, many = time.perf_counter() + seconds, 0
-        while time.perf_counter() < until:
-            post(connection, {"request_id": f"c{random.random()}", "customers": [customers[many % len(customers)]]})
-            many += 1
-    return many / seconds
+class Shoppers:
+    """Asks for one customer at a time on several connections, from one thread that does nothing else.
 
+    Requests are ready before they are due, and answers are only looked at for their status: what is measured is the server.
+    """
 
-def open_loop(port: int, customers: list[dict], rate: float, seconds: float) -> np.ndarray:
-    """Return seconds from when each request was due to its answer; requests come at random times at a mean rate."""
-    streams, took, lock = 8, [], threading.Lock()
+    def __init__(self, port: int, customers: list[dict], connections: int) -> None:
+        self.texts = [json.dumps(row) for row in customers]
+        self.sockets = [socket.create_connection(("127.0.0.1", port)) for _ in range(connections)]
+        self.poll, self.by_number = select.poll(), {}
+        for at, one in enumerate(self.sockets):
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.poll.register(one, select.POLLIN)
+            self.by_number[one.fileno()] = at
+        self.got = [b""] * connections
+        self.head = f"POST /v1/decide HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
 
-    def stream(seed: int) -> None:
-        rng, own = random.Random(seed), []
-        with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
-            due = begun = time.perf_counter()
-            while due - begun < seconds:
-                due += rng.expovariate(rate / streams)
-                wait = due - time.perf_counter()
-                if wait > 0:
-                    time.sleep(wait)
-                row = customers[rng.randrange(len(customers))]
-                post(connection, {"request_id": f"o{seed}-{due}", "customers": [row]})
-                own.append(time.perf_counter() - due)
-        with lock:
-            took.extend(own)
+    def __enter__(self) -> Shoppers:
+        return self
 
-    threads = [threading.Thread(target=stream, args=(seed,)) for seed in range(streams)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return np.array(took)
+    def __exit__(self, *_: object) -> None:
+        for one in self.sockets:
+            one.close()
+
+    def ask(self, at: int) -> None:
+        """Send a request on a connection."""
+        body = f'{{"request_id":"{random.getrandbits(64):x}","customers":[{random.choice(self.texts)}]}}'
+        self.sockets[at].sendall(f"{self.head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+
+    def answered(self, wait: float) -> list[int]:
+        """Return which connections have their answer."""
+        done = []
+        for number, _ in self.poll.poll(1e3 * wait):
+            at = self.by_number[number]
+            self.got[at] += self.sockets[at].recv(65_536)
+            head, end, body = self.got[at].partition(b"\r\n\r\n")
+            if end and len(body) >= int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]):
+                if b" 200 " not in head[:20]:
+                    raise RuntimeError(self.got[at])
+                self.got[at] = b""
+                done.append(at)
+        return done
+
+    def closed_loop(self, seconds: float) -> float:
+        """Return decisions per second when on every connection the next request follows the answer at once."""
+        for at in range(len(self.sockets)):
+            self.ask(at)
+        begun, many, open_ = time.perf_counter(), 0, len(self.sockets)
+        while open_:
+            for at in self.answered(1.0):
+                many += 1
+                if time.perf_counter() < begun + seconds:
+                    self.ask(at)
+                else:
+                    open_ -= 1
+        return many / (time.perf_counter() - begun)
+
+    def open_loop(self, rate: float, seconds: float) -> np.ndarray:
+        """Return seconds from when each request was due to its answer; requests come at random times at a mean rate."""
+        begun = time.perf_counter()
+        free, due, took = list(range(len(self.sockets))), {}, []
+        coming = begun + random.expovariate(rate)
+        while coming < begun + seconds or due:
+            if coming < begun + seconds and coming <= time.perf_counter() and free:
+                at = free.pop()
+                due[at] = coming
+                coming += random.expovariate(rate)
+                self.ask(at)
+            for at in self.answered(0.0):
+                took.append(time.perf_counter() - due.pop(at))
+                free.append(at)
+        return np.array(took)
 
 
 def batches(port: int, customers: list[dict], seconds: float) -> float:
@@ -174,9 +213,10 @@ def latency(seconds: float, rows: int) -> None:
                 one, each = bare(folder, customers)
                 book = ["--ledger", f"sqlite:///{folder / 'l.db'}", "--total", "1000000", "--until", END]
                 with served(folder, *(book if with_ledger else []), cores={cores[0]}) as (port, _):
-                    closed_loop(port, customers, 2.0)
-                    most = closed_loop(port, customers, min(seconds, 5.0))
-                    took = open_loop(port, customers, most / 2, seconds)
+                    with Shoppers(port, customers, 8) as shoppers:
+                        shoppers.closed_loop(2.0)
+                        most = shoppers.closed_loop(min(seconds, 5.0))
+                        took = shoppers.open_loop(most / 2, seconds)
                     many = batches(port, customers, min(seconds, 5.0))
                 p50, p99 = np.quantile(took, [0.5, 0.99]) * 1e3
                 words = f"{model:6} {'ledger' if with_ledger else 'alone ':6}: one customer at {most / 2:.0f}/s p50 {p50:.2f} ms"

@@ -43,7 +43,8 @@ def make_population(policy: Policy, customers: Any, *, most: Sequence[float] | N
     levels = policy.levels
     at_once = np.zeros(expected.responses.shape, dtype=np.int64)
     if levels.certain:
-        at_once[:] = count_micros(expected.costs)
+        shared = expected.costs.strides[0] == 0  # everyone has the same costs: one row of them says it
+        at_once[:] = count_micros(expected.costs[:1] if shared else expected.costs)
         nothing = np.zeros_like(at_once)
         return Population(expected.responses, at_once, nothing, nothing)
     if levels.contact_cost:

@@ -1,0 +1,108 @@
+"""Requests that wait for the ledger are booked together, and each gets its own answer."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from ledgers import Dearest, make_offers
+
+from largesse.errors import LedgerError, Problem
+from largesse.pacing import Ask, Decided, Ledger
+from largesse.serving.clerk import TOGETHER, Clerk
+from largesse.serving.ledgers import Books
+
+
+class SlowLedger:
+    """Answers the first request when it is told to; notes what came together."""
+
+    def __init__(self) -> None:
+        self.taken, self.go = threading.Event(), threading.Event()
+        self.together: list[list[str]] = []
+
+    def decide_together(self, asks: Sequence[Ask], _: Any) -> list[Decided | LedgerError]:
+        self.together.append([ask.request for ask in asks])
+        self.taken.set()
+        assert self.go.wait(10)
+        if any(ask.request == "gone" for ask in asks):
+            raise OSError("the database is gone")
+        return [refusal(ask.request) if ask.request == "no" else decide(ask) for ask in asks]
+
+
+def refusal(request: str) -> LedgerError:
+    return LedgerError("ledger", [Problem(f"{request} is refused", "ask otherwise")])
+
+
+def decide(ask: Ask) -> Decided:
+    none = np.zeros(len(ask.offers), dtype=np.int64)
+    return Decided(ask.request, ask.offers.customers, none, none, none, none, none, none, none, none, "v1", 0, None)
+
+
+def make_ask(request: str, many: int = 1) -> Ask:
+    return Ask(request, make_offers([f"c{k}" for k in range(many)]))
+
+
+async def come(ledger: SlowLedger, clerk: Clerk, first: str, others: Sequence[Ask]) -> list[Any]:
+    """Book a request, and others while the ledger is busy with it."""
+    waiting = [asyncio.ensure_future(clerk.book(make_ask(first)))]
+    await asyncio.to_thread(ledger.taken.wait, 10)
+    waiting += [asyncio.ensure_future(clerk.book(ask)) for ask in others]
+    await asyncio.sleep(0)
+    ledger.go.set()
+    return await asyncio.gather(*waiting, return_exceptions=True)
+
+
+def run(first: str, others: Sequence[Ask]) -> tuple[list[Any], list[list[str]]]:
+    """Return the answers, and what the ledger was asked together."""
+    ledger = SlowLedger()
+    clerk = Clerk(Books(cast(Ledger, ledger), Dearest(), None))
+    found: list[Any] = []
+    # A thread of its own: the browser of other tests keeps an event loop in this one.
+    thread = threading.Thread(target=lambda: found.extend(asyncio.run(come(ledger, clerk, first, others))))
+    thread.start()
+    thread.join()
+    clerk.stop()
+    return found, ledger.together
+
+
+def test_requests_that_wait_are_booked_together() -> None:
+    found, together = run("a", [make_ask(name) for name in ("b", "no", "c")])
+    assert together == [["a"], ["b", "no", "c"]]
+    assert [one.request for one in found if isinstance(one, Decided)] == ["a", "b", "c"]
+    assert str(found[2]) == str(refusal("no"))
+
+
+def test_large_requests_do_not_wait_for_each_other() -> None:
+    _, together = run("a", [make_ask("b", TOGETHER), make_ask("c")])
+    assert together == [["a"], ["b"], ["c"]]
+
+
+def test_a_ledger_that_is_gone_is_told_to_all_who_wait() -> None:
+    found, together = run("a", [make_ask("gone"), make_ask("b")])
+    assert together == [["a"], ["gone", "b"]]
+    assert isinstance(found[0], Decided)
+    assert [type(one) for one in found[1:]] == [OSError, OSError]
+
+
+def test_what_waits_is_booked_before_the_clerk_goes() -> None:
+    ledger = SlowLedger()
+    clerk = Clerk(Books(cast(Ledger, ledger), Dearest(), None))
+
+    async def leave() -> None:
+        waiting = asyncio.ensure_future(clerk.book(make_ask("a")))
+        await asyncio.to_thread(ledger.taken.wait, 10)
+        left = asyncio.ensure_future(clerk.book(make_ask("b")))
+        await asyncio.sleep(0)
+        left.cancel()  # the client has hung up; the decision is kept all the same
+        ledger.go.set()
+        await waiting
+        await asyncio.to_thread(clerk.stop)
+        with pytest.raises(asyncio.CancelledError):
+            await left
+
+    thread = threading.Thread(target=asyncio.run, args=(leave(),))
+    thread.start()
+    thread.join()
+    assert ledger.together == [["a"], ["b"]]
