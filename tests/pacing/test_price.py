@@ -100,10 +100,10 @@ def test_a_wrong_plan_is_refused(given: dict[str, object], message: str) -> None
         plan_pace(draw_population(), make_terms(10), **{"customers": N, **given})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("face", [False, True])
-def test_twice_as_many_customers_as_foreseen_are_paced_until_the_end(tmp_path: Path, face: bool) -> None:
+@pytest.mark.parametrize(("face", "promises"), [(False, "kept"), (True, "kept"), (True, "while_it_lasts")])
+def test_twice_as_many_customers_as_foreseen_are_paced_until_the_end(tmp_path: Path, face: bool, promises: str) -> None:
     population = draw_population(face=face)
-    terms = make_terms(0.6 * N, valid=3 if face else None)
+    terms = replace(make_terms(0.6 * N, valid=3 if face else None), promises=promises)
     plan = plan_pace(population, terms, N)
     rng, pacer, shares = np.random.default_rng(1), Pacer(seed=0), []
     with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict(), state=plan.start()) as ledger:
@@ -115,9 +115,27 @@ def test_twice_as_many_customers_as_foreseen_are_paced_until_the_end(tmp_path: P
                 ledger.redeem(f"day {day}", decided.customers[i], now=START + int((day + 0.6) * DAY))
         standing = ledger.standing(now=START + 30 * DAY - 1)
         assert ledger.audit().fine
-    assert standing.spent + standing.promised <= terms.total
-    assert standing.spent + standing.promised > 0.97 * terms.total
+    assert standing.spent + standing.held <= terms.total
+    assert standing.spent + standing.held > 0.97 * terms.total
+    assert (standing.spent + standing.promised > terms.total) == (promises == "while_it_lasts")
     assert min(shares[-5:]) > 0.1 * max(shares)  # there is something left for the last ones
+
+
+def test_what_is_reserved_follows_what_promises_turn_out_to_cost(tmp_path: Path) -> None:
+    """Twice as many redeem as are expected, at once: the ledger learns it, and keeps back twice as much of what is open."""
+    population = draw_population(face=True)
+    terms = replace(make_terms(1.0 * N, valid=3), promises="while_it_lasts")
+    plan, rng, pacer, held = plan_pace(population, terms, N), np.random.default_rng(1), Pacer(seed=0), {}
+    for times in (1.0, 2.0):
+        with open_ledger(f"sqlite:///{tmp_path}/{times}.db", terms, plan=plan.as_dict(), state=plan.start()) as ledger:
+            for day in range(15):
+                offers = offers_of(population, rng.integers(0, N, 50))
+                decided = ledger.decide(f"day {day}", offers, pacer, now=START + int(day * DAY))
+                held[times] = ledger.standing(now=START + int(day * DAY)).held / int(decided.expected.sum())
+                for i in np.flatnonzero(rng.random(50) < times * decided.expected / np.maximum(decided.face, 1)):
+                    ledger.redeem(f"day {day}", decided.customers[i], now=START + int((day + 0.75) * DAY))
+    assert 0.9 < held[1.0] < 1.6
+    assert 1.5 < held[2.0] / held[1.0] < 2.5
 
 
 def test_outside_the_period_everyone_gets_the_cheapest_level(tmp_path: Path) -> None:

@@ -89,6 +89,19 @@ def test_promises_are_told_apart_where_costs_are_paid_later(
     assert all(held >= spent - 1e-9 for held, spent in zip(course["held"], course["spent"], strict=True))
     assert max(course["held"]) <= shown["first"]["facts"]["total"] + 1e-9
     assert "Costs are paid on redemption" in render_pace(shown)
+    assert call(monkeypatch, *words, "--promises", "while_it_lasts") == 0
+    lasts = json.loads(capsys.readouterr().out)
+    assert lasts["lasts"]
+    assert lasts["first"]["facts"]["promises"] == "while_it_lasts"
+    assert lasts["ways"][0]["use"] > shown["ways"][0]["use"]
+    assert lasts["ways"][0]["redemptions"] > 0
+    assert lasts["first"]["facts"]["spent"] <= lasts["first"]["facts"]["total"]
+    page = render_pace(lasts)
+    assert "Redemptions refused" in page
+    assert "while the budget lasts" in page
+    assert "Redemptions refused" not in render_pace(shown)
+    assert call(monkeypatch, *words[:-1], "--promises", "while_it_lasts") == 0
+    assert "refused" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -98,6 +111,7 @@ def test_promises_are_told_apart_where_costs_are_paid_later(
         (("--days", "0"), "--days is 0"),
         (("--customers", "0"), "--customers is 0"),
         (("--valid-days", "-1"), "--valid-days is -1"),
+        (("--promises", "maybe"), "--promises is 'maybe'"),
         (("--budget", "1", "--total", "5"), "both --budget and --total"),
         (("--total", "nan"), "--total is nan"),
         (("--most", "0,x"), "--most is '0,x'"),

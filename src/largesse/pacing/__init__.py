@@ -2,6 +2,8 @@
 
 from largesse.pacing.ledger import DAY as DAY
 from largesse.pacing.ledger import ENTRY as ENTRY
+from largesse.pacing.ledger import KEPT as KEPT
+from largesse.pacing.ledger import PROMISES as PROMISES
 from largesse.pacing.ledger import SECOND as SECOND
 from largesse.pacing.ledger import Ask as Ask
 from largesse.pacing.ledger import Audit as Audit

@@ -20,24 +20,34 @@ PARTS, CUSTOMERS, DAYS, VALID, FIRST_DAY, AT_RANDOM = range(6)
 WINDOW, GAIN, ENDING, VOLUME, VOLUME_PRIOR, RATIO_PRIOR, RATIO_SPAN, SEASON_PRIOR, SMOOTH, PROPORTIONAL, FIXED = range(
     6, 17
 )
+LASTS, STANDS, MARGIN = range(
+    17, 20
+)  # promises hold while the budget lasts; for how long; standard deviations kept back
 # Then for each of the J parts of the period: the price of budget from its end on (one more: 0), and for customers who come
 # in it, on average: what is promised and paid at once, what is paid in the end, and both at their prices.
-PATH = 17
+PATH = 20
 
 # Places in `state`.
 FACTOR, SEEN, FORESEEN, LAST, SETTLED, PAID, LAST_SETTLED, LAST_PAID, TODAY, TODAY_SEEN = range(10)
 WEEK = 10  # learnt weights of weekdays …
 VISITS = WEEK + 7  # … and how many of each were seen
 OPEN = VISITS + 7  # for each part: face values promised in it, then what is expected of them
+# Where promises hold while the budget lasts, and the period has one part: what is expected of promises and still to come, the
+# variance of that, what was expected to be redeemed lately and what was, and all that was redeemed.
+DUE, VARIANCE, MATURED, REDEEMED, LAST_REDEEMED = range(OPEN + 2, OPEN + 7)
+LASTING = OPEN + 7  # places, then
 
 # Places in `money`.
-TOTAL, SPENT, PROMISED, AT_ONCE, SETTLED_EXPECTED, SETTLED_PAID, OPEN_EXPECTED, LATE_FACE = range(8)
+TOTAL, SPENT, PROMISED, AT_ONCE, SETTLED_EXPECTED, SETTLED_PAID, OPEN_EXPECTED, LATE_FACE, SETTLED_WAIT = range(9)
 
 UNIT = 1e-6  # of a millionth, in units
 FLAT = 0.05  # lets a price of zero rise again
 LEAST = 0.02  # room beside the plan
-DAILY = 2000  # customers, the last ones, that a plan of the day is made from
 HIGHEST = 100.0  # the price, beside the plan's
+USUAL_WAIT, LEAST_WAIT = (
+    0.3,
+    0.01,
+)  # until a redemption, as a share of a promise's time: before any is known, and at least
 BOLDEST = 0.1  # the most by which one customer raises the price, as a share of it
 
 
@@ -68,10 +78,20 @@ def volume(plan: Array, state: Array) -> float:
 
 
 @compiled
-def ratio(plan: Array, state: Array) -> float:
-    """Return what promises really cost for each unit that was expected, by those whose time is over."""
+def ratio(plan: Array, state: Array, money: Array) -> float:
+    """Return what promises really cost for each unit that was expected.
+
+    Promises whose time is over tell it. Where promises hold while the budget lasts, redemptions of open ones tell it sooner,
+    beside what was expected to be redeemed by now.
+    """
     prior = plan[RATIO_PRIOR]
-    return (state[PAID] + prior) / (state[SETTLED] + prior) if prior > 0.0 else 1.0
+    if prior <= 0.0:
+        return 1.0
+    if plan[LASTS]:
+        settled = money[SETTLED_EXPECTED] * UNIT
+        sure = settled / (settled + prior)  # of how long redemptions take
+        return (sure * state[REDEEMED] + prior) / (sure * state[MATURED] + prior)
+    return (state[PAID] + prior) / (state[SETTLED] + prior)
 
 
 @compiled
@@ -100,6 +120,8 @@ def tick(plan: Array, state: Array, money: Array, t: float) -> None:
         keep = math.exp(-due / (plan[VOLUME] * plan[CUSTOMERS]))
         state[SEEN] *= keep
         state[FORESEEN] = state[FORESEEN] * keep + due
+        if plan[LASTS]:
+            await_redemptions(t - state[LAST], plan, state, money)
         state[LAST] = t
     settled, paid = money[SETTLED_EXPECTED] * UNIT, money[SETTLED_PAID] * UNIT
     if settled > state[LAST_SETTLED]:
@@ -108,6 +130,28 @@ def tick(plan: Array, state: Array, money: Array, t: float) -> None:
         state[SETTLED] = state[SETTLED] * keep + more
         state[PAID] = state[PAID] * keep + max(paid - state[LAST_PAID], 0.0)
         state[LAST_SETTLED], state[LAST_PAID] = settled, paid
+
+
+@compiled
+def await_redemptions(days: float, plan: Array, state: Array, money: Array) -> None:
+    """Let days pass: what is due fades as fast as redemptions took on average, of promises whose time is over."""
+    prior = plan[RATIO_PRIOR] / UNIT
+    known = money[SETTLED_PAID] + prior
+    wait = (money[SETTLED_WAIT] + USUAL_WAIT * prior) / known if known > 0.0 else USUAL_WAIT
+    fade = math.exp(-days / (min(max(wait, LEAST_WAIT), 1.0) * plan[STANDS]))
+    came, redeemed = state[DUE] * (1.0 - fade), (money[SPENT] - money[AT_ONCE]) * UNIT
+    keep = math.exp(-came / plan[RATIO_SPAN])
+    state[MATURED] = state[MATURED] * keep + came
+    state[REDEEMED] = state[REDEEMED] * keep + max(redeemed - state[LAST_REDEEMED], 0.0)
+    state[LAST_REDEEMED] = redeemed
+    state[DUE] *= fade
+    state[VARIANCE] *= fade
+
+
+@compiled
+def reserve(paid: float, plan: Array, state: Array) -> float:
+    """Return what is kept back for open promises that hold while the budget lasts: what they will cost, and a margin."""
+    return paid * state[DUE] + plan[MARGIN] * math.sqrt(paid * state[VARIANCE])
 
 
 @compiled
@@ -131,6 +175,8 @@ def foresee(paid: float, plan: Array, state: Array, money: Array) -> tuple[float
     now, _ = find_parts(plan, t)
     gone = money[AT_ONCE] + money[SETTLED_PAID] + paid * money[OPEN_EXPECTED] + money[LATE_FACE]
     left = (money[TOTAL] - gone) * UNIT
+    if plan[LASTS]:
+        left = (money[TOTAL] - money[SPENT]) * UNIT - reserve(paid, plan, state)
     daily = plan[CUSTOMERS] / path_left(plan, state, 0.0, plan[DAYS]) * volume(plan, state)
     come, over = np.zeros(J), np.zeros(J, dtype=np.int64)
     for b in range(J):
@@ -213,7 +259,11 @@ def decide_one(
         return pick(f, dear * UNIT, state[FACTOR], dear, 0), 1.0, state[FACTOR] * plan[PATH], 2
     K, room, share = len(f), money[TOTAL] - money[SPENT] - money[PROMISED], plan[AT_RANDOM]
     tick(plan, state, money, t)
-    parts, paid = find_parts(plan, t), ratio(plan, state)
+    parts, paid = find_parts(plan, t), ratio(plan, state, money)
+    if plan[LASTS]:
+        room = max(money[TOTAL] - money[SPENT] - math.ceil(reserve(paid, plan, state) / UNIT), 0)
+        for k in range(K):
+            dear[k] = at_once[k] + math.ceil(paid * expected[k])
     space, many = (1.0, 1.0) if plan[FIXED] else foresee(paid, plan, state, money)
     factor = follow(space, plan, state)
     cost = price_levels(at_once, face, expected, parts, paid, plan)
@@ -246,6 +296,9 @@ def count_one(
         money[LATE_FACE] += face
     elif face > 0:
         money[OPEN_EXPECTED] += expected
+    if plan[LASTS] and face > 0:
+        state[DUE] += expected * UNIT
+        state[VARIANCE] += expected * UNIT * (face - expected) * UNIT
     state[OPEN + parts[0]] += face * UNIT
     state[OPEN + J + parts[0]] += expected * UNIT
     state[SEEN] += 1.0
@@ -286,91 +339,3 @@ def decide_batch(
             return False
         out[i, 0], out[i, 1], out[i, 2], out[i, 3] = level, propensity, price, reason
     return True
-
-
-# -- a stream ---------------------------------------------------------------------------------------------------------
-
-
-@compiled
-def settle(head: int, until: int, t: float, s: tuple[Array, ...], plan: Array, money: Array, levels: Array) -> int:
-    """Release promises whose time is over at t, the oldest first; return the next one to look at."""
-    times, face, expected, redeems, chance = s
-    while head < until and times[head] + plan[VALID] <= t:
-        level = levels[head]
-        value = face[head, level]
-        if value > 0:
-            paid = value if chance[head] < redeems[head, level] else 0
-            money[PROMISED] -= value
-            money[SPENT] += paid
-            money[SETTLED_PAID] += paid
-            if times[head] + plan[VALID] <= plan[DAYS]:
-                money[OPEN_EXPECTED] -= expected[head, level]
-                money[SETTLED_EXPECTED] += expected[head, level]
-            else:
-                money[LATE_FACE] -= value
-        head += 1
-    return head
-
-
-@compiled
-def cost_at(factor: float, f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array) -> float:
-    """Return what customers cost on average, at the plan's prices, if they are decided at a factor of these."""
-    paid, parts = ratio(plan, state), find_parts(plan, state[LAST])
-    total = 0.0
-    for i in range(len(f)):
-        cost = price_levels(at_once[i], face[i], expected[i], parts, paid, plan)
-        best, spent = -math.inf, 0.0
-        for j in range(f.shape[1]):
-            worth = f[i, j] - factor * cost[j]
-            if worth > best:
-                best, spent = worth, cost[j]
-        total += spent
-    return total / max(len(f), 1)
-
-
-@compiled
-def plan_day(f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array, money: Array) -> None:
-    """Set the price at which customers like these cost what each remaining one may cost."""
-    J, part = int(plan[PARTS]), find_parts(plan, state[LAST])[0]
-    room, _ = foresee(ratio(plan, state), plan, state, money)
-    target = room * plan[PATH + 3 * J + 1 + part]
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        if cost_at(high, f, at_once, face, expected, plan, state) <= target:
-            break
-        high *= 2.0
-    for _ in range(25):
-        middle = (low + high) / 2
-        if cost_at(middle, f, at_once, face, expected, plan, state) <= target:
-            high = middle
-        else:
-            low = middle
-    state[FACTOR] = high
-
-
-@compiled
-def run_stream(
-    times: Array, customers: tuple[Array, ...], redeems: Array, chance: Array, plan: Array, state: Array, money: Array,
-    pool: tuple[Array, ...], daily: bool, levels: Array, prices: Array, reasons: Array,
-) -> bool:  # fmt: skip
-    """Decide for all customers of a stream; False as soon as anything is overspent."""
-    f, at_once, face, expected = customers
-    seen = (times, face, expected, redeems, chance)
-    head, today = 0, -1
-    for i in range(len(times)):
-        t = times[i]
-        head = settle(head, i, t, seen, plan, money, levels)
-        if daily and int(t) > today:
-            today = int(t)
-            tick(plan, state, money, t)
-            a = max(i - DAILY, 0)
-            if i >= 200:
-                plan_day(f[a:i], at_once[a:i], face[a:i], expected[a:i], plan, state, money)
-            else:
-                plan_day(pool[0], pool[1], pool[2], pool[3], plan, state, money)
-        level, _, price, reason = decide_one(f[i], at_once[i], face[i], expected[i], (t, 1.0), plan, state, money)
-        if level < 0 or money[SPENT] + money[PROMISED] > money[TOTAL]:
-            return False
-        levels[i], prices[i], reasons[i] = level, price, reason
-    settle(head, len(times), math.inf, seen, plan, money, levels)
-    return money[SPENT] <= money[TOTAL] and money[PROMISED] == 0

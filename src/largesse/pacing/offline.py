@@ -1,6 +1,7 @@
 """The offline optimum of a stream: what a plan for all its customers at once, made afterwards, could have brought.
 
-It keeps the ledger's rule in expectation: at no time is more spent and promised than the total.
+It keeps the ledger's rule in expectation: at no time is more spent and promised than the total. Where promises hold while
+the budget lasts, nothing is reserved: what levels cost in the mean is all that counts.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ class Offline:
 
 def plan_offline(stream: Stream) -> Offline:
     """Return the offline optimum of a stream."""
-    later = stream.customers.on_redemption
-    same, levels, price = _solve(stream, POINTS if later else 1)
-    knowing = _bound(stream, POINTS if later else 1)
+    later = stream.customers.on_redemption and stream.terms.kept
+    many = POINTS if later else 1
+    same, levels, price = _solve(stream, many, reserve=stream.terms.kept)
+    knowing = _bound(stream, many)
     free = _solve(stream, 1, reserve=False)[0] if later else same
     rows = np.arange(len(stream))
     paid = (stream.customers.at_once + stream.customers.face * stream.redeems)[rows, levels] / MICROS
@@ -52,7 +54,9 @@ def _solve(stream: Stream, many: int, *, reserve: bool = True) -> tuple[float, A
 
 def _bound(stream: Stream, many: int) -> float:
     knowing = replace(stream.customers, responses=stream.truth)
-    return solve_dual(knowing, stream.redeems, _when(stream, many, True), many, stream.terms.total / MICROS).bound
+    return solve_dual(
+        knowing, stream.redeems, _when(stream, many, stream.terms.kept), many, stream.terms.total / MICROS
+    ).bound
 
 
 def _when(stream: Stream, many: int, reserve: bool) -> Array:

@@ -43,6 +43,9 @@ class Gains:
     ratio_prior: float = 0.02  # of the total: how much the model's expected costs count as
     ratio_span: float = 0.3  # of the total: how much of what is settled tells what promises cost
     season_prior: float = 2.0  # weeks that a given season counts as
+    margin: float = (
+        0.25  # standard deviations of what open promises cost that are kept back, if they hold while it lasts
+    )
 
 
 @dataclass(frozen=True)
@@ -108,14 +111,26 @@ class PacePlan:
         state[WEEK : WEEK + 7] = self.season
         return tuple(state.tolist())
 
+    def begin(self, terms: Terms) -> Array:
+        """Return the state in which the price of a ledger begins, as the compiled steps read it."""
+        from largesse.pacing import kernels as k
+
+        state = np.array(self.start())
+        return state if terms.kept else np.append(state, np.zeros(k.LASTING - len(state)))
+
     def pack(self, terms: Terms) -> Array:
         """Return the plan as the compiled steps read it."""
         from largesse.pacing import kernels as k
 
+        if not terms.kept and len(self.promised) > 1:
+            hint = "plan with the ledger's terms, and give it the plan: plan_pace, ledger.set_plan"
+            fail("ledger", Problem("the plan is for promises that are kept, and the ledger's are not", hint))
         days, total, gains = (terms.ends - terms.starts) / DAY, terms.total / MICROS, self.gains
         found = np.zeros(k.PATH)
         found[k.PARTS], found[k.CUSTOMERS] = len(self.promised), max(self.customers, 1.0)
-        found[k.DAYS], found[k.VALID] = days, days if terms.valid is None else terms.valid / DAY
+        stands = days if terms.valid is None else terms.valid / DAY
+        found[k.DAYS], found[k.VALID] = days, stands if terms.kept else 0.0
+        found[k.LASTS], found[k.STANDS], found[k.MARGIN] = not terms.kept, stands, gains.margin
         found[k.FIRST_DAY], found[k.AT_RANDOM] = first_weekday(terms), self.at_random
         found[k.WINDOW] = max(gains.window * self.customers, 20.0)
         found[k.GAIN] = 1.0 / min(max(self.elasticity, 0.3), 5.0)
@@ -184,7 +199,8 @@ class _Foreseen:
     ) -> None:
         days = (terms.ends - terms.starts) / DAY
         valid = days if terms.valid is None else terms.valid / DAY
-        self.parts = _count_parts(days, valid) if population.on_redemption else 1
+        self.parts = _count_parts(days, valid) if population.on_redemption and terms.kept else 1
+        valid = valid if terms.kept else 0.0  # nothing is reserved: a promise costs what it is expected to
         rng = np.random.default_rng(0)
         rows = rng.permutation(max(len(population), FORESEEN)) % len(population)
         # Where many customers tie, a price gives all of them the dearer level or none; a little noise splits them.
@@ -298,8 +314,9 @@ class Pacer:
         plan = self._pack(standing)
         n = len(offers)
         state = np.array(standing.state, dtype=np.float64)
-        if len(state) != k.OPEN + 2 * int(plan[k.PARTS]) or not _is_state(state, plan[k.DAYS]):
-            state = np.array(PacePlan.from_dict(standing.plan).start())
+        places = k.OPEN + 2 * int(plan[k.PARTS]) if standing.terms.kept else k.LASTING
+        if len(state) != places or not _is_state(state, plan[k.DAYS]):
+            state = PacePlan.from_dict(standing.plan).begin(standing.terms)
         money = np.array([standing.terms.total, *(getattr(standing, name) for name in MONEY)], dtype=np.int64)
         when = np.empty((n, 2))
         when[:, 0], when[:, 1] = (standing.now - standing.terms.starts) / DAY, self._random.random(n)
@@ -309,7 +326,10 @@ class Pacer:
             got = "the budget is spent: not even the cheapest level fits"
             raise BudgetError("ledger", [Problem(got, "add a level that costs nothing, or raise the total")])
         levels, reasons = out[:, 0].astype(np.int64), out[:, 3].astype(np.int64)
-        return Choice(levels, out[:, 1].copy(), out[:, 2].copy(), reasons, tuple(state.tolist()))
+        reserved = standing.reserved
+        if not standing.terms.kept and standing.within:
+            reserved = math.ceil(k.reserve(k.ratio(plan, state, money), plan, state) * MICROS)
+        return Choice(levels, out[:, 1].copy(), out[:, 2].copy(), reasons, tuple(state.tolist()), reserved)
 
     def _pack(self, standing: Standing) -> Array:
         if self._packed is None or self._packed[0] != (standing.plan, standing.terms):
@@ -326,7 +346,10 @@ def _is_state(state: Array, days: float) -> bool:
     return bool(within and (state >= 0).all() and (state[k.WEEK : k.WEEK + 7] > 0).all())
 
 
-MONEY = ("spent", "promised", "at_once", "settled_expected", "settled_paid", "open_expected", "late_face")
+MONEY = (
+    *("spent", "promised", "at_once", "settled_expected", "settled_paid", "open_expected", "late_face"),
+    "settled_wait",
+)
 
 
 @cache
@@ -336,4 +359,6 @@ def _warm_up() -> None:
 
     none, whole = np.empty((0, 2)), np.empty((0, 2), dtype=np.int64)
     plan, state = np.ones(k.PATH + 5), np.ones(k.OPEN + 2)
-    k.decide_batch(none, whole, whole, whole, none, plan, state, np.zeros(8, dtype=np.int64), np.empty((0, 4)))
+    k.decide_batch(
+        none, whole, whole, whole, none, plan, state, np.zeros(1 + len(MONEY), dtype=np.int64), np.empty((0, 4))
+    )

@@ -29,6 +29,8 @@ class Paced:
     committed: float  # spent or promised at the end of the period
     total: float
     kept: bool  # whether it was never above the total
+    redeemed: int  # redemptions, those that were refused among them
+    refused: Array  # (n,) whose redemption no longer fitted: only where promises hold while the budget lasts
 
     @property
     def use(self) -> float:
@@ -41,22 +43,24 @@ def pace_stream(
 ) -> Paced:
     """Decide for all customers of a stream, as they come."""
     from largesse.pacing import kernels as k
-    from largesse.pacing.kernels import run_stream
+    from largesse.pacing.stream_kernels import run_stream
 
     made = plan or make_plan(stream, gains)
     made = made if way == "pace" else replace(made, gains=replace(made.gains, window=0.0))
     n = len(stream)
     levels, prices, reasons = np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n, dtype=np.int64)
-    money = np.zeros(8, dtype=np.int64)
+    refused, order = np.zeros(n, dtype=np.bool_), np.argsort(stream.times + stream.delay, kind="stable")
+    money = np.zeros(k.SETTLED_WAIT + 1, dtype=np.int64)
     money[k.TOTAL] = stream.terms.total
     customers, pool = (
         (part.responses, part.at_once, part.face, part.expected) for part in (stream.customers, stream.population)
     )
+    redemptions = (stream.redeems, stream.chance, stream.delay, order, refused)
     kept = run_stream(
-        stream.times, customers, stream.redeems, stream.chance, made.pack(stream.terms), np.array(made.start()), money,
+        stream.times, customers, redemptions, made.pack(stream.terms), made.begin(stream.terms), money,
         pool, way == "daily", levels, prices, reasons,
     )  # fmt: skip
-    return _sum_up(stream, way, (levels, prices, reasons), kept)
+    return _sum_up(stream, way, (levels, prices, reasons), kept, refused)
 
 
 def make_plan(stream: Stream, gains: Gains | None = None) -> PacePlan:
@@ -65,26 +69,41 @@ def make_plan(stream: Stream, gains: Gains | None = None) -> PacePlan:
     return plan_pace(stream.population, stream.terms, stream.traits.foreseen, season=stream.season, gains=how)
 
 
-def _sum_up(stream: Stream, way: str, found: tuple[Array, Array, Array], kept: bool) -> Paced:
+def _sum_up(stream: Stream, way: str, found: tuple[Array, Array, Array], kept: bool, refused: Array) -> Paced:
     levels, rows = found[0], np.arange(len(stream))
     face, at_once = stream.customers.face[rows, levels], stream.customers.at_once[rows, levels]
-    redeemed = stream.chance < stream.redeems[rows, levels]
-    paid = np.where(redeemed, face, 0)
+    redeemed = (stream.chance < stream.redeems[rows, levels]) & (face > 0)
+    paid = np.where(redeemed & ~refused, face, 0)
     days = (stream.terms.ends - stream.terms.starts) / DAY
     valid = days if stream.terms.valid is None else stream.terms.valid / DAY
-    over = stream.times + valid <= days
+    over = (stream.times + valid <= days) | (not stream.terms.kept)
     spent, committed = int(at_once.sum() + paid.sum()), int((at_once + np.where(over, paid, face)).sum())
-    truth = stream.truth
     return Paced(
         way,
         *found,
-        value=float(truth[rows, levels].sum()),
-        base=float(truth[:, 0].sum()),
+        value=float(stream.truth[:, 0].sum() + count_gains(stream, levels, refused).sum()),
+        base=float(stream.truth[:, 0].sum()),
         spent=as_units(spent),
         committed=as_units(committed),
         total=stream.terms.total / MICROS,
         kept=kept,
+        redeemed=int(redeemed.sum()),
+        refused=refused,
     )
+
+
+def count_gains(stream: Stream, levels: Array, refused: Array | None = None) -> Array:
+    """Return what levels (n,) bring beyond the cheapest ones, by the truth.
+
+    Who is refused responds as to the cheapest level. Only those who redeem can be refused: theirs is the whole gain of the
+    customers like them, so that each refusal loses the gain, divided by the share who redeem.
+    """
+    rows = np.arange(len(stream))
+    gains = stream.truth[rows, levels] - stream.truth[:, 0]
+    if refused is None or not refused.any():
+        return np.asarray(gains)
+    share = np.maximum(stream.redeems[rows, levels], 1e-12)
+    return np.asarray(gains - np.where(refused, gains / share, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,17 +117,20 @@ class Course:
     value: Array  # (p,) expected responses beyond what the cheapest levels bring
 
 
-def trace_course(stream: Stream, levels: Array, prices: Array | None = None, points: int = 31) -> Course:
-    """Return how a stream went that was decided by these levels (n,)."""
+def trace_course(
+    stream: Stream, levels: Array, prices: Array | None = None, *, refused: Array | None = None, points: int = 31
+) -> Course:
+    """Return how a stream went that was decided by these levels (n,); `refused` (n,) are not paid."""
     rows = np.arange(len(stream))
     days = (stream.terms.ends - stream.terms.starts) / DAY
     at = np.linspace(0, days, points)
     valid = np.inf if stream.terms.valid is None else stream.terms.valid / DAY
     face, at_once = (part[rows, levels] / MICROS for part in (stream.customers.face, stream.customers.at_once))
     redeemed = stream.chance < stream.redeems[rows, levels]
+    redeemed = redeemed if refused is None else redeemed & ~refused
     bought = stream.times + np.where(redeemed, stream.delay, np.inf)
     over = np.where(redeemed, np.inf, stream.times + valid)
-    gain = stream.truth[rows, levels] - stream.truth[:, 0]
+    gain = count_gains(stream, levels, refused)
     promised = _add_up(stream.times, at_once + face, at)
     price = np.full(points, np.nan)
     if prices is not None:

@@ -109,6 +109,10 @@ def ledger_options() -> dict[str, inspect.Parameter]:
         ),
         "valid_days": _option("valid_days", "How many days a promise stands; default: until it is redeemed.", float),
         "most": _option("most", "The most that each level may cost, cheapest first, where no list says it: 0,20,50."),
+        "promises": _option(
+            "promises",
+            "kept (default): every promise can be redeemed. while_it_lasts: redemptions are refused once the budget is spent.",
+        ),
         "late": _option("late", "What becomes of a redemption after that: refuse (default), accept."),
     }
 

@@ -15,7 +15,9 @@ from largesse.data import read_table
 from largesse.errors import InputError, Problem, as_number, budget_problems, fail, nearest, refuse, show, whole_problems
 from largesse.pacing import (
     DAY,
+    KEPT,
     MICROS,
+    PROMISES,
     WAYS,
     Population,
     Stream,
@@ -51,6 +53,7 @@ class Streaming:
     customers: int | None = None  # foreseen; default: as many as the run has
     days: int = 30
     valid_days: float | None = None  # that a promise stands; default: a quarter of the period
+    promises: str = KEPT  # or: while_it_lasts
     most: Sequence[float] | None = None  # that each level may cost
     seed: int = 0
 
@@ -73,7 +76,8 @@ def pace(
         everyone = _read_population(campaign, policy, campaign.customers or campaign.log, how)
     population = everyone.take(np.sort(np.random.default_rng(how.seed).permutation(len(everyone))[:MOST]))
     how = how if how.customers else replace(how, customers=len(everyone))
-    streams = _make_streams(campaign, policy, population, how, budget, total)
+    made = _make_streams(campaign, policy, population, how, budget, total)
+    streams = [replace(one, terms=replace(one.terms, promises=how.promises)) for one in made]
     facts = (campaign.title, campaign.unit, campaign.roles["response"], policy.model.binary_, how.stream != SIMULATED)
     step = PaceStep(*facts, fingerprint=policy.model.fingerprint_)
     for i, stream in enumerate(streams):
@@ -82,7 +86,9 @@ def pace(
         found = {way: pace_stream(stream, way, plan=plan) for way in WAYS}
         courses = {}
         if i == 0:
-            courses = {way: trace_course(stream, one.levels, one.prices) for way, one in found.items()}
+            courses = {
+                way: trace_course(stream, one.levels, one.prices, refused=one.refused) for way, one in found.items()
+            }
             courses["offline"] = trace_course(stream, offline.levels)
         step = step.add(stream, plan, offline, found, courses)
     shown = describe_pace(step)
@@ -103,6 +109,10 @@ def pace_options() -> dict[str, inspect.Parameter]:
         "valid_days": (
             float,
             "Days that a promise stands, where costs are paid later; default: a quarter of the period.",
+        ),
+        "promises": (
+            str,
+            "kept (default): every promise can be redeemed. while_it_lasts: redemptions are refused once the budget is spent.",
         ),
         "most": (str, "The most that each level may cost, cheapest first, where no list says it: 0,20,50."),
         "seed": (int, "Same seed, same streams."),
@@ -134,6 +144,8 @@ def _problems(how: Streaming, budget: float | None, total: float | None) -> list
     valid = None if how.valid_days is None else as_number(how.valid_days)
     if how.valid_days is not None and (valid is None or not 0 < valid <= LONGEST):
         found.append(Problem(f"--valid-days is {show(how.valid_days)}", "give a number of days above 0"))
+    if how.promises not in PROMISES:
+        found.append(Problem(f"--promises is {show(how.promises)}", f"choose one: {', '.join(PROMISES)}"))
     if budget is not None and total is not None:
         found.append(Problem("both --budget and --total are given", "give the average per customer, or the total"))
     for word, value in (("--budget", budget), ("--total", total)):

@@ -9,6 +9,7 @@ from typing import Any
 
 from largesse.errors import LedgerError, Problem, fail, refuse, some
 from largesse.pacing import (
+    KEPT,
     Chooser,
     Ledger,
     PacePlan,
@@ -34,6 +35,7 @@ class LedgerSettings:
     customers: float | None = None  # foreseen in the whole period; None: as many as the plan's budget pays for
     valid_days: float | None = None
     late: str = "refuse"
+    promises: str = KEPT
     most: tuple[float, ...] | None = None  # that each level may cost, where no list says it
 
     def agree(self) -> Terms | None:
@@ -45,7 +47,8 @@ class LedgerSettings:
             "ledger",
             [Problem(f"{word} is not given", "give both, or none for a ledger that is there") for word in missing],
         )
-        return agree(self.total, self.until, starts=self.since, valid_days=self.valid_days, late=self.late)
+        rules: Any = {"valid_days": self.valid_days, "late": self.late, "promises": self.promises}
+        return agree(self.total, self.until, starts=self.since, **rules)
 
 
 @dataclass(frozen=True, eq=False)

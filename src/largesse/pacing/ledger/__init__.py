@@ -17,6 +17,8 @@ from largesse.pacing.ledger.entries import Standing as Standing
 from largesse.pacing.ledger.opening import open_ledger as open_ledger
 from largesse.pacing.ledger.tables import ENTRY as ENTRY
 from largesse.pacing.ledger.terms import DAY as DAY
+from largesse.pacing.ledger.terms import KEPT as KEPT
+from largesse.pacing.ledger.terms import PROMISES as PROMISES
 from largesse.pacing.ledger.terms import SECOND as SECOND
 from largesse.pacing.ledger.terms import Terms as Terms
 from largesse.pacing.ledger.terms import agree as agree

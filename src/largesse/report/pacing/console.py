@@ -29,7 +29,7 @@ def print_pace(shown: Mapping[str, Any], out: Path | None) -> None:
         "gain": "gain",
         "use": "budget spent",
     }
-    columns["short"] = "went short"
+    columns |= {"short": "went short"} | ({"refused": "refused"} if shown["lasts"] else {})
     for word, title in columns.items():
         table.add_column(title, justify="left" if word == "name" else "right")
     for row in shown["ways"]:

@@ -47,14 +47,21 @@ class PaceStep:
                 "committed": one.committed / one.total if one.total else 0.0,
                 "short": float(np.mean(one.reasons == 1)),
                 "kept": bool(one.kept),
+                "redeemed": one.redeemed,
+                "refused": int(one.refused.sum()),
             }
             for way, one in found.items()
         }
-        shown = {"customers": len(stream), "priced": offline.price > 0, "ways": ways}
+        shown = {"customers": len(stream), "priced": offline.price > 0, "ways": ways, "lasts": _lasts(stream)}
         shown |= {"reserved": gain / (offline.unreserved - base) if offline.unreserved > base else 1.0}
         shown |= {"offline_use": offline.spend / found["pace"].total if found["pace"].total else 0.0}
         first = self.first or _describe_first(stream, plan, found["pace"], courses)
         return replace(self, streams=(*self.streams, shown), first=first)
+
+
+def _lasts(stream: Stream) -> bool:
+    """Whether anything is promised that holds only while the budget lasts."""
+    return not stream.terms.kept and stream.customers.on_redemption
 
 
 def _describe_first(stream: Stream, plan: PacePlan, paced: Paced, courses: Mapping[str, Course]) -> Part:
@@ -75,6 +82,7 @@ def _describe_first(stream: Stream, plan: PacePlan, paced: Paced, courses: Mappi
         "starts": show_time(terms.starts)[:10] if terms.starts else None,  # None: the table does not say
         "days": traits.days,
         "valid_days": None if terms.valid is None else terms.valid / 86_400e6,
+        "promises": None if terms.valid is None else terms.promises,
         "price": plan.price,
         "total": as_units(terms.total),
         "spent": paced.spent,
@@ -90,9 +98,10 @@ def describe_pace(step: PaceStep) -> Part:
         got = [one["ways"][way] for one in step.streams]
         means = {word: _mean([one[word] for one in got]) for word in ("value", "gain", "use", "committed", "short")}
         worst = min((one["value"] for one in got if one["value"] is not None), default=None)
-        rows.append(
-            {"way": way, "name": NAMES[way], **means, "worst": worst, "over": sum(not one["kept"] for one in got)}
-        )
+        asked, refused = (sum(one[word] for one in got) for word in ("redeemed", "refused"))
+        row = {"way": way, "name": NAMES[way], **means, "worst": worst, "over": sum(not one["kept"] for one in got)}
+        row |= {"redemptions": asked, "refused": refused / asked if asked else 0.0}
+        rows.append(row | {"streams_refused": sum(one["refused"] > 0 for one in got)})
     return {
         "title": step.title,
         "unit": step.unit,
@@ -108,6 +117,7 @@ def describe_pace(step: PaceStep) -> Part:
         "priced": sum(one["priced"] for one in step.streams),
         "reserved": _mean([one["reserved"] for one in step.streams]),
         "offline_use": _mean([one["offline_use"] for one in step.streams]),
+        "lasts": any(one["lasts"] for one in step.streams),
         "later": any(abs(one["reserved"] - 1.0) > 1e-6 for one in step.streams),
         "first": step.first,
         "headline": _write_headline(rows[0], len(step.streams)),

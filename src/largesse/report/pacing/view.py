@@ -33,7 +33,19 @@ def view_pace(numbers: Numbers, units: Units) -> Part:
 def view_way(row: Mapping[str, Any]) -> dict[str, str]:
     """Return a way to pace as text."""
     words = ("value", "worst", "gain", "use", "short")
-    return {"name": row["name"], "over": write_count(row["over"]), **{word: write_share(row[word]) for word in words}}
+    shares = {word: write_share(row[word]) for word in words}
+    return {"name": row["name"], "over": write_count(row["over"]), **shares, "refused": write_refused(row["refused"])}
+
+
+def write_refused(share: float) -> str:
+    """Write the share of redemptions that were refused, in per cent: few are.
+
+    >>> write_refused(0.0), write_refused(0.000004), write_refused(0.00064)
+    ('0 %', 'below 0.001 %', '0.064 %')
+    """
+    if not share:
+        return "0 %"
+    return "below 0.001 %" if share < 1e-5 else f"{100 * share:.3f} %"
 
 
 def write_share(share: Any) -> str:
@@ -51,7 +63,8 @@ def view_facts(facts: Mapping[str, Any], units: Units) -> list[tuple[str, str]]:
         ("spent in the end", money.text(facts["spent"])),
     ]
     if facts["valid_days"] is not None:
-        found.append(("a promise stands for", f"{facts['valid_days']:.3g} days"))
+        lasts = "" if facts["promises"] == "kept" else ", while the budget lasts"
+        found.append(("a promise stands for", f"{facts['valid_days']:.3g} days{lasts}"))
     return found
 
 
@@ -66,6 +79,16 @@ def write_notes(numbers: Numbers) -> list[str]:
         notes.append(
             "The streams are simulated from the run's customers. Their season, bursts, volume, mix and responses differ from "
             "what the plan knew."
+        )
+    if numbers["lasts"]:
+        own = numbers["ways"][0]
+        notes.append(
+            "Costs are paid on redemption, and promises hold while the budget lasts. The ledger reserves what open promises will "
+            "probably cost, and refuses a redemption that no longer fits. Paced, "
+            f"{write_refused(own['refused'])} of {write_count(own['redemptions'])} redemptions were refused, in "
+            f"{write_count(own['streams_refused'])} of {write_count(numbers['streams'])} "
+            f"{'stream' if numbers['streams'] == 1 else 'streams'}. A customer who is refused counts as if they had got the "
+            "cheapest level. The offline optimum keeps to the budget in the mean."
         )
     if numbers["later"]:
         notes.append(
@@ -88,7 +111,7 @@ def _line(panel: str, label: str, course: Mapping[str, Any], word: str) -> dict[
 def _draw_price(first: Mapping[str, Any], units: Units) -> str:
     rows = [_line("", NAMES[way], first["courses"][way], "price") for way in ("pace", "daily", "fixed")]
     note = "What one more unit of budget is worth from then on."
-    if first["facts"]["valid_days"] is not None:
+    if first["facts"]["promises"] == "kept":
         note += " It falls when promises begin to outlast the period: from then on their face values count."
     return draw_lines(rows, Caption("Price", "day", f"response per {units.one}", note))
 
@@ -97,14 +120,20 @@ def _draw_spend(first: Mapping[str, Any], units: Units) -> str:
     courses, total = first["courses"], first["facts"]["total"]
     days = courses["pace"]["day"]
     rows = [_line("", "paced: spent", courses["pace"], "spent")]
-    if first["facts"]["valid_days"] is not None:
+    if first["facts"]["promises"] == "kept":
         rows.append(_line("", "paced: spent or promised", courses["pace"], "held"))
     rows.append(_line("", "fixed price: spent", courses["fixed"], "spent"))
     rows.append(_line("", "offline optimum: spent", courses["offline"], "spent"))
     rows.append({"panel": "", "label": "budget", "x": days, "mean": [total] * len(days), "sd": [None] * len(days)})
     up = f"since the start, {units.currency}" if units.currency else "since the start"
     look = Look(references=("budget", "offline optimum: spent"))
-    return draw_lines(rows, Caption("Spend", "day", up, "Never above the budget."), look)
+    lasts = first["facts"]["promises"] == "while_it_lasts"
+    note = (
+        "Pacing never exceeds the budget; promises may still be open at the end."
+        if lasts
+        else "Never above the budget."
+    )
+    return draw_lines(rows, Caption("Spend", "day", up, note), look)
 
 
 def _draw_value(courses: Mapping[str, Any], response: str) -> str:
