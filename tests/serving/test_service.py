@@ -1,8 +1,10 @@
 """Decisions over HTTP are those of the policy, keep to the ledger's budget, and come once for each request."""
 
 import queue
+import re
 import shutil
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +166,29 @@ def test_redemptions_are_refused_where_nothing_was_promised(booked: tuple[Ask, S
     assert ask("/v1/redeem", {"request_id": "b", "customer": "x"}).status_code == 409
     assert ask("/v1/redeem", {"request_id": "a", "customer": True}).status_code == 400
     assert ask("/v1/redeem", {"request_id": "a"}).status_code == 400
+
+
+def test_a_redemption_that_the_budget_no_longer_pays_for_is_409(
+    ran: Path, tmp_path: Path, customers: list[Row]
+) -> None:
+    folder = shutil.copytree(ran, tmp_path / "run")
+    policy = Policy.load(folder / "policy.largesse")
+    replace(policy, levels=replace(policy.levels, on_redemption=True)).save(folder / "policy.largesse")
+    options = {"total": "20", "until": "2999-12-31", "valid_days": 14.0, "promises": "while_it_lasts"}
+    book = read_book({"ledger": f"sqlite:///{tmp_path / 'lasts.db'}", **options})
+    with ExitStack() as stack:
+        watched, books = open_parts(Settings(folder, ledger=book), stack)
+        ask = connect(Service(watched, books))
+        decided = ask("/v1/decide", {"request_id": "a", "customers": customers}).json()["decisions"]
+        given = [one["customer"] for one in decided if one["level_number"]]
+        answers = [ask("/v1/redeem", {"request_id": "a", "customer": name}) for name in given]
+        assert {answer.status_code for answer in answers} == {200, 409}
+        refused = next(answer for answer in answers if answer.status_code == 409).json()["error"]
+        assert re.search(r"the budget does not last: \d+\.\d\d is left", refused["message"])
+        assert "or less, or raise the total" in refused["problems"][0]["hint"]
+        found = ask("/v1/budget").json()
+        assert (found["promises"], found["spent"] <= 20) == ("while_it_lasts", True)
+        assert found["promised"] > found["held"]
 
 
 def test_a_ledger_that_cannot_be_reached_is_503(booked: tuple[Ask, Service], customers: list[Row]) -> None:
