@@ -228,7 +228,7 @@ class Units:
     @property
     def one(self) -> str:
         """One unit of budget, in words."""
-        return self.money([1.0]).text(1.0) if self.currency else "unit of budget"
+        return _add_unit(Style(), self.currency).text(1.0) if self.currency else "unit of budget"
 
     @property
     def one_more(self) -> str:
@@ -252,7 +252,7 @@ class Units:
         kept = [number for number in map(finite, values) if number is not None]
         plain = choose_style(kept, spread, **options)
         if "digits" not in options:  # an axis knows how many digits it needs; a sum is written to the cent
-            plain = Style(plain.unit, _cents(kept, plain, spread), suffix=plain.suffix)
+            plain = Style(plain.unit, _cents(kept, plain, spread, is_money(self.currency)), suffix=plain.suffix)
         return _add_unit(plain, self.currency)
 
     def rate(self, value: Any) -> str:
@@ -284,6 +284,17 @@ class Units:
         """Write one amount of budget."""
         return self.money([value]).text(value)
 
+    def total(self, value: Any) -> str:
+        """Write what all customers cost together: whole, unless it is small.
+
+        >>> Units("binary", "€").total(576.4), Units("binary", "€").total(0), Units("binary", "€").total(7.5)
+        ('€576', '€0', '€7.50')
+        """
+        number = finite(value)
+        if number is None or 0 < abs(number) < 100 or abs(number) >= 1e6:
+            return self.cost(value)
+        return _add_unit(Style(), self.currency).text(number)
+
     def _amount(self, values: Iterable[Any], spread: float | None, options: Mapping[str, Any]) -> Style:
         """Return the style of amounts of the response: money to the cent, anything else with its unit after it."""
         if is_money(self.response_unit) or (self.response_unit and self.response_unit == self.currency):
@@ -314,13 +325,18 @@ def _add_unit(style: Style, unit: str) -> Style:
     return replace(style, suffix=style.suffix + (f"{THIN}{unit}" if unit else ""))
 
 
-def _cents(values: list[float], plain: Style, spread: float | None) -> int:
-    """Return the decimals of money: none for whole or large sums, two for small ones, more where tiny sums need them."""
+def _cents(values: list[float], plain: Style, spread: float | None, money: bool) -> int:
+    """Return the decimals of amounts: none for large sums, two for small ones, more where tiny sums need them.
+
+    Whole amounts of what is no currency have none. Those of money have two: beside others they must look alike.
+    """
     sizes = [abs(value) for value in values if value]
     if plain.unit > 1:
         return plain.decimals
-    if not sizes or min(sizes) >= 1000 or all(size == int(size) for size in sizes):
+    if sizes and min(sizes) >= 1000:
         return 0
-    if min(sizes) >= CENT:
+    if all(size == int(size) for size in sizes):
+        return 2 if money else 0
+    if min(sizes) >= CENT or (money and all(round(size, 2) == size for size in sizes)):
         return 2
     return max(2, places(spread, 1) if spread else places(min(sizes)))

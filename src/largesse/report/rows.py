@@ -67,7 +67,8 @@ def describe_cost(numbers: Numbers, units: Units, level: int) -> str:
     if level >= len(numbers["levels"]) or finite(numbers["levels"][level]["cost"]) is None:
         return ""
     own = numbers["levels"][level]
-    if own["name"] == units.cost(own["cost"]).replace(THIN, " "):
+    whole = replace(units.money([own["cost"]]), decimals=0 if own["cost"] == int(own["cost"]) else 2)
+    if own["name"] == whole.text(own["cost"]).replace(THIN, " "):
         return ""
     style = units.money([row["cost"] for row in numbers["levels"]])
     return f"costs {style.text(own['cost'])}"

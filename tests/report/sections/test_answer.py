@@ -52,7 +52,7 @@ def test_warnings_stand_above_the_cards_one_sentence_each_and_lose_nothing(binar
 
 def test_the_price_says_what_one_more_response_costs(binary: Numbers) -> None:
     units = Units("binary", "€")
-    for price, rate, spent in ((0.05, "€20", ""), (0.0, "–", "yes"), (None, "–", "")):
+    for price, rate, spent in ((0.05, "€20.00", ""), (0.0, "–", "yes"), (None, "–", "")):
         binary["planned"]["price"] = price
         shown = view_answer(binary, units)["price"]
         assert (shown["rate"], shown["spent"]) == (rate, spent)

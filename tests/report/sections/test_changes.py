@@ -37,8 +37,8 @@ def test_moves_are_told_by_level_and_only_levels_that_anyone_gets_have_a_column(
     view = view_changes(binary, EURO)
     assert view is not None
     assert [row["name"] for row in view["moves"]] == ["none → small", "big → small"]
-    assert [row["each"] for row in view["moves"]] == ["€20", "–"]
-    assert [row["spend"] for row in view["moves"]] == ["+€2", "−€1"]
+    assert [row["each"] for row in view["moves"]] == ["€20.00", "–"]
+    assert [row["spend"] for row in view["moves"]] == ["+€2.00", "−€1.00"]
 
 
 def test_runs_that_do_not_know_what_was_done_have_no_such_section(binary: Numbers) -> None:

@@ -20,7 +20,7 @@ def test_raw_means_are_those_of_the_log(binary_run: Any) -> None:
 
 def test_each_level_shows_its_cost_and_all_three_means(binary: Numbers) -> None:
     rows = view_curve(binary, Units("binary", "€"))["figure"].rows
-    assert [row.detail for row in rows] == ["costs €0", "costs €5", "costs €10"]
+    assert [row.detail for row in rows] == ["costs €0.00", "costs €5.00", "costs €10.00"]
     for row in rows:
         assert row.figure.count('class="marker') == 2
         assert row.figure.count('class="dot honest"') == 1

@@ -31,7 +31,7 @@ def test_the_readout_says_what_the_plan_costs_and_brings(binary: Numbers) -> Non
     binary["budget"]["average"], binary["planned"]["price"] = 1.05, 0.02
     words = view_frontier(binary, EURO)["readout"]
     assert words == (
-        "This plan. Budget €1.05 per customer: spend €1, value 31.0\u202f% (29.0 to 33.0\u202f%); €1 more buys 0.020 responses."
+        "This plan. Budget €1.05 per customer: spend €1.00, value 31.0\u202f% (29.0 to 33.0\u202f%); €1 more buys 0.020 responses."
     )
 
 

@@ -56,11 +56,11 @@ def test_what_is_left_follows_the_interval(amount: Numbers, low: float, high: fl
 @pytest.mark.parametrize(
     ("best", "said"),
     [
-        ((5.0, 2.0, 6.0, True), "best budget lies between 2\u202fUSD and 6\u202fUSD."),
-        ((5.0, 2.0, 6.0, False), "6\u202fUSD. This budget leaves clearly less."),
-        ((5.0, 5.0, 5.0, True), "A budget of 5\u202fUSD per customer leaves most after costs."),
+        ((5.0, 2.0, 6.0, True), "best budget lies between 2.00\u202fUSD and 6.00\u202fUSD."),
+        ((5.0, 2.0, 6.0, False), "6.00\u202fUSD. This budget leaves clearly less."),
+        ((5.0, 5.0, 5.0, True), "A budget of 5.00\u202fUSD per customer leaves most after costs."),
         ((0.0, 0.0, 0.0, False), "Giving everyone 'none' leaves most after costs. This budget leaves clearly less."),
-        ((5.0, 0.0, 20.0, True), "but the log cannot tell which budget is best: any from 0\u202fUSD to"),
+        ((5.0, 0.0, 20.0, True), "but the log cannot tell which budget is best: any from 0.00\u202fUSD to"),
     ],
 )
 def test_the_best_budget_comes_with_how_sure_it_is(
@@ -72,7 +72,7 @@ def test_the_best_budget_comes_with_how_sure_it_is(
 
 def test_what_comes_back_is_never_rounded_up_to_the_whole() -> None:
     euro = Units("binary", "€")
-    assert [write_returned(euro, back) for back in (0.994, 0.998, 1.0, 1.2)] == ["€0.99", "€0.998", "€1", "€1.20"]
+    assert [write_returned(euro, back) for back in (0.994, 0.998, 1.0, 1.2)] == ["€0.99", "€0.998", "€1.00", "€1.20"]
 
 
 def test_the_card_the_curve_and_the_table_show_the_same_profit(amount: Numbers) -> None:
@@ -108,7 +108,7 @@ def test_a_yes_with_a_value_has_profits_in_the_unit_of_costs(amount: Numbers) ->
     amount["profit"]["response_value"] = 12
     view = view_profit(amount, Units.of(amount))
     assert view is not None
-    assert view["worth"] == "the response (each yes is worth 12\u202fUSD)"
+    assert view["worth"] == "the response (each yes is worth 12.00\u202fUSD)"
     assert view["rows"][0]["profit"].endswith("USD")
     assert view["rows"][0]["value"].endswith("%")
 

@@ -70,9 +70,9 @@ def test_three_budgets_are_told_in_plain_words_with_honest_values(slid: Numbers)
     this, half, most = view_slider(slid, EURO)["scenarios"]
     assert this["title"] == "This budget, €2.50 per customer"
     assert this["text"] == "55.0\u202f% (50.0 to 60.0\u202f%) of customers respond."
-    assert half["title"] == "About half of it, €1"  # the stop that is nearest to 1.25
+    assert half["title"] == "About half of it, €1.00"  # the stop that is nearest to 1.25
     assert half["text"].startswith("40.0\u202f% (35.0 to")
-    assert most["title"] == "All that the model has a use for, €4"
+    assert most["title"] == "All that the model has a use for, €4.00"
     assert most["text"].startswith("60.0\u202f%")
     slid["budget"]["average"] = None
     assert view_slider(slid, EURO)["scenarios"] == []
@@ -88,7 +88,7 @@ def test_where_a_response_has_a_value_the_third_budget_is_the_one_up_to_which_mo
     ]
     slid["frontier"]["stops"][2]["pays"] = True
     this, half, pays = view_slider(slid, EURO)["scenarios"]
-    assert pays["title"] == "Until €1 more brings back less than it costs, €1"
+    assert pays["title"] == "Until €1 more brings back less than it costs, €1.00"
     assert pays["text"].endswith("€0.00 (−€0.50 to €0.50) left after costs.")
     assert "left after costs" in this["text"]
     assert "left after costs" in half["text"]

@@ -54,12 +54,12 @@ def test_folds_that_no_budget_is_enough_for_are_left_out(binary_run: Any) -> Non
 @pytest.mark.parametrize(
     ("dearer", "cheaper", "said"),
     [
-        ("big {}", None, "would get big {} if the price of budget fell from 1.0 to below 0.80"),
-        (None, "none", "would get none if the price of budget rose from 1.0 to above 1.5"),
+        ("big {}", None, "would get big {} if the price of budget fell by more than 20\u202f%"),
+        (None, "none", "would get none if the price of budget rose by more than 50\u202f%"),
         (
             "big",
             "none",
-            "would get big if the price of budget fell from 1.0 to below 0.80, and none if it rose above 1.5",
+            "would get big if the price of budget fell by more than 20\u202f%, and none if it rose by more than 50\u202f%",
         ),
         (None, None, "would get it at any price"),
     ],

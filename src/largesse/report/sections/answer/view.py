@@ -68,8 +68,8 @@ def _view_spend(numbers: Numbers, units: Units) -> dict[str, str]:
         "big": style.text(spend["estimate"]),
         "interval": label_interval(style.interval(spend)),
         "budget": style.text(budget["average"]),
-        "total": units.cost(_multiply(spend["estimate"], people)),
-        "budget_total": units.cost(budget["total"]),
+        "total": units.total(_multiply(spend["estimate"], people)),
+        "budget_total": units.total(budget["total"]),
         "figure": draw_spend_strip(across, spend, budget["average"], label),
         "sure": write_percent(numbers["planned"]["confidence"]) if "confidence" in numbers["planned"] else "",
     }

@@ -79,7 +79,7 @@ def _write_left(row: Mapping[str, Any], numbers: Numbers, units: Units) -> dict[
 def write_budget(row: Mapping[str, Any], numbers: Numbers, units: Units) -> str:
     """Write the budget of a stop, per customer and in all."""
     people = finite(numbers["customers"])
-    total = DASH if people is None else units.cost(round(row["budget"] * people))
+    total = DASH if people is None else units.total(round(row["budget"] * people))
     return f"{units.cost(row['budget'])} per customer, {total} in all"
 
 

@@ -44,7 +44,7 @@ def _view_level(level: int, row: Mapping[str, Any], spends: Style, units: Units)
         "customers": write_count(row["customers"]),
         "share": write_percent(row["share"]),
         # in one style where sums are small; large ones each in their own, so that nothing reads 0.000 million
-        "spend": units.cost(row["spend"]) if spends.unit > 1 else spends.text(row["spend"]),
+        "spend": units.total(row["spend"]) if spends.unit > 1 else spends.text(row["spend"]),
         "spend_share": write_percent(row["spend_share"]),
         "extra": units.response([row["extra"]]).text(row["extra"])
         if units.response_unit and not units.binary

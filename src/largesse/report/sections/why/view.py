@@ -61,18 +61,32 @@ def _judge_loss(loss: Mapping[str, Any]) -> str:
 
 
 def _write_change(row: Mapping[str, Any]) -> str:
-    """Say what would change the decision.
+    """Say what would change the decision: by how much the price would have to move.
 
-    >>> _write_change({"price": 1.0, "dearer": "10 €", "below": 0.8, "cheaper": None, "above": None})
-    'would get 10 € if the price of budget fell from 1.0 to below 0.80'
+    Prices differ a little between the folds of the log, and from the plan's own: changes are told relative to them.
+
+    >>> _write_change({"price": 1.0, "dearer": "10 €", "below": 0.8, "cheaper": "none", "above": 2.5})
+    'would get 10 € if the price of budget fell by more than 20 %, and none if it rose to more than 2.5 times as much'
     """
-    now, changes = write_rate(row["price"]), []
+    now, changes = float(row["price"]), []
     if row["dearer"] is not None:
-        changes.append(f"{row['dearer']} if the price of budget fell from {now} to below {write_rate(row['below'])}")
+        fell = write_percent(1 - max(row["below"], 0.0) / now) if now > 0 else ""
+        changes.append(f"{row['dearer']} if the price of budget fell" + (f" by more than {fell}" if fell else ""))
     if row["cheaper"] is not None:
-        rose = "it rose" if changes else f"the price of budget rose from {now} to"
-        changes.append(f"{row['cheaper']} if {rose} above {write_rate(row['above'])}")
+        what = "it" if changes else "the price of budget"
+        changes.append(f"{row['cheaper']} if {what} rose {_write_rise(now, row['above'])}")
     return f"would get {', and '.join(changes)}" if changes else "would get it at any price"
+
+
+def _write_rise(now: float, above: float) -> str:
+    """Say by how much a price rises to reach another; to what, where it is zero now."""
+    if now <= 0:
+        return f"above {write_rate(above)}"
+    return (
+        f"by more than {write_percent(above / now - 1)}"
+        if above < 2 * now
+        else f"to more than {write_rate(above / now)} times as much"
+    )
 
 
 def _write_move(row: Mapping[str, Any]) -> str:
