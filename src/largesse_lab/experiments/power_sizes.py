@@ -57,7 +57,11 @@ def _measure_world(seed: int) -> dict[str, Any]:
     # The plan of held-out rows has a share of switchers of its own; the test is about switchers alone.
     many = int(sized.value.expected.switchers * (share / max(sized.switchers, 1e-9)) ** 2 / 2)
     if not 2 <= many <= MOST:
-        return record | {"shown": None, "why": "too large" if many > MOST else "too small", "arm": many}
+        return record | {
+            "shown": None,
+            "why": "the test is too large" if many > MOST else "the test is too small",
+            "arm": many,
+        }
     return record | {"arm": many, "shown": _test(one, two, many, rng)}
 
 
@@ -120,7 +124,8 @@ def tabulate(records: Records) -> str:
 SETUP = (
     f"In each of many random worlds, a {MODEL} model learns from {ROWS:,} rows. The test is against the best uniform mix at the same "
     f"spend, among switchers, and its size is meant to show the plan's true gain with a power of {percent(POWER)}; standard deviations "
-    f"come from the log. Then {TESTS:,} tests of this size are simulated among fresh customers."
+    f"come from the log. Then {TESTS:,} tests of this size are simulated among fresh customers; tests of more than {MOST:,} in an "
+    "arm are left out."
 )
 EXPERIMENT = Experiment(
     "power",

@@ -165,7 +165,7 @@ def tabulate_power(summary: Summary) -> str:
         ]
         for kind in summary["kinds"]
     ]
-    told = ", ".join(f"{many} {why}" for why, many in summary["left"].items()) or "none"
+    told = ", ".join(f"{why} ({many})" for why, many in summary["left"].items()) or "none"
     head = ["responses", "worlds", "tests that show the gain ± se", "10 %", "median", "90 %"]
     return f"Stated power: {percent(summary['power'])}.\n\n{write_table(head, body)}\n\nWorlds left out: {told}.\n"
 
