@@ -22,35 +22,43 @@ def tabulate_streams(summary: Mapping[str, Any]) -> str:
 def _write_kind(kind: Kind) -> list[str]:
     """Return the heading and the tables of streams that pay in one way."""
     parts = [f"### {kind['streams']:,} streams, {kind['kind']}", _tabulate_ways(kind)]
-    if "rates" in kind:
+    if "refusals" in kind:
+        parts.append(_tabulate_rates(kind["rates"], lasts=True))
+    elif "rates" in kind:
         kept = percent(kind["reserved"], 1)
         parts.append(f"Of the gain of an offline plan that reserves nothing, one that reserves promises keeps {kept}.")
-        parts.append(_tabulate_rates(kind["rates"]))
+        parts.append(_tabulate_rates(kind["rates"], lasts=False))
     return parts
 
 
 def _tabulate_ways(kind: Kind) -> str:
-    body = []
+    body, refusals = [], kind.get("refusals")
+    last = ["budget used ≥ 99.5 %", "redemptions refused", "streams with any"] if refusals else ["committed"]
     for name, way in kind["ways"].items():
         cells = [_write(way[word], 2) for word in ("value", "worst")] + [_write(way["good"], 0)]
-        cells += [_write(way[word], 2) for word in ("gain", "use", "committed")]
+        cells += [_write(way[word], 2) for word in ("gain", "use")]
+        if refusals:
+            cells += [_write(way["used"], 0), _write(refusals[name]["share"], 3), _write(refusals[name]["streams"], 0)]
+        else:
+            cells.append(_write(way["committed"], 2))
         body.append([name, str(way["overspent"]), *cells])
     if "rates" in kind:
-        body.append(["offline optimum", "", "100 %", "", "", "100 %", _write(kind["offline_use"], 2), ""])
-    head = ["", "overspent", "value, mean", "5 % worst", "value ≥ 99.5 %", "gain, mean", "budget used", "committed"]
+        body.append(
+            ["offline optimum", "", "100 %", "", "", "100 %", _write(kind["offline_use"], 2), *[""] * len(last)]
+        )
+    head = ["", "overspent", "value, mean", "5 % worst", "value ≥ 99.5 %", "gain, mean", "budget used", *last]
     return write_table(head, body)
 
 
-def _tabulate_rates(rates: Sequence[Mapping[str, Any]]) -> str:
+def _tabulate_rates(rates: Sequence[Mapping[str, Any]], *, lasts: bool) -> str:
     body = [
         [f"{percent(row['low'])} to {percent(row['high'])}", str(row["streams"])]
         + [_write(row[word], 1) for word in ("value", "gain", "use")]
-        + [_write(row["reserved"], 0)]
+        + [_write(row["refused"], 3) if lasts else _write(row["reserved"], 0)]
         for row in rates
     ]
-    return write_table(
-        ["customers who redeem", "streams", "value", "gain", "budget used", "gain kept by reserving"], body
-    )
+    last = "redemptions refused" if lasts else "gain kept by reserving"
+    return write_table(["customers who redeem", "streams", "value", "gain", "budget used", last], body)
 
 
 def _write(share: float | None, decimals: int) -> str:
@@ -78,7 +86,10 @@ def brief_streams(summary: Mapping[str, Any]) -> str:
     told = [f"{percent(kind['ways']['paced']['value'], 2)} where costs are {kind['kind']}" for kind in summary["kinds"]]
     if not told:
         return ""
+    refusals = [kind["refusals"]["paced"]["share"] for kind in summary["kinds"] if "refusals" in kind]
+    lasts = f", {percent(summary['lasting_value'], 2)} where promises hold while the budget lasts" if refusals else ""
+    refused = f"; {percent(refusals[0], 3)} of redemptions were refused, then" if refusals else ""
     return (
         f"Paced streams bring {percent(summary['value']['paced'], 2)} of the value of the offline optimum in the mean of "
-        f"{summary['streams']:,} ({', '.join(told)}); {summary['overspent']['paced']} of them were overspent."
+        f"{summary['streams']:,}{lasts} ({', '.join(told)}); {summary['overspent']['paced']} of them were overspent{refused}."
     )
