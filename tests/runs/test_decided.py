@@ -1,6 +1,7 @@
 """The next log holds every decision with its features, its propensity and what came of it."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,14 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
+from ledgers import START, Dearest, make_terms
+from ledgers import make_offers as ledger_offers
 
 from largesse import cli
 from largesse.errors import InputError, LedgerError
 from largesse.pacing import Pacer, agree, make_offers, make_population, open_ledger, plan_pace
 from largesse.policy import Policy
-from largesse.runs import Wanted, check, plan, read_campaign, read_standing, write_log
+from largesse.runs import Wanted, check, describe_standing, plan, read_campaign, read_standing, write_log
 
 Serve = Callable[[list[str]], str]
 
@@ -199,3 +202,13 @@ def test_a_ledger_that_something_else_changed_is_named(serve: Serve, shop: Path,
     database.close()
     with pytest.raises(LedgerError, match="something else changed the ledger"):
         read_standing(address)
+
+
+def test_a_ledger_whose_promises_hold_while_it_lasts_says_what_it_keeps_back(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path / 'lasts.db'}"
+    with open_ledger(address, make_terms(valid_days=None, promises="while_it_lasts")) as ledger:
+        ledger.decide("1", ledger_offers(list("abcdefghijkl")), Dearest(), now=START)
+    shown = describe_standing(read_standing(address))
+    assert re.search(
+        r"promised while it lasts +120\.00\n +of that will probably be redeemed +60\.00\n +left +40\.00", shown
+    )

@@ -12,7 +12,7 @@ import numpy as np
 from largesse.data import read_table
 from largesse.errors import LedgerError, Problem, count, fail, nearest, refuse, some
 from largesse.levels import Levels
-from largesse.pacing import ENTRY, MICROS, Ledger, Reason, open_ledger, show_money, show_time
+from largesse.pacing import ENTRY, KEPT, MICROS, Ledger, Reason, open_ledger, show_money, show_time
 from largesse.policy import Policy
 from largesse.records import Array
 from largesse.runs import folder as files
@@ -75,6 +75,9 @@ def read_standing(address: str, total: Any = None, out: str | Path | None = None
 def describe_standing(shown: Mapping[str, Any]) -> str:
     """Say in a few lines where the budget of a ledger stands."""
     words = {"total": "budget", "spent": "spent", "promised": "promised, not yet redeemed", "room": "left"}
+    if shown["promises"] != KEPT:
+        words |= {"promised": "promised while it lasts", "held": "of that will probably be redeemed"}
+        words = {name: words[name] for name in ("total", "spent", "promised", "held", "room")}
     amounts = {word: show_money(round(shown[name] * MICROS)) for name, word in words.items()}
     wide, long = (max(map(len, part)) for part in (amounts, amounts.values()))
     lines = [f"  {word:<{wide}}  {amount:>{long}} {shown['unit']}".rstrip() for word, amount in amounts.items()]

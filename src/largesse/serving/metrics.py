@@ -69,6 +69,7 @@ HELP = {
     "budget_total": "The budget of the ledger.",
     "budget_spent": "What is spent of it.",
     "budget_promised": "What is promised and not yet redeemed.",
+    "budget_held": "What is kept back for that: all of it, or what will probably be redeemed.",
     "budget_room": "What may still be given.",
 }
 

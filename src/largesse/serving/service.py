@@ -105,7 +105,9 @@ class Service:
         if self.ledger is not None:
             standing = self.ledger.standing()
             gauges["budget_total"] = as_units(standing.terms.total)
-            gauges |= {f"budget_{word}": as_units(getattr(standing, word)) for word in ("spent", "promised", "room")}
+            gauges |= {
+                f"budget_{word}": as_units(getattr(standing, word)) for word in ("spent", "promised", "held", "room")
+            }
         return self.metrics.write(gauges, served.version)
 
     def _need_ledger(self) -> Ledger:
