@@ -205,23 +205,33 @@ def latency(seconds: float, rows: int) -> None:
     cores = sorted(os.sched_getaffinity(0))
     print(f"server on core {cores[0]}, clients on {cores[1:]}")
     for model in ("linear", "auto"):
-        for with_ledger in (False, True):
-            with tempfile.TemporaryDirectory() as name:
-                folder = Path(name)
-                customers = make_run(folder, model, rows)
-                os.sched_setaffinity(0, cores[1:] or cores)
-                one, each = bare(folder, customers)
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            customers = make_run(folder, model, rows)
+            before = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, cores[1:] or cores)
+            one, each = bare(folder, customers)
+            print(f"{model}: bare predict {one * 1e3:.2f} ms for one customer, {1 / each:.0f}/s for 1,000")
+            for ledger in ("none", "sqlite"):
                 book = ["--ledger", f"sqlite:///{folder / 'l.db'}", "--total", "1000000", "--until", END]
-                with served(folder, *(book if with_ledger else []), cores={cores[0]}) as (port, _):
-                    with Shoppers(port, customers, 8) as shoppers:
-                        shoppers.closed_loop(2.0)
-                        most = shoppers.closed_loop(min(seconds, 5.0))
-                        took = shoppers.open_loop(most / 2, seconds)
+                with served(folder, *(book if ledger == "sqlite" else []), cores={cores[0]}) as (port, _):
+                    words = [half_load(port, customers, connections, seconds) for connections in (1, 8)]
                     many = batches(port, customers, min(seconds, 5.0))
-                p50, p99 = np.quantile(took, [0.5, 0.99]) * 1e3
-                words = f"{model:6} {'ledger' if with_ledger else 'alone ':6}: one customer at {most / 2:.0f}/s p50 {p50:.2f} ms"
-                words += f" p99 {p99:.2f} ms; capacity {most:.0f}/s; batches of 1,000: {many:.0f}/s; bare predict {one * 1e3:.2f} ms"
-                print(f"{words} (one), {1 / each:.0f}/s (1,000); ratio of batches to it {many * each:.2f}", flush=True)
+                print(
+                    f"  ledger {ledger}: {'; '.join(words)}; batches of 1,000: {many:.0f}/s, {many * each:.2f} of bare predict"
+                )
+                sys.stdout.flush()
+            os.sched_setaffinity(0, before)
+
+
+def half_load(port: int, customers: list[dict], connections: int, seconds: float) -> str:
+    """Say how long a request takes at half of what this many clients get who ask one after the other."""
+    with Shoppers(port, customers, connections) as shoppers:
+        shoppers.closed_loop(1.0)
+        most = shoppers.closed_loop(min(seconds, 5.0))
+    with Shoppers(port, customers, 8) as shoppers:
+        p50, p99 = np.quantile(shoppers.open_loop(most / 2, seconds), [0.5, 0.99]) * 1e3
+    return f"{connections} client(s): {most:.0f}/s, at half of it p50 {p50:.2f} ms, p99 {p99:.2f} ms"
 
 
 def kills(minutes: float, every: float, rows: int) -> None:
