@@ -28,6 +28,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/tutorials/thornton.md",
         "docs/tutorials/rand.md",
         "docs/tutorials/awkward.md",
+        "docs/tutorials/loop.md",
     ),
     "How to": (
         "docs/howto/studio.md",

@@ -9,9 +9,11 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 FREE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -35,14 +37,21 @@ def run_page(page: Path, folder: Path) -> int:
     """Run a page in a folder and return how many blocks there were; raise at the first that prints something else."""
     names: dict[str, object] = {}
     count = 0
+    groups: list[int] = []
     before = Path.cwd()
     os.chdir(folder)
     try:
         for kind, code, line in read_blocks(page.read_text(encoding="utf-8")):
-            (_run_console if kind == "console" else _run_python)(code, names, f"{page.name}:{line}")
+            if kind == "console":
+                _run_console(code, groups, f"{page.name}:{line}")
+            else:
+                _run_python(code, names, f"{page.name}:{line}")
             count += 1
     finally:
         os.chdir(before)
+        for group in groups:  # what commands left running in the background
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGTERM)
     return count
 
 
@@ -56,16 +65,19 @@ def _run_python(code: str, names: dict[str, object], where: str) -> None:
         raise MismatchError(f"{where}\n{''.join(said)}")
 
 
-def _run_console(code: str, _names: dict[str, object], where: str) -> None:
+def _run_console(code: str, groups: list[int], where: str) -> None:
     for found in COMMAND.finditer(code):
         command, wanted = found.group(1), found.group(2).replace("…", "...")
         own = Path(sys.executable).parent
         path = os.pathsep.join([str(own), os.environ.get("PATH", "")])
         environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
-        done = subprocess.run(  # noqa: S602 — the commands of our own pages
-            command, shell=True, capture_output=True, text=True, check=False, env=environment
-        )
+        pipe = subprocess.PIPE
+        with subprocess.Popen(  # noqa: S602 — the commands of our own pages
+            command, shell=True, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=True
+        ) as done:
+            groups.append(done.pid)
+            said, complained = done.communicate()
         if done.returncode:
-            raise MismatchError(f"{where}: {command} ended with {done.returncode}\n{done.stdout}{done.stderr}")
-        if wanted.strip() and not doctest.OutputChecker().check_output(wanted, done.stdout, FREE):
-            raise MismatchError(f"{where}: {command}\nwanted:\n{wanted}\ngot:\n{done.stdout}")
+            raise MismatchError(f"{where}: {command} ended with {done.returncode}\n{said}{complained}")
+        if wanted.strip() and not doctest.OutputChecker().check_output(wanted, said, FREE):
+            raise MismatchError(f"{where}: {command}\nwanted:\n{wanted}\ngot:\n{said}")
