@@ -59,6 +59,7 @@ class Kept:
 
     at: int
     promises: dict[str, Promise]
+    content: Any = None
     released: bool = False
 
 
@@ -70,6 +71,8 @@ class Model:
     ends: int
     valid: int | None
     late: str
+    promises: str
+    reserved: int = 0
     requests: dict[str, Kept] = field(default_factory=dict)
 
     def release(self, now: int) -> None:
@@ -85,17 +88,26 @@ class Model:
         open_ = (kept for kept in self.requests.values() if not kept.released)
         return sum(one.face for kept in open_ for one in kept.promises.values() if one.paid is None)
 
+    @property
+    def held(self) -> int:
+        return self.promised if self.promises == "kept" else min(self.reserved, self.promised, self.total - self.spent)
+
     def decide(self, customers: list[str], face: list[int], at_once: list[int], now: int) -> dict[str, Promise]:
         self.release(now)
-        room = self.total - self.spent - self.promised if START <= now < self.ends else 0
+        room = self.total - self.spent - self.held if START <= now < self.ends else 0
         made = {}
         for customer in customers:
             for level in range(len(face) - 1, -1, -1):
-                if at_once[level] + face[level] <= room:
+                cost = at_once[level] + (face[level] if self.promises == "kept" else face[level] // 2)
+                if cost <= room:
                     made[customer] = Promise(level, at_once[level], face[level])
-                    room -= at_once[level] + face[level]
+                    room -= cost
                     break
         return made
+
+    def keep(self, name: str, now: int, made: dict[str, Promise], content: Any = None) -> None:
+        self.reserved = self.held + sum(one.face // 2 for one in made.values())
+        self.requests[name] = Kept(now, made, content)
 
     def takes(self, name: str, customer: str, amount: int | None, now: int) -> bool:
         """Whether a redemption counts; if so, it is counted."""
@@ -106,10 +118,15 @@ class Model:
             return one.paid == value
         if one.face == 0 or value > one.face:
             return False
-        if kept.released or (self.valid is not None and kept.at + self.valid <= now):
+        late = kept.released or (self.valid is not None and kept.at + self.valid <= now)
+        if late:
             self.release(now)
-            if self.late == "refuse" or value > self.total - self.spent - self.promised:
+            if self.late == "refuse" or value > self.total - self.spent - self.held:
                 return False
+        if value > self.total - self.spent:
+            return False
+        if not late:
+            self.reserved = max(self.reserved - value, 0)
         one.paid = value
         return True
 
@@ -123,10 +140,11 @@ class Play:
         self.rng = rng
         total, days = float(rng.choice([0.0, 9.0, 60.0, 1e12])), float(rng.choice([0.001, 3, 20]))
         valid = [None, 0.5, 5, 50][rng.integers(4)]
-        terms = make_terms(total, days=days, valid_days=valid, late=str(rng.choice(["refuse", "accept"])))
+        late, promises = str(rng.choice(["refuse", "accept"])), str(rng.choice(["kept", "while_it_lasts"]))
+        terms = make_terms(total, days=days, valid_days=valid, late=late, promises=promises)
         self.address = f"sqlite:///{folder}/l.db"
         self.workers = [open_ledger(self.address, terms), open_ledger(self.address)]
-        self.model = Model(terms.total, terms.ends, terms.valid, terms.late)
+        self.model = Model(terms.total, terms.ends, terms.valid, late, promises)
         self.now = START
         self.face, self.at_once = FACES[rng.integers(len(FACES))]
 
@@ -141,14 +159,23 @@ class Play:
         )
         return getattr(self, str(kind).replace(" ", "_"))()  # type: ignore[no-any-return]
 
+    def try_step(self) -> Outcome | None:
+        """Do one thing; what is odd is refused within it, so nothing else may be."""
+        from largesse.errors import LargesseError
+
+        try:
+            return self.step()
+        except LargesseError as error:
+            return Outcome("wrong", f"a sound step is refused: {str(error)[:200]}")
+
     def decide(self) -> Outcome | None:
-        name, customers = f"r{len(self.model.requests)}", [f"c{i}" for i in range(self.rng.integers(1, 5))]
+        name, customers = f"q{len(self.model.requests)}", [f"c{i}" for i in range(self.rng.integers(1, 5))]
         offers = make_offers(customers, self.face, self.at_once)
         wanted = self.model.decide(customers, *(to_micros(part) for part in (self.face, self.at_once)), self.now)
         if len(wanted) < len(customers):  # not even the cheapest level fits: the chooser of these attacks cannot say so
             return None
         levels = self.ledger.decide(name, offers, Dearest(), now=self.now).levels.tolist()
-        self.model.requests[name] = Kept(self.now, wanted)
+        self.model.keep(name, self.now, wanted)
         plain = [one.level for one in wanted.values()]
         return None if levels == plain else Outcome("wrong", f"{name} gets {levels} instead of {plain}")
 
@@ -157,9 +184,8 @@ class Play:
             return None
         name = sorted(self.model.requests)[self.rng.integers(len(self.model.requests))]
         kept = self.model.requests[name]
-        again = self.ledger.decide(
-            name, make_offers(list(kept.promises), self.face, self.at_once), Dearest(), now=self.now
-        )
+        offers = make_offers(list(kept.promises), self.face, self.at_once)
+        again = self.ledger.decide(name, offers, Dearest(), content=kept.content, now=self.now)
         same = again.repeated and again.levels.tolist() == [one.level for one in kept.promises.values()]
         return None if same else Outcome("wrong", f"{name} asked again: {again}")
 
@@ -205,7 +231,7 @@ class Play:
             return Outcome("wrong", f"accepted: {name!r}, {who!r}")
         if isinstance(at, bool | float) or (at is not None and at < 0):
             return Outcome("wrong", f"accepted at {at!r}")
-        model.requests[name] = Kept(int(found.decided_at), {who: Promise(0, 0, 0)})
+        model.keep(name, int(found.decided_at), {who: Promise(0, 0, 0)}, content)
         return None
 
     def odd_redeem(self) -> Outcome | None:
@@ -258,7 +284,9 @@ class Play:
         got, plain = (standing.spent, standing.promised), (self.model.spent, self.model.promised)
         if got != plain:
             return Outcome("wrong", f"spent, promised: {got} instead of {plain}")
-        if standing.room < 0 or standing.spent + standing.promised > standing.terms.total:
+        if standing.held != self.model.held:
+            return Outcome("wrong", f"held: {standing.held} instead of {self.model.held}")
+        if standing.room < 0 or standing.spent + standing.held > standing.terms.total:
             return Outcome("over budget", str(standing)[:300])
         audit = self.ledger.audit()
         return None if audit.fine else Outcome("wrong", f"the audit differs: {audit.differences}")
@@ -288,7 +316,7 @@ def attack(seed: int) -> Outcome:
         play = Play(folder, rng)
         try:
             for _ in range(40):
-                found = play.step() or play.compare()
+                found = play.try_step() or play.compare()
                 if found is not None:
                     return found
         finally:

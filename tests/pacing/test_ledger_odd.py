@@ -96,6 +96,30 @@ def test_damaged_content_is_told(path: Path, change: str) -> None:
         use()
 
 
+@pytest.mark.parametrize(
+    "change", ["UPDATE ledger SET requests = 1000000000000", "UPDATE decision SET at_once = 9e999"]
+)
+def test_damaged_sums_are_told(path: Path, change: str) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute(change)
+    database.close()
+
+    def use() -> None:
+        with open_ledger(f"sqlite:///{path}") as ledger:
+            assert not ledger.audit().fine
+            list(ledger.decisions())
+
+    with pytest.raises(LedgerError, match="the ledger is damaged"):
+        use()
+
+
+def test_an_empty_file_is_no_ledger_and_stays_empty(tmp_path: Path) -> None:
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        open_ledger(f"sqlite:///{tmp_path}/empty.db")
+    assert (tmp_path / "empty.db").read_bytes() == b""
+
+
 def test_damaged_promises_are_told(path: Path) -> None:
     with sqlite3.connect(path) as database:
         database.execute("UPDATE decision SET paid = 1")  # but nothing says when
@@ -176,3 +200,11 @@ def test_offers_and_plans_of_nothing_are_refused(odd: Any) -> None:
     ):
         with pytest.raises(InputError):
             work()
+
+
+def test_a_moment_that_numpy_holds_releases_nothing_early(ledger: Ledger) -> None:
+    start: Any = np.int64(make_terms().starts)  # SQLite would compare it as bytes, which are above all numbers
+    ledger.decide("r2", make_offers(["c1"]), Dearest(), now=int(start))
+    ledger.decide("r3", make_offers(["c1"]), Dearest(), now=start)
+    assert ledger.standing(now=start).promised == 20_000_000
+    assert ledger.redeem("r2", "c1", now=start + 1).late is False

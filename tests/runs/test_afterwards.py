@@ -103,3 +103,19 @@ def test_a_plan_that_explored_is_checked_with_its_propensities(run_copy: Path, s
     assert found.followed == 1
     topics = {finding.topic: finding.answer for finding in found.findings}
     assert topics["propensities"] == "fine"
+
+
+def test_the_order_of_rows_says_nothing(run_copy: Path, shop: Path) -> None:
+    table = _carry_out(run_copy, shop)
+    _, shown = check(run_copy, table)
+    _, turned = check(run_copy, table.take(np.random.default_rng(3).permutation(len(table))))
+    shown.pop("fingerprint"), turned.pop("fingerprint")  # of the rows as they came
+    assert shown == turned
+
+
+def test_a_campaign_to_which_nobody_responds_is_told_and_not_refused(run_copy: Path, shop: Path) -> None:
+    table = _carry_out(run_copy, shop)
+    at = table.column_names.index("bought")
+    found, shown = check(run_copy, table.set_column(at, "bought", pa.array(np.zeros(len(table), dtype=int))))
+    assert found.code == 20
+    assert any("All responses are 0" in one["text"] for one in shown["checks"])

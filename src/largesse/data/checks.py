@@ -121,8 +121,8 @@ class Check:
                 f"the list is: {known}",
             )
 
-    def read_response(self, name: str) -> Array:
-        """Return responses (n,), missing as NaN: finite numbers, not all alike, few of them missing."""
+    def read_response(self, name: str, *, alike: bool = False) -> Array:
+        """Return responses (n,), missing as NaN: finite numbers, few of them missing; all `alike` only if they may be."""
         values = self.read_numbers(name, "response")
         if values is None:
             return np.zeros(len(self.table))
@@ -150,7 +150,7 @@ class Check:
             )
         elif missing.any():
             self.notes.append(f"{count(int(missing.sum()), 'row')} without a response left out")
-        if not missing.all() and np.nanmin(values) == np.nanmax(values):
+        if not alike and not missing.all() and np.nanmin(values) == np.nanmax(values):
             self.add_problem(
                 f"the response {name!r} is {np.nanmin(values):g} in every row",
                 "there is nothing to learn from; is it the right column?",

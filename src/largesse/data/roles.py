@@ -76,7 +76,7 @@ def read_roles(check: Check, asked: Asked) -> Log:
     if "level" in there:
         codes, levels = check.read_level(there["level"], levels)
     if "response" in there:
-        outcome = check.read_response(there["response"])
+        outcome = check.read_response(there["response"], alike=asked.absent)
     levels = settle_costs(levels, "cost_column" in named, check)
     paid = read_paid(check, there["cost_column"], outcome) if "cost_column" in there else None
     policy = check.read_groups(there["logger"], "logger") if "logger" in there else None

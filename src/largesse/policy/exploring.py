@@ -39,11 +39,13 @@ class Exploring:
     seed: int = 0
 
 
-def check_exploring(for_: Any, rate: Any, seed: Any, log: Any = None) -> None:
-    """Refuse an aim that is not known, a rate that is none, an odd seed, and a log that was not read."""
+def check_exploring(for_: Any, rate: Any, seed: Any, log: Any = None, constraints: Any = None) -> None:
+    """Refuse an aim that is not known, a rate that is none, an odd seed, a log that was not read, and rules that are none."""
     problems = whole_problems(seed, "the seed")
     if not isinstance(log, Log | None):
         problems.append(Problem(f"the log is {show(log)}", "read it first: read_log(…)"))
+    if not isinstance(constraints, Constraints | None):
+        problems.append(Problem(f"the constraints are {show(constraints)}", "give Constraints(…)"))
     if not isinstance(for_, str) or for_ not in AIMS:
         problems.append(Problem(f"for_ is {show(for_)}", nearest(str(for_), AIMS)))
     number = as_number(rate)

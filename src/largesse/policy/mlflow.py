@@ -126,7 +126,9 @@ def _load_pyfunc(data_path: str) -> Decider:
 
 def _mlflow() -> Any:
     try:
-        import mlflow.pyfunc
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about classes of its own
+            import mlflow.pyfunc
     except ImportError as missing:
         problem = Problem("MLflow is not installed", "pip install mlflow-skinny pandas")
         raise MissingPartError("mlflow", [problem]) from missing

@@ -204,7 +204,7 @@ class Policy:
         >>> found.probabilities.shape, found.spend <= 1.5, found.precisions[0].gain_se < found.precisions[1].gain_se
         ((500, 5), True, True)
         """
-        check_exploring(for_, rate, seed, log)
+        check_exploring(for_, rate, seed, log, constraints)
         if log is None and not self.model.binary_:
             hint = "give the log that the model learnt from: explore(…, log=log)"
             fail("explore", Problem("responses are amounts, and nothing says how much they vary", hint))

@@ -151,8 +151,9 @@ def _join(made: Made, log: Log) -> tuple[Log, Promise]:
         fail("check", Problem("no customer of the new log is in the ledger", hint))
     if not found.any():
         return log, replace(promise, outside=len(log))
-    rows, at = np.flatnonzero(found), order[place][found]
-    log = log.take(rows)
+    # By id: in whatever order the log comes, ties are split and folds are drawn alike.
+    rows = np.flatnonzero(found)[np.argsort(asked[found], kind="stable")]
+    at, log = order[place][rows], log.take(rows)
 
     def column(name: str) -> Array:
         assert made.table is not None

@@ -55,21 +55,25 @@ def read_standing(address: str, total: Any = None, out: str | Path | None = None
     """
     _check_out(out)
     with open_ledger(address) as ledger:
+        _refuse_wrong_sums(ledger)
         if total is not None:
             ledger.change_total(total)
-        audit = ledger.audit()
         standing = ledger.standing()
         if out is not None:
             _write(tabulate(ledger), Path(out))
-    if not audit.fine:
-        told = [
-            Problem(f"{name} is {kept:,} in the ledger, but {added:,} by its decisions")
-            for name, (kept, added) in audit.differences.items()
-        ]
-        raise LedgerError("ledger", [*told, Problem("something else changed the ledger", "restore a copy of it")])
     period = {"starts": show_time(standing.terms.starts), "ends": show_time(standing.terms.ends)}
     words = {"ledger": repr(ledger)[len("Ledger(") : -1], "unit": standing.plan.get("unit", "")}
     return {**words, **standing.as_dict(), **period, "now": show_time(standing.now)}
+
+
+def _refuse_wrong_sums(ledger: Ledger) -> None:
+    """Refuse a ledger whose sums are not those of its decisions, before anything is changed or written."""
+    told = [
+        Problem(f"{name} is {kept:,} in the ledger, but {added:,} by its decisions")
+        for name, (kept, added) in ledger.audit().differences.items()
+    ]
+    if told:
+        raise LedgerError("ledger", [*told, Problem("something else changed the ledger", "restore a copy of it")])
 
 
 def describe_standing(shown: Mapping[str, Any]) -> str:
@@ -88,6 +92,18 @@ def describe_standing(shown: Mapping[str, Any]) -> str:
 
 def tabulate(ledger: Ledger) -> pa.Table:
     """Return the decisions of a ledger as a table with a row for each; its columns begin as those of a plan."""
+    import pyarrow as pa
+
+    try:
+        return _tabulate(ledger)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, LedgerError):
+            raise
+        problem = Problem("the ledger is damaged: its decisions hold odd values", "restore it from a copy")
+        raise LedgerError("ledger", [problem]) from error
+
+
+def _tabulate(ledger: Ledger) -> pa.Table:
     import pyarrow as pa
 
     rows = list(ledger.decisions())
@@ -125,10 +141,15 @@ def join_ids(table: pa.Table, key: str, *, requests: bool) -> pa.ChunkedArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    ids = pc.cast(table[key], pa.string())
-    if not requests:
-        return ids
-    return pc.binary_join_element_wise(pc.cast(table[REQUEST], pa.string()), ids, "\x1f")
+    def as_text(name: str) -> pa.ChunkedArray:
+        try:
+            return pc.cast(table[name], pa.string())
+        except pa.ArrowException:
+            hint = "give ids as text or whole numbers"
+            fail("tables", Problem(f"the column {name!r} holds no ids, but {table[name].type}", hint))
+
+    ids = as_text(key)
+    return pc.binary_join_element_wise(as_text(REQUEST), ids, "\x1f") if requests else ids
 
 
 def come_once(table: pa.Table, key: str = CUSTOMER) -> bool:
@@ -316,7 +337,7 @@ def _doubt_ids(held: pa.ChunkedArray, source: _Source, key: str) -> list[Problem
     """Return whether a customer has two rows in a table."""
     import pyarrow.compute as pc
 
-    counts = pc.value_counts(held)
+    counts = pc.value_counts(held.drop_null())
     twice = counts.filter(pc.greater(counts.field("counts"), 1))
     if not len(twice):
         return []

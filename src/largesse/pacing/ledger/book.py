@@ -37,6 +37,7 @@ from largesse.pacing.ledger.rows import (
     read_promise,
     read_standing,
     recall_redemption,
+    refuse_damaged,
     refuse_entry,
     release,
     write_price,
@@ -108,7 +109,7 @@ class Ledger:
         refuse("request", moment_problems(now))
 
         def work(session: Session) -> list[Decided | LargesseError]:
-            turn = Turn(session, session.now() if now is None else now, chooser)
+            turn = Turn(session, session.now() if now is None else int(now), chooser)
             found = [turn.decide(ask) for ask in asks]
             turn.end()
             return found
@@ -135,7 +136,7 @@ class Ledger:
         paid = None if amount is None else read_money(amount, "the amount", up=True)
 
         def work(session: Session) -> Redemption:
-            at = session.now() if now is None else now
+            at = session.now() if now is None else int(now)
             found = session.fetch(FIND_DECISION, (request, customer))
             if not found:
                 hint = "give the request's id and the customer as they were decided"
@@ -163,7 +164,7 @@ class Ledger:
         refuse("ledger", moment_problems(now))
 
         def work(session: Session) -> Standing:
-            found = read_standing(session, session.now() if now is None else now)
+            found = read_standing(session, session.now() if now is None else int(now))
             swept = release(session, found, all_of_it=True)
             if swept is not found:
                 write_standing(session, swept)
@@ -199,7 +200,11 @@ class Ledger:
         """Add all decisions up again, and say where the counted sums differ."""
 
         def work(session: Session) -> Audit:
-            found, added = read_standing(session, 0), [int(value) for value in session.fetch(ADD_UP)[0]]
+            found = read_standing(session, 0)
+            try:
+                added = [int(value) for value in session.fetch(ADD_UP)[0]]
+            except (TypeError, ValueError, OverflowError):
+                refuse_damaged()
             pairs = {name: (getattr(found, name), value) for name, value in zip(COUNTED, added, strict=True)}
             return Audit(found.decisions, {name: pair for name, pair in pairs.items() if pair[0] != pair[1]})
 
@@ -210,7 +215,10 @@ class Ledger:
         first, last = 0, self.standing().requests
         while first < last:
             pages = (first, min(first + PAGE, last))
-            yield from self._work(lambda session, pages=pages: session.fetch(ALL_DECISIONS, pages))  # type: ignore[misc]
+            rows = self._work(lambda session, pages=pages: session.fetch(ALL_DECISIONS, pages))  # type: ignore[misc]
+            if not rows:
+                refuse_damaged()
+            yield from rows
             first += PAGE
 
     def close(self) -> None:

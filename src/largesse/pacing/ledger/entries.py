@@ -48,8 +48,10 @@ class Offers:
         names: Any = self.customers
         if not isinstance(names, Sequence) or isinstance(names, str | bytes):
             return [Problem(f"the customers are {show(names)}", "give a tuple with the name of each")]
-        shape = (len(self.customers), *np.shape(self.responses)[1:])
         parts = (self.responses, self.at_once, self.face, self.expected)
+        if not all(isinstance(part, np.ndarray) and part.dtype.kind in "fiu" for part in parts):
+            return [Problem("responses or costs are no arrays of numbers", "give (n, K) arrays")]
+        shape = (len(self.customers), *np.shape(self.responses)[1:])
         if len(shape) != 2 or not all(shape) or any(np.shape(part) != shape for part in parts):
             sizes = some([np.shape(part) for part in parts])
             found.append(Problem(f"{len(self.customers)} customers, arrays of {sizes}", "give (n, K) arrays"))

@@ -1,0 +1,124 @@
+"""Facts that hold for every check of a campaign, whatever the log: what may not change it, and what must.
+
+The order of rows and of columns, the format of the file, and rows of other customers say nothing about the plan. A plan that
+was followed is followed, one that was not is found, and every number is finite or left out.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+from commands import own_folder
+from harness import FINE, Outcome
+from loops import ran
+from shops import shop_table
+from strict_json import read_strictly
+
+Rng = np.random.Generator
+AMOUNTS = np.array([0, 5, 10])
+
+
+@cache
+def plan_of(kind: str) -> pa.Table:
+    return pq.read_table(ran(kind) / "plan.parquet")
+
+
+def draw_log(kind: str, rng: Rng) -> pa.Table:
+    """Return a campaign in which some share of customers got their level; responses may drift, features too."""
+    table = shop_table(60, seed=2)
+    level = plan_of(kind)["level_number"].to_numpy().copy()
+    other = rng.random(60) < rng.choice([0.0, 0.0, 0.05, 0.5, 1.0])
+    level[other] = (level[other] + rng.integers(1, 3, int(other.sum()))) % 3
+    chance = float(rng.choice([0.0, 0.1, 0.4, 1.0]))
+    columns = {name: table[name] for name in table.column_names}
+    columns["coupon"] = pa.array(AMOUNTS[level])
+    columns["bought"] = pa.array((rng.random(60) < chance).astype(np.int64))
+    if rng.random() < 0.3:
+        columns["age"] = pa.array(table["age"].to_numpy() + float(rng.choice([0.0, 30.0, 1e6])))
+    return pa.table(columns)
+
+
+def attack(seed: int) -> Outcome:
+    """Check one campaign, twice."""
+    from largesse import runs
+    from largesse.cli.verbs import to_json
+
+    rng = np.random.default_rng([seed, 91])
+    kind = "plain" if seed < 4 or rng.random() < 0.6 else "explored"
+    log = draw_log(kind, rng)
+    with own_folder() as folder:
+        pq.write_table(log, folder / "one.parquet")
+        change = CHANGES[seed % len(CHANGES)]
+        name = change(log, folder, rng)
+        (found, shown), (again, other) = (runs.check(ran(kind), str(folder / one)) for one in ("one.parquet", name))
+    read_strictly(to_json(shown))
+    followed = float((log["coupon"].to_numpy() == AMOUNTS[plan_of(kind)["level_number"].to_numpy()]).mean())
+    answer = next(one["answer"] for one in shown["checks"] if one["topic"] == "plan")
+    wanted = "fine" if followed >= 0.98 else "careful" if followed >= 0.9 else "no"
+    if answer != wanted:
+        return Outcome("wrong", f"{followed:.3f} of the plan was followed, and the check says {answer!r}")
+    if found.code not in (0, 10, 20) or (wanted == "no") > (found.code == 20):
+        return Outcome("wrong", f"the exit code is {found.code} where the plan is {wanted!r}")
+    shown.pop("fingerprint"), other.pop("fingerprint")  # of the file
+    if change is add_strangers:  # how many they are is a finding of its own
+        shown, other = ({word: one[word] for word in ("value", "spend", "levels")} for one in (shown, other))
+    differ = compare(shown, other)
+    if differ or (found.code != again.code and change is not add_strangers):
+        return Outcome("wrong", f"{change.__name__} changes {differ}, {found.code} → {again.code}")
+    return FINE
+
+
+def compare(one: Any, other: Any, where: str = "") -> str:
+    """Return where two descriptions differ by more than rounding."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return next((found for key in one if (found := compare(one[key], other.get(key), f"{where}.{key}"))), "")
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True))
+        return next((found for i, (a, b) in pairs if (found := compare(a, b, f"{where}[{i}]"))), "")
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return (
+            ""
+            if one == other or abs(one - other) <= 1e-6 * max(abs(one), abs(other), 1e-6)
+            else f"{where}: {one} → {other}"
+        )
+    return "" if one == other else f"{where}: {one!r:.100} → {other!r:.100}"
+
+
+# -- what may not change anything ----------------------------------------------------------------------------------------
+
+
+def turn_rows(log: pa.Table, folder: Path, rng: Rng) -> str:
+    pq.write_table(log.take(pa.array(rng.permutation(len(log)))), folder / "two.parquet")
+    return "two.parquet"
+
+
+def turn_columns(log: pa.Table, folder: Path, rng: Rng) -> str:
+    pq.write_table(log.select([log.column_names[i] for i in rng.permutation(log.num_columns)]), folder / "two.parquet")
+    return "two.parquet"
+
+
+def write_as_csv(log: pa.Table, folder: Path, rng: Rng) -> str:
+    csv.write_csv(log, folder / "two.csv")
+    return "two.csv"
+
+
+def add_strangers(log: pa.Table, folder: Path, rng: Rng) -> str:
+    """Rows of customers who are not in the plan are left out."""
+    more = shop_table(int(rng.integers(1, 40)), seed=int(rng.integers(1000)))
+    ids = pa.array([f"stranger {i}" for i in range(len(more))])
+    both = pa.concat_tables([log, more.set_column(0, "id", ids).select(log.column_names).cast(log.schema)])
+    pq.write_table(both, folder / "two.parquet")
+    return "two.parquet"
+
+
+def check_again(log: pa.Table, folder: Path, rng: Rng) -> str:
+    return "one.parquet"
+
+
+CHANGES = (turn_rows, turn_columns, write_as_csv, add_strangers, check_again)
