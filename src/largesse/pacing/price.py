@@ -358,7 +358,6 @@ def _warm_up() -> None:
     from largesse.pacing import kernels as k
 
     none, whole = np.empty((0, 2)), np.empty((0, 2), dtype=np.int64)
-    plan, state = np.ones(k.PATH + 5), np.ones(k.OPEN + 2)
-    k.decide_batch(
-        none, whole, whole, whole, none, plan, state, np.zeros(1 + len(MONEY), dtype=np.int64), np.empty((0, 4))
-    )
+    plan, state, money = np.ones(k.PATH + 5), np.ones(k.LASTING), np.zeros(1 + len(MONEY), dtype=np.int64)
+    k.decide_batch(none, whole, whole, whole, none, plan, state, money, np.empty((0, 4)))
+    k.reserve(k.ratio(plan, state, money), plan, state)
