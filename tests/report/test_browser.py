@@ -148,3 +148,22 @@ def test_bars_out_of_sight_follow_when_the_slider_rests_and_paper_says_the_budge
             assert shown.is_visible()
             assert shown.inner_text() == stops[0]["budget"]
         assert not page.locator("#budget").is_visible()
+
+
+@needs_browser
+def test_on_a_phone_long_sections_are_folded_and_links_open_them(ran: Path, browser: Any) -> None:
+    with watch(browser, (ran / "report.html").as_uri(), **PHONE) as watched:
+        page = watched.page
+        text = page.locator("#glossary dl")
+        assert page.locator("#glossary h2").is_visible()
+        assert not text.is_visible()
+        assert page.locator("#who figure").first.is_visible()
+        page.click(".contents a[href='#glossary']")
+        text.wait_for(state="visible")
+        page.locator("#glossary summary").click()
+        text.wait_for(state="hidden")
+        page.click("#why summary")
+        assert page.locator("#why table").is_visible()
+        assert watched.find_barriers() == []
+    with watch(browser, (ran / "report.html").as_uri()) as watched:
+        assert watched.page.locator(".fold").count() == 0

@@ -152,7 +152,31 @@
     inputs.forEach(function (input) { input.addEventListener("input", function () { show(Number(input.value)); }); });
     back.querySelector("button").addEventListener("click", function () { show(Number(start)); inputs[0].focus(); });
   }
+  // On a phone, sections that are looked up are folded behind their titles; a link to one opens it.
+  function fold(section) {
+    var details = document.createElement("details"), summary = document.createElement("summary");
+    details.className = "fold";
+    summary.appendChild(section.querySelector("h2"));
+    details.appendChild(summary);
+    while (section.firstChild) details.appendChild(section.firstChild);
+    section.appendChild(details);
+  }
+  function unfold() {
+    var target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    var folded = target && (target.querySelector(":scope > details.fold") || target.closest("details.fold"));
+    if (!folded) return;
+    folded.open = true;
+    target.scrollIntoView();
+  }
   document.querySelectorAll(".whatif").forEach(slide);
   document.querySelectorAll("svg.frontier").forEach(follow);
   document.querySelectorAll(".hint").forEach(function (hint) { hint.hidden = false; });
+  if (window.matchMedia("(max-width: 600px)").matches) {
+    document.querySelectorAll("#curve, #why, #money, #profit, #changes, #support, #method, #glossary").forEach(fold);
+    window.addEventListener("hashchange", unfold);
+    document.addEventListener("click", function (event) { // also a link to where the page is already
+      if (event.target.closest("a[href^='#']")) setTimeout(unfold);
+    });
+    unfold();
+  }
 })();
