@@ -18,16 +18,28 @@ SURE = 0.95
 LEAK = "a column knows the response"  # too long for a label
 
 
-def write_share(share: float | None, many: int = 0) -> str:
-    """Return a share in per cent, with its standard error where it was counted among many.
+def find_interval(share: float, many: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share that was counted among many, by Wilson.
 
-    >>> write_share(0.9, 100), write_share(None), write_share(1.0)
-    ('90.0 % ± 3.0', '–', '100.0 %')
+    >>> tuple(round(end, 3) for end in find_interval(0.0, 100))
+    (0.0, 0.037)
+    """
+    under = 1 + Z**2 / many
+    middle = (share + Z**2 / (2 * many)) / under
+    reach = Z * math.sqrt(share * (1 - share) / many + Z**2 / (4 * many**2)) / under
+    return max(middle - reach, 0.0), min(middle + reach, 1.0)
+
+
+def write_share(share: float | None, many: int) -> str:
+    """Return a share that was counted among many in per cent, with its 95 % interval.
+
+    >>> write_share(0.9, 100), write_share(1.0, 28), write_share(None, 0)
+    ('90.0 % (82.6 to 94.5)', '100.0 % (87.9 to 100.0)', '–')
     """
     if share is None:
         return DASH
-    error = 100 * math.sqrt(share * (1 - share) / many) if many else 0.0
-    return f"{100 * share:.1f} %" + (f" ± {error:.1f}" if many else "")
+    low, high = find_interval(share, many)
+    return f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def _draw_shares(
@@ -55,7 +67,7 @@ def tabulate_next_log(summary: Summary) -> str:
             [row["interval"], row["way"], str(row["worlds"]), *shape, write_share(row["inside"], row["judged"])]
         )
     shape = ["width (geometric mean)", "median", "at most half", "wider"]
-    head = ["interval of", "levels drawn", "worlds", *shape, "contains the truth ± se"]
+    head = ["interval of", "levels drawn", "worlds", *shape, "contains the truth (95 % interval)"]
     lost = ", ".join(f"{way} {percent(share, 1)}" for way, share in summary["given_up"].items())
     told = f"Truly given up, as a share of the plan's gain over the mix, in all worlds together: {lost}."
     told += f" {summary['refused']} worlds left no room to explore." if summary["refused"] else ""
@@ -117,18 +129,6 @@ def fill_checks(section: Section, result: Result, _notes: Sequence[str]) -> None
     note = "By the check that is meant to find it, with 95 % intervals (Wilson)."
     words = Caption("Share of campaigns in which what was planted is found", "share of campaigns", note=note)
     section.show(f"{PurePath(result.file).stem}.svg", draw_dots(rows, words), words.title)
-
-
-def find_interval(share: float, many: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share that was counted among many, by Wilson.
-
-    >>> tuple(round(end, 3) for end in find_interval(0.0, 100))
-    (0.0, 0.037)
-    """
-    under = 1 + Z**2 / many
-    middle = (share + Z**2 / (2 * many)) / under
-    reach = Z * math.sqrt(share * (1 - share) / many + Z**2 / (4 * many**2)) / under
-    return max(middle - reach, 0.0), min(middle + reach, 1.0)
 
 
 def brief_checks(summary: Summary) -> str:

@@ -99,7 +99,7 @@ def test_a_plan_that_is_the_mix_has_no_gain_to_miss() -> None:
     assert row["inside"] == pytest.approx(2 / 3)
     assert row["wider"] == pytest.approx(1 / 3)
     assert found["widths"]["evaluation"]["share"][-1] == 1.0
-    assert "66.7 % ± 27.2" in next_log.tabulate(WORLDS)
+    assert "66.7 % (20.8 to 93.9)" in next_log.tabulate(WORLDS)
 
 
 def test_worlds_without_room_to_explore_are_counted() -> None:
