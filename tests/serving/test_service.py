@@ -137,6 +137,12 @@ def test_health_metrics_and_description(ask: Ask, customers: list[Row]) -> None:
     assert "/v1/decide" in ask("/").text
 
 
+def _describe_answer(ask: Ask, path: str) -> Row:
+    """Return the parts of an answer as OpenAPI has them."""
+    content = ask("/openapi.json").json()["paths"][path]["get"]["responses"]["200"]["content"]
+    return dict(content["application/json"]["schema"]["properties"])
+
+
 def test_a_ledger_keeps_the_budget_and_each_request_once(booked: tuple[Ask, Service], customers: list[Row]) -> None:
     ask, service = booked
     first = ask("/v1/decide", {"request_id": "a", "customers": customers[:3]}).json()
@@ -157,7 +163,11 @@ def test_a_ledger_keeps_the_budget_and_each_request_once(booked: tuple[Ask, Serv
     assert "has the id None" in ask("/v1/decide", {"request_id": "b", "customers": [nobody]}).text
     twice = ask("/v1/decide", {"request_id": "c", "customers": [customers[0], customers[0]]})
     assert "comes twice" in twice.text
-    assert "largesse_budget_total 60.0" in ask("/metrics").text
+    told = ask("/metrics").text
+    assert "largesse_budget_total 60.0" in told
+    last = ask("/v1/decide", {"request_id": f"one {len(customers) - 1}", "customers": [customers[-1]]}).json()
+    assert f"\nlargesse_price {last['price']!r}\n" in told
+    assert set(found) == set(_describe_answer(ask, "/v1/budget"))
 
 
 def test_redemptions_are_refused_where_nothing_was_promised(booked: tuple[Ask, Service], customers: list[Row]) -> None:

@@ -116,7 +116,8 @@ def _paid() -> Schema:
 
 
 def _budget() -> Schema:
-    money = {"total": "", "spent": "", "promised": "Given and not yet redeemed.", "room": "What may still be given."}
+    money = {"total": "", "spent": "", "promised": "Given and not yet redeemed."}
+    money |= {"held": "What is kept back for promises.", "room": "What may still be given."}
     counts = ("requests", "decisions", "redemptions", "expired")
     times = ("starts", "ends", "now")
     return _json(
@@ -124,6 +125,7 @@ def _budget() -> Schema:
             {name: _number(words) for name, words in money.items()}
             | {name: {"type": "integer"} for name in counts}
             | {name: {"type": "string", "format": "date-time"} for name in times}
+            | {"promises": {"type": "string", "enum": ["kept", "while_it_lasts"]}}
         )
     )
 

@@ -25,6 +25,7 @@ class Service:
     def __init__(self, watched: Watched, books: Books | None = None) -> None:
         self.watched, self.books = watched, books
         self.metrics = Metrics()
+        self._price: float | None = None  # that decided last, where a ledger's price does
 
     @property
     def ledger(self) -> Ledger | None:
@@ -57,6 +58,8 @@ class Service:
         """Answer a request: by the policy alone, or with what the ledger has decided."""
         answer = decide_alone(read) if decided is None else show_decided(read, decided)
         self.metrics.count_decisions(one["level"] for one in answer["decisions"])
+        if decided is not None and not decided.repeated:
+            self._price = answer["price"]
         return answer
 
     def redeem(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +103,7 @@ class Service:
         gauges = {
             "policy_reloads": float(self.watched.reloads),
             "policy_outdated": float(self.watched.problem is not None),
-            "price": float(served.opened.policy.price or 0.0),
+            "price": float(served.opened.policy.price or 0.0) if self._price is None else self._price,
         }
         if self.ledger is not None:
             standing = self.ledger.standing()
