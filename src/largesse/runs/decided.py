@@ -78,9 +78,7 @@ def _refuse_wrong_sums(ledger: Ledger) -> None:
 
 def describe_standing(shown: Mapping[str, Any]) -> str:
     """Say in a few lines where the budget of a ledger stands."""
-    words = {"total": "budget", "spent": "spent", "promised": "promised, not yet redeemed"}
-    words |= {"held": "kept back for promises"} if shown["held"] != shown["promised"] else {}
-    words["room"] = "left to give"
+    words = {"total": "budget", "spent": "spent", "promised": "promised, not yet redeemed", "room": "left"}
     if shown["promises"] != KEPT:
         words |= {"promised": "promised while it lasts", "held": "of that will probably be redeemed"}
         words = {name: words[name] for name in ("total", "spent", "promised", "held", "room")}
