@@ -47,6 +47,8 @@ COMMANDS = {
     "evaluate": "evaluate R --estimator snips",
     "report": "report R",
     "report --out": "report R --out page.html",
+    "export --out": "export R --to sql --out policy.sql",
+    "log --out": "log R --join log.parquet --out next.csv",
 }
 ERRORS = {"full": errno.ENOSPC, "read-only": errno.EROFS, "forbidden": errno.EACCES, "broken": errno.EIO}
 SIGNALS = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM}

@@ -60,13 +60,18 @@ def compare(model: Model, said: dict[str, Any]) -> Outcome:
     return FINE if wanted["room"] >= 0 else Outcome("over budget", str(said))
 
 
+def as_float(value: Any) -> Any:
+    """Return a number as a table holds it: whole ones beyond 64 bits are floats."""
+    return float(value) if type(value) is int and abs(value) >= 2**63 else value
+
+
 def check_policy(model: Model, rows: list[dict[str, Any]], said: dict[str, Any]) -> Outcome | None:
     """Compare decisions with what the policy expects of the same rows as a table; count what they cost."""
     import pyarrow as pa
 
     policy, made = policy_of(model.kind), said["decisions"]
     names = (*FEATURES, *(OWN_COSTS if model.kind == "own costs" else ()))
-    columns = {name: pa.array([row[name] for row in rows]) for name in names}
+    columns = {name: pa.array([as_float(row[name]) for row in rows]) for name in names}
     if pa.types.is_string(columns["since"].type):  # JSON has no dates: a service reads them as a CSV file has them
         columns["since"] = columns["since"].cast(pa.timestamp("us"))
     table = pa.table(columns)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -212,3 +213,36 @@ def test_a_ledger_whose_promises_hold_while_it_lasts_says_what_it_keeps_back(tmp
     assert re.search(
         r"promised while it lasts +120\.00\n +of that will probably be redeemed +60\.00\n +left +40\.00", shown
     )
+
+
+def test_odd_tables_to_join_are_named_and_other_campaign_files_stay(run_copy: Path, shop: Path, tmp_path: Path) -> None:
+    answers, mine = tmp_path / "answers.parquet", tmp_path / "mine.toml"
+    mine.write_text("mine")
+    people = pq.read_table(shop / "customers.parquet")
+    came = pa.table({"id": people["id"], "bought": pa.array([1] * len(people))})
+
+    def write(table: pa.Table, **more: Any) -> None:
+        pq.write_table(table, answers)
+        write_log(run_copy, Wanted(None, (str(answers),), 0.0), tmp_path / "next.csv", **more)
+
+    with pytest.raises(InputError, match="has two columns 'age'"):
+        write(pa.table([came["id"], came["bought"], came["bought"], came["bought"]], ["id", "bought", "age", "age"]))
+    with pytest.raises(InputError, match="holds no ids"):
+        write(came.set_column(0, "id", pa.array([b"\xff"] * len(came))))
+    with pytest.raises(InputError, match="already exists"):
+        write(came, campaign_file=mine)
+    assert (mine.read_text(), (tmp_path / "next.csv").exists()) == ("mine", False)
+    write(pa.concat_tables([came, pa.table({"id": [None, None], "bought": [1, 1]}, schema=came.schema)]))
+    assert len(csv.read_csv(tmp_path / "next.csv")) == len(people)
+
+
+def test_a_ledger_whose_sums_are_wrong_is_neither_changed_nor_written(serve: Serve, tmp_path: Path) -> None:
+    address = serve(["c00000"])
+    with sqlite3.connect(address.removeprefix("sqlite:///")) as database:
+        database.execute("UPDATE ledger SET decisions = 7")
+    database.close()
+    with pytest.raises(LedgerError, match="decisions is 7 in the ledger"):
+        read_standing(address, 999, tmp_path / "all.csv")
+    assert not (tmp_path / "all.csv").exists()
+    with open_ledger(address) as ledger:
+        assert ledger.standing().terms.total != 999_000_000

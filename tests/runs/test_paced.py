@@ -160,3 +160,12 @@ def test_the_page_is_whole_and_can_be_read_by_all(paced: tuple[dict[str, Any], P
 def test_hostile_texts_are_shown_as_text(paced: tuple[dict[str, Any], Path]) -> None:
     page = render_pace({**paced[0], "title": "<script>alert(1)</script>"})
     assert "<script>alert" not in page
+
+
+def test_a_stream_without_rows_is_named(
+    ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(pq.read_table(ran.parent / "log.parquet").slice(0, 0), tmp_path / "empty.parquet")
+    for more in ((), ("--time", "since")):
+        assert call(monkeypatch, str(ran), "--stream", str(tmp_path / "empty.parquet"), *more) == 2
+        assert "has no rows" in " ".join(capsys.readouterr().err.split())

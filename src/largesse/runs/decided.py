@@ -168,6 +168,8 @@ def write_log(
     """
     _check_out(out, *wanted.tables)
     files.check_file(campaign_file, *wanted.tables, str(out))
+    if campaign_file is not None and Path(campaign_file).exists():
+        fail("log", Problem(f"{campaign_file} already exists", "give another name for the campaign file, or remove it"))
     with files.look_into_run_folder(folder) as home:
         campaign, policy = read_campaign(home), Policy.load(home / files.POLICY)
         decided = _read_plan(home, campaign) if wanted.ledger is None else read_decided(wanted.ledger)
@@ -241,6 +243,8 @@ def _read_tables(wanted: Wanted, campaign: Campaign, key: str) -> list[_Source]:
         table = read_table(name, what="table", plain=[key, REQUEST])
         own = {word: way for word, way in parse.items() if word in table.column_names}
         table = read_table(name, what="table", plain=[key, REQUEST], parse=own) if own else table
+        doubled = sorted({word for word in table.column_names if table.column_names.count(word) > 1})
+        refuse("log", [Problem(f"{name} has two columns {word!r}", "rename one of them") for word in doubled])
         found.append(_Source(table, str(name)))
     if wanted.ledger is None:
         source = campaign.customers or campaign.log

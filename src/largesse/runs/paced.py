@@ -227,6 +227,8 @@ def _replay(campaign: Campaign, policy: Policy, population: Population, how: Str
 def _read_times(source: str, how: Streaming) -> tuple[int, Array]:
     """Return when the period starts, in microseconds, and when each row came, in days since."""
     table = read_table(source, what="stream")
+    if not len(table):
+        fail("pace", Problem(f"{source} has no rows", "give a table with a row for each customer who came"))
     if how.time is None:
         # No column says when: rows come one after the other, evenly.
         return 0, (np.arange(len(table)) + 0.5) / max(len(table), 1) * how.days
