@@ -18,6 +18,8 @@ class Model:
 
     kind: str
     total: int | None  # millionths; None: without a ledger
+    kept: bool = True  # whether face values are kept back
+    service: Any = None
     answers: dict[str, tuple[Any, dict[str, Any]]] = field(
         default_factory=dict
     )  # request id → what was asked, what was said
@@ -54,6 +56,10 @@ def compare(model: Model, said: dict[str, Any]) -> Outcome:
     assert model.total is not None
     wanted = {"total": model.total, "spent": model.spent, "promised": model.promised}
     wanted["room"] = model.total - model.spent - model.promised
+    if not model.kept and model.promised:  # what is kept back is an estimate, within these
+        if not 0 <= said["room"] <= said["total"] - said["spent"] + 1e-9 * said["total"]:
+            return Outcome("over budget", str(said))
+        wanted["room"] = round(said["room"] * 1e6)
     for word, value in wanted.items():
         if abs(said[word] - value / 1e6) > 1e-9 * max(1.0, abs(said[word])):
             return Outcome("wrong", f"{word} is {said[word]}, but answers add up to {value / 1e6}")
@@ -105,8 +111,9 @@ def count(model: Model, said: dict[str, Any], expected: Any) -> Outcome | None:
             np.broadcast_to(np.array([0, 5, 10]) * 10**6, micros.shape),
         )
     for at, one in enumerate(said["decisions"]):
-        level, room = one["level_number"], model.total - model.spent - model.promised
-        dear = micros[at] + faces[at]
+        held = model.promised if model.kept else 0
+        level, room = one["level_number"], model.total - model.spent - held
+        dear = micros[at] + (faces[at] if model.kept else 0)
         if dear[level] > room:
             return Outcome("over budget", f"{one} costs {dear[level]} with {room} left")
         if policy.levels.certain:
