@@ -86,6 +86,8 @@ def test_a_plan_that_changes_nothing_has_no_test(scored: tuple[Log, Scores]) -> 
     found = lg.power(log, np.ones(N, dtype=np.int64), np.ones(N, dtype=np.int64))
     assert found.cases == ()
     assert "nothing to test" in found.notes[0]
+    assert "nothing to test" in repr(found)
+    assert found.to_arrow().num_rows == 0
 
 
 def test_savings_are_tested_for_being_no_worse_and_profit_where_a_response_has_a_value(

@@ -57,10 +57,12 @@ class PowerAnalysis(Shown):
 
     @property
     def value(self) -> TestCase:
-        """The test of the value."""
+        """The test of the value; a plan that changes nothing has none."""
         return self.cases[0]
 
     def __repr__(self) -> str:
+        if not self.cases:
+            return f"PowerAnalysis({self.switchers:.1%} switchers: there is nothing to test)"
         size = self.value.expected
         return (
             f"PowerAnalysis({self.switchers:.1%} switchers, {write_size(size.switchers)} of them or {write_size(size.traffic)} "

@@ -54,6 +54,8 @@ def _measure_world(seed: int) -> dict[str, Any]:
         return record | {"shown": None, "why": "the plan gains nothing"}
     plan = spread_levels(plan_held_out(scores, budget).levels.astype(np.int64), scores)
     sized = size_test(scores, meet_incumbent(scores, plan, "uniform", log.levels), Asked(POWER, gain=gain), log)
+    if not sized.cases:
+        return record | {"shown": None, "why": "the plan of held-out rows changes nothing"}
     # The plan of held-out rows has a share of switchers of its own; the test is about switchers alone.
     many = int(sized.value.expected.switchers * (share / max(sized.switchers, 1e-9)) ** 2 / 2)
     if not 2 <= many <= MOST:
