@@ -3,6 +3,7 @@
 import queue
 import re
 import shutil
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from largesse.serving.answering import doubt_token_file, make_door, open_parts, 
 from largesse.serving.policies import Watched
 from largesse.serving.service import Service
 from largesse.serving.start import open_service
+from largesse.serving.telling import warn_if_late
 
 Row = dict[str, Any]
 
@@ -359,3 +361,15 @@ def test_a_quiet_service_says_nothing_but_warnings(
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "others on this machine may read" in shown.err
+
+
+def test_what_takes_long_or_makes_no_sense_is_told_at_the_start(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("largesse.serving.telling.LATE", 0.01)
+    with warn_if_late("waiting for somebody"):
+        while "waiting for somebody" not in capsys.readouterr().err:
+            time.sleep(0.01)
+    monkeypatch.setattr("largesse.serving.start.answer", lambda _settings, _token, _where, started: started())
+    open_service(Settings(run_copy, port=0, ledger=LedgerSettings("sqlite:///x.db", "0", "2999-01-01")))
+    assert "everyone gets the cheapest level" in capsys.readouterr().err

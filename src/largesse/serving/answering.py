@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
 
-from largesse.errors import InputError, Problem, fail, make_visible, some
+from largesse.errors import InputError, Problem, fail, some
 from largesse.serving.ledgers import Books, LedgerSettings, open_books
 from largesse.serving.policies import Served, Watched
+from largesse.serving.telling import say, warn
 from largesse.web import Door, Guard, serve
 
 HERE = ("127.0.0.1", "localhost")
@@ -126,15 +127,3 @@ def doubt_token_file(path: Path) -> str | None:
         return None
     what = "change" if mode & (stat.S_IWGRP | stat.S_IWOTH) else "read"
     return str(Problem(f"others on this machine may {what} {path}", f"keep the token to yourself: chmod 600 {path}"))
-
-
-def say(text: str) -> None:
-    """Print a line, now."""
-    sys.stdout.write(make_visible(text) + "\n")
-    sys.stdout.flush()
-
-
-def warn(text: str) -> None:
-    """Print a warning, now."""
-    sys.stderr.write(make_visible(f"largesse: {text}") + "\n")
-    sys.stderr.flush()

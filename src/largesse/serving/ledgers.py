@@ -22,6 +22,7 @@ from largesse.pacing import (
     plan_pace,
 )
 from largesse.runs import OpenedPolicy, read_list, read_population
+from largesse.serving.telling import warn_if_late
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ def open_books(opened: OpenedPolicy, source: Path, settings: LedgerSettings) -> 
     _check_most(opened, settings)
     terms = settings.agree()
     try:
-        ledger = open_ledger(settings.address)
+        with warn_if_late("waiting for the ledger, which does not answer yet"):
+            ledger = open_ledger(settings.address)
     except LedgerError as error:
         if terms is None or error.__cause__ is not None:  # it cannot be reached
             raise

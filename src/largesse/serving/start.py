@@ -7,7 +7,9 @@ from contextlib import ExitStack
 from socket import socket
 
 from largesse.errors import Problem, make_visible, refuse
-from largesse.serving.answering import HERE, Settings, answer, doubt_token_file, open_parts, read_token, warn
+from largesse.pacing import read_money
+from largesse.serving.answering import HERE, Settings, answer, doubt_token_file, open_parts, read_token
+from largesse.serving.telling import warn
 from largesse.serving.workers import supervise
 from largesse.web import check_parts, listen
 
@@ -29,6 +31,9 @@ def open_service(settings: Settings, say: Callable[[str], None] = print) -> None
     doubt = None if settings.token_file is None else doubt_token_file(settings.token_file)
     if doubt is not None:
         warn(doubt)
+    total = None if settings.ledger is None else settings.ledger.total
+    if total is not None and read_money(total, "the total", up=False) == 0:
+        warn("the total is 0: everyone gets the cheapest level")
     if settings.quiet:
         say = _say_nothing
     with listen(settings.port, PORT, settings.host) as where:

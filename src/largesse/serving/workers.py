@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 
-from largesse.serving.answering import Settings, warn
+from largesse.serving.answering import Settings
+from largesse.serving.telling import warn
 
 TICK = 0.1  # seconds between two looks at the processes
 CALM = 5.0  # seconds that a process must live to be started again at once
