@@ -70,7 +70,13 @@ def fill_streams(section: Section, result: Result, _notes: Sequence[str]) -> Non
     for kind in result.summary["kinds"]:
         section.say(*_write_kind(kind))
     series = [
-        {"panel": kind["kind"], "label": name, "x": drawn["x"], "mean": drawn["share"], "sd": [None] * len(drawn["x"])}
+        {
+            "panel": _short(kind["kind"]),
+            "label": name,
+            "x": drawn["x"],
+            "mean": drawn["share"],
+            "sd": [None] * len(drawn["x"]),
+        }
         for kind in result.summary["kinds"]
         for name, way in kind["ways"].items()
         if (drawn := way["distribution"])
@@ -79,6 +85,11 @@ def fill_streams(section: Section, result: Result, _notes: Sequence[str]) -> Non
     note = "Share of streams with at most this value. Lower lines are better."
     words = Caption(title, "value / value of the offline optimum", "share of streams", note)
     section.show(f"{PurePath(result.file).stem}.svg", draw_lines(series, words), title)
+
+
+def _short(kind: str) -> str:
+    """Return a kind of streams as it fits over a small picture."""
+    return kind.replace("paid on redemption while the budget lasts", "while the budget lasts")
 
 
 def brief_streams(summary: Mapping[str, Any]) -> str:
