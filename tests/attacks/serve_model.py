@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -39,7 +41,7 @@ def settle(model: Model, asked: Any, said: dict[str, Any]) -> Outcome:
     face, before = model.promises[key]
     paid = round(said["paid"] * 1e6)
     amount = asked.get("amount")
-    wanted = face if amount is None else int(np.ceil(np.round(float(amount) * 1e6, 3)))
+    wanted = face if amount is None else math.ceil(Decimal(str(amount)) * 10**6)  # finer parts are rounded up
     plain = amount is None or isinstance(amount, int | float) or str(amount).strip().replace(".", "", 1).isascii()
     if isinstance(amount, bool) or not plain or not 0 <= paid <= face or paid != wanted or face == 0:
         return Outcome("wrong", f"{asked} pays {paid} of {face}")
