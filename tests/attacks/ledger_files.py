@@ -282,7 +282,6 @@ def open_odd_places(folder: Path, rng: Rng) -> Outcome:
         "postgresql://",
         "mysql://",
         "SQLITE:///",
-        "sqlite:////",
     )
     if rng.random() < 0.75:
         address: Any = f"sqlite:///{places[rng.integers(len(places))]}"

@@ -254,3 +254,9 @@ def test_the_source_table_is_left_as_it_was() -> None:
 def test_a_numpy_array_is_not_a_table() -> None:
     with pytest.raises(InputError, match="not a table: got ndarray"):
         read_table(np.zeros((2, 2)))
+
+
+def test_what_arrow_says_of_a_long_value_is_cut() -> None:
+    with pytest.raises(InputError, match="could not be converted") as caught:
+        read_table({"a": [1.5, "x" * 5000]}, what="log")
+    assert len(str(caught.value)) < 500

@@ -23,6 +23,8 @@ from largesse.errors import InputError, Problem, count, fail, path_problems, ref
 if TYPE_CHECKING:
     import pyarrow as pa
 
+LONGEST = 200  # letters of what Arrow says
+
 
 def read_table(
     source: Any, *, what: str = "table", plain: Collection[str] = (), parse: Mapping[str, Any] | None = None
@@ -175,8 +177,9 @@ def _conversion_problem(error: Exception) -> Problem:
             f"the column {column[1]!r} holds values of different types",
             f"give it one type; as text: frame[{column[1]!r}] = frame[{column[1]!r}].astype(str)",
         )
+    first = said.splitlines()[0]
     return Problem(
-        f"the table could not be converted: {said.splitlines()[0]}",
+        f"the table could not be converted: {first if len(first) <= LONGEST else first[:LONGEST] + '…'}",
         "a column is a list or array of one type, all columns of one length",
     )
 
