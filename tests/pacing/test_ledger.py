@@ -9,7 +9,7 @@ import pytest
 from ledgers import DAY, START, Dearest, make_offers, make_terms
 
 from largesse.errors import InputError, LedgerError
-from largesse.pacing import Ask, Ledger, Terms, agree, open_ledger
+from largesse.pacing import Ask, Ledger, Terms, agree, now_micros, open_ledger
 
 
 @pytest.fixture
@@ -113,6 +113,15 @@ def test_a_late_redemption_is_refused_or_paid_from_what_is_left(address: str) ->
         assert decide(ledger, "3", "cdefghijk", now=START + 15 * DAY) == [2] * 9
         with pytest.raises(LedgerError, match=r"only 0.00 is left"):
             ledger.redeem("2", "b", now=START + 16 * DAY)
+        assert ledger.audit().fine
+
+
+def test_a_late_redemption_may_use_what_other_promises_that_are_over_release(address: str) -> None:
+    with open_ledger(address, make_terms(late="accept")) as ledger:
+        decide(ledger, "1", "a")
+        ledger.standing(now=START + 8 * DAY)  # releases it
+        decide(ledger, "2", "abcdefghij", now=START + 8 * DAY)
+        assert ledger.redeem("1", "a", now=START + 20 * DAY).paid == 10_000_000
         assert ledger.audit().fine
 
 
@@ -232,6 +241,16 @@ def test_the_total_can_be_changed_but_not_below_what_is_given(ledger: Ledger) ->
         ledger.change_total(49.99)
     assert ledger.change_total(60).terms.total == 60_000_000
     assert decide(ledger, "2", "ab") == [2, 0]
+
+
+def test_the_total_can_be_lowered_by_what_promises_that_are_over_release(address: str) -> None:
+    today = now_micros()
+    terms = Terms(100_000_000, today - 30 * DAY, today + 30 * DAY, 7 * DAY)
+    with open_ledger(address, terms) as ledger:
+        decide(ledger, "1", "abcdefgh", now=today - 20 * DAY)
+        assert ledger.change_total(50).room == 50_000_000
+        assert ledger.standing().terms.total == 50_000_000
+        assert ledger.audit().fine
 
 
 def test_decisions_come_back_as_rows_for_the_next_log(ledger: Ledger) -> None:

@@ -148,9 +148,8 @@ class Ledger:
             check_amount(customer, value, face)
             standing = read_standing(session, at)
             late = bool(closed) or (expires is not None and expires <= at)
-            if late and not closed:
-                standing = release(session, standing, all_of_it=True)
             if late:
+                standing = release(session, standing, all_of_it=True)
                 check_late(standing, value, expires)
             check_left(standing, customer, value)
             session.run(PAY, (value, max(at, expires) if late else at, number, customer))
@@ -184,10 +183,9 @@ class Ledger:
                 what = "spent or promised" if kept else "spent"
                 got = f"a total of {show_money(wanted)} is below the {show_money(least)} that are {what}"
                 refuse_entry(got, "give at least that much")
+            write_standing(session, found)  # first: the database itself refuses a total below what was not yet released
             session.run("UPDATE ledger SET total = ?", (wanted,))
-            changed = replace(found, terms=replace(found.terms, total=wanted))
-            write_standing(session, changed)
-            return changed
+            return replace(found, terms=replace(found.terms, total=wanted))
 
         return self._work(work)
 
