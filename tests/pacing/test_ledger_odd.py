@@ -10,8 +10,20 @@ import pytest
 from ledgers import Dearest, make_offers, make_terms
 
 from largesse.errors import InputError, LargesseError, LedgerError
-from largesse.pacing import Ledger, Offers, PacePlan, Pacer, make_population, open_ledger, plan_pace, read_money
+from largesse.pacing import (
+    Choice,
+    Ledger,
+    Offers,
+    PacePlan,
+    Pacer,
+    Standing,
+    make_population,
+    open_ledger,
+    plan_pace,
+    read_money,
+)
 from largesse.pacing import make_offers as make_policy_offers
+from largesse.pacing.money import MOST_MICROS
 
 
 @pytest.fixture
@@ -200,6 +212,23 @@ def test_offers_and_plans_of_nothing_are_refused(odd: Any) -> None:
     ):
         with pytest.raises(InputError):
             work()
+
+
+def test_amounts_beyond_what_a_ledger_counts_are_refused(path: Path) -> None:
+    class Dear:
+        def choose(self, _: Standing, offers: Offers) -> Choice:
+            n = len(offers)
+            return Choice(np.ones(n, dtype=np.int64), np.ones(n), np.zeros(n), np.zeros(n, dtype=np.int64), (1.0,))
+
+    face = np.tile(np.array([0, MOST_MICROS]), (20, 1))
+    none = np.zeros_like(face)
+    names = tuple(f"c{k}" for k in range(20))
+    with open_ledger(f"sqlite:///{path}.new", make_terms(promises="while_it_lasts")) as ledger:
+        with pytest.raises(LedgerError, match=r"20,000,000,000,000.00: more than a ledger can count"):
+            ledger.decide("1", Offers(names, none * 1.0, none, face, none), Dear())
+        assert ledger.standing().requests == 0
+    with pytest.raises(InputError, match="costs are whole millionths"):
+        Offers(names, none * 1.0, none, face + 1, none)
 
 
 def test_a_moment_that_numpy_holds_releases_nothing_early(ledger: Ledger) -> None:

@@ -12,7 +12,8 @@ from largesse.errors import Problem, fail, show
 from largesse.records import Array
 
 MICROS = 1_000_000  # in one unit
-MOST = 10**12  # units; a thousand times as much still fits into the 64 bits of a database
+MOST = 10**12  # units; the sum of two still fits into 64 bits
+MOST_MICROS = MOST * MICROS
 _PLAIN = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")  # Decimal itself reads 1_0 and ５, too
 _FINE = 3  # digits of a millionth that a float may be off by
 
@@ -41,7 +42,7 @@ def count_micros(amounts: Array) -> Array:
     array([ 100000,  300000, 2000001])
     """
     found = np.ceil(np.round(np.asarray(amounts, dtype=np.float64) * MICROS, _FINE))
-    if not (np.isfinite(found).all() and (found >= 0).all() and (found <= MOST * MICROS).all()):
+    if not (np.isfinite(found).all() and (found >= 0).all() and (found <= MOST_MICROS).all()):
         fail("money", Problem("a cost is negative, missing or too large", f"costs are numbers from 0 to {MOST:,}"))
     return found.astype(np.int64)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from largesse.errors import Problem, refuse, show, some, whole_problems
 from largesse.pacing.ledger.terms import LATEST, Terms
-from largesse.pacing.money import as_units
+from largesse.pacing.money import MOST_MICROS, as_units
 from largesse.records import Array
 
 LONGEST = 200  # letters of a request id or a customer
@@ -57,8 +57,9 @@ class Offers:
             found.append(Problem(f"{len(self.customers)} customers, arrays of {sizes}", "give (n, K) arrays"))
             return found
         for part in (self.at_once, self.face, self.expected):
-            if part.dtype != np.int64 or (part < 0).any():
-                found.append(Problem("costs are whole millionths, zero or more", "use count_micros"))
+            if part.dtype != np.int64 or (part < 0).any() or (part > MOST_MICROS).any():
+                rule = f"costs are whole millionths, from 0 to {MOST_MICROS:,}"
+                found.append(Problem(rule, "use count_micros"))
                 break
         if not np.isfinite(self.responses).all():
             found.append(Problem("an expected response is missing or infinite", "look at the customers' features"))

@@ -36,8 +36,10 @@ from largesse.pacing.ledger.tables import (
 )
 from largesse.pacing.ledger.terms import Terms, read_terms, show_time
 from largesse.pacing.money import show_money
+from largesse.records import Array
 
 NEVER = 2**62  # microseconds since 1970
+LARGEST = 2**63 - 1  # number that a database holds
 
 # -- the ledger's row ----------------------------------------------------------------------------------------------------
 
@@ -140,9 +142,9 @@ class Turn:
             if self._standing is None:
                 self._standing = release(self._session, read_standing(self._session, self._now))
             choice = self._chooser.choose(self._standing, ask.offers)
+            decided = as_decided(ask.request, ask.offers, choice, ask.policy, self._standing)
         except LargesseError as error:
             return error
-        decided = as_decided(ask.request, ask.offers, choice, ask.policy, self._standing)
         write_decisions(self._session, decided, digest, self._standing)
         self._standing = count_decided(self._standing, decided, choice)
         return decided
@@ -157,8 +159,12 @@ def as_decided(request: str, offers: Offers, choice: Choice, policy: str, before
     """Return the decisions of a choice; a choice that does not fit is a mistake of the chooser, and nothing is kept."""
     rows, levels = np.arange(len(offers)), np.asarray(choice.levels, dtype=np.int64)
     at_once, face, expected = (part[rows, levels] for part in (offers.at_once, offers.face, offers.expected))
-    if int(at_once.sum()) > before.left or (before.terms.kept and int(at_once.sum() + face.sum()) > before.room):
+    paid, promised = add_up(at_once), add_up(face)
+    if paid > before.left or (before.terms.kept and paid + promised > before.room):
         raise RuntimeError("a chooser gave more than the ledger has room for")
+    if before.promised + promised > LARGEST:
+        got = f"open promises would come to {show_money(before.promised + promised)}: more than a ledger can count"
+        refuse_entry(got, "give levels the costs that they really have")
     valid = before.terms.valid
     expires = None if valid is None else before.now + valid
     return Decided(
@@ -176,6 +182,11 @@ def as_decided(request: str, offers: Offers, choice: Choice, policy: str, before
         before.now,
         expires,
     )
+
+
+def add_up(amounts: Array) -> int:
+    """Return a sum that is exact, even beyond 64 bits."""
+    return sum(amounts.tolist())
 
 
 def write_decisions(session: Session, decided: Decided, digest: str, before: Standing) -> None:
@@ -196,9 +207,9 @@ def write_decisions(session: Session, decided: Decided, digest: str, before: Sta
 
 def count_decided(before: Standing, decided: Decided, choice: Choice) -> Standing:
     """Return the standing after decisions."""
-    at_once, face = int(decided.at_once.sum()), int(decided.face.sum())
+    at_once, face = add_up(decided.at_once), add_up(decided.face)
     late = _counts_in_full(decided.expires_at, before.terms)
-    expected = int(decided.expected[decided.face > 0].sum())
+    expected = add_up(decided.expected[decided.face > 0])
     return replace(
         before,
         spent=before.spent + at_once,
