@@ -352,16 +352,6 @@ def test_a_locked_file_is_waited_for_and_then_named(tmp_path: Path, monkeypatch:
     assert ledger.standing().decisions == 0
 
 
-def test_a_server_that_is_not_there_is_named_without_the_password() -> None:
-    pytest.importorskip("psycopg")
-    with pytest.raises(LedgerError, match="does not answer") as caught:
-        open_ledger("postgresql://me:secret@127.0.0.1:1/db?schema=x", make_terms(), patience=0.05)
-    assert "secret" not in str(caught.value)
-    assert "me@127.0.0.1:1/db" in str(caught.value)
-    with pytest.raises(InputError, match="schema is named"):
-        open_ledger("postgresql://host/db?schema=x;drop")
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [

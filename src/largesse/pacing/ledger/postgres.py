@@ -18,6 +18,10 @@ TYPES = {"customer": "text", "id": "text", "digest": "text", "policy": "text"} |
     ("propensity", "response", "price"), "float8"
 )  # of the columns that are inserted; the others are whole numbers
 SERVER = {"57P01", "57P02", "57P03", "53300", "40001", "40P01", "55P03"}  # restarts, too many, conflicts
+CUT_OFF = "25P03"  # a transaction in which nothing was asked for too long: this process was stopped meanwhile
+# A server that is silent for half a minute counts as gone; the network itself would wait for hours.
+SILENT = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 30_000}
+HOST = re.compile(r"(\[[^]]*\]|[^][:]*)(:[0-9]*)?")
 
 
 @final
@@ -78,16 +82,18 @@ class PostgresStore:
             self._connection = None  # a connection must not cross a fork; the parent still uses it
         if self._connection is None or self._connection.closed:
             options = f"-c search_path={self._schema} -c idle_in_transaction_session_timeout=60000"
-            extra = {"options": options, "connect_timeout": CONNECT, "application_name": "largesse"}
+            extra = {"options": options, "connect_timeout": CONNECT, "application_name": "largesse", **SILENT}
             self._connection = self._psycopg.connect(self._address, autocommit=True, **extra)
             self._owner = os.getpid()
         return self._connection
 
     def is_passing(self, error: Exception) -> bool:
         """Whether the server restarts, is not there yet, or asks to try again."""
+        state = getattr(error, "sqlstate", None)
+        if state == CUT_OFF:
+            return True
         if not isinstance(error, self._psycopg.OperationalError | self._psycopg.InterfaceError):
             return False
-        state = getattr(error, "sqlstate", None)
         return state is None or state in SERVER or state.startswith("08")
 
     def explain(self, error: Exception) -> Problem | None:
@@ -140,7 +146,7 @@ class PostgresSession:
 
 def _split_schema(address: str) -> tuple[str, str]:
     """Return an address that PostgreSQL knows, and the schema that it named."""
-    parts = urlsplit(address)
+    parts = _split(address)
     pairs = parse_qsl(parts.query)
     schema = dict(pairs).get("schema", SCHEMA)
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema):
@@ -148,6 +154,22 @@ def _split_schema(address: str) -> tuple[str, str]:
         fail("ledger", Problem(f"the schema is named {schema[:80]!r}", hint))
     rest = urlencode([pair for pair in pairs if pair[0] != "schema"])
     return _join(parts, parts.netloc, rest), schema
+
+
+def _split(address: str) -> SplitResult:
+    """Return the parts of an address; refuse one that is cut within its password, without a word of that."""
+    try:
+        parts = urlsplit(address)
+        hosts = parts.netloc.rpartition("@")[2].split(",")
+        sound = all(map(HOST.fullmatch, hosts)) and not parts.fragment and "@" not in parts.path
+    except ValueError:
+        sound = False
+    if not sound:
+        hint = (
+            "write it as postgresql://user:password@host:5432/database; in a password, %2F for /, %3F for ?, %23 for #"
+        )
+        fail("ledger", Problem("the address of the PostgreSQL server cannot be read", hint))
+    return parts
 
 
 def _join(parts: SplitResult, place: str, query: str) -> str:
