@@ -24,6 +24,7 @@ from harness import FINE, Outcome
 from ledger_files import COLUMNS, VALUES
 from loop_commands import damage, odd_outs, pick, type_it
 from loops import customers_of, ran
+from services import connect
 from shops import shop_table
 
 Rng = np.random.Generator
@@ -43,11 +44,11 @@ def booked(kind: str) -> Path:
         book = LedgerSettings(f"sqlite:///{home}/l.db", "150", "2999-12-31", customers=100.0)
         watched, books = open_parts(Settings(ran(kind), ledger=book), stack)
         service, rows = Service(watched, books), customers_of(kind)
+        ask = connect(service)
         for number in range(10):
-            said = service.decide(
-                {"request_id": f"r{number}", "customers": [dict(row) for row in rows[number * 5 : number * 5 + 5]]}
-            )
-            for one in said["decisions"][:2]:
+            some = [dict(row) for row in rows[number * 5 : number * 5 + 5]]
+            said = ask("/v1/decide", {"request_id": f"r{number}", "customers": some})
+            for one in said.json()["decisions"][:2]:
                 try:
                     service.redeem({"request_id": f"r{number}", "customer": one["customer"]})
                 except LargesseError:  # it was promised nothing

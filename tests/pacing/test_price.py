@@ -155,6 +155,8 @@ def test_where_nothing_fits_the_request_is_refused(tmp_path: Path) -> None:
     with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict(), state=plan.start()) as ledger:
         with pytest.raises(BudgetError, match="not even the cheapest level fits"):
             ledger.decide("1", offers_of(dear, np.arange(5)), Pacer(), now=START)
+        with pytest.raises(BudgetError, match="nothing is spent outside the period"):
+            ledger.decide("1", offers_of(dear, np.arange(1)), Pacer(), now=terms.ends)
         assert ledger.standing(now=START).decisions == 0
 
 

@@ -57,11 +57,11 @@ def test_exploring_draws_levels_with_the_stated_probabilities(ran: Path, tmp_pat
     Policy(policy.model, policy.levels, policy.price, at_random=0.6).save(folder / "policy.largesse")
     with ExitStack() as stack:
         watched, _ = open_parts(Settings(folder), stack)
-        service = Service(watched)
+        ask = connect(Service(watched))
         drawn = [
             one
             for k in range(20)
-            for one in service.decide({"request_id": f"r{k}", "customers": customers})["decisions"]
+            for one in ask("/v1/decide", {"request_id": f"r{k}", "customers": customers}).json()["decisions"]
         ]
     likely = sum(one["propensity"] > 0.5 for one in drawn) / len(drawn)
     assert likely == pytest.approx(0.6, abs=0.03)  # the best level: .4 + .6 / 3
@@ -130,13 +130,17 @@ def test_health_metrics_and_description(ask: Ask, customers: list[Row]) -> None:
     assert health["status"] == "ok"
     text = ask("/metrics").text
     assert 'largesse_requests_total{path="/v1/decide",status="200"} 1' in text
-    assert sum(int(line.split()[-1]) for line in text.splitlines() if line.startswith("largesse_decisions_total{")) == 7
+    assert _count_decisions(text) == 7
     assert f'version="{health["policy"]}"' in text
     schema = ask("/openapi.json").json()["paths"]["/v1/decide"]["post"]["requestBody"]["content"]["application/json"][
         "schema"
     ]
     assert set(schema["properties"]["customers"]["items"]["required"]) == {"age", "city", "since"}
     assert "/v1/decide" in ask("/").text
+
+
+def _count_decisions(text: str) -> int:
+    return sum(int(line.split()[-1]) for line in text.splitlines() if line.startswith("largesse_decisions_total{"))
 
 
 def _describe_answer(ask: Ask, path: str) -> Row:
@@ -167,6 +171,7 @@ def test_a_ledger_keeps_the_budget_and_each_request_once(booked: tuple[Ask, Serv
     assert "comes twice" in twice.text
     told = ask("/metrics").text
     assert "largesse_budget_total 60.0" in told
+    assert _count_decisions(told) == found["decisions"]  # those that were asked for again count once
     last = ask("/v1/decide", {"request_id": f"one {len(customers) - 1}", "customers": [customers[-1]]}).json()
     assert f"\nlargesse_price {last['price']!r}\n" in told
     assert set(found) == set(_describe_answer(ask, "/v1/budget"))
@@ -203,6 +208,19 @@ def test_a_redemption_that_the_budget_no_longer_pays_for_is_409(
         assert found["promised"] > found["held"]
 
 
+def test_a_budget_that_is_spent_to_the_last_cent_is_409(ran: Path, tmp_path: Path, customers: list[Row]) -> None:
+    folder = shutil.copytree(ran, tmp_path / "run")
+    policy = Policy.load(folder / "policy.largesse")
+    assert policy.levels.costs is not None
+    dear = replace(policy.levels, costs=tuple(1.0 + cost for cost in policy.levels.costs))
+    replace(policy, levels=dear).save(folder / "policy.largesse")
+    ledger = LedgerSettings(f"sqlite:///{tmp_path / 'dear.db'}", "3", "2999-12-31")
+    with ExitStack() as stack:
+        watched, books = open_parts(Settings(folder, ledger=ledger), stack)
+        found = connect(Service(watched, books))("/v1/decide", {"request_id": "a", "customers": customers[:10]})
+    assert (found.status_code, "not even the cheapest level fits" in found.text) == (409, True)
+
+
 def test_a_ledger_that_cannot_be_reached_is_503(booked: tuple[Ask, Service], customers: list[Row]) -> None:
     ask, service = booked
     assert service.ledger is not None
@@ -217,6 +235,10 @@ def test_a_ledger_that_cannot_be_reached_is_503(booked: tuple[Ask, Service], cus
     assert found.headers["retry-after"] == "1"
     assert "Traceback" not in found.text
     assert ask("/healthz", headers={}).status_code == 200
+    told = ask("/metrics").text
+    assert 'largesse_requests_total{path="/v1/decide",status="503"} 1' in told
+    assert "\nlargesse_ledger_up 0.0\n" in told
+    assert "largesse_budget" not in told
 
 
 def test_a_changed_policy_is_loaded_and_a_broken_one_is_not(run_copy: Path, customers: list[Row]) -> None:

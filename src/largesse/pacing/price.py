@@ -19,7 +19,7 @@ import numpy as np
 
 from largesse.errors import BudgetError, Problem, as_number, fail, refuse, show
 from largesse.pacing.dual import place, solve_dual
-from largesse.pacing.ledger import DAY, Choice, Offers, Standing, Terms
+from largesse.pacing.ledger import DAY, Choice, Offers, Standing, Terms, show_time
 from largesse.pacing.money import MICROS
 from largesse.pacing.population import Population
 from largesse.records import Array
@@ -323,8 +323,7 @@ class Pacer:
         out = np.empty((n, 4))
         parts = (np.ascontiguousarray(offers.responses, dtype=np.float64), offers.at_once, offers.face, offers.expected)
         if not k.decide_batch(*parts, when, plan, state, money, out):
-            got = "the budget is spent: not even the cheapest level fits"
-            raise BudgetError("ledger", [Problem(got, "add a level that costs nothing, or raise the total")])
+            raise BudgetError("ledger", [_explain_misfit(standing)])
         levels, reasons = out[:, 0].astype(np.int64), out[:, 3].astype(np.int64)
         reserved = standing.reserved
         if not standing.terms.kept and standing.within:
@@ -336,6 +335,16 @@ class Pacer:
             packed = PacePlan.from_dict(standing.plan).pack(standing.terms)
             self._packed = ((standing.plan, standing.terms), packed)
         return self._packed[1]
+
+
+def _explain_misfit(standing: Standing) -> Problem:
+    """Say why no level fits."""
+    if standing.within:
+        got = "the budget is spent: not even the cheapest level fits"
+        return Problem(got, "add a level that costs nothing, or raise the total")
+    period = f"from {show_time(standing.terms.starts)} until {show_time(standing.terms.ends)}"
+    got = f"it is {show_time(standing.now)}, and nothing is spent outside the period {period}"
+    return Problem(got, "add a level that costs nothing, or begin a ledger for another period")
 
 
 def _is_state(state: Array, days: float) -> bool:

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from largesse.errors import LargesseError, LedgerError
+from largesse.errors import BudgetError, LargesseError, LedgerError
 from largesse.serving.clerk import Clerk
 from largesse.serving.page import describe_api, write_page
 from largesse.serving.service import Service
@@ -135,7 +135,7 @@ def _check_kind(request: Request) -> None:
 
 def _status(error: Exception) -> int:
     """Return 503 where the ledger cannot be reached, 409 where it does not allow what was asked."""
-    if isinstance(error, LedgerError):
+    if isinstance(error, BudgetError | LedgerError):
         return 409 if error.__cause__ is None else 503
     return status_of(error)
 

@@ -66,6 +66,7 @@ HELP = {
     "policy_reloads": "How often the policy was loaded again.",
     "policy_outdated": "1 while a newer policy could not be loaded.",
     "price": "The price of one more unit of budget: of the policy, or that a ledger last decided at.",
+    "ledger_up": "1 while the ledger answers; 0: the budget is not known.",
     "budget_total": "The budget of the ledger.",
     "budget_spent": "What is spent of it.",
     "budget_promised": "What is promised and not yet redeemed.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from largesse.errors import InputError, LargesseError, Problem, show
+from largesse.errors import InputError, LargesseError, LedgerError, Problem, show
 from largesse.pacing import Decided, Ledger, as_units, show_time
 from largesse.serving.decisions import Read, check_id, check_keys, decide_alone, read_request, show_decided
 from largesse.serving.ledgers import Books
@@ -17,6 +17,8 @@ from largesse.serving.metrics import Metrics
 from largesse.serving.policies import Watched
 from largesse.version import __version__
 from largesse.web import RequestError
+
+SCRAPE = 2.0  # seconds that metrics wait for the ledger
 
 
 class Service:
@@ -39,16 +41,6 @@ class Service:
         with suppress(LargesseError):  # a customer's own costs cannot be missing
             served.opened.policy.expect(served.prepare(nobody))
 
-    def decide(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Give each customer of a request a level."""
-        read = self.read(asked)
-        if self.books is None or read.ask is None:
-            return self.answer(read)
-        decided = self.books.ledger.decide_together([read.ask], self.books.chooser)[0]
-        if isinstance(decided, LargesseError):
-            raise decided
-        return self.answer(read, decided)
-
     def read(self, asked: dict[str, Any]) -> Read:
         """Understand a request for decisions: who is asked for, and what the model expects of them."""
         self.watched.refresh()
@@ -57,9 +49,9 @@ class Service:
     def answer(self, read: Read, decided: Decided | None = None) -> dict[str, Any]:
         """Answer a request: by the policy alone, or with what the ledger has decided."""
         answer = decide_alone(read) if decided is None else show_decided(read, decided)
-        self.metrics.count_decisions(one["level"] for one in answer["decisions"])
-        if decided is not None and not decided.repeated:
-            self._price = answer["price"]
+        if not answer["repeated"]:
+            self.metrics.count_decisions(one["level"] for one in answer["decisions"])
+            self._price = None if decided is None else answer["price"]
         return answer
 
     def redeem(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -106,11 +98,7 @@ class Service:
             "price": float(served.opened.policy.price or 0.0) if self._price is None else self._price,
         }
         if self.ledger is not None:
-            standing = self.ledger.standing()
-            gauges["budget_total"] = as_units(standing.terms.total)
-            gauges |= {
-                f"budget_{word}": as_units(getattr(standing, word)) for word in ("spent", "promised", "held", "room")
-            }
+            gauges |= _measure_budget(self.ledger)
         return self.metrics.write(gauges, served.version)
 
     def _need_ledger(self) -> Ledger:
@@ -118,3 +106,14 @@ class Service:
             hint = "start it with --ledger sqlite:///spring.db --total … --until …"
             raise RequestError(409, "this service has no ledger", hint)
         return self.ledger
+
+
+def _measure_budget(ledger: Ledger) -> dict[str, float]:
+    """Return where the budget stands as gauges. While the ledger does not answer, what else is counted must not wait."""
+    try:
+        standing = ledger.standing(patience=SCRAPE)
+    except LedgerError:
+        return {"ledger_up": 0.0}
+    amounts = {"total": standing.terms.total}
+    amounts |= {word: getattr(standing, word) for word in ("spent", "promised", "held", "room")}
+    return {"ledger_up": 1.0} | {f"budget_{word}": as_units(amount) for word, amount in amounts.items()}

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, final
 
-from largesse.errors import LargesseError, LedgerError, refuse
+from largesse.errors import LargesseError, LedgerError, Problem, refuse
 from largesse.pacing.ledger.entries import (
     Ask,
     Audit,
@@ -62,7 +62,7 @@ class Ledger:
     store
         The database.
     patience
-        Seconds to go on trying while the database is busy or gone.
+        Seconds that a call waits for other threads and tries again while the database is busy or gone.
     """
 
     def __init__(self, store: Store, *, patience: float = PATIENCE) -> None:
@@ -158,7 +158,7 @@ class Ledger:
 
         return self._work(work)
 
-    def standing(self, *, now: int | None = None) -> Standing:
+    def standing(self, *, now: int | None = None, patience: float | None = None) -> Standing:
         """Return where the budget stands, after promises whose time is over were released."""
         refuse("ledger", moment_problems(now))
 
@@ -169,7 +169,7 @@ class Ledger:
                 write_standing(session, swept)
             return swept
 
-        return self._work(work)
+        return self._work(work, patience)
 
     def change_total(self, total: Any) -> Standing:
         """Raise or lower the budget; not below what is spent, and promised where promises are kept."""
@@ -233,19 +233,26 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self._store.shown})"
 
-    def _work(self, work: Callable[[Session], T]) -> T:
+    def _work(self, work: Callable[[Session], T], patience: float | None = None) -> T:
         """Run a transaction; again where the database was busy or gone, which is safe: ids make repeats harmless."""
-        with self._turn:
-            return insist(self._store, lambda: self._once(work), self._patience)
+        seconds = self._patience if patience is None else patience
+        deadline = time.monotonic() + seconds
+        if not self._turn.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
+            problem = Problem(f"{self._store.shown} is busy: other requests still wait for it", "ask again in a moment")
+            raise LedgerError("ledger", [problem]) from TimeoutError()
+        try:
+            return insist(self._store, lambda: self._once(work), deadline)
+        finally:
+            self._turn.release()
 
     def _once(self, work: Callable[[Session], T]) -> T:
         with self._store.transaction() as session:
             return work(session)
 
 
-def insist(store: Store, attempt: Callable[[], T], patience: float) -> T:
-    """Try again, ever more slowly, while an error may pass by itself; then say what is wrong."""
-    deadline, wait = time.monotonic() + patience, FIRST
+def insist(store: Store, attempt: Callable[[], T], deadline: float) -> T:
+    """Try again, ever more slowly and until a deadline, while an error may pass by itself; then say what is wrong."""
+    wait = FIRST
     while True:
         try:
             return attempt()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from largesse.errors import LedgerError, Problem, as_number, fail, refuse, show
@@ -37,7 +38,7 @@ def open_ledger(
     plan, state
         What the price goes by, for a ledger that begins.
     patience
-        Seconds to go on trying while the database is busy or gone.
+        Seconds that every call waits for other threads and tries again while the database is busy or gone.
 
     >>> import tempfile
     >>> from largesse.pacing.ledger import agree
@@ -48,9 +49,10 @@ def open_ledger(
     """
     refuse("ledger", _problems(terms, patience))
     store, price = make_store(address), write_price({} if plan is None else plan, state)
+    deadline = time.monotonic() + patience
     try:
-        insist(store, lambda: store.prepare(create=terms is not None), patience)
-        insist(store, lambda: _begin(store, terms, *price), patience)
+        insist(store, lambda: store.prepare(create=terms is not None), deadline)
+        insist(store, lambda: _begin(store, terms, *price), deadline)
     except BaseException:
         store.disconnect()
         raise
