@@ -8,10 +8,13 @@ a multiplier, repairs the plan, and names an impossible set with the smallest ch
 whole plan, with and without constraints. `costs` says what a level is expected to cost a customer, however it is paid;
 `spending` corrects costs that are expected, not known, so that a plan really costs its budget; `doses` chooses amounts on a
 continuous scale; `explore` gives a share of customers a level at random; `next_log` finds
-probabilities with which the next log tells most for what it costs (`neyman/`). `scored` plans customers who are never all in one
-place, by a few passes over batches of them (`passes/`): the plan is the same whatever the batches.
+probabilities with which the next log tells most for what it costs (`neyman/`), and `aimed` the rule behind them. `scored` plans
+customers who are never all in one place, by a few passes over batches of them (`passes/`): the plan is the same whatever the batches.
 """
 
+from largesse.allocation.aimed import AimedMixture as AimedMixture
+from largesse.allocation.aimed import find_aimed as find_aimed
+from largesse.allocation.aimed import load_spread as load_spread
 from largesse.allocation.constraints import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
 from largesse.allocation.constraints import Constraints as Constraints
 from largesse.allocation.costs import expected_costs as expected_costs

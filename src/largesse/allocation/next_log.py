@@ -22,6 +22,7 @@ from largesse.allocation.constraints import Constraints
 from largesse.allocation.explore import exploring_budget, mix_levels
 from largesse.allocation.mix import mix_two_levels
 from largesse.allocation.neyman.solve import Spread, spread_probabilities
+from largesse.allocation.neyman.weights import NEIGHBOURS, weigh_levels
 from largesse.allocation.plan import allocate
 from largesse.allocation.rules.rule import Limit, Rule
 from largesse.errors import BudgetError, Problem
@@ -29,9 +30,6 @@ from largesse.records import Array, Plan
 
 AIMS = ("evaluation", "learning")
 ALIKE = 0.1  # the share of what exploring may cost that goes to all levels alike
-NEIGHBOURS = (0.75, 1.333)  # budgets beside the plan's, as shares of it: plans that the next evaluation may find better
-NEIGHBOUR_WEIGHT, PLAN_WEIGHT = 0.25, 0.25  # beside 1 for the plan against what it is compared with
-LEAST_WEIGHT = 0.01  # of any level: what nobody plans may be asked about, too
 STEADY = 1e-3  # of the mean variance: where the model is sure, it may be wrong
 # Standard deviations that the drawn number of customers stays away from a cap, if there is room.
 MARGINS = (3.0, 2.0, 1.0)
@@ -49,6 +47,7 @@ class Aim:
     plan: Plan
     incumbent: Array  # (n, K) probabilities of what the plan is compared with
     allowed: Array  # (n, K)
+    floor: float  # variances below it are not believed
     limits: tuple[Limit, ...] = ()  # besides the budget
 
     @property
@@ -63,6 +62,12 @@ class Aim:
         for limit in self.limits:
             found -= self.plan.shadow.get(limit.key, 0.0) * _as_bound(limit, self).term
         return found
+
+    @cached_property
+    def near(self) -> tuple[Plan, ...]:
+        """Plans at other budgets, without limits besides these."""
+        least = float(self.costs.min(axis=1).mean())
+        return tuple(allocate(self.curves, self.costs, max(share * self.plan.budget, least)) for share in NEIGHBOURS)
 
     def predict_se(self, contrast: Array, probabilities: Array) -> float:
         """Return the standard error that a log drawn with these probabilities gives a contrast (n, K), infinite if none."""
@@ -88,11 +93,21 @@ class Aim:
 
 
 @dataclass(frozen=True, eq=False)
+class Bound:
+    """The mean of Σ_k p_k x_k is at most a number."""
+
+    term: Array  # (n, K)
+    most: float
+
+
+@dataclass(frozen=True, eq=False)
 class Design:
     """Probabilities of the levels in the next log, and levels at random that give up as much."""
 
     probabilities: Array  # (n, K)
     random: Array  # (n, K)
+    bounds: tuple[Bound, ...]  # on value, cost, and what else is limited
+    prices: Array  # (m,) of these
 
 
 def set_aim(
@@ -120,8 +135,9 @@ def set_aim(
     incumbent = np.where(allowed, incumbent, 0.0)
     whole = incumbent.sum(axis=1, keepdims=True)
     incumbent = np.where(whole > 0, incumbent / np.where(whole > 0, whole, 1.0), np.eye(K)[plan.levels])
-    variance = np.maximum(variance, STEADY * float(variance.mean()) + 1e-300)
-    return Aim(curves, costs, variance, plan, incumbent, allowed, tuple(r for r in rules if isinstance(r, Limit)))
+    floor = STEADY * float(variance.mean()) + 1e-300
+    limits = tuple(rule for rule in rules if isinstance(rule, Limit))
+    return Aim(curves, costs, np.maximum(variance, floor), plan, incumbent, allowed, floor, limits)
 
 
 def design_log(aim: Aim, rate: float, for_: str = "evaluation") -> Design:
@@ -133,27 +149,24 @@ def design_log(aim: Aim, rate: float, for_: str = "evaluation") -> Design:
     random, loss = _explore_at_random(aim, rate)
     many = aim.allowed.sum(axis=1, keepdims=True)
     least = np.where(aim.allowed, np.where(many == 1, 1.0, ALIKE * rate / many), 0.0)
-    spread = np.sqrt(_weigh_levels(aim, for_) * aim.variance) * aim.allowed
+    weight = np.ones(aim.curves.shape)
+    if for_ != "learning":
+        eye = np.eye(aim.curves.shape[1])
+        weight = weigh_levels(aim.planned, aim.incumbent, [eye[plan.levels] for plan in aim.near])
+    spread = np.sqrt(weight * aim.variance) * aim.allowed
     bounds = [Bound(-aim.curves, loss - aim.plan.value), Bound(aim.costs, min(aim.plan.budget, float(aim.costs.max())))]
     bounds += [_as_bound(limit, aim) for limit in aim.limits]
     start = np.zeros(len(bounds))
     start[:2] = _guess_prices(aim, spread, loss)
-    found = _solve(spread, bounds, least, start)
+    found = find_spread(spread, bounds, least, start)
     if not found.broken <= BROKEN:
         _refuse()
     for margin in MARGINS if aim.limits else ():
-        closer = _solve(spread, _tighten(aim, bounds, found.probabilities, margin), least, start)
+        tight = _tighten(aim, bounds, found.probabilities, margin)
+        closer = find_spread(spread, tight, least, start)
         if closer.broken <= BROKEN:
-            return Design(_keep_money(closer.probabilities, aim), random)
-    return Design(_keep_money(found.probabilities, aim), random)
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """The mean of Σ_k p_k x_k is at most a number."""
-
-    term: Array  # (n, K)
-    most: float
+            return Design(_keep_money(closer.probabilities, aim), random, tuple(tight), closer.prices)
+    return Design(_keep_money(found.probabilities, aim), random, tuple(bounds), found.prices)
 
 
 def _explore_at_random(aim: Aim, rate: float) -> tuple[Array, float]:
@@ -166,19 +179,6 @@ def _explore_at_random(aim: Aim, rate: float) -> tuple[Array, float]:
     levels = allocate(aim.curves, aim.costs, rest).levels
     mixed = mix_levels(np.eye(aim.curves.shape[1])[levels], rate)
     return mixed, max(aim.plan.value - aim.value(mixed), 0.0)
-
-
-def _weigh_levels(aim: Aim, for_: str) -> Array:
-    """Return how much the variance (n, K) of each level counts."""
-    if for_ == "learning":
-        return np.ones(aim.curves.shape)
-    planned, eye = aim.planned, np.eye(aim.curves.shape[1])
-    weight = (planned - aim.incumbent) ** 2 + PLAN_WEIGHT * planned
-    cheapest = float(aim.costs.min(axis=1).mean())
-    for share in NEIGHBOURS:
-        near = allocate(aim.curves, aim.costs, max(share * aim.plan.budget, cheapest)).levels
-        weight += NEIGHBOUR_WEIGHT * (eye[near] - planned) ** 2
-    return np.maximum(weight, LEAST_WEIGHT)
 
 
 def _guess_prices(aim: Aim, spread: Array, loss: float) -> tuple[float, float]:
@@ -216,7 +216,8 @@ def _tighten(aim: Aim, bounds: Sequence[Bound], found: Array, margin: float) -> 
     return [Bound(value.term, value.most + less), cost, *tight]
 
 
-def _solve(spread: Array, bounds: Sequence[Bound], least: Array, start: Array) -> Spread:
+def find_spread(spread: Array, bounds: Sequence[Bound], least: Array, start: Array) -> Spread:
+    """Return the probabilities (n, K) that make Σ spread²/p least within the bounds, and the bounds' prices."""
     terms, most = np.stack([bound.term for bound in bounds]), np.array([bound.most for bound in bounds])
     return spread_probabilities(np.ascontiguousarray(spread), terms, most, np.ascontiguousarray(least), start)
 

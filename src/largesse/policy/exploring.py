@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import AIMS, Aim, Constraints, Design, design_log, set_aim
+from largesse.allocation import AIMS, Aim, Constraints, Design, design_log, find_aimed, set_aim
 from largesse.errors import InputError, Problem, as_number, fail, nearest, refuse, show, whole_problems
 from largesse.evaluation import Noise
+from largesse.policy.aimed import Aimed
 from largesse.records import Array, Decisions, Exploration, Log, Precision
 from largesse.stats import draw_levels, sample_rows
 
@@ -17,6 +18,8 @@ THIS, RANDOM, NONE = "this exploration", "levels at random", "no exploration"
 STEPS = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the rate
 ENOUGH = 20_000  # customers that tell what more or less exploring would do
 DRAWS = 100
+RANDOM_AIM = "random"  # no purpose: levels at random for a share of the customers
+USUAL_RATE = 0.05  # of exploring, where only its purpose is given
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +27,13 @@ class Expected:
     """What is expected of customers, and how much responses vary."""
 
     curves: Array  # (n, K)
-    costs: Array  # (n, K)
+    costs: Array  # (K,) or (n, K)
     noise: Noise
+
+    @property
+    def wide(self) -> Array:
+        """Costs (n, K)."""
+        return np.ascontiguousarray(np.broadcast_to(self.costs, self.curves.shape), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +41,7 @@ class Exploring:
     """How to explore."""
 
     for_: str = AIMS[0]
-    rate: float = 0.05
+    rate: float = USUAL_RATE
     incumbent: Array | None = None  # (n, K); None: the best uniform mix
     constraints: Constraints | None = None
     seed: int = 0
@@ -67,11 +75,43 @@ def as_probabilities(policy: Any, customers: Any, shape: tuple[int, ...]) -> Arr
     return np.asarray(np.eye(K)[given]) if whole else given.astype(np.float64)
 
 
+def choose_aim(rate: float | None, purpose: str | None, now: Any) -> Exploring | None:
+    """Return what a policy that is calibrated explores for, None if for nothing: as it is told, else as it does now."""
+    if purpose is None:
+        if rate is not None or now.aimed is None:
+            return None
+        return Exploring(now.aimed.rule.for_, now.aimed.rule.rate)
+    return None if purpose == RANDOM_AIM else Exploring(purpose, USUAL_RATE if rate is None else rate)
+
+
+def find_rule(expected: Expected, budget: float, how: Exploring) -> Aimed:
+    """Return the rule that explores around the plan of some customers, for customers like them."""
+    found = _design(expected, budget, how)
+    rule = find_aimed(*found, how.rate, how.for_)
+    assert rule is not None  # there are no constraints
+    return Aimed(rule, expected.noise)
+
+
+def explore_by_rule(expected: Expected, budget: float, how: Exploring) -> tuple[Exploration, Aimed | None]:
+    """Explore as `explore` does, and return the rule for other customers, too; None where there is none."""
+    aim, found = _design(expected, budget, how)
+    rule = find_aimed(aim, found, how.rate, how.for_)
+    return _describe(expected, how, aim, found), None if rule is None else Aimed(rule, expected.noise)
+
+
 def explore(expected: Expected, budget: float, how: Exploring) -> Exploration:
     """Plan within the budget, explore around the plan, and draw the levels."""
-    curves, costs = expected.curves, expected.costs
-    aim = set_aim(curves, costs, expected.noise.of(curves), budget, how.incumbent, how.constraints)
-    found = design_log(aim, how.rate, how.for_)
+    return _describe(expected, how, *_design(expected, budget, how))
+
+
+def _design(expected: Expected, budget: float, how: Exploring) -> tuple[Aim, Design]:
+    curves = expected.curves
+    aim = set_aim(curves, expected.wide, expected.noise.of(curves), budget, how.incumbent, how.constraints)
+    return aim, design_log(aim, how.rate, how.for_)
+
+
+def _describe(expected: Expected, how: Exploring, aim: Aim, found: Design) -> Exploration:
+    """Draw the levels of a design, and say what it costs and how precise it is."""
     levels = _draw(aim, found.probabilities, how.seed)
     own = found.probabilities[np.arange(len(levels)), levels]
     this = _measure(THIS, aim, found.probabilities)
@@ -89,7 +129,7 @@ def explore(expected: Expected, budget: float, how: Exploring) -> Exploration:
             _measure(RANDOM, aim, found.random),
             _measure(NONE, aim, aim.planned),
         ),
-        _step(expected, budget, how),
+        _step(expected, aim.plan.budget, how),
     )
 
 
@@ -108,7 +148,7 @@ def _step(expected: Expected, budget: float, how: Exploring) -> tuple[Precision,
         return ()
     n = len(expected.curves)
     rows = sample_rows(n, ENOUGH, how.seed)
-    curves, costs = expected.curves[rows], expected.costs[rows]
+    curves, costs = expected.curves[rows], expected.wide[rows]
     before = None if how.incumbent is None else how.incumbent[rows]
     budget = max(budget, float(costs.min(axis=1).mean()))
     aim, found = set_aim(curves, costs, expected.noise.of(curves), budget, before, None), []

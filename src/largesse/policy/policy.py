@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -24,7 +23,6 @@ from largesse.data import feature_table, read_customers
 from largesse.errors import (
     NotFittedError,
     Problem,
-    as_number,
     budget_problems,
     fail,
     nearest,
@@ -35,17 +33,27 @@ from largesse.errors import (
 from largesse.evaluation import Noise, learn_noise
 from largesse.files import archive_error, atomic_file, expected_content, read_archive, write_archive
 from largesse.levels import Levels
-from largesse.policy.exploring import Expected, Exploring, as_probabilities, check_exploring, explore
+from largesse.policy.aimed import Aimed
+from largesse.policy.checks import check_policy
+from largesse.policy.exploring import (
+    Expected,
+    Exploring,
+    as_probabilities,
+    check_exploring,
+    choose_aim,
+    explore,
+    find_rule,
+)
 from largesse.policy.export import onnx_inputs, policy_onnx, policy_sql
 from largesse.policy.held_out import hold_out_policy
 from largesse.policy.movers import measure_movers
 from largesse.policy.score_card import CardSettings, ScoreCard, check_card, make_score_card, offer_levels
+from largesse.policy.state import read_facts, write_facts
 from largesse.records import Array, Card, Customers, Decisions, Explanation, Exploration, Log, Spending, find_changes
-from largesse.response import ResponseModel, WithCosts, model_classes, own_costs
+from largesse.response import ResponseModel, model_classes, own_costs
 from largesse.stats import draw_levels
 
 FORMAT = "largesse-policy"
-MOST_SCALE = 1e6  # of costs, up or down: corrections are far smaller, and products stay finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +86,8 @@ class Policy:
         What plans really cost on the log, where costs depend on what customers do: `measure_spending(scores).whole`.
     scale
         What expected costs are multiplied by so that the policy really costs its budget; found by `calibrate`.
+    aimed
+        How levels are drawn around the price so that the next log tells most for what that costs; found by `calibrate`.
 
     >>> from largesse.worlds import simulate
     >>> from largesse.response import Linear
@@ -94,42 +104,14 @@ class Policy:
     share: float = field(default=0.0, kw_only=True)
     spending: Spending | None = field(default=None, kw_only=True)
     scale: float = field(default=1.0, kw_only=True)
+    aimed: Aimed | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        refuse("policy", self._problems())
-        learnt = getattr(self.model, "levels_", len(self.levels))
-        if learnt != len(self.levels):
-            got = f"the model was fitted with {learnt} levels, but {len(self.levels)} are given"
-            fail("policy", Problem(got, "give the levels of the log it was fitted on: log.levels"))
-        if self.levels.observed and not isinstance(self.model, WithCosts):
-            hint = "fit a model of them, too: WithCosts(Stack()).fit(log)"
-            fail("policy", Problem("costs are observed, but the model knows responses only", hint))
-
-    def _problems(self) -> list[Problem]:
-        """Return what is wrong with the values, each by itself."""
-        found = []
-        wanted: dict[str, tuple[type, str]] = {
-            "model": (ResponseModel, "give a response model that was fitted: Linear().fit(log)"),
-            "levels": (Levels, "give the levels of the log: log.levels"),
-        }
-        for word, (kind, hint) in wanted.items():
-            if not isinstance(getattr(self, word), kind):
-                found.append(Problem(f"{word} is {show(getattr(self, word))}", hint))
-        price = 0.0 if self.price is None else as_number(self.price)
-        if price is None or not 0 <= price < math.inf:
-            found.append(Problem(f"the price is {show(self.price)}", "a price is a number, zero or more: plan.price"))
-        for word, given in (("at_random", self.at_random), ("share", self.share)):
-            chance = as_number(given)
-            if chance is None or not 0 <= chance <= 1:
-                found.append(Problem(f"{word} is {show(given)}", "give a probability, from 0 to 1"))
-        scale = as_number(self.scale)
-        if scale is None or not 1 / MOST_SCALE <= scale <= MOST_SCALE:
-            hint = f"costs are multiplied by a number from {1 / MOST_SCALE:g} to {MOST_SCALE:g}"
-            found.append(Problem(f"scale is {show(self.scale)}", hint))
-        return found
+        check_policy(self)
 
     def __repr__(self) -> str:
         mixed = f", at_random={self.at_random:g}" if self.at_random else ""
+        mixed += "" if self.aimed is None else f", explores for {self.aimed.rule.for_}"
         return f"Policy({self.model!r}, {len(self.levels)} levels, price={self.price}{mixed})"
 
     def _repr_html_(self) -> str:
@@ -137,24 +119,64 @@ class Policy:
         rows = list(zip(self.levels.titles, costs, strict=True))
         return Card(repr(self), ("level", "cost"), rows).html
 
+    @property
+    def draws(self) -> bool:
+        """Whether chance has a part in who gets what."""
+        return self.aimed is not None or self.share > 0 or self.at_random > 0
+
     def calibrate(
-        self, customers: Any, budget: float, *, explore: float | None = None, confidence: float = EVEN
+        self,
+        customers: Any,
+        budget: float,
+        *,
+        explore: float | None = None,
+        explore_for: str | None = None,
+        log: Log | None = None,
+        confidence: float = EVEN,
     ) -> Policy:
         """Return this policy at the price at which customers like these cost `budget` on average.
 
-        What exploring costs is part of the budget. `confidence` is the probability with which the true cost is to be
-        within the budget, where the policy knows what plans really cost (`spending`).
+        What exploring costs is part of the budget. `explore` is the share of customers who get a level at random. With
+        `explore_for`, "evaluation" or "learning", levels are drawn around the price instead, as `Policy.explore` draws them, and
+        give up as much expected response; `log` then says how much responses vary, where they are not yes or no. By default
+        the policy explores as before. `confidence` is the probability with which the true cost is to be within the budget,
+        where the policy knows what plans really cost (`spending`).
         """
         refuse("policy", [*budget_problems(budget, unlimited=True), *confidence_problems(confidence, "confidence")])
-        policy = replace(self, scale=1.0) if explore is None else replace(self, scale=1.0, at_random=explore)
+        aim = choose_aim(explore, explore_for, self)
+        policy = replace(self, scale=1.0, aimed=None, at_random=self.at_random if explore is None else explore)
         curves, costs = policy._expected(customers)
         scale = correct_costs(curves, costs, budget, self.spending, confidence).scale
-        rule = calibrate_mixture(curves, costs * scale, budget, policy.at_random)
-        return replace(policy, price=rule.price, share=rule.share, scale=scale)
+        if aim is None:
+            rule = calibrate_mixture(curves, costs * scale, budget, policy.at_random)
+            return replace(policy, price=rule.price, share=rule.share, scale=scale)
+        check_exploring(aim.for_, aim.rate, 0, log)
+        known = None if self.aimed is None else self.aimed.noise
+        aimed = find_rule(Expected(curves, costs * scale, self._find_noise(log, known)), budget, aim)
+        own = aimed.rule.plan
+        return replace(policy, price=own.price, share=own.share, scale=scale, at_random=0.0, aimed=aimed)
+
+    def _find_noise(self, log: Log | None, known: Noise | None = None, seed: int = 0) -> Noise:
+        """Return how much responses vary, from the log that the model learnt from, if it is given."""
+        if log is not None:
+            return learn_noise(log, self.model, seed)
+        if known is None and not self.model.binary_:
+            hint = "give the log that the model learnt from: log=log"
+            fail("explore", Problem("responses are amounts, and nothing says how much they vary", hint))
+        return known or Noise()
 
     def probabilities(self, customers: Any) -> Array:
         """Return the probability (n, K) with which each customer gets each level."""
-        return Mixture(self._price(), self.share, self.at_random).probabilities(*self._expected(customers))
+        return self._mix(*self._expected(customers))
+
+    def mix(self, expected: Outlook) -> Array:
+        """Return the probability (n, K) of each level for customers of whom this is expected."""
+        return self._mix(expected.responses, np.ascontiguousarray(expected.costs))
+
+    def _mix(self, curves: Array, costs: Array) -> Array:
+        if self.aimed is not None:
+            return self.aimed.probabilities(curves, costs)
+        return Mixture(self._price(), self.share, self.at_random).probabilities(curves, costs)
 
     def offer(self, customers: Any, *, seed: int = 0) -> Decisions:
         """Draw a level for each customer, and give its probability: write both into the next log."""
@@ -205,9 +227,7 @@ class Policy:
         ((500, 5), True, True)
         """
         check_exploring(for_, rate, seed, log, constraints)
-        if log is None and not self.model.binary_:
-            hint = "give the log that the model learnt from: explore(…, log=log)"
-            fail("explore", Problem("responses are amounts, and nothing says how much they vary", hint))
+        noise = self._find_noise(log, seed=seed)
         read = self._read(customers)
         curves, costs = (self if budget is None else replace(self, scale=1.0))._expected(read)
         if budget is None:
@@ -216,10 +236,8 @@ class Policy:
         else:
             refuse("explore", budget_problems(budget))
             costs = costs * correct_costs(curves, costs, budget, self.spending).scale
-        noise = Noise() if log is None else learn_noise(log, self.model, seed)
-        wide = np.ascontiguousarray(np.broadcast_to(costs, curves.shape))
         before = None if incumbent is None else as_probabilities(incumbent, read, curves.shape)
-        return explore(Expected(curves, wide, noise), budget, Exploring(for_, rate, before, constraints, seed))
+        return explore(Expected(curves, costs, noise), budget, Exploring(for_, rate, before, constraints, seed))
 
     def decide(self, customers: Any, *, names: bool = False) -> Array:
         """Return the level (n,) of each of the customers: `Customers`, a `Log`, a table, a path or an array (n, p).
@@ -363,9 +381,7 @@ class Policy:
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return the manifest and the arrays that the policy is saved as."""
         model, arrays = self.model.state()
-        facts = {"price": self.price, "explore": self.at_random, "share": self.share, "scale": self.scale}
-        spending = None if self.spending is None else asdict(self.spending)
-        return {"model": model, "levels": asdict(self.levels), **facts, "spending": spending}, arrays
+        return {"model": model, **write_facts(self)}, arrays
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
@@ -378,22 +394,4 @@ class Policy:
                 raise archive_error(path, f"holds a model of kind {kind!r}", nearest(str(kind), known))
             model = known[kind].from_state(manifest["model"], arrays, known)
             model.check_curves()
-            facts = {"price": manifest["price"], "at_random": manifest["explore"], "share": manifest["share"]}
-            # Files of version 0.1.0 know costs that are listed, or face values, and nothing that corrects them.
-            facts |= {"scale": manifest.get("scale", 1.0), "spending": _read_spending(manifest.get("spending"))}
-            return cls(model, Levels(**manifest["levels"]), **facts)
-
-
-def _read_spending(state: Any) -> Spending | None:
-    """Return the spending curve of a policy file; ValueError if it is none."""
-    if state is None:
-        return None
-    points: dict[str, Any] = {word: tuple(map(_read_finite, given)) for word, given in state.items() if word != "noise"}
-    return Spending(**points, noise=_read_finite(state["noise"]))
-
-
-def _read_finite(given: Any) -> float:
-    number = as_number(given)
-    if number is None or not math.isfinite(number):
-        raise ValueError(f"the spending curve holds {given!r}")
-    return number
+            return cls(model, **read_facts(manifest))

@@ -20,8 +20,7 @@ def promise_anew(policy: Policy, log: Log, budget: float | None = None) -> Promi
     customers = Customers(log.features, log.customer, log.costs)
     curves, costs = _expect(policy, customers)
     levels, rows = decide_at_price(curves, costs * policy.scale, policy.price or 0.0), np.arange(len(log))
-    drawn = policy.at_random > 0 or policy.share > 0
-    given = policy.probabilities(customers) if drawn else None
+    given = policy.probabilities(customers) if policy.draws else None
     expected = curves[rows, levels] if given is None else (given * curves).sum(axis=1)
     paid = costs * _find_ratio(policy, curves, costs, budget)
     spent = paid[rows, levels] if given is None else (given * paid).sum(axis=1)

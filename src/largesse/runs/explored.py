@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from largesse.allocation import Constraints
 from largesse.evaluation import Noise
-from largesse.policy import Expected, Exploring, explore
+from largesse.policy import Aimed, Expected, Exploring, explore_by_rule
 from largesse.records import Array, Exploration, Plan
 from largesse.runs.planning import Planning
 
@@ -21,15 +19,15 @@ class Explored:
     plan: Plan
     propensity: Array  # (n,)
     numbers: dict[str, Any]
+    rule: Aimed | None  # for customers who are not in the plan; there is none where it has constraints
 
 
 def explore_for(
     how: Planning, curves: Array, costs: Array, constraints: Constraints | None, noise: Noise, seed: int
 ) -> Explored:
     """Plan for curves (n, K) and costs (K,) or (n, K) as a campaign says, and explore around the plan."""
-    wide = np.ascontiguousarray(np.broadcast_to(costs, curves.shape))
     asked = Exploring(how.explore_for, how.explore, None, constraints, seed)
-    found = explore(Expected(curves, wide, noise), how.average(len(curves)), asked)
+    found, rule = explore_by_rule(Expected(curves, costs, noise), how.average(len(curves)), asked)
     plan = Plan(
         levels=found.decisions.levels,
         value=found.value,
@@ -38,7 +36,7 @@ def explore_for(
         bound=found.value + found.given_up,  # what a plan that does not explore brings
         budget=found.budget,
     )
-    return Explored(plan, found.decisions.propensity, describe(found))
+    return Explored(plan, found.decisions.propensity, describe(found), rule)
 
 
 def describe(found: Exploration) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -62,12 +63,13 @@ def make_plan(
         made: PricedPlan | Plan
         worth = campaign.response_value
         stops = find_stops(scored, policy.spending, how.budget_confidence, explore=how.explore, worth=worth)
-        listed, excuse, explored = None, "", None
+        listed, excuse, explored, aimed = None, "", None, None
         if how.aimed:
             begin("planning with all customers in memory", scored.n)
             task = _gather(campaign, scored)
             explored = explore_for(how, task.curves, task.costs * scale, task.rules, noise, campaign.seed)
-            made, rule = explored.plan, Mixture(explored.plan.price)
+            made, aimed = explored.plan, explored.rule
+            rule = Mixture(made.price) if aimed is None else aimed.rule.plan
             stops, excuse = (), EXPLORED
         elif how.constrained or how.exact:
             begin("planning with all customers in memory", scored.n)
@@ -79,7 +81,8 @@ def make_plan(
             kept = scored if policy.spending is None else scored.scaled(scale)
             made = price_plan(kept, how.budget, total=how.total, explore=how.explore, seed=campaign.seed)
             rule = made.rule
-    policy = replace(policy, price=rule.price, at_random=rule.explore, share=rule.share, scale=fix.scale)
+    facts: Any = {"price": rule.price, "at_random": rule.explore, "share": rule.share, "scale": fix.scale}
+    policy = replace(policy, **facts, aimed=aimed)
     planned = Planned(made, policy, scored, stops=stops, listed=listed, excuse=excuse)
     if explored is not None:
         planned = replace(planned, propensity=explored.propensity, exploration=explored.numbers)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import Mixture
 from largesse.data import check_rows
 from largesse.errors import InputError, Problem, refuse, show
 from largesse.pacing import Ask, Decided, Reason, make_offers
@@ -54,12 +53,10 @@ def decide_alone(read: Read) -> dict[str, Any]:
     """Decide without a ledger; what is drawn at random is drawn from the policy's version, the request and the customer."""
     assert read.expected is not None
     policy, ids, version = read.served.opened.policy, read.ids, read.served.version
-    rule = Mixture(float(policy.price or 0.0), policy.share, policy.at_random)
     responses, costs = read.expected.responses, read.expected.costs
-    probabilities = rule.probabilities(responses, np.ascontiguousarray(costs))
-    random = bool(policy.share or policy.at_random)
+    probabilities = policy.mix(read.expected)
     names = [str(at) if name is None else str(name) for at, name in enumerate(ids)]
-    levels = _draw(probabilities, version, read.request, names) if random else probabilities.argmax(axis=1)
+    levels = _draw(probabilities, version, read.request, names) if policy.draws else probabilities.argmax(axis=1)
     rows, labels = np.arange(len(ids)), policy.levels.labels
     columns = (ids, levels.tolist(), *(part[rows, levels].tolist() for part in (probabilities, responses, costs)))
     decisions = [

@@ -39,7 +39,7 @@ class Service:
         served = self.watched.current
         nobody = [dict.fromkeys(served.opened.policy.model.encoder_.features)]
         with suppress(LargesseError):  # a customer's own costs cannot be missing
-            served.opened.policy.expect(served.prepare(nobody))
+            served.opened.policy.mix(served.opened.policy.expect(served.prepare(nobody)))
 
     def read(self, asked: dict[str, Any]) -> Read:
         """Understand a request for decisions: who is asked for, and what the model expects of them."""

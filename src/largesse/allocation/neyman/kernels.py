@@ -11,10 +11,14 @@ import math
 import numpy as np
 from numba import njit
 
+from largesse.allocation.neyman.weights import LEAST_WEIGHT, NEIGHBOUR_WEIGHT, PLAN_WEIGHT
 from largesse.records import Array
 
 STEPS = 200
 CLOSE = 1e-13
+
+# Places in `rule`: what all customers share. Then the incumbent's probabilities (K,).
+LEARNING, LEAST, FLOOR, RULE = range(4)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -29,8 +33,8 @@ def spread_rows(spread: Array, terms: Array, prices: Array, least: Array, out: A
     h, q, mean = np.empty(K), np.empty(K), np.empty(m)
     for i in range(n):
         first = _price_levels(i, spread, terms, prices, h)
-        a = _find_root(i, spread, least, h)
-        weight = _write_row(i, spread, least, h, a, out, q)
+        a = _find_root(spread[i], least[i], h)
+        weight = _write_row(spread[i], least[i], h, a, out[i], q)
         for k in range(K):
             dual += (h[k] + first) * out[i, k]
             if spread[i, k] > 0.0:
@@ -55,16 +59,16 @@ def _price_levels(i: int, spread: Array, terms: Array, prices: Array, h: Array) 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _find_root(i: int, spread: Array, least: Array, h: Array) -> float:
+def _find_root(spread: Array, least: Array, h: Array) -> float:
     """Return the number a at which a customer's probabilities add up to one."""
     a = 0.0  # the largest number that is too small: one level alone would get everything
     for k in range(len(h)):
-        if spread[i, k] > 0.0:
-            a = max(a, spread[i, k] ** 2 - h[k])
+        if spread[k] > 0.0:
+            a = max(a, spread[k] ** 2 - h[k])
     for _ in range(STEPS):
         total, slope = 0.0, 0.0
         for k in range(len(h)):
-            own, falls = _share(spread[i, k], least[i, k], a + h[k])
+            own, falls = _share(spread[k], least[k], a + h[k])
             total += own
             slope += falls
         if total <= 1.0 + CLOSE or slope == 0.0:
@@ -85,15 +89,15 @@ def _share(spread: float, least: float, at: float) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _write_row(i: int, spread: Array, least: Array, h: Array, a: float, out: Array, q: Array) -> float:
+def _write_row(spread: Array, least: Array, h: Array, a: float, out: Array, q: Array) -> float:
     """Write a customer's probabilities and by how much they fall in a (K,); return the sum of the latter."""
     total, weight = 0.0, 0.0
     for k in range(len(h)):
-        out[i, k], q[k] = _share(spread[i, k], least[i, k], a + h[k])
-        total += out[i, k]
+        out[k], q[k] = _share(spread[k], least[k], a + h[k])
+        total += out[k]
         weight += q[k]
     for k in range(len(h)):
-        out[i, k] /= total
+        out[k] /= total
     return weight
 
 
@@ -113,3 +117,32 @@ def _add_row(
         for g in range(m):
             for k in range(K):
                 curvature[j, g] += q[k] * (terms[j, i, k] - mean[j]) * (terms[g, i, k] - mean[g])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def spread_row(levels: tuple[int, int, int], h: Array, variance: Array, rule: Array, out: Array) -> None:
+    """Write the probabilities (K,) of one customer, by a rule that was found for customers like them.
+
+    `levels` are those of the plan and of two plans at other budgets, `h` (K,) is what levels cost at the prices of value and
+    budget; a number more or less for all of them changes nothing.
+    """
+    K = len(h)
+    spread, least, cost, q = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
+    first = h.min()
+    for k in range(K):
+        least[k], cost[k] = rule[LEAST], h[k] - first
+        spread[k] = math.sqrt(_weigh(k, levels, rule) * max(variance[k], rule[FLOOR]))
+    _write_row(spread, least, cost, _find_root(spread, least, cost), out, q)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _weigh(k: int, levels: tuple[int, int, int], rule: Array) -> float:
+    """Return how much the variance of a level counts: see `weigh_levels`."""
+    if rule[LEARNING]:
+        return 1.0
+    own = 1.0 if k == levels[0] else 0.0
+    weight = (own - rule[RULE + k]) ** 2 + PLAN_WEIGHT * own
+    for near in levels[1:]:
+        if (k == near) != (k == levels[0]):
+            weight += NEIGHBOUR_WEIGHT
+    return max(weight, LEAST_WEIGHT)
