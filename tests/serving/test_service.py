@@ -9,16 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from services import TOKEN, Ask, connect
 
 from largesse.errors import InputError, LargesseError, LedgerError, Problem
 from largesse.pacing import open_ledger
 from largesse.policy import Policy
-from largesse.runs import plan
+from largesse.runs import open_policy, plan
 from largesse.serving import LedgerSettings, Settings, ledgers, read_book
 from largesse.serving.answering import doubt_token_file, make_door, open_parts, read_token
+from largesse.serving.doubts import doubt_exploring
 from largesse.serving.policies import Watched
 from largesse.serving.service import Service
 from largesse.serving.start import open_service
@@ -66,6 +69,59 @@ def test_exploring_draws_levels_with_the_stated_probabilities(ran: Path, tmp_pat
     likely = sum(one["propensity"] > 0.5 for one in drawn) / len(drawn)
     assert likely == pytest.approx(0.6, abs=0.03)  # the best level: .4 + .6 / 3
     assert {one["level_number"] for one in drawn if one["propensity"] < 0.5} == {0, 1, 2}
+
+
+def test_a_plan_that_explores_for_evaluation_is_served_so(ran: Path, tmp_path: Path, customers: list[Row]) -> None:
+    folder = shutil.copytree(ran, tmp_path / "run")
+    plan(folder, explore_for="evaluation", explore=0.3)
+    policy = Policy.load(folder / "policy.largesse")
+    asked = {"request_id": "r", "customers": customers}
+    with ExitStack() as stack:
+        watched, _ = open_parts(Settings(folder), stack)
+        assert doubt_exploring(watched.current.opened) is None
+        service = Service(watched)
+        found = service.decide(asked)["decisions"]
+        assert service.decide(asked)["decisions"] == found
+        many = [one for k in range(20) for one in service.decide(asked | {"request_id": f"r{k}"})["decisions"]]
+    table = pa.Table.from_pylist(customers)
+    table = table.set_column(table.column_names.index("since"), "since", table.column("since").cast(pa.date32()))
+    given = policy.probabilities(table.drop_columns(["id"]))
+    levels = [one["level_number"] for one in found]
+    assert [one["propensity"] for one in found] == pytest.approx(given[range(len(found)), levels])
+    own = pq.read_table(folder / "plan.parquet")  # of the same customers, drawn by the plan: a few are on its edge
+    planned = own["propensity"].to_numpy(), given[range(len(own)), own["level_number"].to_numpy()]
+    assert np.quantile(np.abs(planned[0] - planned[1]), 0.9) < 0.03
+    counts = np.bincount([one["level_number"] for one in many], minlength=3) / len(many)
+    assert counts == pytest.approx(given.mean(axis=0), abs=0.03)
+    assert len({round(one["propensity"], 6) for one in many}) > 20
+
+
+def test_who_may_not_get_a_level_is_no_rule_that_a_service_could_keep(ran: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(ran, tmp_path / "run")
+    with (folder / "campaign.toml").open("a") as file:
+        file.write('\n[plan.barred.city]\nOslo = ["10"]\n')
+    with ExitStack() as stack:
+        with pytest.raises(InputError, match="cannot keep the plan's rules: barred"):
+            open_parts(Settings(folder), stack)
+        open_parts(Settings(folder, without_rules=True), stack)
+
+
+def test_what_a_service_does_not_draw_is_said(ran: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(ran, tmp_path / "run")
+    plan(folder, explore_for="evaluation")
+    policy = Policy.load(folder / "policy.largesse")
+    Policy(policy.model, policy.levels, policy.price).save(folder / "policy.largesse")  # as earlier versions wrote it
+    words = doubt_exploring(open_policy(folder))
+    assert "draws nothing" in str(words)
+    assert "largesse plan" in str(words)
+    text = (folder / "campaign.toml").read_text()
+    (folder / "campaign.toml").write_text(
+        text.replace("[plan]\n", "[plan]\nleast_return = 0.001\n").replace("least_return = 0.0\n", "")
+    )
+    plan(folder)
+    assert Policy.load(folder / "policy.largesse").aimed is None
+    assert "its own customers only" in str(doubt_exploring(open_policy(folder)))
+    assert doubt_exploring(open_policy(ran)) is None
 
 
 @pytest.mark.parametrize(

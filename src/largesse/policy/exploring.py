@@ -95,7 +95,8 @@ def find_rule(expected: Expected, budget: float, how: Exploring) -> Aimed:
 def explore_by_rule(expected: Expected, budget: float, how: Exploring) -> tuple[Exploration, Aimed | None]:
     """Explore as `explore` does, and return the rule for other customers, too; None where there is none."""
     aim, found = _design(expected, budget, how)
-    rule = find_aimed(aim, found, how.rate, how.for_)
+    # Rules that bar none of these customers from any level may bar others.
+    rule = find_aimed(aim, found, how.rate, how.for_) if how.constraints is None else None
     return _describe(expected, how, aim, found), None if rule is None else Aimed(rule, expected.noise)
 
 

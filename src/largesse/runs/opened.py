@@ -33,6 +33,7 @@ class OpenedPolicy:
     parse: Mapping[str, Any] = field(default_factory=dict)  # how columns are written
     unit: str = ""
     rules: tuple[str, ...] = ()  # of the plan, besides the budget: a price cannot keep them
+    explores_for: str = ""  # what the plan explores for, if for anything but at random
 
 
 def find_policy(source: Path) -> Path:
@@ -61,8 +62,9 @@ def open_policy(source: Path) -> OpenedPolicy:
     campaign = read_campaign(source)
     planning, columns = campaign.planning, campaign.columns
     parse = dict(campaign.roles.get("parse") or {})
-    rules = tuple(planning.constraints)
-    return OpenedPolicy(policy, version, planning.budget, columns.get("customer"), parse, campaign.unit, rules)
+    own = [word for word in ("barred", "fixed") if getattr(planning, word)]
+    rules, aim = (*planning.constraints, *own), planning.explore_for if planning.aimed else ""
+    return OpenedPolicy(policy, version, planning.budget, columns.get("customer"), parse, campaign.unit, rules, aim)
 
 
 def read_population(source: Path, policy: Policy, most: Sequence[float] | None = None) -> Population:

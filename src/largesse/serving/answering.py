@@ -11,6 +11,7 @@ from pathlib import Path
 from socket import socket
 
 from largesse.errors import InputError, Problem, fail, some
+from largesse.serving.doubts import doubt_exploring
 from largesse.serving.ledgers import Books, LedgerSettings, open_books
 from largesse.serving.policies import Served, Watched
 from largesse.serving.telling import say, warn
@@ -60,6 +61,8 @@ def answer(settings: Settings, token: str | None, where: socket, started: Callab
 
     with ExitStack() as stack:
         watched, books = open_parts(settings, stack)
+        if settings.workers == 1:  # several processes would say it several times
+            warn_of_doubts(watched)
         service = Service(watched, books)
         service.warm_up()
         watched.warn = warn
@@ -97,6 +100,13 @@ def open_parts(settings: Settings, stack: ExitStack) -> tuple[Watched, Books | N
     books = open_books(watched.current.opened, settings.source, settings.ledger)
     stack.callback(books.ledger.close)
     return watched, books
+
+
+def warn_of_doubts(watched: Watched) -> None:
+    """Tell whoever starts a service what it does not do."""
+    doubt = doubt_exploring(watched.current.opened)
+    if doubt is not None:
+        warn(doubt)
 
 
 def make_door(token: str | None, host: str, port: int) -> Door:

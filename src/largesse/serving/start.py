@@ -8,7 +8,7 @@ from socket import socket
 
 from largesse.errors import Problem, make_visible, refuse
 from largesse.pacing import read_money
-from largesse.serving.answering import HERE, Settings, answer, doubt_token_file, open_parts, read_token
+from largesse.serving.answering import HERE, Settings, answer, doubt_token_file, open_parts, read_token, warn_of_doubts
 from largesse.serving.telling import warn
 from largesse.serving.workers import supervise
 from largesse.web import check_parts, listen
@@ -43,7 +43,7 @@ def open_service(settings: Settings, say: Callable[[str], None] = print) -> None
             answer(settings, token, where, lambda: say(_greeting(where)))
         else:
             with ExitStack() as stack:  # what is wrong is said once, by this process
-                open_parts(settings, stack)
+                warn_of_doubts(open_parts(settings, stack)[0])
             supervise(settings, where, lambda: say(_greeting(where)))
         say("The service has stopped.")
 

@@ -1,0 +1,16 @@
+"""What whoever starts a service should know: levels that are not drawn, although the plan explores."""
+
+from __future__ import annotations
+
+from largesse.errors import Problem
+from largesse.runs import OpenedPolicy
+
+
+def doubt_exploring(opened: OpenedPolicy) -> str | None:
+    """Return a warning, if the plan explores for a purpose and the service cannot do so; None if all is well."""
+    if not opened.explores_for or opened.policy.aimed is not None:
+        return None
+    got = f"the plan explores for {opened.explores_for}, but this service draws nothing: everyone gets the best level at the price"
+    if opened.rules:
+        return str(Problem(got, "a plan with rules explores among its own customers only: plan without them"))
+    return str(Problem(got, "the plan was made by an earlier version: make it again with `largesse plan`"))
