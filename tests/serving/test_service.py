@@ -79,10 +79,11 @@ def test_a_plan_that_explores_for_evaluation_is_served_so(ran: Path, tmp_path: P
     with ExitStack() as stack:
         watched, _ = open_parts(Settings(folder), stack)
         assert doubt_exploring(watched.current.opened) is None
-        service = Service(watched)
-        found = service.decide(asked)["decisions"]
-        assert service.decide(asked)["decisions"] == found
-        many = [one for k in range(20) for one in service.decide(asked | {"request_id": f"r{k}"})["decisions"]]
+        ask = connect(Service(watched))
+        found = ask("/v1/decide", asked).json()["decisions"]
+        assert ask("/v1/decide", asked).json()["decisions"] == found
+        again = [ask("/v1/decide", asked | {"request_id": f"r{k}"}).json()["decisions"] for k in range(20)]
+        many = [one for decisions in again for one in decisions]
     table = pa.Table.from_pylist(customers)
     table = table.set_column(table.column_names.index("since"), "since", table.column("since").cast(pa.date32()))
     given = policy.probabilities(table.drop_columns(["id"]))
