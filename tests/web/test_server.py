@@ -30,6 +30,13 @@ def test_a_port_that_none_is_refused(port: int) -> None:
         listen(port, 0)
 
 
+@pytest.mark.parametrize("port", [None, 0])
+@pytest.mark.parametrize("host", ["no-such-machine.invalid", "192.0.2.1", "::1", "\ud800"])
+def test_a_host_that_is_not_this_machine_is_refused(host: str, port: int | None) -> None:
+    with pytest.raises(InputError, match="nothing can be served on"):
+        listen(port, 0, host)
+
+
 def test_a_missing_package_names_the_extra() -> None:
     with pytest.raises(MissingPartError, match=r"pip install 'largesse\[studio\]'"):
         check_parts("studio", "json", "no_such_package")

@@ -48,12 +48,22 @@ def find_policy(source: Path) -> Path:
 
 def open_policy(source: Path) -> OpenedPolicy:
     """Open a policy; refuse one that has no price yet."""
-    path = find_policy(source)
+    while True:
+        opened = _open(source)
+        if opened.version == _find_version(find_policy(source)):
+            return opened  # else another policy came meanwhile, and the version names one of the two
+
+
+def _find_version(path: Path) -> str:
     try:
-        version = hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS]
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS]
     except OSError as error:
         raise InputError("serve", [Problem(f"{path} cannot be read: {error.strerror}", "give another file")]) from error
-    policy = Policy.load(path)
+
+
+def _open(source: Path) -> OpenedPolicy:
+    path = find_policy(source)
+    version, policy = _find_version(path), Policy.load(path)
     if policy.price is None:
         hint = f"plan first: largesse plan {source} CUSTOMERS --budget …"
         fail("serve", Problem("the policy has no price yet", hint))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import signal
 import socket
@@ -16,6 +17,7 @@ HERE = "127.0.0.1"
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 GRACE = 2  # seconds that answers under way have when the server stops
 BACKLOG = 128
+TAKEN = (errno.EADDRINUSE, errno.EACCES)  # a port that is in use, or not for this user
 
 
 def check_parts(subject: str, *packages: str) -> None:
@@ -34,11 +36,15 @@ def listen(port: int | None, usual: int, host: str = HERE) -> socket.socket:
         fail("port", Problem(f"the port is {port}", "give a number from 0 (any that is free) to 65535"))
     try:
         return _bind(host, usual if port is None else port)
-    except OSError as error:
+    except (OSError, TypeError) as error:  # TypeError: a name that no name server could be asked for
+        reason = getattr(error, "strerror", None) or "it is no name of a machine"
+        if getattr(error, "errno", None) not in TAKEN:
+            hint = "give a name or an IPv4 address of this machine, or 0.0.0.0 for all of them"
+            raise InputError("host", [Problem(f"nothing can be served on {host!r}: {reason}", hint)]) from error
         if port is None:
             return _bind(host, 0)
         hint = "give another --port, or none for one that is free"
-        raise InputError("port", [Problem(f"port {port} cannot be used: {error.strerror}", hint)]) from error
+        raise InputError("port", [Problem(f"port {port} cannot be used: {reason}", hint)]) from error
 
 
 def _bind(host: str, port: int) -> socket.socket:
