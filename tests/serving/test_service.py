@@ -1,6 +1,5 @@
 """Decisions over HTTP are those of the policy, keep to the ledger's budget, and come once for each request."""
 
-import queue
 import re
 import shutil
 import time
@@ -298,23 +297,6 @@ def test_a_ledger_that_cannot_be_reached_is_503(booked: tuple[Ask, Service], cus
     assert "largesse_budget" not in told
 
 
-def test_a_changed_policy_is_loaded_and_a_broken_one_is_not(run_copy: Path, customers: list[Row]) -> None:
-    watched = Watched(run_copy)
-    ask = connect(Service(watched))
-    before = ask("/healthz").json()["policy"]
-    plan(run_copy, budget=0.5)
-    watched.refresh(wait=True)
-    health = ask("/healthz").json()
-    assert health["policy"] != before
-    assert health["status"] == "ok"
-    (run_copy / "policy.largesse").write_bytes(b"broken")
-    watched.refresh(wait=True)
-    broken = ask("/healthz").json()
-    assert broken["status"] == "outdated"
-    assert broken["policy"] == health["policy"]
-    assert ask("/v1/decide", {"customers": customers[:2]}).status_code == 200
-
-
 def test_what_cannot_be_served_is_refused_in_words(run_copy: Path, tmp_path: Path) -> None:
     with pytest.raises(LargesseError, match="without a token"):
         open_service(Settings(run_copy, host="0.0.0.0"))
@@ -413,19 +395,6 @@ def test_a_token_that_others_may_read_gets_a_warning(tmp_path: Path) -> None:
         token.chmod(mode)
         found = doubt_token_file(token)
         assert (found is None) if words is None else words in str(found)
-
-
-def test_a_new_policy_is_loaded_though_nobody_asks(run_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largesse.serving.policies.LOOK", 0.02)
-    watched = Watched(run_copy)
-    said: queue.Queue[str] = queue.Queue()
-    watched.say = watched.warn = said.put
-    watched.keep_up()
-    first = (run_copy / "policy.largesse").read_bytes()
-    plan(run_copy, budget=0.5)
-    assert "decides now" in said.get(timeout=30)
-    (run_copy / "policy.largesse").write_bytes(first[:100])
-    assert "cannot be served" in said.get(timeout=30)
 
 
 def test_a_quiet_service_says_nothing_but_warnings(

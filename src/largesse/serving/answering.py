@@ -12,9 +12,9 @@ from socket import socket
 
 from largesse.errors import InputError, Problem, fail, some
 from largesse.serving.doubts import doubt_exploring
-from largesse.serving.ledgers import Books, LedgerSettings, open_books
+from largesse.serving.ledgers import Books, LedgerSettings, check_most, open_books
 from largesse.serving.policies import Served, Watched
-from largesse.serving.telling import say, warn
+from largesse.serving.telling import hush, say, warn
 from largesse.web import Door, Guard, serve
 
 HERE = ("127.0.0.1", "localhost")
@@ -65,9 +65,6 @@ def answer(settings: Settings, token: str | None, where: socket, started: Callab
             warn_of_doubts(watched)
         service = Service(watched, books)
         service.warm_up()
-        watched.warn = warn
-        if not settings.quiet:
-            watched.say = say
         watched.keep_up()
         app = Guard(make_app(service), make_door(token, settings.host, where.getsockname()[1]))
 
@@ -83,16 +80,19 @@ def open_parts(settings: Settings, stack: ExitStack) -> tuple[Watched, Books | N
     first: list[Served] = []
 
     def accept(served: Served) -> None:
-        """Refuse rules that a price cannot keep, and levels that are not those of the ledger's decisions."""
+        """Refuse rules that a price cannot keep, and levels that a ledger cannot count or did not count before."""
         rules = served.opened.rules
         if rules and not settings.without_rules:
             hint = "plan without them; or serve without them all the same: --without-rules"
             fail("serve", Problem(f"a served policy cannot keep the plan's rules: {some(rules)}", hint))
-        if first and settings.ledger is not None and served.labels != first[0].labels:
+        if settings.ledger is None:
+            return
+        if first and served.labels != first[0].labels:
             hint = "stop the service, and start it with a new ledger"
             fail("serve", Problem("the new policy has other levels than the ledger's decisions", hint))
+        check_most(served.opened, settings.ledger.most)
 
-    watched = Watched(settings.source, accept)
+    watched = Watched(settings.source, accept, hush if settings.quiet else say, warn)
     accept(watched.current)
     first.append(watched.current)
     if settings.ledger is None:

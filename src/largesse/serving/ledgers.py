@@ -63,7 +63,6 @@ class Books:
 
 def open_books(opened: OpenedPolicy, source: Path, settings: LedgerSettings) -> Books:
     """Open the ledger; where there is none yet, begin it with a plan for its price."""
-    _check_most(opened, settings)
     terms = settings.agree()
     try:
         with warn_if_late("waiting for the ledger, which does not answer yet"):
@@ -92,12 +91,12 @@ def _refuse_other_levels(ledger: Ledger, opened: OpenedPolicy) -> None:
     fail("serve", Problem(got, "give the ledger of this campaign, or begin another: --ledger, --total and --until"))
 
 
-def _check_most(opened: OpenedPolicy, settings: LedgerSettings) -> None:
+def check_most(opened: OpenedPolicy, most: tuple[float, ...] | None) -> None:
     """Refuse levels of which nothing says the most that they may cost, before anybody is asked for."""
     policy = opened.policy
     nobody = {name: [None] for name in policy.model.encoder_.features}
     if not policy.levels.cost_columns:
-        make_population(policy, nobody, most=settings.most)
+        make_population(policy, nobody, most=most)
 
 
 def _plan(opened: OpenedPolicy, source: Path, settings: LedgerSettings, terms: Terms) -> PacePlan:

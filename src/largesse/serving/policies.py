@@ -12,9 +12,11 @@ from typing import Any
 from largesse.data import Row, RowEncoder, read_customers
 from largesse.errors import LargesseError, Problem, fail, show
 from largesse.runs import OpenedPolicy, find_policy, open_policy
+from largesse.serving.telling import hush
 
 LOOK = 1.0  # seconds between two looks at the file
 USUAL = "customer"  # the key that holds a customer's id, where the campaign names none
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,7 @@ def load_served(source: Path) -> Served:
 
 
 class Watched:
-    """The current policy of a run folder; a new one is loaded in the background while the old one still decides.
+    """The current policy of a run folder; once `keep_up` is called, a new one takes its place when its file changes.
 
     Parameters
     ----------
@@ -77,35 +79,21 @@ class Watched:
         The run folder, or the policy file.
     accept
         Refuses a policy that must not take the place of the current one.
-
-    `say` and `warn` are told when another policy decides, and when a new one cannot.
+    say, warn
+        Are told when another policy decides, and when a new one cannot.
     """
 
-    def __init__(self, source: Path, accept: Callable[[Served], None] = lambda _: None) -> None:
-        self._source, self._accept = source, accept
-        self.say: Callable[[str], None] = lambda _: None
-        self.warn: Callable[[str], None] = lambda _: None
+    def __init__(
+        self, source: Path, accept: Callable[[Served], None] = lambda _: None, say: Tell = hush, warn: Tell = hush
+    ) -> None:
+        self._source, self._accept, self._say, self._warn = source, accept, say, warn
         self._mark = self._look()
         self.current = load_served(source)
         self.reloads = 0
         self.problem: str | None = None  # why the newest policy is not served
-        self._next = time.monotonic() + LOOK
-        self._busy = threading.Lock()
-
-    def refresh(self, *, wait: bool = False) -> None:
-        """Look whether the file has changed, now and then; load the new policy, if so."""
-        if time.monotonic() < self._next and not wait:
-            return
-        self._next = time.monotonic() + LOOK
-        if self._look() == self._mark or not self._busy.acquire(blocking=wait):
-            return
-        if wait:
-            self._reload()
-        else:
-            threading.Thread(target=self._reload, daemon=True).start()
 
     def keep_up(self) -> None:
-        """Look at the file from now on, whether anybody asks or not."""
+        """Look at the file from now on, in a thread of its own."""
 
         def look() -> None:
             while True:
@@ -114,23 +102,23 @@ class Watched:
 
         threading.Thread(target=look, daemon=True).start()
 
-    def _reload(self) -> None:
+    def refresh(self) -> None:
+        """Load the policy again if its file has changed. Until it is loaded, and where it cannot be, the old one decides."""
+        mark = self._look()
+        if mark is None or mark == self._mark:
+            return
+        self._mark = mark
         try:
-            mark = self._look()
-            if mark is None or mark == self._mark:
-                return
             found = load_served(self._source)
             self._accept(found)
-            before, self.current, self.problem = self.current, found, None
-            self.reloads += 1
-            self._mark = mark
-            if found.version != before.version:
-                self.say(f"Policy {found.version} decides now.")
-        except (LargesseError, OSError) as error:  # the old policy goes on
-            self.problem, self._mark = str(error), mark
-            self.warn(f"policy {self.current.version} goes on, for the new one cannot be served\n{error}")
-        finally:
-            self._busy.release()
+        except Exception as error:  # whatever is wrong with it, the old policy goes on
+            self.problem = str(error) if isinstance(error, LargesseError | OSError) else repr(error)
+            self._warn(f"policy {self.current.version} goes on, for the new one cannot be served\n{self.problem}")
+            return
+        before, self.current, self.problem = self.current, found, None
+        self.reloads += 1
+        if found.version != before.version:
+            self._say(f"Policy {found.version} decides now.")
 
     def _look(self) -> tuple[int, int, int] | None:
         """Return what tells one version of the file from another; None while it is not there."""

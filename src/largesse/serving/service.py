@@ -43,7 +43,6 @@ class Service:
 
     def read(self, asked: dict[str, Any]) -> Read:
         """Understand a request for decisions: who is asked for, and what the model expects of them."""
-        self.watched.refresh()
         return read_request(self.watched.current, self.books, asked)
 
     def answer(self, read: Read, decided: Decided | None = None) -> dict[str, Any]:
@@ -81,7 +80,6 @@ class Service:
 
     def health(self) -> dict[str, Any]:
         """Say what is served, without touching the ledger."""
-        self.watched.refresh()
         served = self.watched.current
         found: dict[str, Any] = {"status": "ok", "version": __version__, "policy": served.version}
         found |= {"price": served.opened.policy.price, "ledger": self.ledger is not None}

@@ -9,7 +9,7 @@ from socket import socket
 from largesse.errors import Problem, make_visible, refuse
 from largesse.pacing import read_money
 from largesse.serving.answering import HERE, Settings, answer, doubt_token_file, open_parts, read_token, warn_of_doubts
-from largesse.serving.telling import warn
+from largesse.serving.telling import hush, warn
 from largesse.serving.workers import supervise
 from largesse.web import check_parts, listen
 
@@ -35,7 +35,7 @@ def open_service(settings: Settings, say: Callable[[str], None] = print) -> None
     if total is not None and read_money(total, "the total", up=False) == 0:
         warn("the total is 0: everyone gets the cheapest level")
     if settings.quiet:
-        say = _say_nothing
+        say = hush
     with listen(settings.port, PORT, settings.host) as where:
         if settings.port is None and where.getsockname()[1] != PORT:
             warn(f"port {PORT} is in use; this service is at port {where.getsockname()[1]}")
@@ -46,10 +46,6 @@ def open_service(settings: Settings, say: Callable[[str], None] = print) -> None
                 warn_of_doubts(open_parts(settings, stack)[0])
             supervise(settings, where, lambda: say(_greeting(where)))
         say("The service has stopped.")
-
-
-def _say_nothing(_: str) -> None:
-    """Be quiet."""
 
 
 def _greeting(where: socket) -> str:

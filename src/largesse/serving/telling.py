@@ -18,6 +18,10 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def hush(_: str) -> None:
+    """Say nothing."""
+
+
 def warn(text: str) -> None:
     """Print a warning, now."""
     sys.stderr.write(make_visible(f"largesse: {text}") + "\n")
