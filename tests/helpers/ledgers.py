@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from largesse.pacing import Choice, Offers, Reason, Standing, Terms, agree
+from largesse.pacing import Choice, Offers, Reason, Standing, Terms, agree, open_ledger
 
 START = 1_800_000_000_000_000  # microseconds since 1970
 DAY = 86_400_000_000
@@ -57,3 +58,11 @@ class Dearest:
         return Choice(
             np.array(levels), np.ones(n), np.full(n, 0.25), np.array(reasons), (asked,), 0 if kept else reserved
         )
+
+
+def respond(address: str, seed: int = 0) -> pa.Table:
+    """Return responses to a ledger's decisions, drawn as the model expects them."""
+    with open_ledger(address) as ledger:
+        rows = list(ledger.decisions())
+    came = np.random.default_rng(seed).random(len(rows)) < [row[4] for row in rows]
+    return pa.table({"request": [row[0] for row in rows], "id": [row[1] for row in rows], "bought": came.astype(int)})

@@ -1,3 +1,5 @@
+"""A new log is compared with the plan of a run folder."""
+
 import json
 from pathlib import Path
 
@@ -7,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from largesse import cli
-from largesse.runs import check
+from largesse.errors import InputError
+from largesse.runs import check, pace, read_campaign, read_streaming
 
 
 def _carry_out(run: Path, shop: Path, seed: int = 1) -> pa.Table:
@@ -53,6 +56,15 @@ def test_where_nobody_is_in_the_plan_the_policy_decides_anew(run_copy: Path, sho
     assert found.followed > 0.95
     notes = [finding for finding in found.findings if "No customer of the new log is in the plan" in finding.text]
     assert [note.answer for note in notes] == ["note"]
+
+
+def test_what_the_run_reads_is_not_written_over(run_copy: Path, shop: Path) -> None:
+    file = run_copy / "campaign.toml"
+    file.write_text(file.read_text().replace(str(Path(read_campaign(run_copy).log).parent), str(shop)))
+    with pytest.raises(InputError, match="is what is read"):
+        check(run_copy, _carry_out(run_copy, shop), out=shop / "customers.parquet")
+    with pytest.raises(InputError, match="is what is read"):
+        pace(run_copy, read_streaming("simulated", {}), lambda *_: None, out=shop / "log.parquet")
 
 
 def test_the_command_says_it_by_its_exit_code(

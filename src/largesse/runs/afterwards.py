@@ -16,10 +16,11 @@ from largesse.records import Array, CampaignCheck, Estimate, Log, Progress, Prom
 from largesse.report import describe_check, render_check
 from largesse.runs import folder as files
 from largesse.runs.campaign import Campaign, read_campaign
-from largesse.runs.decided import CUSTOMER, OLD_ROLES, PROPENSITY, REQUEST, come_once, join_ids, read_decided
+from largesse.runs.decided import CUSTOMER, PROPENSITY, REQUEST, come_once, join_ids, read_decided
 from largesse.runs.engine import Engine
 from largesse.runs.kept import key_of, read_kept
 from largesse.runs.line import LOCAL, silent
+from largesse.runs.next_log import OLD_ROLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,6 +59,7 @@ def check(
     """
     with files.look_into_run_folder(folder) as home:
         made = _read_made(home, ledger)
+        files.check_file(out, log if isinstance(log, str) else None, made.campaign.log, made.campaign.customers)
         progress("reading the new log", 0.0)
         new = _read_new(made, log, engine)
         progress("reading the old log", 0.0)
@@ -70,7 +72,6 @@ def check(
         found = check_campaign(new, promise, before, made.campaign.seed)
     shown = describe_check(found, new, title=made.campaign.title, unit=made.campaign.unit)
     if out is not None:
-        files.check_file(out, log if isinstance(log, str) else None)
         files.write_text(Path(out), render_check(shown))
     return found, shown
 

@@ -156,11 +156,11 @@ def check_file(out: str | Path | None, *inputs: str | None, own: str = "") -> No
         fail("output", Problem(f"{out} is a part of a run folder", "give another --out"))
 
 
-def check_table(out: str | Path | None, *inputs: str | None) -> None:
+def check_table(out: str | Path | None, *inputs: str | None, own: str = PLAN) -> None:
     """Refuse to write a table to a name whose ending is not the name of a format, or where it must not be written."""
     if out is not None and Path(out).suffix.lower() not in TABLE_ENDINGS:
         fail("output", Problem(f"{out} has an ending that names no table format", f"use {', '.join(TABLE_ENDINGS)}"))
-    check_file(out, *inputs, own=PLAN)
+    check_file(out, *inputs, own=own)
 
 
 def open_run_folder(folder: str | Path) -> Path:

@@ -1,4 +1,4 @@
-"""Options of the command line that describe a campaign: made from the list of column roles, and read back into one."""
+"""Groups of options of the command line; those that describe a campaign are read back into one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from largesse.records import ROLES
 from largesse.runs.campaign import Campaign, campaign_from
 
 MONEY = ("unit", "response_unit", "response_value")  # options of levels that stand at the top of a campaign file
+MOST = "The most that each level may cost, cheapest first, where no list says it: 0,20,50."
+PROMISES = (
+    "kept (default): every promise can be redeemed. while_it_lasts: redemptions are refused once the budget is spent."
+)
 
 
 def with_options(name: str, options: Mapping[str, inspect.Parameter]) -> Callable[[Callable[..., None]], Any]:
@@ -68,12 +72,6 @@ def level_options() -> dict[str, inspect.Parameter]:
         annotation=Annotated[bool, typer.Option("--on-redemption", help=paid)],
     )
     worth = "What one unit of response is worth, in the unit of costs: a margin, or the worth of a yes."
-    response_value = inspect.Parameter(
-        "response_value",
-        inspect.Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=Annotated[float | None, typer.Option("--response-value", help=worth)],
-    )
     return {
         "costs": _option(
             "costs", "Cost of each level, cheapest first: 0,5,10; or K column names; none with --cost-column."
@@ -84,7 +82,7 @@ def level_options() -> dict[str, inspect.Parameter]:
         "on_redemption": on_redemption,
         "unit": _option("unit", "The unit of costs, for the report: €, USD."),
         "response_unit": _option("response_unit", "The unit of the response, where it is an amount: €, USD."),
-        "response_value": response_value,
+        "response_value": _option("response_value", worth, float),
     }
 
 
@@ -108,13 +106,37 @@ def ledger_options() -> dict[str, inspect.Parameter]:
             "customers", "How many customers will come in it; default: as many as the plan's budget pays for.", float
         ),
         "valid_days": _option("valid_days", "How many days a promise stands; default: until it is redeemed.", float),
-        "most": _option("most", "The most that each level may cost, cheapest first, where no list says it: 0,20,50."),
-        "promises": _option(
-            "promises",
-            "kept (default): every promise can be redeemed. while_it_lasts: redemptions are refused once the budget is spent.",
-        ),
+        "most": _option("most", MOST),
+        "promises": _option("promises", PROMISES),
         "late": _option("late", "What becomes of a redemption after that: refuse (default), accept."),
     }
+
+
+def pace_options() -> dict[str, inspect.Parameter]:
+    """Return the options that say how customers come."""
+    stands = "Days that a promise stands, where costs are paid later; default: a quarter of the period."
+    return {
+        "time": _option("time", "Column of the table that says when each customer came; default: rows come evenly."),
+        "streams": _option("streams", "Number of simulated streams; default: 20.", int),
+        "customers": _option("customers", "Customers foreseen in the period; default: as many as the run has.", int),
+        "days": _option("days", "Length of the period; default: 30.", int),
+        "valid_days": _option("valid_days", stands, float),
+        "promises": _option("promises", PROMISES),
+        "most": _option("most", MOST),
+        "seed": _option("seed", "Same seed, same streams.", int),
+    }
+
+
+def power_options() -> dict[str, inspect.Parameter]:
+    """Return the options that say what a test is to show, and how surely."""
+    texts = {
+        "gain": "Gain per customer to be shown; default: the log's.",
+        "power": "Probability that a gain that is there is shown; default: 0.8.",
+        "coverage": "Probability that none is shown where there is none; default: 0.95.",
+        "per_day": "Customers who come by in a day: says how long it takes.",
+        "share": "Share of the customers in the plan's arm; default: 0.5.",
+    }
+    return {name: _option(name, text, float) for name, text in texts.items()}
 
 
 def read_list(text: str, name: str) -> tuple[float, ...]:

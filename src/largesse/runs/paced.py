@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from largesse.report import PaceStep, describe_pace, render_pace
 from largesse.runs import folder as files
 from largesse.runs.campaign import Campaign, read_campaign
 from largesse.runs.opened import read_features
+from largesse.runs.options import read_list
 
 SIMULATED = "simulated"
 MOST = 20_000  # customers of a run that a plan is made from
@@ -69,10 +69,10 @@ def pace(
 ) -> dict[str, Any]:
     """Pace streams of customers by the policy of a run folder; return the numbers, and write a page to `out`, if given."""
     refuse("pace", _problems(how, budget, total))
-    files.check_file(out, None if how.stream == SIMULATED else how.stream)
     progress("reading", 0.0)
     with files.look_into_run_folder(folder) as home:
         campaign, policy = read_campaign(home, blank_budget=True), Policy.load(home / files.POLICY)
+        files.check_file(out, None if how.stream == SIMULATED else how.stream, campaign.log, campaign.customers)
         everyone = _read_population(campaign, policy, campaign.customers or campaign.log, how)
     population = everyone.take(np.sort(np.random.default_rng(how.seed).permutation(len(everyone))[:MOST]))
     how = how if how.customers else replace(how, customers=len(everyone))
@@ -97,42 +97,11 @@ def pace(
     return shown
 
 
-def pace_options() -> dict[str, inspect.Parameter]:
-    """Return the options of the command line that say how customers come."""
-    import typer
-
-    texts: dict[str, tuple[Any, str]] = {
-        "time": (str, "Column of the table that says when each customer came; default: rows come evenly."),
-        "streams": (int, "Number of simulated streams; default: 20."),
-        "customers": (int, "Customers foreseen in the period; default: as many as the run has."),
-        "days": (int, "Length of the period; default: 30."),
-        "valid_days": (
-            float,
-            "Days that a promise stands, where costs are paid later; default: a quarter of the period.",
-        ),
-        "promises": (
-            str,
-            "kept (default): every promise can be redeemed. while_it_lasts: redemptions are refused once the budget is spent.",
-        ),
-        "most": (str, "The most that each level may cost, cheapest first, where no list says it: 0,20,50."),
-        "seed": (int, "Same seed, same streams."),
-    }
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return {
-        name: inspect.Parameter(name, kind, default=None, annotation=Annotated[of | None, typer.Option(help=text)])
-        for name, (of, text) in texts.items()
-    }
-
-
 def read_streaming(stream: str, given: Mapping[str, Any]) -> Streaming:
     """Return how customers come, from the options that are given."""
     options = dict(given)
     if isinstance(options.get("most"), str):
-        try:
-            options["most"] = [float(part) for part in options["most"].split(",")]
-        except ValueError:
-            got = f"--most is {options['most']!r}"
-            fail("pace", Problem(got, "give one number for each level, the cheapest first: 0,20,50"))
+        options["most"] = read_list(options["most"], "--most")
     return Streaming(stream, **options)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from largesse.evaluation import (
     Asked,
@@ -53,24 +52,6 @@ def power(
         plan = spread_levels(found.levels.astype("int64"), scores)
         rivals = meet_incumbent(scores, plan, incumbent, log.levels)
         return size_test(scores, rivals, asked, log, planned["planned"]["price"])
-
-
-def power_options() -> dict[str, inspect.Parameter]:
-    """Return the options of the command line that say what a test is to show, and how surely."""
-    import typer
-
-    texts = {
-        "gain": "Gain per customer to be shown; default: the log's.",
-        "power": "Probability that a gain that is there is shown; default: 0.8.",
-        "coverage": "Probability that none is shown where there is none; default: 0.95.",
-        "per_day": "Customers who come by in a day: says how long it takes.",
-        "share": "Share of the customers in the plan's arm; default: 0.5.",
-    }
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return {
-        name: inspect.Parameter(name, kind, default=None, annotation=Annotated[float | None, typer.Option(help=text)])
-        for name, text in texts.items()
-    }
 
 
 def describe_power(found: PowerAnalysis) -> dict[str, Any]:

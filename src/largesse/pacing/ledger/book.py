@@ -230,15 +230,20 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def shown(self) -> str:
+        """The address as it may be shown: without a password."""
+        return self._store.shown
+
     def __repr__(self) -> str:
-        return f"Ledger({self._store.shown})"
+        return f"Ledger({self.shown})"
 
     def _work(self, work: Callable[[Session], T], patience: float | None = None) -> T:
         """Run a transaction; again where the database was busy or gone, which is safe: ids make repeats harmless."""
         seconds = self._patience if patience is None else patience
         deadline = time.monotonic() + seconds
         if not self._turn.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
-            problem = Problem(f"{self._store.shown} is busy: other requests still wait for it", "ask again in a moment")
+            problem = Problem(f"{self.shown} is busy: other requests still wait for it", "ask again in a moment")
             raise LedgerError("ledger", [problem]) from TimeoutError()
         try:
             return insist(self._store, lambda: self._once(work), deadline)
