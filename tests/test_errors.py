@@ -1,6 +1,6 @@
 import pytest
 
-from largesse.errors import InputError, Problem, count, fail, nearest, refuse, some
+from largesse.errors import InputError, Problem, count, fail, nearest, path_problems, refuse, some
 
 
 def test_refuse_returns_when_nothing_is_wrong_and_names_everything_otherwise() -> None:
@@ -23,3 +23,9 @@ def test_the_nearest_name_is_found_in_any_case() -> None:
 def test_long_lists_are_cut_and_numbers_agree_with_their_noun() -> None:
     assert some(range(10), limit=2) == "0, 1, … (8 more)"
     assert (count(0, "row"), count(1, "row"), count(2000, "row")) == ("0 rows", "1 row", "2,000 rows")
+
+
+def test_a_path_that_no_file_can_have_is_named() -> None:
+    for name, words in {"\ud800.csv": "half a letter", "a\0b": "a NUL character", "a" * 300: "too long"}.items():
+        assert words in path_problems(name)[0].what
+    assert path_problems("log.csv") == []

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from ledgers import Dearest, make_offers, make_terms
 
+import largesse as lg
 from largesse.errors import InputError, LargesseError, LedgerError
 from largesse.pacing import (
     Choice,
@@ -24,6 +25,7 @@ from largesse.pacing import (
 )
 from largesse.pacing import make_offers as make_policy_offers
 from largesse.pacing.money import MOST_MICROS
+from largesse.policy import Policy
 
 
 @pytest.fixture
@@ -237,3 +239,29 @@ def test_a_moment_that_numpy_holds_releases_nothing_early(ledger: Ledger) -> Non
     ledger.decide("r3", make_offers(["c1"]), Dearest(), now=start)
     assert ledger.standing(now=start).promised == 20_000_000
     assert ledger.redeem("r2", "c1", now=start + 1).late is False
+
+
+@pytest.mark.parametrize(
+    "part", ["x", None, [[1, 2]], np.array([["a", "b"]]), np.array([[None, 1]]), np.zeros((1, 2), bool)]
+)
+def test_offers_of_no_numbers_are_refused(part: Any) -> None:
+    whole = np.zeros((1, 2), np.int64)
+    for place in range(4):
+        parts = [part if at == place else whole for at in range(4)]
+        with pytest.raises(InputError, match="no arrays of numbers"):
+            Offers(("a",), *parts)
+
+
+@pytest.mark.parametrize("odd", [5, None, "ab", {"a"}, b"ab"])
+def test_ids_costs_and_seasons_that_are_no_lists_are_named(odd: Any) -> None:
+    log = lg.simulate("averaged", n=60, seed=2).log
+    later = lg.Levels(costs=[0, 1, 2, 3, 4], on_redemption=True)
+    policy = Policy(lg.Linear(penalty=1.0).fit(log), later, price=0.1)
+    with pytest.raises(InputError, match="the ids are"):
+        make_policy_offers(policy, log, odd)
+    if odd is None:  # stands for an even week, and for the costs of the levels
+        return
+    with pytest.raises(InputError, match="the season is"):
+        plan_pace(make_population(policy, log), make_terms(), 10, season=odd)
+    with pytest.raises(InputError, match="the most that levels may cost is"):
+        make_population(policy, log, most=odd)

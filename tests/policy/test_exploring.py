@@ -99,6 +99,9 @@ def test_amounts_need_a_log_that_says_how_much_they_vary() -> None:
     ("wrong", "words"),
     [
         ({"for_": "evaluating"}, "for_ is 'evaluating'"),
+        ({"for_": np.array(["plan", "gain"])}, "for_ is array"),
+        ({"log": {"coupon": [1]}}, "the log is {'coupon': "),
+        ({"constraints": 5}, "the constraints are 5"),
         ({"rate": 0}, "the rate is 0"),
         ({"rate": 1.5}, "the rate is 1.5"),
         ({"seed": -1}, "seed"),

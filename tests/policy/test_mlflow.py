@@ -1,4 +1,5 @@
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -57,3 +58,15 @@ def test_what_cannot_be_saved_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "mlflow.pyfunc", None)
     with pytest.raises(MissingPartError, match="pip install mlflow-skinny"):
         flavour.save_model(make_policy("linear"), tmp_path / "model")
+
+
+def test_warnings_of_mlflow_about_itself_stop_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mlflow").mkdir()
+    (tmp_path / "mlflow" / "__init__.py").write_text("import warnings\nwarnings.warn('of itself')")
+    (tmp_path / "mlflow" / "pyfunc.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mlflow"]:
+        monkeypatch.delitem(sys.modules, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert flavour._mlflow().__file__ == str(tmp_path / "mlflow" / "__init__.py")

@@ -90,3 +90,15 @@ def test_a_ledger_whose_sums_are_wrong_is_neither_changed_nor_written(serve: Ser
     assert not (tmp_path / "all.csv").exists()
     with open_ledger(address) as ledger:
         assert ledger.standing().terms.total != 999_000_000
+
+
+@pytest.mark.parametrize("change", ["propensity = 'x'", "level = 'x'", "decided_at = 'x'"])
+def test_a_ledger_whose_decisions_are_damaged_is_not_written(serve: Serve, tmp_path: Path, change: str) -> None:
+    address = serve(["c00000"])
+    table = "request" if "decided_at" in change else "decision"
+    with sqlite3.connect(address.removeprefix("sqlite:///")) as database:
+        database.execute(f"UPDATE {table} SET {change}")
+    database.close()
+    with pytest.raises(LedgerError, match="the ledger is damaged"):
+        read_standing(address, None, tmp_path / "all.csv")
+    assert not (tmp_path / "all.csv").exists()

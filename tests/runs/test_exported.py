@@ -75,7 +75,11 @@ def test_an_mlflow_model(ran: Path, tmp_path: Path) -> None:
     assert (tmp_path / "model" / "MLmodel").exists()
 
 
-def test_a_file_may_lie_in_the_run_folder(ran: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("to", "name"), [("sql", "policy.sql"), ("onnx", "policy.onnx"), ("card", "card.html")])
+def test_a_file_may_lie_in_the_run_folder(ran: Path, tmp_path: Path, to: str, name: str) -> None:
+    if to == "onnx":
+        pytest.importorskip("onnx", reason="onnx is not installed")
     home = shutil.copytree(ran, tmp_path / "run")
-    export(home, home / "policy.sql", to="sql")
-    assert (home / "policy.sql").read_text(encoding="utf-8").startswith("WITH")
+    export(home, home / name, to=to)
+    export(home, tmp_path / name, to=to)
+    assert (home / name).read_bytes() == (tmp_path / name).read_bytes()

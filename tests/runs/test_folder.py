@@ -8,14 +8,25 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from folders import earlier_run, everything_in
 
-from largesse.errors import OutputError
-from largesse.runs.folder import FILES, MARKS, Part, read_part, replace_run_folder, write_part
+from largesse.errors import InputError, OutputError
+from largesse.runs import read_campaign
+from largesse.runs.folder import (
+    FILES,
+    MARKS,
+    Part,
+    check_file,
+    check_output,
+    read_part,
+    replace_run_folder,
+    write_part,
+)
 
 
 def test_only_an_earlier_run_folder_is_replaced(tmp_path: Path) -> None:
@@ -82,3 +93,13 @@ def test_missing_numbers_are_null_in_the_file_and_none_in_what_is_passed_on(tmp_
     plain = write_part(tmp_path, part, {"model": (1.5, math.nan), "name": "größer", "spread": [-math.inf]})
     assert plain == {"model": [1.5, None], "name": "größer", "spread": [None]}
     assert read_part(tmp_path, part) == plain
+
+
+def test_an_input_whose_links_lead_in_a_circle_is_no_output(shop: Path) -> None:
+    (shop / "loop").symlink_to("loop")
+    campaign = replace(read_campaign(shop), log=str(shop / "loop"), customers=str(shop / "loop" / "x.csv"))
+    check_output(campaign, earlier_run(shop))
+    (shop / "out.csv").touch()
+    check_file(shop / "out.csv", str(shop / "loop"))
+    with pytest.raises(InputError, match="is what is read"):
+        check_file(shop / "out.csv", str(shop / "out.csv"))

@@ -25,12 +25,15 @@ def test_the_folder_is_that_of_the_run_or_the_one_that_is_named(run_copy: Path, 
         ("other", None, "not a run folder"),
         ("run", "other", "not a run folder"),
         (None, "nowhere", "not a folder"),
+        ("loop", None, "not a run folder"),
+        (None, "loop", "not a folder"),
     ],
 )
 def test_what_is_not_there_is_refused(
     run_copy: Path, tmp_path: Path, run: str | None, folder: str | None, message: str
 ) -> None:
     (tmp_path / "other").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(InputError, match=message):
         find_home(None if run is None else tmp_path / run, None if folder is None else tmp_path / folder)
 

@@ -118,10 +118,11 @@ def test_a_model_file_says_what_it_wants(tmp_path: Path) -> None:
     assert told["levels"] == list(policy.levels.labels)
 
 
-def test_a_feature_may_have_the_name_of_an_output() -> None:
+@pytest.mark.parametrize("name", ["level", ""])
+def test_a_feature_may_have_the_name_of_an_output_or_none(name: str) -> None:
     rng = np.random.default_rng(0)
-    table = pa.table({"level": rng.normal(size=90), "k": rng.integers(0, 2, 90), "r": rng.random(90)})
-    log = read_log(table, level="k", response="r", levels=Levels(costs=[0, 1]))
+    table = pa.table({name: rng.normal(size=90), "k": rng.integers(0, 2, 90), "r": rng.random(90)})
+    log = read_log(table, level="k", response="r", levels=Levels(costs=[0, 1]), features=[name])
     policy = Policy(Additive(knots=2).fit(log), log.levels, price=0.01)
     found = run_onnx(policy.to_onnx(), policy.onnx_inputs(log))
     assert np.array_equal(found["level_number"], policy.decide(log))

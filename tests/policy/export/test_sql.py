@@ -130,6 +130,8 @@ def test_what_cannot_be_written_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     policy = make_policy("boosting")
     with pytest.raises(InputError, match="dialect 'oracle' is not known"):
         policy.to_sql("oracle")
+    with pytest.raises(InputError, match=r"dialect \['duckdb'\] is not known"):
+        policy.to_sql(["duckdb"])  # type: ignore[arg-type]
     with pytest.raises(NotFittedError, match="no price"):
         replace(policy, price=None).to_sql()
     with pytest.raises(InputError, match="the table is"):
