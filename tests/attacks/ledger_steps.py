@@ -15,6 +15,7 @@ import numpy as np
 from commands import own_folder
 from harness import FINE, Outcome
 from ledgers import DAY, START, Dearest, make_offers, make_terms
+from serve_model import to_micros as to_micros_up
 
 Rng = np.random.Generator
 IDS: tuple[Any, ...] = (
@@ -23,7 +24,7 @@ IDS: tuple[Any, ...] = (
 )  # fmt: skip
 AMOUNTS: tuple[Any, ...] = (
     0, 1, 2.5, 4, 10, 11, -1, math.nan, math.inf, "4", "x", "", True, 10**400, 10**5000, Decimal("1.5"), Decimal("sNaN"), Decimal("-0"),
-    1j, [], {}, b"4", np.float32(0.1), np.int64(3), np.array(3), np.array([1.0]), 1e-7, object(), "1_0", "４",
+    1j, [], {}, b"4", np.float32(0.1), np.int64(3), np.array(3), np.array([1.0]), 1e-7, 0.1 + 0.2, 1.1 * 3, 5e-324, object(), "1_0", "４",
     "1e400", Decimal("1e-999999"),
 )  # fmt: skip
 MOMENTS: tuple[Any, ...] = (
@@ -250,12 +251,13 @@ class Play:
             return Outcome("wrong", f"accepted: {name!r} {who!r} {amount!r}")
         if isinstance(amount, bool) or (isinstance(amount, str) and amount != "4"):
             return Outcome("wrong", f"accepted an amount of {amount!r}")
-        exact = math.ceil(Decimal(str(amount)) * 10**6)
+        exact = to_micros_up(amount)
         counts = self.model.takes(name, who, exact, self.now)
         return None if counts and paid == exact else Outcome("wrong", f"{name} {who} {amount!r} pays {paid}")
 
     def wait(self) -> None:
-        self.now += int(float(self.rng.choice([0.0001, 0.5, 1, 6, 60])) * DAY)
+        """Let time pass; now and then the clock is put back."""
+        self.now = max(self.now + int(float(self.rng.choice([0.0001, 0.5, 1, 6, 60, -0.04, -3])) * DAY), 0)
 
     def lose(self) -> None:
         self.ledger._store.disconnect()

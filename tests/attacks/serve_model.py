@@ -41,7 +41,7 @@ def settle(model: Model, asked: Any, said: dict[str, Any]) -> Outcome:
     face, before = model.promises[key]
     paid = round(said["paid"] * 1e6)
     amount = asked.get("amount")
-    wanted = face if amount is None else math.ceil(Decimal(str(amount)) * 10**6)  # finer parts are rounded up
+    wanted = face if amount is None else to_micros(amount)
     plain = amount is None or isinstance(amount, int | float) or str(amount).strip().replace(".", "", 1).isascii()
     if isinstance(amount, bool) or not plain or not 0 <= paid <= face or paid != wanted or face == 0:
         return Outcome("wrong", f"{asked} pays {paid} of {face}")
@@ -51,6 +51,12 @@ def settle(model: Model, asked: Any, said: dict[str, Any]) -> Outcome:
         model.promises[key] = (face, paid)
         model.spent += paid
     return FINE
+
+
+def to_micros(amount: Any) -> int:
+    """Return an amount in millionths: finer parts are rounded up, but those of a float that are below a billionth are noise."""
+    exact = Decimal(str(amount))
+    return math.ceil((round(exact, 9) if isinstance(amount, float | np.floating) else exact) * 10**6)
 
 
 def compare(model: Model, said: dict[str, Any]) -> Outcome:

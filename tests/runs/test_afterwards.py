@@ -131,3 +131,19 @@ def test_a_campaign_to_which_nobody_responds_is_told_and_not_refused(run_copy: P
     found, shown = check(run_copy, table.set_column(at, "bought", pa.array(np.zeros(len(table), dtype=int))))
     assert found.code == 20
     assert any("All responses are 0" in one["text"] for one in shown["checks"])
+
+
+def test_a_feature_that_is_written_in_another_way_is_named(run_copy: Path, shop: Path) -> None:
+    table = _carry_out(run_copy, shop)
+    at = table.column_names.index("since")
+    for zone in ("UTC", "Europe/Berlin"):
+        zoned = table.set_column(at, "since", table["since"].cast(pa.timestamp("us")).cast(pa.timestamp("us", zone)))
+        assert check(run_copy, zoned)[0].joined == len(table)
+    with pytest.raises(InputError, match="'since' cannot be used: the new log holds it as list<"):
+        check(run_copy, table.set_column(at, "since", pa.array([[1]] * len(table))))
+    with pytest.raises(InputError, match="'since' holds text; in the log it held dates"):
+        check(run_copy, table.set_column(at, "since", table["since"].cast(pa.string())))
+    with pytest.raises(InputError, match="'since' holds numbers; in the log it held dates"):
+        check(run_copy, table.set_column(at, "since", pa.array(range(len(table)))))
+    with pytest.raises(InputError, match="'since' is not in the table"):
+        check(run_copy, table.drop_columns(["since"]))

@@ -11,7 +11,9 @@ import pytest
 from browsers import PHONE, needs_browser, watch
 
 from largesse import cli
-from largesse.report import render_pace
+from largesse.errors import InputError
+from largesse.report import print_pace, render_pace
+from largesse.runs.paced import _as_days
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -169,3 +171,58 @@ def test_a_stream_without_rows_is_named(
     for more in ((), ("--time", "since")):
         assert call(monkeypatch, str(ran), "--stream", str(tmp_path / "empty.parquet"), *more) == 2
         assert "has no rows" in " ".join(capsys.readouterr().err.split())
+
+
+def test_control_characters_are_shown_and_not_obeyed(
+    paced: tuple[dict[str, Any], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_pace({**paced[0], "headline": "all\x1b[2J"}, Path("pace\x1b[31m.html"))
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert r"all\x1b[2J" in said
+    assert r"pace\x1b[31m.html" in said
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "times",
+    [
+        pa.array([0, 90_000], pa.timestamp("s")),
+        pa.array([0, 90_000_000_000_007], pa.timestamp("ns")),
+        pa.array([0, 90_000_000_000], pa.timestamp("us", "Europe/Berlin")),
+        pa.array([0, 90_000_000_000], pa.timestamp("us", "Mars/Phobos")),
+        pa.array(["1970-01-01", "1970-01-02T01:00:00"]),
+        pa.array(["1970-01-01T01:00+01:00", "1970-01-01T20:00:00-05:00"]),
+        pa.array(["1970-01-01", "1970-01-02 01:00"]).dictionary_encode(),
+    ],
+    ids=range(7),
+)
+def test_times_are_the_same_moments_in_whatever_type_and_zone(times: pa.Array) -> None:
+    starts, days = _as_days(pa.chunked_array([times]), "when")
+    assert starts == 0
+    assert days.tolist() == pytest.approx([0, 25 / 24])
+
+
+def test_the_hour_that_daylight_saving_repeats_is_two_hours() -> None:
+    local = pa.array(["2027-10-31T02:30:00+02:00", "2027-10-31T02:30:00+01:00", "2027-10-31T03:00:00+01:00"])
+    _, days = _as_days(pa.chunked_array([local]), "when")
+    assert ((days - days[0]) * 24).tolist() == pytest.approx([0, 1, 1.5])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        (pa.array([2**62], pa.timestamp("us")), "beyond the years 1 to 9999"),
+        (pa.array([-(2**62)], pa.timestamp("us")), "beyond the years 1 to 9999"),
+        (pa.array([2**62], pa.timestamp("s")), "which is no time"),
+        (pa.array(["2027-01-31", "2027-01-31T00:00Z"]), "which is no time"),  # one has a zone
+        (pa.array([1.5]), "1.5, which is no time"),
+        (pa.array([[1]]), "which is no time"),
+        (pa.nulls(2), "has no time in 2 rows"),
+    ],
+    ids=range(7),
+)
+def test_what_is_no_time_is_named(times: pa.Array, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        _as_days(pa.chunked_array([times]), "when")

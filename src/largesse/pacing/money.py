@@ -15,14 +15,15 @@ MICROS = 1_000_000  # in one unit
 MOST = 10**12  # units; the sum of two still fits into 64 bits
 MOST_MICROS = MOST * MICROS
 _PLAIN = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")  # Decimal itself reads 1_0 and ５, too
+_DIGITS = 6  # of a unit
 _FINE = 3  # digits of a millionth that a float may be off by
 
 
 def read_money(given: Any, name: str, *, up: bool) -> int:
     """Return an amount in millionths; finer parts are rounded up (what may be spent on us) or down (a budget).
 
-    >>> read_money("19.99", "the total", up=False), read_money(0.1, "the cost", up=True)
-    (19990000, 100000)
+    >>> read_money("19.99", "the total", up=False), read_money(0.1 + 0.2, "the cost", up=True)
+    (19990000, 300000)
     """
     exact = None
     if isinstance(given, str | int | float | Decimal | np.number) and not isinstance(given, bool):
@@ -32,6 +33,8 @@ def read_money(given: Any, name: str, *, up: bool) -> int:
             exact = None
     if exact is None or not exact.is_finite() or not 0 <= exact <= MOST:
         fail("money", Problem(f"{name} is {show(given)}", f"give a number from 0 to {MOST:,}, such as 50000 or 19.99"))
+    if isinstance(given, float | np.floating):
+        exact = round(exact, _DIGITS + _FINE)  # 0.1 + 0.2 is 0.3, as for `count_micros`
     return int((exact * MICROS).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.data import read_table
-from largesse.errors import LargesseError, Problem, fail
+from largesse.errors import LargesseError, Problem, fail, refuse
 from largesse.evaluation import Before, check_campaign, estimate_value, measure_spending, plan_held_out, score_rows
 from largesse.policy import Policy, find_price, promise_anew
 from largesse.records import Array, CampaignCheck, Estimate, Log, Progress, Promise, Scores
@@ -107,7 +107,18 @@ def _read_new(made: Made, log: Any, engine: Engine) -> Log:
         del roles["customer"]
     # A plan need not give every level to somebody.
     roles["absent"] = True
-    return engine.read_log(replace(campaign, levels=made.policy.levels, roles=roles, propensities=None), table).seen
+    found = engine.read_log(replace(campaign, levels=made.policy.levels, roles=roles, propensities=None), table).seen
+    lost = (name for name in made.policy.model.encoder_.features if name not in found.features.column_names)
+    hint = "write it as in the log that the model learnt from"
+    refuse(
+        "check",
+        [
+            Problem(f"the feature {name!r} cannot be used: the new log holds it as {table[name].type}", hint)
+            for name in lost
+            if name in table.column_names
+        ],
+    )
+    return found
 
 
 def _name_rows(made: Made, table: pa.Table, key: str) -> pa.Table:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from largesse.data import read_table
-from largesse.errors import InputError, Problem, as_number, budget_problems, fail, nearest, refuse, show, whole_problems
+from largesse.errors import Problem, as_number, budget_problems, fail, nearest, refuse, show, whole_problems
 from largesse.pacing import (
     DAY,
     KEPT,
@@ -41,6 +41,7 @@ SIMULATED = "simulated"
 MOST = 20_000  # customers of a run that a plan is made from
 MOST_STREAMS = 1000
 LONGEST = 3660  # days
+EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds since 1970: the years 1 to 9999
 
 
 @dataclass(frozen=True)
@@ -208,19 +209,39 @@ def _read_times(source: str, how: Streaming) -> tuple[int, Array]:
 
 
 def _as_days(column: Any, name: str) -> tuple[int, Array]:
-    import pyarrow as pa
-
     hint = "give a column of dates or times, each row with one: 2027-01-31, 2027-01-31T18:00:00"
     if column.null_count:
         fail("pace", Problem(f"the column {name!r} has no time in {column.null_count:,} rows", hint))
-    try:
-        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-            raise ValueError
-        found = np.array(column.to_pylist(), dtype="datetime64[us]").astype(np.int64)
-    except (ValueError, TypeError) as error:
-        got = f"the column {name!r} holds {show(column[0].as_py())}, which is no time"
-        raise InputError("pace", [Problem(got, hint)]) from error
+    found = _as_micros(column)
+    if found is None:
+        # A timestamp that is none is too far away for Python, too.
+        shown = column.type if str(column.type).startswith("timestamp") else show(column[0].as_py())
+        fail("pace", Problem(f"the column {name!r} holds {shown}, which is no time", hint))
+    if found.min() < EARLIEST or found.max() > LATEST:
+        fail("pace", Problem(f"the column {name!r} holds times beyond the years 1 to 9999", hint))
     if np.ptp(found) > LONGEST * DAY:
         fail("pace", Problem(f"the column {name!r} spans more than {LONGEST:,} days", "replay a part of the table"))
     starts = int(found.min() // DAY * DAY)
     return starts, (found - starts) / DAY
+
+
+def _as_micros(column: Any) -> Array | None:
+    """Return times (n,) in microseconds since 1970, UTC, whatever their zone; those without one are in UTC. None: no times."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kinds = pa.types
+    if kinds.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    text = any(kind(column.type) for kind in (kinds.is_string, kinds.is_large_string, kinds.is_string_view))
+    column = column.cast(pa.string()) if text else column
+    if not (text or kinds.is_timestamp(column.type) or kinds.is_date(column.type)):
+        return None
+    # Texts have a zone each, or none has one.
+    for zone in (None, "UTC") if text else (getattr(column.type, "tz", None),):
+        options = pc.CastOptions(target_type=pa.timestamp("us", zone), allow_time_truncate=True)
+        try:
+            return np.asarray(pc.cast(column, options=options).cast(pa.int64()))
+        except pa.ArrowException:
+            continue
+    return None

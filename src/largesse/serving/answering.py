@@ -11,7 +11,7 @@ from pathlib import Path
 from socket import socket
 
 from largesse.errors import InputError, Problem, fail, some
-from largesse.serving.doubts import doubt_exploring
+from largesse.serving.doubts import doubt_exploring, doubt_period
 from largesse.serving.ledgers import Books, LedgerSettings, check_most, open_books
 from largesse.serving.policies import Served, Watched
 from largesse.serving.telling import hush, say, warn
@@ -62,7 +62,7 @@ def answer(settings: Settings, token: str | None, where: socket, started: Callab
     with ExitStack() as stack:
         watched, books = open_parts(settings, stack)
         if settings.workers == 1:  # several processes would say it several times
-            warn_of_doubts(watched)
+            warn_of_doubts(watched, books)
         service = Service(watched, books)
         service.warm_up()
         watched.keep_up()
@@ -102,11 +102,11 @@ def open_parts(settings: Settings, stack: ExitStack) -> tuple[Watched, Books | N
     return watched, books
 
 
-def warn_of_doubts(watched: Watched) -> None:
+def warn_of_doubts(watched: Watched, books: Books | None) -> None:
     """Tell whoever starts a service what it does not do."""
-    doubt = doubt_exploring(watched.current.opened)
-    if doubt is not None:
-        warn(doubt)
+    for doubt in (doubt_exploring(watched.current.opened), None if books is None else doubt_period(books.ledger)):
+        if doubt is not None:
+            warn(doubt)
 
 
 def make_door(token: str | None, host: str, port: int) -> Door:

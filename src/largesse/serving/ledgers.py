@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,11 @@ class LedgerSettings:
         )
         rules: Any = {"valid_days": self.valid_days, "late": self.late, "promises": self.promises}
         return agree(self.total, self.until, starts=self.since, **rules)
+
+    @property
+    def begun(self) -> LedgerSettings:
+        """The same ledger, which is there: it is opened, and never begun once more."""
+        return replace(self, total=None, until=None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from socket import socket
 
 from largesse.errors import Problem, make_visible, refuse
@@ -43,7 +44,9 @@ def open_service(settings: Settings, say: Callable[[str], None] = print) -> None
             answer(settings, token, where, lambda: say(_greeting(where)))
         else:
             with ExitStack() as stack:  # what is wrong is said once, by this process
-                warn_of_doubts(open_parts(settings, stack)[0])
+                warn_of_doubts(*open_parts(settings, stack))
+            if settings.ledger is not None:  # a worker that starts later must not spend the budget once more
+                settings = replace(settings, ledger=settings.ledger.begun)
             supervise(settings, where, lambda: say(_greeting(where)))
         say("The service has stopped.")
 

@@ -70,7 +70,11 @@ class _Member:
             self._died = now
             warn(f"a worker process has ended ({_describe_end(self._process.returncode)}); another one is started")
         if now >= self._died + (PAUSE if self._died - self._begun < CALM else 0.0):
-            self._start()
+            try:
+                self._start()
+            except OSError as error:  # no memory, or too many processes: that may pass
+                warn(f"no worker process can be started now ({error.strerror}); it is tried again")
+                self._begun = self._died = now
 
     def stop(self) -> None:
         """Ask the process to stop."""

@@ -18,6 +18,13 @@ WAIT = 5.0  # seconds that SQLite itself waits for another writer
 READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH}
 BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
+Place = tuple[int, int]
+NOWHERE: Place = (-1, -1)
+
+
+class MovedError(sqlite3.OperationalError):
+    """The file is not the one that was opened."""
+
 
 @final
 class SqliteStore:
@@ -28,6 +35,9 @@ class SqliteStore:
         self._path = Path(path)
         self._connection: sqlite3.Connection | None = None
         self._owner = 0
+        self._file: Place | None = None  # which file the ledger is, once it is known
+        self._journal: Place | None = None  # which file is written first, for this connection …
+        self._beside = Path(f"{path}-wal")  # … and where it is
 
     @property
     def shown(self) -> str:
@@ -43,6 +53,7 @@ class SqliteStore:
             raise LedgerError("ledger", [Problem(f"the folder {self._path.parent} is not there", "make it first")])
         if self._path.exists() and not self._path.is_file():  # a pipe would keep us waiting
             raise LedgerError("ledger", [Problem(f"{self._path} is no file", "give a file, or a name that is free")])
+        self._connect(create=create)
         with self.transaction() as session:
             if session.fetch("PRAGMA application_id")[0][0] != APPLICATION:
                 for statement in CREATE:
@@ -55,6 +66,7 @@ class SqliteStore:
         connection = self._connect()
         connection.execute("BEGIN IMMEDIATE")
         try:
+            self._keep_place()
             yield SqliteSession(connection)
             connection.execute("COMMIT")
         except BaseException:
@@ -62,13 +74,16 @@ class SqliteStore:
                 connection.execute("ROLLBACK")
             raise
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, *, create: bool = False) -> sqlite3.Connection:
         if self._connection is not None and self._owner != os.getpid():
             self._connection = None  # a connection must not cross a fork; the parent still uses it
         if self._connection is None:
-            connection = sqlite3.connect(
-                self._path.absolute(), timeout=WAIT, isolation_level=None, check_same_thread=False
-            )
+            if self._file is not None and _identify(self._path) != self._file:
+                self._file = NOWHERE
+                raise MovedError
+            # A file that is not there is only made where a ledger begins: elsewhere it was taken away.
+            address = f"{self._path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+            connection = sqlite3.connect(address, timeout=WAIT, isolation_level=None, check_same_thread=False, uri=True)
             try:
                 self._refuse_foreign(connection)
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -76,8 +91,21 @@ class SqliteStore:
             except Exception:
                 connection.close()
                 raise
-            self._connection, self._owner = connection, os.getpid()
+            self._connection, self._owner, self._journal = connection, os.getpid(), None
+            self._beside = Path(f"{self._path.resolve()}-wal")
         return self._connection
+
+    def _keep_place(self) -> None:
+        """Refuse to go on where the file, or the journal beside it, was taken away or replaced while it is open.
+
+        SQLite would write on into files that nobody finds again, and a ledger that begins in their place has the whole
+        budget once more. Whoever holds the file for writing has made the journal.
+        """
+        found, journal = _identify(self._path), _identify(self._beside)
+        self._file, self._journal = self._file or found, self._journal or journal
+        if self._file != found or self._journal != journal:
+            self._file = NOWHERE  # for good: another file may get the number of the one that is gone
+            raise MovedError
 
     def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
         """Refuse a database of something else before anything in it is changed."""
@@ -96,6 +124,9 @@ class SqliteStore:
         """Say what is wrong with the file."""
         if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
             return None
+        if isinstance(error, MovedError):
+            hint = "stop whatever uses it, put the file back with its -wal beside it, and start again"
+            return Problem(f"{self._path} was taken away or replaced while it was open", hint)
         code = sqlite3.SQLITE_CORRUPT if isinstance(error, UnicodeDecodeError) else _code(error)
         if code in READ_ONLY:
             hint = "a ledger is a file beside which others are made: allow writing to it and to its folder"
@@ -142,6 +173,15 @@ class SqliteSession:
         places = ", ".join("?" * len(columns))
         sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608  names of our own
         self._connection.executemany(sql, zip(*columns.values(), strict=True))
+
+
+def _identify(path: Path) -> Place | None:
+    """Return what tells a file from one that took its place; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _code(error: sqlite3.Error) -> int:

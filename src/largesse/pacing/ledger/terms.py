@@ -110,9 +110,10 @@ def read_time(given: Any, name: str, problems: list[Problem], *, last: bool = Fa
     """Return a date or time in microseconds since 1970, UTC; a date that comes `last` stands for its end."""
     found: datetime | None = None
     try:
-        if isinstance(given, str) and re.fullmatch(r"\d{4}-\d{2}-\d{2}", given.strip()):
-            given = date.fromisoformat(given.strip())
-        if isinstance(given, str):
+        text = given.strip() if isinstance(given, str) else None
+        if text is not None and re.fullmatch(r"[0-9]{4}(-?)[0-9]{2}\1[0-9]{2}", text):
+            given = date.fromisoformat(text)
+        if isinstance(given, str) and "W" not in given:  # a week has no moment at which it ends
             found = datetime.fromisoformat(given.strip())
         elif isinstance(given, datetime):
             found = given
@@ -121,7 +122,7 @@ def read_time(given: Any, name: str, problems: list[Problem], *, last: bool = Fa
             found = day + timedelta(days=1) if last else day
     except (ValueError, OverflowError):
         found = None
-    if found is None:
+    if found is None or found != found:  # not a time, in tables
         problems.append(
             Problem(f"{name} is {show(given)}", "give a date or a time: 2027-01-31, 2027-01-31T18:00+01:00")
         )

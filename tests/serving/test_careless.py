@@ -1,0 +1,122 @@
+"""What happens to a service while it runs: its ledger is taken away, its policy replaced by what cannot be served, and so on."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from services import Ask, connect
+
+from largesse.errors import LedgerError
+from largesse.serving import LedgerSettings, Settings, start, workers
+from largesse.serving.answering import open_parts
+from largesse.serving.policies import Watched
+from largesse.serving.service import Service
+
+Row = dict[str, Any]
+FAR = "2999-12-31"
+
+
+def test_a_ledger_that_is_taken_away_is_503_and_no_other_one_begins(
+    booked: tuple[Ask, Service], tmp_path: Path, customers: list[Row]
+) -> None:
+    ask = booked[0]
+    assert ask("/v1/decide", {"request_id": "a", "customers": customers[:1]}).status_code == 200
+    for name in ("spring.db", "spring.db-wal", "spring.db-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    asks = (("/v1/decide", {"request_id": "b", "customers": customers[:1]}), ("/v1/budget", None))
+    for path, content in (*asks, ("/v1/redeem", {"request_id": "a", "customer": customers[0]["id"]})):
+        found = ask(path, content)
+        assert found.status_code == 503
+        assert "was taken away or replaced while it was open" in found.json()["error"]["message"]
+    assert ask("/healthz", headers={}).status_code == 200
+    assert "largesse_ledger_up 0" in ask("/metrics").text
+    assert not (tmp_path / "spring.db").exists()
+
+
+def test_workers_open_the_ledger_and_never_begin_one(
+    run_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Settings] = []
+    monkeypatch.setattr(start, "supervise", lambda settings, _where, _started: given.append(settings))
+    ledger = LedgerSettings(f"sqlite:///{tmp_path / 'spring.db'}", "60", FAR, promises="while_it_lasts")
+    start.open_service(Settings(run_copy, port=0, ledger=ledger, workers=2))
+    assert (tmp_path / "spring.db").is_file()
+    with ExitStack() as stack:
+        _, books = open_parts(given[0], stack)
+        assert books is not None
+        assert books.ledger.standing().terms.total == 60_000_000
+    (tmp_path / "spring.db").unlink()
+    with ExitStack() as stack, pytest.raises(LedgerError, match="there is no ledger"):
+        open_parts(given[0], stack)
+    assert not (tmp_path / "spring.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "words"),
+    [("2020-01-01", "2020-01-31", "ended at 2020-02-01"), ("2990-01-01", FAR, "begins at 2990-01-01"), (None, FAR, "")],
+)
+@pytest.mark.parametrize("many", [1, 2])
+def test_outside_the_period_it_says_that_nobody_gets_anything(
+    run_copy: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    since: str | None,
+    until: str,
+    words: str,
+    many: int,
+) -> None:
+    monkeypatch.setattr("largesse.serving.answering.serve", lambda *_: None)
+    monkeypatch.setattr(Watched, "keep_up", lambda _: None)
+    monkeypatch.setattr(start, "supervise", lambda *_: None)
+    ledger = LedgerSettings(f"sqlite:///{tmp_path / 'spring.db'}", "60", until, since)
+    start.open_service(Settings(run_copy, port=0, ledger=ledger, workers=many))
+    said = capsys.readouterr().err
+    assert (said.count("everyone gets the cheapest level") == 1) if words else (said == "")
+    assert words in said
+
+
+def test_a_worker_that_cannot_be_started_now_is_started_later(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Dead:
+        returncode = -9
+        stdin = None
+
+        def poll(self) -> int:
+            return self.returncode
+
+    begun: list[int] = []
+
+    def begin(self: Any) -> None:
+        begun.append(1)
+        if len(begun) == 2:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        self._process, self._begun, self._died = Dead(), 0.0, None
+
+    monkeypatch.setattr(workers._Member, "_start", begin)
+    monkeypatch.setattr(workers, "PAUSE", 0.0)
+    member: Any = workers._Member(Settings(Path("run")), None)  # type: ignore[arg-type]
+    for _ in range(2):
+        member.keep_alive()
+    assert len(begun) == 3
+    assert "no worker process can be started now (Resource temporarily unavailable)" in capsys.readouterr().err
+
+
+def test_whatever_is_wrong_with_a_new_policy_the_old_one_goes_on(
+    run_copy: Path, customers: list[Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    watched = Watched(run_copy, warn=said.append)
+
+    def fail(_: Path) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("largesse.serving.policies.load_served", fail)
+    (run_copy / "policy.largesse").touch()
+    for _ in range(3):
+        watched.refresh()
+    assert "MemoryError" in str(watched.problem)
+    assert len(said) == 1
+    assert connect(Service(watched))("/v1/decide", {"customers": customers[:1]}).status_code == 200
