@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from largesse.pacing.kernels import UNIT, compiled
 from largesse.records import Array
-
-compiled = njit(cache=True, nogil=True, error_model="numpy")
-UNIT = 1e-6  # of a millionth, in units
 
 
 @compiled

@@ -10,7 +10,7 @@ import numpy as np
 from largesse.errors import Problem, as_number, fail, show
 from largesse.levels import Levels
 from largesse.pacing.ledger import Offers
-from largesse.pacing.money import count_micros
+from largesse.pacing.money import MICROS, count_micros
 from largesse.pacing.population import Population
 from largesse.policy import Outlook, Policy
 from largesse.records import Array
@@ -50,8 +50,8 @@ def make_population(policy: Policy, customers: Any, *, most: Sequence[float] | N
     if levels.contact_cost:
         at_once[:, 1:] = count_micros(np.array([levels.contact_cost]))[0]
     face = _worst(policy, expected, most)
-    paid = expected.costs - at_once / 1e6
-    return Population(expected.responses, at_once, face, np.clip(np.rint(paid * 1e6), 0, face).astype(np.int64))
+    later = np.rint((expected.costs - at_once / MICROS) * MICROS)
+    return Population(expected.responses, at_once, face, np.clip(later, 0, face).astype(np.int64))
 
 
 def _worst(policy: Policy, expected: Outlook, most: Sequence[float] | None) -> Array:

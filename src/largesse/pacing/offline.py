@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from largesse.pacing.dual import place, solve_dual
-from largesse.pacing.ledger import DAY
 from largesse.pacing.money import MICROS
 from largesse.pacing.streams import Stream
 from largesse.records import Array
@@ -60,6 +59,4 @@ def _bound(stream: Stream, many: int) -> float:
 
 
 def _when(stream: Stream, many: int, reserve: bool) -> Array:
-    days = (stream.terms.ends - stream.terms.starts) / DAY
-    valid = days if stream.terms.valid is None else stream.terms.valid / DAY
-    return place(stream.times, valid if reserve else 0.0, days, many)
+    return place(stream.times, stream.terms.stands if reserve else 0.0, stream.terms.days, many)

@@ -125,12 +125,11 @@ class PacePlan:
         if not terms.kept and len(self.promised) > 1:
             hint = "plan with the ledger's terms, and give it the plan: plan_pace, ledger.set_plan"
             fail("ledger", Problem("the plan is for promises that are kept, and the ledger's are not", hint))
-        days, total, gains = (terms.ends - terms.starts) / DAY, terms.total / MICROS, self.gains
+        total, gains = terms.total / MICROS, self.gains
         found = np.zeros(k.PATH)
         found[k.PARTS], found[k.CUSTOMERS] = len(self.promised), max(self.customers, 1.0)
-        stands = days if terms.valid is None else terms.valid / DAY
-        found[k.DAYS], found[k.VALID] = days, stands if terms.kept else 0.0
-        found[k.LASTS], found[k.STANDS], found[k.MARGIN] = not terms.kept, stands, gains.margin
+        found[k.DAYS], found[k.VALID] = terms.days, terms.stands if terms.kept else 0.0
+        found[k.LASTS], found[k.STANDS], found[k.MARGIN] = not terms.kept, terms.stands, gains.margin
         found[k.FIRST_DAY], found[k.AT_RANDOM] = first_weekday(terms), self.at_random
         found[k.WINDOW] = max(gains.window * self.customers, 20.0)
         found[k.GAIN] = 1.0 / min(max(self.elasticity, 0.3), 5.0)
@@ -197,10 +196,8 @@ class _Foreseen:
     def __init__(
         self, population: Population, terms: Terms, week: tuple[float, ...], many: float, random: float
     ) -> None:
-        days = (terms.ends - terms.starts) / DAY
-        valid = days if terms.valid is None else terms.valid / DAY
-        self.parts = _count_parts(days, valid) if population.on_redemption and terms.kept else 1
-        valid = valid if terms.kept else 0.0  # nothing is reserved: a promise costs what it is expected to
+        self.parts = _count_parts(terms) if population.on_redemption and terms.kept else 1
+        valid = terms.stands if terms.kept else 0.0  # nothing is reserved: a promise costs what it is expected to
         rng = np.random.default_rng(0)
         rows = rng.permutation(max(len(population), FORESEEN)) % len(population)
         # Where many customers tie, a price gives all of them the dearer level or none; a little noise splits them.
@@ -208,7 +205,7 @@ class _Foreseen:
         noise = np.exp(SPLIT * rng.standard_normal((len(rows), 1)))
         self._people, self._random = replace(drawn, responses=drawn.responses * noise), random
         self._plain = drawn.responses
-        self._when = place(_spread(len(rows), days, week, first_weekday(terms)), valid, days, self.parts)
+        self._when = place(_spread(len(rows), terms, week), valid, terms.days, self.parts)
         self._total = terms.total / MICROS * len(rows) / many
         shape = self._people.face.shape
         self._share = np.divide(
@@ -256,17 +253,17 @@ class _Foreseen:
         return promised, paid, cost
 
 
-def _spread(many: int, days: float, week: tuple[float, ...], first: int) -> Array:
-    """Return times (many,), rising, as the season has them."""
-    edges = np.minimum(np.arange(math.ceil(days) + 1), days)
-    busy = np.diff(edges) * np.array(week)[(np.arange(len(edges) - 1) + first) % 7]
+def _spread(many: int, terms: Terms, week: tuple[float, ...]) -> Array:
+    """Return times (many,) in days since the start, rising, as the season has them."""
+    edges = np.minimum(np.arange(math.ceil(terms.days) + 1), terms.days)
+    busy = np.diff(edges) * np.array(week)[(np.arange(len(edges) - 1) + first_weekday(terms)) % 7]
     whole = np.concatenate([[0.0], np.cumsum(busy)])
     return np.interp((np.arange(many) + 0.5) / many * whole[-1], whole, edges)
 
 
-def _count_parts(days: float, valid: float) -> int:
+def _count_parts(terms: Terms) -> int:
     """Return into how many parts a period is cut: a promise stands for a few of them."""
-    return int(min(max(math.ceil(PER_PROMISE * days / valid), LEAST_PARTS), MOST_PARTS))
+    return int(min(max(math.ceil(PER_PROMISE * terms.days / terms.stands), LEAST_PARTS), MOST_PARTS))
 
 
 def _check_parts(population: Any, terms: Any) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.pacing.ledger import DAY
 from largesse.pacing.money import MICROS, as_units
 from largesse.pacing.price import Gains, PacePlan, plan_pace
 from largesse.pacing.streams import Stream
@@ -74,9 +73,7 @@ def _sum_up(stream: Stream, way: str, found: tuple[Array, Array, Array], kept: b
     face, at_once = stream.customers.face[rows, levels], stream.customers.at_once[rows, levels]
     redeemed = (stream.chance < stream.redeems[rows, levels]) & (face > 0)
     paid = np.where(redeemed & ~refused, face, 0)
-    days = (stream.terms.ends - stream.terms.starts) / DAY
-    valid = days if stream.terms.valid is None else stream.terms.valid / DAY
-    over = (stream.times + valid <= days) | (not stream.terms.kept)
+    over = (stream.times + stream.terms.stands <= stream.terms.days) | (not stream.terms.kept)
     spent, committed = int(at_once.sum() + paid.sum()), int((at_once + np.where(over, paid, face)).sum())
     return Paced(
         way,
@@ -122,9 +119,8 @@ def trace_course(
 ) -> Course:
     """Return how a stream went that was decided by these levels (n,); `refused` (n,) are not paid."""
     rows = np.arange(len(stream))
-    days = (stream.terms.ends - stream.terms.starts) / DAY
-    at = np.linspace(0, days, points)
-    valid = np.inf if stream.terms.valid is None else stream.terms.valid / DAY
+    at = np.linspace(0, stream.terms.days, points)
+    valid = np.inf if stream.terms.valid is None else stream.terms.stands
     face, at_once = (part[rows, levels] / MICROS for part in (stream.customers.face, stream.customers.at_once))
     redeemed = stream.chance < stream.redeems[rows, levels]
     redeemed = redeemed if refused is None else redeemed & ~refused

@@ -69,9 +69,7 @@ class Stream:
     @property
     def true_costs(self) -> Array:
         """Costs (n, K) in units that count at the end: expected ones, or faces where a promise is kept and outlasts the period."""
-        days = (self.terms.ends - self.terms.starts) / DAY
-        valid = days if self.terms.valid is None else self.terms.valid / DAY
-        late = (self.terms.kept & (self.times + valid > days))[:, None]
+        late = (self.terms.kept & (self.times + self.terms.stands > self.terms.days))[:, None]
         face = self.customers.face * np.where(late, 1.0, self.redeems)
         return np.asarray((self.customers.at_once + face) / MICROS)
 

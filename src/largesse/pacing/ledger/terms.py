@@ -35,9 +35,19 @@ class Terms:
         """Whether every promise can be redeemed: face values are reserved."""
         return self.promises == KEPT
 
+    @property
+    def days(self) -> float:
+        """How long the period is."""
+        return (self.ends - self.starts) / DAY
+
+    @property
+    def stands(self) -> float:
+        """For how many days a promise stands: as long as the period, where it stands until it is redeemed."""
+        return self.days if self.valid is None else self.valid / DAY
+
     def describe(self) -> str:
         """Return the terms in words."""
-        stands = "until it is redeemed" if self.valid is None else f"for {self.valid / DAY:g} days"
+        stands = "until it is redeemed" if self.valid is None else f"for {self.stands:g} days"
         period = f"from {show_time(self.starts)} until {show_time(self.ends)}"
         lasts = "" if self.kept else "; promises can be redeemed while the budget lasts"
         return f"{show_money(self.total)} {period}; a promise stands {stands}; late redemptions: {self.late}{lasts}"

@@ -81,7 +81,7 @@ def _describe_first(stream: Stream, plan: PacePlan, paced: Paced, courses: Mappi
         "foreseen": float(plan.customers),
         "starts": show_time(terms.starts)[:10] if terms.starts else None,  # None: the table does not say
         "days": traits.days,
-        "valid_days": None if terms.valid is None else terms.valid / 86_400e6,
+        "valid_days": None if terms.valid is None else terms.stands,
         "promises": None if terms.valid is None else terms.promises,
         "price": plan.price,
         "total": as_units(terms.total),
