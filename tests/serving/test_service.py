@@ -19,8 +19,8 @@ from largesse.pacing import open_ledger
 from largesse.policy import Policy
 from largesse.runs import open_policy, plan
 from largesse.serving import LedgerSettings, Settings, ledgers, read_book
-from largesse.serving.answering import doubt_token_file, make_door, open_parts, read_token
-from largesse.serving.doubts import doubt_exploring
+from largesse.serving.answering import make_door, open_parts, read_token
+from largesse.serving.doubts import doubt_exploring, doubt_token_file
 from largesse.serving.policies import Watched
 from largesse.serving.service import Service
 from largesse.serving.start import open_service

@@ -3,6 +3,7 @@
 from largesse.pacing.ledger import DAY as DAY
 from largesse.pacing.ledger import ENTRY as ENTRY
 from largesse.pacing.ledger import KEPT as KEPT
+from largesse.pacing.ledger import LONGEST_ID as LONGEST_ID
 from largesse.pacing.ledger import PROMISES as PROMISES
 from largesse.pacing.ledger import SECOND as SECOND
 from largesse.pacing.ledger import Ask as Ask
@@ -17,6 +18,7 @@ from largesse.pacing.ledger import Redemption as Redemption
 from largesse.pacing.ledger import Standing as Standing
 from largesse.pacing.ledger import Terms as Terms
 from largesse.pacing.ledger import agree as agree
+from largesse.pacing.ledger import is_id as is_id
 from largesse.pacing.ledger import now_micros as now_micros
 from largesse.pacing.ledger import open_ledger as open_ledger
 from largesse.pacing.ledger import show_time as show_time

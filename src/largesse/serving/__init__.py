@@ -1,7 +1,8 @@
 """Decide over HTTP, one customer at a time or many: `open_service` answers until it is stopped.
 
-`Service` decides by a policy that is loaded again when its file changes, and books what it decides in a ledger, if there is
-one. Several processes may share a port and a ledger; a process that dies is started again.
+A request walks from `app`, the addresses, to `decisions`, which reads it and lets the policy of `policies` say what to expect.
+With a ledger (`ledgers`), `clerk` books requests that come at once in one transaction: `largesse.pacing` decides. `decisions`
+writes the answer. `start` opens a port for one process (`answering`), or for several that `workers` looks after.
 """
 
 from largesse.serving.answering import Settings as Settings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -128,12 +127,3 @@ def read_token(path: Path) -> str:
     if len(token) < LEAST or not token.isascii() or not token.isprintable() or " " in token:
         fail("serve", Problem(f"{path} holds no token", hint))
     return token
-
-
-def doubt_token_file(path: Path) -> str | None:
-    """Return a warning, if others on this machine may read or change the token; None where there is no telling."""
-    mode = path.stat().st_mode
-    if sys.platform == "win32" or not mode & (stat.S_IRWXG | stat.S_IRWXO):
-        return None
-    what = "change" if mode & (stat.S_IWGRP | stat.S_IWOTH) else "read"
-    return str(Problem(f"others on this machine may {what} {path}", f"keep the token to yourself: chmod 600 {path}"))

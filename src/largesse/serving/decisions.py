@@ -13,7 +13,7 @@ import numpy as np
 
 from largesse.data import check_rows
 from largesse.errors import InputError, Problem, refuse, show
-from largesse.pacing import Ask, Decided, Reason, make_offers
+from largesse.pacing import LONGEST_ID, MICROS, Ask, Decided, Reason, is_id, make_offers
 from largesse.policy import Outlook
 from largesse.records import Array
 from largesse.serving.ledgers import Books
@@ -21,7 +21,6 @@ from largesse.serving.policies import Served
 from largesse.web import to_json
 
 MOST_CUSTOMERS = 10_000  # in one request
-LONGEST = 200  # letters of an id
 REASONS = {int(reason): reason.name.lower() for reason in Reason}
 
 
@@ -98,7 +97,7 @@ def _share_of(version: str, request: str, customer: str) -> float:
 def show_decided(read: Read, decided: Decided) -> dict[str, Any]:
     """Answer with what the ledger has decided."""
     labels = read.served.labels
-    expected = (decided.at_once + decided.expected) / 1e6
+    expected = (decided.at_once + decided.expected) / MICROS
     parts = (decided.levels, decided.propensity, decided.responses, expected, decided.price, decided.reason)
     decisions = [
         {
@@ -134,7 +133,7 @@ def check_id(given: Any, *, needed: bool) -> str:
     """Return the id of a request; a new one where none is needed."""
     if given is None and not needed:
         return uuid.uuid4().hex
-    if isinstance(given, str) and 0 < len(given) <= LONGEST and given.isprintable():
-        return given
-    hint = f"give a text of 1 to {LONGEST} printable letters, another one for every request: sent again, it gets the same answer"
+    if is_id(given):
+        return str(given)
+    hint = f"give a text of 1 to {LONGEST_ID} printable letters, another one for every request: sent again, it gets the same answer"
     raise InputError("request", [Problem(f"request_id is {show(given)}", hint)])

@@ -1,6 +1,10 @@
-"""What whoever starts a service should know: levels that are not drawn, although the plan explores, or not given now."""
+"""What whoever starts a service should know: a token that others may read, levels that are not drawn or not given now."""
 
 from __future__ import annotations
+
+import stat
+import sys
+from pathlib import Path
 
 from largesse.errors import Problem
 from largesse.pacing import Ledger, show_time
@@ -25,3 +29,12 @@ def doubt_period(ledger: Ledger) -> str | None:
     starts, ends = show_time(standing.terms.starts), show_time(standing.terms.ends)
     when = f"begins at {starts}: until then" if standing.now < standing.terms.starts else f"ended at {ends}:"
     return f"the ledger's period {when} everyone gets the cheapest level"
+
+
+def doubt_token_file(path: Path) -> str | None:
+    """Return a warning, if others on this machine may read or change the token; None where there is no telling."""
+    mode = path.stat().st_mode
+    if sys.platform == "win32" or not mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return None
+    what = "change" if mode & (stat.S_IWGRP | stat.S_IWOTH) else "read"
+    return str(Problem(f"others on this machine may {what} {path}", f"keep the token to yourself: chmod 600 {path}"))

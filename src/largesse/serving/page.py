@@ -6,6 +6,8 @@ import json
 from html import escape
 from typing import Any
 
+from largesse.pacing import PROMISES
+from largesse.serving.decisions import MOST_CUSTOMERS, REASONS
 from largesse.serving.policies import Served
 from largesse.version import __version__
 
@@ -37,7 +39,7 @@ def describe_api(served: Served) -> Schema:
     asked = _object(
         {
             "request_id": _text("Sent again, it gets the same answer. A ledger needs it."),
-            "customers": {"type": "array", "minItems": 1, "maxItems": 10_000, "items": _customer(served)},
+            "customers": {"type": "array", "minItems": 1, "maxItems": MOST_CUSTOMERS, "items": _customer(served)},
         },
         ["customers"],
         {"request_id": "order-1", "customers": [{served.key: "c1", **_examples(served)}]},
@@ -90,7 +92,7 @@ def _decided(served: Served) -> Schema:
             "expected_response": _number("What the model expects at this level."),
             "expected_cost": _number("What the level is expected to cost."),
             "price": _number("With a ledger: the price that decided."),
-            "reason": {"type": "string", "enum": ["price", "budget", "period"], "description": "With a ledger: why."},
+            "reason": {"type": "string", "enum": list(REASONS.values()), "description": "With a ledger: why."},
         }
     )
     parts = {
@@ -125,7 +127,7 @@ def _budget() -> Schema:
             {name: _number(words) for name, words in money.items()}
             | {name: {"type": "integer"} for name in counts}
             | {name: {"type": "string", "format": "date-time"} for name in times}
-            | {"promises": {"type": "string", "enum": ["kept", "while_it_lasts"]}}
+            | {"promises": {"type": "string", "enum": list(PROMISES)}}
         )
     )
 

@@ -9,7 +9,8 @@ from socket import socket
 
 from largesse.errors import Problem, make_visible, refuse
 from largesse.pacing import read_money
-from largesse.serving.answering import HERE, Settings, answer, doubt_token_file, open_parts, read_token, warn_of_doubts
+from largesse.serving.answering import HERE, Settings, answer, open_parts, read_token, warn_of_doubts
+from largesse.serving.doubts import doubt_token_file
 from largesse.serving.telling import hush, warn
 from largesse.serving.workers import supervise
 from largesse.web import check_parts, listen

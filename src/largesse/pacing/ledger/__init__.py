@@ -2,9 +2,13 @@
 
 `agree` makes the terms, `open_ledger` opens a ledger by its address. `Ledger.decide` gives levels that fit, `redeem` counts
 what was paid, `standing` says what is left, and `audit` adds everything up again.
+
+`book` holds the ledger: each of its methods is one transaction. `rows` reads and writes within it, by the SQL of `tables`, in a
+`store`: `sqlite` or `postgres`. `entries` and `terms` are the records.
 """
 
 from largesse.pacing.ledger.book import Ledger as Ledger
+from largesse.pacing.ledger.entries import LONGEST_ID as LONGEST_ID
 from largesse.pacing.ledger.entries import Ask as Ask
 from largesse.pacing.ledger.entries import Audit as Audit
 from largesse.pacing.ledger.entries import Choice as Choice
@@ -14,6 +18,7 @@ from largesse.pacing.ledger.entries import Offers as Offers
 from largesse.pacing.ledger.entries import Reason as Reason
 from largesse.pacing.ledger.entries import Redemption as Redemption
 from largesse.pacing.ledger.entries import Standing as Standing
+from largesse.pacing.ledger.entries import is_id as is_id
 from largesse.pacing.ledger.opening import open_ledger as open_ledger
 from largesse.pacing.ledger.tables import ENTRY as ENTRY
 from largesse.pacing.ledger.terms import DAY as DAY

@@ -16,7 +16,7 @@ from largesse.pacing.ledger.terms import LATEST, Terms
 from largesse.pacing.money import MOST_MICROS, as_units
 from largesse.records import Array
 
-LONGEST = 200  # letters of a request id or a customer
+LONGEST_ID = 200  # letters of a request or a customer
 
 
 class Reason(IntEnum):
@@ -216,11 +216,15 @@ class Audit:
         return not self.differences
 
 
+def is_id(given: Any) -> bool:
+    """Whether a request or a customer can be called so."""
+    return isinstance(given, str) and 0 < len(given) <= LONGEST_ID and given.isprintable()
+
+
 def id_problems(given: Any, name: str) -> list[Problem]:
     """Return what is wrong with the id of a request or a customer."""
-    if isinstance(given, str) and 0 < len(given) <= LONGEST and given.isprintable():
-        return []
-    return [Problem(f"{name} is {show(given)}", f"give a text of 1 to {LONGEST} printable letters")]
+    hint = f"give a text of 1 to {LONGEST_ID} printable letters"
+    return [] if is_id(given) else [Problem(f"{name} is {show(given)}", hint)]
 
 
 def moment_problems(given: Any) -> list[Problem]:
