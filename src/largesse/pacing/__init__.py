@@ -39,6 +39,7 @@ from largesse.pacing.price import plan_pace as plan_pace
 from largesse.pacing.simulation import WAYS as WAYS
 from largesse.pacing.simulation import Course as Course
 from largesse.pacing.simulation import Paced as Paced
+from largesse.pacing.simulation import compare_offline as compare_offline
 from largesse.pacing.simulation import make_plan as make_plan
 from largesse.pacing.simulation import pace_stream as pace_stream
 from largesse.pacing.simulation import trace_course as trace_course

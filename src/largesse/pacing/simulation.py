@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from largesse.pacing.ledger import Reason
 from largesse.pacing.money import MICROS, as_units
+from largesse.pacing.offline import Offline
 from largesse.pacing.price import Gains, PacePlan, plan_pace
 from largesse.pacing.streams import Stream
 from largesse.records import Array
@@ -101,6 +104,21 @@ def count_gains(stream: Stream, levels: Array, refused: Array | None = None) -> 
         return np.asarray(gains)
     share = np.maximum(stream.redeems[rows, levels], 1e-12)
     return np.asarray(gains - np.where(refused, gains / share, 0.0))
+
+
+def compare_offline(paced: Paced, offline: Offline) -> dict[str, Any]:
+    """Return what a way of pacing brings, as shares of the offline optimum and of the budget; None of an optimum of zero."""
+    gain = offline.value - paced.base
+    return {
+        "value": paced.value / offline.value if offline.value else None,
+        "gain": (paced.value - paced.base) / gain if gain > 0 else None,
+        "use": paced.use,
+        "committed": paced.committed / paced.total if paced.total else 0.0,
+        "short": float(np.mean(paced.reasons == Reason.BUDGET)),
+        "kept": paced.kept,
+        "redeemed": paced.redeemed,
+        "refused": int(paced.refused.sum()),
+    }
 
 
 @dataclass(frozen=True, eq=False)

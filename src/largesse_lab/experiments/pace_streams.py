@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.pacing import WAYS, Stream, draw_stream, make_plan, pace_stream, plan_offline
+from largesse.pacing import WAYS, Stream, compare_offline, draw_stream, make_plan, pace_stream, plan_offline
 from largesse.records import Array, Progress
 from largesse_lab.bench.kept import Kept
 from largesse_lab.bench.request import Records, Request, ignore_progress, take_seeds
@@ -57,15 +57,9 @@ def _pace(stream: Stream) -> dict[str, Any]:
     base = found["pace"].base
     ways = {
         way: {
-            "kept": bool(one.kept and one.spent <= one.total and one.committed <= one.total),
-            "value": one.value / offline.value,
-            "gain": (one.value - base) / (offline.value - base),
+            **compare_offline(one, offline),
+            "kept": one.kept and one.spent <= one.total and one.committed <= one.total,
             "bound": one.value / offline.bound,
-            "use": one.use,
-            "committed": one.committed / one.total,
-            "short": float(np.mean(one.reasons == 1)),
-            "redeemed": one.redeemed,
-            "refused": int(one.refused.sum()),
         }
         for way, one in found.items()
     }

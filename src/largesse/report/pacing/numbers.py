@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.pacing import Course, Offline, Paced, PacePlan, Stream, as_units, show_time
+from largesse.pacing import Course, Offline, Paced, PacePlan, Stream, as_units, compare_offline, show_time
 from largesse.report.formats import finite, name_day
 from largesse.report.section import Part
 from largesse.version import __version__
@@ -39,19 +39,7 @@ class PaceStep:
         """Return the step with one more stream."""
         base = found["pace"].base
         gain = offline.value - base
-        ways = {
-            way: {
-                "value": one.value / offline.value if offline.value else None,
-                "gain": (one.value - base) / gain if gain > 0 else None,
-                "use": one.use,
-                "committed": one.committed / one.total if one.total else 0.0,
-                "short": float(np.mean(one.reasons == 1)),
-                "kept": bool(one.kept),
-                "redeemed": one.redeemed,
-                "refused": int(one.refused.sum()),
-            }
-            for way, one in found.items()
-        }
+        ways = {way: compare_offline(one, offline) for way, one in found.items()}
         shown = {"customers": len(stream), "priced": offline.price > 0, "ways": ways, "lasts": _lasts(stream)}
         shown |= {"reserved": gain / (offline.unreserved - base) if offline.unreserved > base else 1.0}
         shown |= {"offline_use": offline.spend / found["pace"].total if found["pace"].total else 0.0}
