@@ -85,3 +85,4 @@ def test_observed_costs_need_no_list_and_are_not_certain() -> None:
     assert len(Levels(doses=[0, 1, 5], observed=True)) == 3
     assert Levels([0, 5]).certain
     assert not Levels([0, 5], on_redemption=True).certain
+    assert not Levels([0, 5], on_redemption="per unit").certain

@@ -12,6 +12,7 @@ import numpy as np
 
 from largesse.errors import Problem, as_number, refuse, show, some
 
+PER_UNIT = "per unit"  # of the response is paid for, where costs are paid on redemption
 SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these stand before the number, every other unit after it
 
 
@@ -29,7 +30,8 @@ class Levels:
     doses
         The amounts behind the levels, when the log writes amounts (``[0, 5, 10, 20]``).
     on_redemption
-        The cost is a face value, paid only as far as the customer responds: cost × response.
+        The cost is a face value, paid only to customers who respond; the response is yes or no. ``"per unit"``: it is paid
+        for every unit of the response, such as a visit or a euro. Either way a row costs cost × response.
     contact_cost
         What reaching a customer costs at every level but the first, whether or not they respond.
     observed
@@ -53,7 +55,7 @@ class Levels:
     costs: tuple[float, ...] | tuple[str, ...]
     names: tuple[str, ...] | None = None
     doses: tuple[float, ...] | None = None
-    on_redemption: bool = False
+    on_redemption: bool | str = False
     contact_cost: float = 0.0
     observed: bool = False
     dose_unit: str = ""
@@ -63,7 +65,7 @@ class Levels:
         costs: Mapping[str, float] | Sequence[float] | Sequence[str] | np.ndarray[Any, Any] | None = None,
         names: Sequence[str] | None = None,
         doses: Sequence[float] | np.ndarray[Any, Any] | None = None,
-        on_redemption: bool = False,
+        on_redemption: bool | str = False,
         contact_cost: float = 0.0,
         observed: bool = False,
         dose_unit: str = "",
@@ -78,7 +80,7 @@ class Levels:
         object.__setattr__(self, "costs", checked)
         object.__setattr__(self, "names", None if names is None else _check_names(names, problems))
         object.__setattr__(self, "doses", None if doses is None else _check_doses(doses, problems))
-        object.__setattr__(self, "on_redemption", _check_flag(on_redemption, "on_redemption", problems))
+        object.__setattr__(self, "on_redemption", _check_redemption(on_redemption, problems))
         object.__setattr__(self, "contact_cost", _check_contact_cost(contact_cost, self.costs, problems))
         object.__setattr__(self, "dose_unit", _check_unit(dose_unit, problems))
         problems += self._clashes()
@@ -212,6 +214,15 @@ def _check_flag(given: Any, word: str, problems: list[Problem]) -> bool:
     if not isinstance(given, bool | np.bool_):
         problems.append(Problem(f"{word} is {show(given)}", "give True or False"))
     return bool(given) if isinstance(given, bool | np.bool_) else False
+
+
+def _check_redemption(given: Any, problems: list[Problem]) -> bool | str:
+    if isinstance(given, str) and given == PER_UNIT:
+        return PER_UNIT
+    if isinstance(given, bool | np.bool_):
+        return bool(given)
+    problems.append(Problem(f"on_redemption is {show(given)}", f'give True, False or "{PER_UNIT}"'))
+    return False
 
 
 def _check_names(names: Any, problems: list[Problem]) -> tuple[str, ...] | None:

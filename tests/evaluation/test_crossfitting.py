@@ -89,7 +89,7 @@ def test_costs_paid_on_redemption_are_scored_like_responses() -> None:
 
 
 def test_a_negative_response_pays_no_coupon_back() -> None:
-    log = random_log(amounts=True, levels=Levels(costs=[1, 5, 10], on_redemption=True))
+    log = random_log(amounts=True, levels=Levels(costs=[1, 5, 10], on_redemption="per unit"))
     curves = np.random.default_rng(1).normal(size=(60, 3))
     face, rows = np.array([1.0, 5.0, 10.0]), np.arange(60)
     found = scored(log, curves)

@@ -26,7 +26,9 @@ def draw_log(*, redeemed: bool = False, n: int = 600) -> Log:
     x, level = rng.standard_normal((n, 3)), rng.integers(0, 3, n)
     response = np.maximum(4 + x[:, 0] + (1 + x[:, 1]) * level + rng.normal(0, 1, n), 0.5)
     costs = [0, 0.2, 0.4] if redeemed else [0, 1, 2]
-    return log_from_arrays(x, level, response, levels=Levels(costs=costs, on_redemption=redeemed))
+    return log_from_arrays(
+        x, level, response, levels=Levels(costs=costs, on_redemption="per unit" if redeemed else False)
+    )
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["always paid", "on redemption"])

@@ -156,7 +156,7 @@ def campaigns(draw: st.DrawFn) -> Campaign:
             costs=draw(listed | st.lists(AMOUNT, min_size=size, max_size=size).map(sorted)),
             names=draw(st.none() | listed),
             doses=draw(st.none() | st.lists(AMOUNT, min_size=size, max_size=size, unique=True).map(sorted)),
-            on_redemption=draw(st.booleans()),
+            on_redemption=draw(st.sampled_from([False, True, "per unit"])),
         ),
         roles={role: draw(ODD.filter(bool)) for role in ["level", "response", *roles]} | draw(features),
         model=draw(ODD),

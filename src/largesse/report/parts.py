@@ -36,7 +36,7 @@ def describe_fit(step: FitStep) -> Part:
         "levels": [
             {"name": label, "cost": cost} for label, cost in zip(levels.titles, _list_costs(levels), strict=True)
         ],
-        "on_redemption": levels.on_redemption,
+        "on_redemption": bool(levels.on_redemption),
         "observed": levels.observed,
         "fingerprint": step.log.fingerprint,
         **({} if step.log.sample is None else {"sample": {"rows": len(step.log.seen), "of": len(step.log)}}),

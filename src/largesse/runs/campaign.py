@@ -25,7 +25,7 @@ from largesse.errors import (
     show,
     worth_problems,
 )
-from largesse.levels import Levels
+from largesse.levels import PER_UNIT, Levels
 from largesse.records import ROLES, Roles
 from largesse.runs.blanks import BUDGETS, drop_blanks, find_blanks
 from largesse.runs.planning import KEYS, Planning, planning_from
@@ -281,16 +281,16 @@ def _levels(
         problems.append(Problem("[levels] does not give the costs", "add a line under [levels]: costs = [0, 5, 10]"))
         return None
     on_redemption = section.get("on_redemption", False)
-    if not isinstance(on_redemption, bool):
-        problems.append(
-            Problem(f"levels.on_redemption is {show(on_redemption)}", "write true or false, without quotes")
-        )
+    if not isinstance(on_redemption, bool) and on_redemption != PER_UNIT:
+        hint = f'write true or false, without quotes; or "{PER_UNIT}", where every unit of the response is paid for'
+        problems.append(Problem(f"levels.on_redemption is {show(on_redemption)}", hint))
+        on_redemption = False
     try:
         return Levels(
             costs=section.get("costs"),
             names=section.get("names"),
             doses=section.get("doses"),
-            on_redemption=on_redemption is True,
+            on_redemption=on_redemption,
             contact_cost=section.get("contact_cost", 0.0),
             observed=observed,
             dose_unit=section.get("dose_unit", _guess_unit(section, unit)),

@@ -53,7 +53,7 @@ def example(path: str) -> dict[str, Any]:
         "order_known": True,
         "suggested_costs": list(campaign.levels.costs),
         "suggested_budget": campaign.planning.budget,
-        "suggested_on_redemption": campaign.levels.on_redemption,
+        "suggested_on_redemption": bool(campaign.levels.on_redemption),
         "suggested_unit": campaign.unit,
         "suggested_title": campaign.title,
     }

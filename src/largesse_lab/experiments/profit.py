@@ -84,8 +84,9 @@ def _draw(seed: int) -> tuple[RandomWorld, Levels]:
     redeemed = seed % 2 == 1
     if not redeemed:
         return world, Levels(costs=world.doses)
-    most = RATE if world.traits.response == "amounts" else 1.0
-    return world, Levels(costs=most * world.doses / world.doses[-1], on_redemption=True)
+    amounts = world.traits.response == "amounts"
+    costs = (RATE if amounts else 1.0) * world.doses / world.doses[-1]
+    return world, Levels(costs=costs, on_redemption="per unit" if amounts else True)
 
 
 def _measure_log(seed: int) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def average_strata(response: Array, own: Array, strata: Array) -> float:
     return float(size[used] @ (sums[used] / inside[used]) / size[used].sum())
 
 
-def _read_karlan_list(outcome: str, *, on_redemption: bool = False) -> Callable[[Path], tuple[Log, Array]]:
+def _read_karlan_list(outcome: str, *, on_redemption: bool | str = False) -> Callable[[Path], tuple[Log, Array]]:
     def make(folder: Path) -> tuple[Log, Array]:
         log = read_log(
             str(folder / "karlan_list_2007.csv.gz"),
@@ -111,7 +111,7 @@ def _read_thornton(_folder: Path) -> tuple[Log, Array]:
 
 LOGS: dict[str, Callable[[Path], tuple[Log, Array]]] = {
     "Karlan–List, gave": _read_karlan_list("out_gavedum"),
-    "Karlan–List, amount": _read_karlan_list("out_amountgive", on_redemption=True),
+    "Karlan–List, amount": _read_karlan_list("out_amountgive", on_redemption="per unit"),
     "Karlan–Zinman, applied": _read_karlan_zinman("applied"),
     "Karlan–Zinman, took up": _read_karlan_zinman("tookup"),
     "Thornton, got": _read_thornton,

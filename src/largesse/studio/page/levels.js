@@ -115,7 +115,7 @@ function extras(sheet, paid) {
   const unit = make("input", { type: "text", id: "unit", list: "units", class: "short", value: draft.unit, autocomplete: "off", placeholder: "none" });
   unit.addEventListener("input", () => { draft.unit = unit.value; sheet.typed(); });
   return make("div", { class: "extras" },
-    paid ? null : make("label", { class: "choice" }, redeemed, make("span", {}, "Paid only to those who respond", make("span", { class: "small" }, "a coupon that costs you nothing unless it is redeemed"))),
+    paid ? null : make("label", { class: "choice" }, redeemed, make("span", {}, "Paid only to those who respond", make("span", { class: "small" }, "a coupon that costs you nothing unless it is redeemed; the response is yes or no"))),
     make("label", { class: "inline", for: "unit" }, "Unit of money"), unit,
     make("datalist", { id: "units" }, UNITS.map((name) => make("option", { value: name }))));
 }
