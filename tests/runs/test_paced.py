@@ -48,6 +48,21 @@ def test_simulated_streams_are_compared_with_the_offline_optimum(paced: tuple[di
     assert "Both streams were paced within the budget" in shown["headline"]
 
 
+def test_a_plan_that_explores_is_rehearsed_so(run_copy: Path, paced: tuple[dict[str, Any], Path]) -> None:
+    from largesse.runs import pace, plan, read_streaming
+
+    plan(run_copy, explore_for="evaluation", explore=0.2)
+    how = read_streaming("simulated", {"streams": 2, "customers": 1500, "days": 20})
+    shown, plain = pace(run_copy, how, lambda *_: None), paced[0]
+    assert shown["explores_for"] == "evaluation"
+    assert not plain["explores_for"]
+    assert all(row["over"] == 0 for row in shown["ways"])
+    assert 0.8 < shown["ways"][0]["value"] < plain["ways"][0]["value"]  # it gives something up
+    assert shown["ways"][0]["use"] > 0.97
+    assert "The plan explores for evaluation" in render_pace(shown)
+    assert "The plan explores" not in render_pace(plain)
+
+
 def test_a_log_is_replayed_by_its_times(
     ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

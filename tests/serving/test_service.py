@@ -96,6 +96,30 @@ def test_a_plan_that_explores_for_evaluation_is_served_so(ran: Path, tmp_path: P
     assert len({round(one["propensity"], 6) for one in many}) > 20
 
 
+def test_with_a_ledger_it_draws_at_the_price_of_the_moment(ran: Path, tmp_path: Path, customers: list[Row]) -> None:
+    folder = shutil.copytree(ran, tmp_path / "run")
+    before = LedgerSettings(f"sqlite:///{tmp_path / 'before.db'}", "600", "2999-12-31", customers=300)
+    with ExitStack() as stack:
+        open_parts(Settings(folder, ledger=before), stack)
+    plan(folder, explore_for="evaluation", explore=0.3)
+    begun = LedgerSettings(f"sqlite:///{tmp_path / 'begun.db'}", "600", "2999-12-31", customers=300)
+    with ExitStack() as stack:
+        watched, books = open_parts(Settings(folder, ledger=begun), stack)
+        assert books is not None
+        assert doubt_exploring(watched.current.opened, books.ledger) is None
+        answer = connect(Service(watched, books))("/v1/decide", {"request_id": "r", "customers": customers}).json()
+        assert books.ledger.standing().spent <= 600_000_000
+    shares = [one["propensity"] for one in answer["decisions"]]
+    assert len({round(share, 6) for share in shares}) > 100
+    assert 0 < min(shares) < 0.2
+    with ExitStack() as stack:  # a ledger that was begun before the plan explored
+        watched, books = open_parts(Settings(folder, ledger=LedgerSettings(before.address)), stack)
+        assert books is not None
+        assert "begin another one" in str(doubt_exploring(watched.current.opened, books.ledger))
+        answer = connect(Service(watched, books))("/v1/decide", {"request_id": "r", "customers": customers}).json()
+    assert {one["propensity"] for one in answer["decisions"]} == {1.0}
+
+
 def test_who_may_not_get_a_level_is_no_rule_that_a_service_could_keep(ran: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(ran, tmp_path / "run")
     with (folder / "campaign.toml").open("a") as file:

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
+from largesse.pacing.aimed_kernels import draw_level, spread_at
 from largesse.records import Array
 
 compiled = njit(cache=True, nogil=True, error_model="numpy")
@@ -23,9 +24,11 @@ WINDOW, GAIN, ENDING, VOLUME, VOLUME_PRIOR, RATIO_PRIOR, RATIO_SPAN, SEASON_PRIO
 LASTS, STANDS, MARGIN = range(
     17, 20
 )  # promises hold while the budget lasts; for how long; standard deviations kept back
+AIMED = 20  # the number of levels, where they are drawn for a purpose; else 0
 # Then for each of the J parts of the period: the price of budget from its end on (one more: 0), and for customers who come
-# in it, on average: what is promised and paid at once, what is paid in the end, and both at their prices.
-PATH = 20
+# in it, on average: what is promised and paid at once, what is paid in the end, and both at their prices. Then the rule by which
+# levels are drawn, if there is one.
+PATH = 21
 
 # Places in `state`.
 FACTOR, SEEN, FORESEEN, LAST, SETTLED, PAID, LAST_SETTLED, LAST_PAID, TODAY, TODAY_SEEN = range(10)
@@ -244,6 +247,7 @@ def decide_one(
     at_once: Array,
     face: Array,
     expected: Array,
+    variance: Array,
     when: tuple[float, float],
     plan: Array,
     state: Array,
@@ -251,7 +255,8 @@ def decide_one(
 ) -> tuple[int, float, float, int]:
     """Return level, propensity, price and reason of one customer, and count them; level −1 where nothing fits.
 
-    `when` holds the time, in days since the start, and a random number from 0 to 1.
+    `when` holds the time, in days since the start, and a random number from 0 to 1. Without a variance of responses (K,),
+    nothing is drawn for a purpose.
     """
     t, u = when
     dear = at_once + face
@@ -272,14 +277,21 @@ def decide_one(
     instead = pick(f, cost, factor, dear, room)
     if instead < 0:
         return -1, 1.0, price, 1
-    drawn = min(int(u / share * K), K - 1) if u < share else wanted
+    aimed = plan[AIMED] == K and len(variance) == K
+    p, mean = cost, cost[wanted]
+    if aimed:
+        p = spread_at(factor, f, cost, variance, plan[PATH + 4 * int(plan[PARTS]) + 1 :])
+        mean = (p * cost).sum()
+        drawn = draw_level(p, u)
+    else:
+        drawn = min(int(u / share * K), K - 1) if u < share else wanted
     level = drawn if dear[drawn] <= room else instead
     propensity = 0.0
     for k in range(K):  # every way that leads to this level
         if (k if dear[k] <= room else instead) == level:
-            propensity += share / K + (1.0 - share if k == wanted else 0.0)
+            propensity += p[k] if aimed else share / K + (1.0 - share if k == wanted else 0.0)
     count_one(at_once[level], face[level], expected[level], parts, plan, state, money)
-    control(cost[wanted], parts[0], space, many, plan, state)
+    control(mean, parts[0], space, many, plan, state)
     return level, propensity, price, 0 if level == drawn else 1
 
 
@@ -324,6 +336,7 @@ def decide_batch(
     at_once: Array,
     face: Array,
     expected: Array,
+    variance: Array,
     when: Array,
     plan: Array,
     state: Array,
@@ -333,7 +346,7 @@ def decide_batch(
     """Decide for customers one after the other; `out` (n, 4) gets level, propensity, price, reason. False: none fits."""
     for i in range(len(f)):
         level, propensity, price, reason = decide_one(
-            f[i], at_once[i], face[i], expected[i], (when[i, 0], when[i, 1]), plan, state, money
+            f[i], at_once[i], face[i], expected[i], variance[i], (when[i, 0], when[i, 1]), plan, state, money
         )
         if level < 0:
             return False

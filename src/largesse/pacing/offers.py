@@ -32,7 +32,7 @@ def make_offers(policy: Policy, customers: Any, ids: Sequence[str], *, most: Seq
     if not isinstance(ids, Sequence) or isinstance(ids, str | bytes):
         fail("request", Problem(f"the ids are {show(ids)}", "give a list with the name of each customer"))
     found = make_population(policy, customers, most=most)
-    return Offers(tuple(ids), found.responses, found.at_once, found.face, found.expected)
+    return Offers(tuple(ids), found.responses, found.at_once, found.face, found.expected, found.variance)
 
 
 def make_population(policy: Policy, customers: Any, *, most: Sequence[float] | None = None) -> Population:
@@ -41,17 +41,19 @@ def make_population(policy: Policy, customers: Any, *, most: Sequence[float] | N
         fail("ledger", Problem(f"the policy is {show(policy)}", "load one: Policy.load(path)"))
     expected = policy.expect(customers)
     levels = policy.levels
+    varies = None if policy.aimed is None else policy.aimed.noise.of(expected.responses)
     at_once = np.zeros(expected.responses.shape, dtype=np.int64)
     if levels.certain:
         shared = expected.costs.strides[0] == 0  # everyone has the same costs: one row of them says it
         at_once[:] = count_micros(expected.costs[:1] if shared else expected.costs)
         nothing = np.zeros_like(at_once)
-        return Population(expected.responses, at_once, nothing, nothing)
+        return Population(expected.responses, at_once, nothing, nothing, varies)
     if levels.contact_cost:
         at_once[:, 1:] = count_micros(np.array([levels.contact_cost]))[0]
     face = _worst(policy, expected, most)
     later = np.rint((expected.costs - at_once / MICROS) * MICROS)
-    return Population(expected.responses, at_once, face, np.clip(later, 0, face).astype(np.int64))
+    redeemed = np.clip(later, 0, face).astype(np.int64)
+    return Population(expected.responses, at_once, face, redeemed, varies)
 
 
 def _worst(policy: Policy, expected: Outlook, most: Sequence[float] | None) -> Array:

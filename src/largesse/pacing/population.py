@@ -18,6 +18,7 @@ class Population:
     at_once: Array  # int64
     face: Array  # int64, paid on redemption
     expected: Array  # int64, of the face
+    variance: Array | None = None  # float64 (m, K) of a response, where levels are drawn for a purpose
 
     def __len__(self) -> int:
         return len(self.responses)
@@ -39,7 +40,14 @@ class Population:
 
     def take(self, rows: Array) -> Population:
         """Return some of the customers, each perhaps several times."""
-        return Population(self.responses[rows], self.at_once[rows], self.face[rows], self.expected[rows])
+        varies = None if self.variance is None else self.variance[rows]
+        return Population(self.responses[rows], self.at_once[rows], self.face[rows], self.expected[rows], varies)
+
+    @property
+    def parts(self) -> tuple[Array, ...]:
+        """The arrays (m, K) as compiled steps read them; without a variance, the last has no columns."""
+        varies = np.empty((len(self), 0)) if self.variance is None else self.variance
+        return self.responses, self.at_once, self.face, self.expected, varies
 
 
 def known_costs(responses: Array, costs: Array) -> Population:

@@ -11,23 +11,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, final
 
 import numpy as np
 
+from largesse.allocation import AimedMixture
 from largesse.errors import BudgetError, Problem, as_number, fail, refuse, show
-from largesse.pacing.dual import place, solve_dual
+from largesse.pacing.aimed import PacedAim, pace_aim, read_aim
+from largesse.pacing.foreseen import Exploring, Foreseen, add_up, first_weekday
 from largesse.pacing.ledger import DAY, Choice, Offers, Standing, Terms, show_time
 from largesse.pacing.money import MICROS
 from largesse.pacing.population import Population
 from largesse.records import Array
 
 FLAT_WEEK = (1.0,) * 7
-FORESEEN = 20_000  # customers that a plan is made for, each perhaps several times
-SPLIT = 0.15  # of a response: how much ties are split by
-PER_PROMISE, LEAST_PARTS, MOST_PARTS = 4, 12, 72  # parts of the period
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,7 @@ class PacePlan:
     season: tuple[float, ...] = FLAT_WEEK  # how busy days of the week are, Monday first
     at_random: float = 0.0  # share of customers who get a level at random
     gains: Gains = Gains()
+    aimed: PacedAim | None = None  # how levels are drawn for a purpose instead
 
     @property
     def price(self) -> float:
@@ -82,7 +82,10 @@ class PacePlan:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as JSON writes it."""
-        return asdict(self)
+        content = asdict(self)
+        if self.aimed is None:  # as earlier versions wrote it
+            del content["aimed"]
+        return content
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> PacePlan:
@@ -91,7 +94,7 @@ class PacePlan:
             gains = Gains(**{name: float(value) for name, value in content["gains"].items()})
             lists = {name: tuple(map(float, content[name])) for name in LISTS}
             numbers = {name: float(content[name]) for name in ("factor", "customers", "elasticity", "at_random")}
-            found = cls(gains=gains, **lists, **numbers)  # type: ignore[arg-type]
+            found = cls(gains=gains, aimed=read_aim(content), **lists, **numbers)  # type: ignore[arg-type]
             J = len(found.promised)
             if {len(found.ahead) - 1, len(found.paid), len(found.priced)} != {J} or len(found.season) != 7:
                 raise ValueError
@@ -137,15 +140,12 @@ class PacePlan:
         found[k.ENDING], found[k.VOLUME], found[k.VOLUME_PRIOR] = gains.ending, gains.volume, gains.volume_prior
         found[k.RATIO_PRIOR], found[k.RATIO_SPAN] = gains.ratio_prior * total, max(gains.ratio_span * total, 1e-9)
         found[k.SEASON_PRIOR] = gains.season_prior
-        return np.concatenate([found, self.ahead, self.promised, self.paid, self.priced])
+        rule = np.empty(0) if self.aimed is None else self.aimed.pack()
+        found[k.AIMED] = 0 if self.aimed is None else len(self.aimed.incumbent)
+        return np.concatenate([found, self.ahead, self.promised, self.paid, self.priced, rule])
 
 
 LISTS = ("ahead", "promised", "paid", "priced", "season")
-
-
-def first_weekday(terms: Terms) -> int:
-    """Return the weekday on which a period begins: Monday is 0."""
-    return (terms.starts // DAY + 3) % 7  # the first of January 1970 was a Thursday
 
 
 def plan_pace(
@@ -155,6 +155,7 @@ def plan_pace(
     *,
     season: tuple[float, ...] | None = None,
     at_random: float = 0.0,
+    aimed: AimedMixture | None = None,
     gains: Gains = Gains(),  # noqa: B008  frozen
 ) -> PacePlan:
     """Return what a price is controlled by, from customers like those who will come.
@@ -171,12 +172,15 @@ def plan_pace(
         How busy the seven days of the week are, Monday first; None: alike. What comes is learnt from.
     at_random
         The share of customers who get a level at random.
+    aimed
+        The rule by which levels are drawn for a purpose instead: `policy.aimed.rule`.
     """
-    _check_parts(population, terms)
+    _check_parts(population, terms, aimed)
     week = _check_plan(customers, season, at_random)
-    foreseen = _Foreseen(population, terms, week, customers, at_random)
+    how = Exploring(at_random, None if aimed is None else pace_aim(aimed))
+    foreseen = Foreseen(population, terms, week, customers, how)
     prices = foreseen.solve()
-    ahead = np.append(np.cumsum(prices[::-1])[::-1], 0.0)
+    ahead = add_up(prices)
     factor, least = 1.0, foreseen.least_price()
     if ahead[0] < least:  # the budget is ample: the price begins at nothing, and may have to rise
         factor, ahead = 0.0, np.append(np.full(len(prices), least), 0.0)
@@ -186,90 +190,21 @@ def plan_pace(
     factor = foreseen.find_factor(ahead, float(priced.sum())) if factor else 0.0
     parts = {"ahead": ahead, "promised": promised, "paid": paid, "priced": priced}
     lists: dict[str, Any] = {name: tuple(part.tolist()) for name, part in parts.items()}
-    rest: dict[str, Any] = {"season": week, "at_random": at_random, "gains": gains}
+    rest: dict[str, Any] = {"season": week, "at_random": at_random, "gains": gains, "aimed": how.aimed}
     return PacePlan(factor=factor, customers=float(customers), elasticity=steep, **lists, **rest)
 
 
-class _Foreseen:
-    """Customers as they are foreseen to come: those who are known, spread over the period by the season."""
-
-    def __init__(
-        self, population: Population, terms: Terms, week: tuple[float, ...], many: float, random: float
-    ) -> None:
-        self.parts = _count_parts(terms) if population.on_redemption and terms.kept else 1
-        valid = terms.stands if terms.kept else 0.0  # nothing is reserved: a promise costs what it is expected to
-        rng = np.random.default_rng(0)
-        rows = rng.permutation(max(len(population), FORESEEN)) % len(population)
-        # Where many customers tie, a price gives all of them the dearer level or none; a little noise splits them.
-        drawn = population.take(rows)
-        noise = np.exp(SPLIT * rng.standard_normal((len(rows), 1)))
-        self._people, self._random = replace(drawn, responses=drawn.responses * noise), random
-        self._plain = drawn.responses
-        self._when = place(_spread(len(rows), terms, week), valid, terms.days, self.parts)
-        self._total = terms.total / MICROS * len(rows) / many
-        shape = self._people.face.shape
-        self._share = np.divide(
-            self._people.expected, self._people.face, out=np.zeros(shape), where=self._people.face > 0
-        )
-
-    def solve(self) -> Array:
-        """Return the prices (J,) at which these customers keep to the budget."""
-        late = (self._when[:, 1] == self.parts)[:, None]
-        drawn = self._random * float(np.where(late, self._people.late, self._people.early).mean(axis=1).sum())
-        total = max(self._total - drawn, 1e-6 * self._total) / max(1.0 - self._random, 1e-6)
-        return solve_dual(self._people, self._share, self._when, self.parts, total).prices
-
-    def least_price(self) -> float:
-        """Return a price that is small beside what levels are worth."""
-        people = self._people
-        gain = float((people.responses.max(axis=1) - people.responses[:, 0]).mean())
-        return max(0.01 * gain / max(float(people.early.max(axis=1).mean()), 1e-9), 1e-300)
-
-    def find_factor(self, ahead: Array, cost: float) -> float:
-        """Return the factor of prices at which customers, as they are, cost as much as the plan says."""
-        low, high = 0.0, 4.0
-        for _ in range(30):
-            middle = (low + high) / 2
-            within = float(self.means(ahead, middle, plain=True)[2].sum()) <= cost
-            low, high = (low, middle) if within else (middle, high)
-        return high
-
-    def means(self, ahead: Array, factor: float, *, plain: bool = False) -> tuple[Array, Array, Array]:
-        """Return what customers of each part are promised, what is paid of it, and what that costs at prices, (J,) each."""
-        from largesse.pacing.dual_kernels import lagrangian
-
-        people, when, rows = self._people, self._when, np.arange(len(self._people))
-        levels, used = np.zeros(len(rows), dtype=np.int64), np.zeros(self.parts + 1)
-        responses = self._plain if plain else people.responses
-        lagrangian(responses, people.at_once, people.face, self._share, when, ahead * factor, used, levels)
-        late, early = (
-            (1 - self._random) * part[rows, levels] + self._random * part.mean(axis=1)
-            for part in (people.late, people.early)
-        )
-        after = ahead[when[:, 1]]
-        priced = (ahead[when[:, 0]] - after) * late + after * early
-        count = np.maximum(np.bincount(when[:, 0], minlength=self.parts), 1)
-        promised, paid, cost = (np.bincount(when[:, 0], part, self.parts) / count for part in (late, early, priced))
-        return promised, paid, cost
-
-
-def _spread(many: int, terms: Terms, week: tuple[float, ...]) -> Array:
-    """Return times (many,) in days since the start, rising, as the season has them."""
-    edges = np.minimum(np.arange(math.ceil(terms.days) + 1), terms.days)
-    busy = np.diff(edges) * np.array(week)[(np.arange(len(edges) - 1) + first_weekday(terms)) % 7]
-    whole = np.concatenate([[0.0], np.cumsum(busy)])
-    return np.interp((np.arange(many) + 0.5) / many * whole[-1], whole, edges)
-
-
-def _count_parts(terms: Terms) -> int:
-    """Return into how many parts a period is cut: a promise stands for a few of them."""
-    return int(min(max(math.ceil(PER_PROMISE * terms.days / terms.stands), LEAST_PARTS), MOST_PARTS))
-
-
-def _check_parts(population: Any, terms: Any) -> None:
+def _check_parts(population: Any, terms: Any, aimed: Any) -> None:
     if not (isinstance(population, Population) and isinstance(terms, Terms)):
         got = f"the population is {show(population)}, and the terms are {show(terms)}"
         fail("pace", Problem(got, "make them with make_population(policy, customers) and agree(total, ends)"))
+    if aimed is None:
+        return
+    if not isinstance(aimed, AimedMixture) or len(aimed.incumbent) != population.responses.shape[1]:
+        fail("pace", Problem(f"the rule of exploring is {show(aimed)}", "give that of the policy: policy.aimed.rule"))
+    if population.variance is None:
+        hint = "make the population with the policy that explores: make_population(policy, customers)"
+        fail("pace", Problem("levels are to be drawn for a purpose, and nothing says how much responses vary", hint))
 
 
 def _check_plan(customers: Any, season: Any, at_random: Any) -> tuple[float, ...]:
@@ -318,8 +253,9 @@ class Pacer:
         when = np.empty((n, 2))
         when[:, 0], when[:, 1] = (standing.now - standing.terms.starts) / DAY, self._random.random(n)
         out = np.empty((n, 4))
+        varies = np.empty((n, 0)) if offers.variance is None else np.ascontiguousarray(offers.variance)
         parts = (np.ascontiguousarray(offers.responses, dtype=np.float64), offers.at_once, offers.face, offers.expected)
-        if not k.decide_batch(*parts, when, plan, state, money, out):
+        if not k.decide_batch(*parts, varies, when, plan, state, money, out):
             raise BudgetError("ledger", [_explain_misfit(standing)])
         levels, reasons = out[:, 0].astype(np.int64), out[:, 3].astype(np.int64)
         reserved = standing.reserved
@@ -365,5 +301,5 @@ def _warm_up() -> None:
 
     none, whole = np.empty((0, 2)), np.empty((0, 2), dtype=np.int64)
     plan, state, money = np.ones(k.PATH + 5), np.ones(k.LASTING), np.zeros(1 + len(MONEY), dtype=np.int64)
-    k.decide_batch(none, whole, whole, whole, none, plan, state, money, np.empty((0, 4)))
+    k.decide_batch(none, whole, whole, whole, none, none, plan, state, money, np.empty((0, 4)))
     k.reserve(k.ratio(plan, state, money), plan, state)

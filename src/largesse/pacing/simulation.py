@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from largesse.allocation import AimedMixture
 from largesse.pacing.ledger import Reason
 from largesse.pacing.money import MICROS, as_units
 from largesse.pacing.offline import Offline
@@ -15,6 +16,7 @@ from largesse.pacing.streams import Stream
 from largesse.records import Array
 
 WAYS = ("pace", "fixed", "daily")
+DRAWS = 71  # the seed of what is drawn in a stream, whatever the way
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +27,7 @@ class Paced:
     levels: Array  # (n,)
     prices: Array  # (n,)
     reasons: Array  # (n,)
+    propensity: Array  # (n,)
     value: float  # expected responses, by the truth
     base: float  # of these, what the cheapest levels would have brought
     spent: float  # in the end
@@ -50,28 +53,27 @@ def pace_stream(
     made = plan or make_plan(stream, gains)
     made = made if way == "pace" else replace(made, gains=replace(made.gains, window=0.0))
     n = len(stream)
-    levels, prices, reasons = np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n, dtype=np.int64)
+    levels, reasons = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    prices, propensity = np.zeros(n), np.ones(n)
     refused, order = np.zeros(n, dtype=np.bool_), np.argsort(stream.times + stream.delay, kind="stable")
     money = np.zeros(k.SETTLED_WAIT + 1, dtype=np.int64)
     money[k.TOTAL] = stream.terms.total
-    customers, pool = (
-        (part.responses, part.at_once, part.face, part.expected) for part in (stream.customers, stream.population)
-    )
+    draws = np.ones(n) if made.aimed is None and not made.at_random else np.random.default_rng([DRAWS, n]).random(n)
     redemptions = (stream.redeems, stream.chance, stream.delay, order, refused)
     kept = run_stream(
-        stream.times, customers, redemptions, made.pack(stream.terms), made.begin(stream.terms), money,
-        pool, way == "daily", levels, prices, reasons,
+        stream.times, stream.customers.parts, redemptions, made.pack(stream.terms), made.begin(stream.terms), money,
+        stream.population.parts, way == "daily", draws, (levels, prices, reasons, propensity),
     )  # fmt: skip
-    return _sum_up(stream, way, (levels, prices, reasons), kept, refused)
+    return _sum_up(stream, way, (levels, prices, reasons, propensity), kept, refused)
 
 
-def make_plan(stream: Stream, gains: Gains | None = None) -> PacePlan:
+def make_plan(stream: Stream, gains: Gains | None = None, aimed: AimedMixture | None = None) -> PacePlan:
     """Return the plan that is made before a stream begins, from what is known then."""
-    how = gains or Gains()
-    return plan_pace(stream.population, stream.terms, stream.traits.foreseen, season=stream.season, gains=how)
+    how: Any = {"season": stream.season, "gains": gains or Gains(), "aimed": aimed}
+    return plan_pace(stream.population, stream.terms, stream.traits.foreseen, **how)
 
 
-def _sum_up(stream: Stream, way: str, found: tuple[Array, Array, Array], kept: bool, refused: Array) -> Paced:
+def _sum_up(stream: Stream, way: str, found: tuple[Array, Array, Array, Array], kept: bool, refused: Array) -> Paced:
     levels, rows = found[0], np.arange(len(stream))
     face, at_once = stream.customers.face[rows, levels], stream.customers.at_once[rows, levels]
     redeemed = (stream.chance < stream.redeems[rows, levels]) & (face > 0)

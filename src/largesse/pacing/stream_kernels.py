@@ -116,14 +116,16 @@ def plan_day(f: Array, at_once: Array, face: Array, expected: Array, plan: Array
 @compiled
 def run_stream(
     times: Array, customers: tuple[Array, ...], redemptions: tuple[Array, ...], plan: Array, state: Array, money: Array,
-    pool: tuple[Array, ...], daily: bool, levels: Array, prices: Array, reasons: Array,
+    pool: tuple[Array, ...], daily: bool, draws: Array, out: tuple[Array, ...],
 ) -> bool:  # fmt: skip
     """Decide for all customers of a stream; False as soon as anything is overspent.
 
     `redemptions`: the share of face values that is redeemed (n, K), who redeems if it is above this (n,), after how many days
-    (n,), customers by when they redeem (n,), and who is refused, which is written (n,).
+    (n,), customers by when they redeem (n,), and who is refused, which is written (n,). `draws` (n,) are random numbers. Into
+    `out` are written levels, prices, reasons and propensities, (n,) each.
     """
-    f, at_once, face, expected = customers
+    levels, prices, reasons, propensity = out
+    f, at_once, face, expected, variance = customers
     redeems, chance, delay, order, refused = redemptions
     seen = (times, face, expected, redeems, chance, delay, order, refused)
     head, next_, today = 0, 0, -1
@@ -140,7 +142,8 @@ def run_stream(
                 plan_day(f[a:i], at_once[a:i], face[a:i], expected[a:i], plan, state, money)
             else:
                 plan_day(pool[0], pool[1], pool[2], pool[3], plan, state, money)
-        level, _, price, reason = decide_one(f[i], at_once[i], face[i], expected[i], (t, 1.0), plan, state, money)
+        one = (f[i], at_once[i], face[i], expected[i], variance[i])
+        level, propensity[i], price, reason = decide_one(*one, (t, draws[i]), plan, state, money)
         promised = 0 if plan[LASTS] else money[PROMISED]
         if level < 0 or money[SPENT] + promised > money[TOTAL]:
             return False

@@ -80,10 +80,11 @@ def pace(
     made = _make_streams(campaign, policy, population, how, budget, total)
     streams = [replace(one, terms=replace(one.terms, promises=how.promises)) for one in made]
     facts = (campaign.title, campaign.unit, campaign.roles["response"], policy.model.binary_, how.stream != SIMULATED)
-    step = PaceStep(*facts, fingerprint=policy.model.fingerprint_)
+    rule = None if policy.aimed is None else policy.aimed.rule
+    step = PaceStep(*facts, policy.model.fingerprint_, "" if rule is None else rule.for_)
     for i, stream in enumerate(streams):
         progress("pacing", i / len(streams))
-        plan, offline = make_plan(stream), plan_offline(stream)
+        plan, offline = make_plan(stream, aimed=rule), plan_offline(stream)
         found = {way: pace_stream(stream, way, plan=plan) for way in WAYS}
         courses = {}
         if i == 0:

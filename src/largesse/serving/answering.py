@@ -103,7 +103,8 @@ def open_parts(settings: Settings, stack: ExitStack) -> tuple[Watched, Books | N
 
 def warn_of_doubts(watched: Watched, books: Books | None) -> None:
     """Tell whoever starts a service what it does not do."""
-    for doubt in (doubt_exploring(watched.current.opened), None if books is None else doubt_period(books.ledger)):
+    ledger = None if books is None else books.ledger
+    for doubt in (doubt_exploring(watched.current.opened, ledger), None if ledger is None else doubt_period(ledger)):
         if doubt is not None:
             warn(doubt)
 

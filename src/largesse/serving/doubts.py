@@ -11,14 +11,21 @@ from largesse.pacing import Ledger, show_time
 from largesse.runs import OpenedPolicy
 
 
-def doubt_exploring(opened: OpenedPolicy) -> str | None:
+def doubt_exploring(opened: OpenedPolicy, ledger: Ledger | None = None) -> str | None:
     """Return a warning, if the plan explores for a purpose and the service cannot do so; None if all is well."""
-    if not opened.explores_for or opened.policy.aimed is not None:
+    if not opened.explores_for:
         return None
     got = f"the plan explores for {opened.explores_for}, but this service draws nothing: everyone gets the best level at the price"
-    if opened.rules:
+    if opened.policy.aimed is None and opened.rules:
         return str(Problem(got, "a plan with rules explores among its own customers only: plan without them"))
-    return str(Problem(got, "the plan was made by an earlier version: make it again with `largesse plan`"))
+    if opened.policy.aimed is None:
+        return str(Problem(got, "the plan was made by an earlier version: make it again with `largesse plan`"))
+    if ledger is not None and ledger.standing().plan.get("aimed") is None:
+        hint = (
+            "the ledger was begun before the plan explored, and keeps to that: begin another one, with another --ledger"
+        )
+        return str(Problem(got, hint))
+    return None
 
 
 def doubt_period(ledger: Ledger) -> str | None:

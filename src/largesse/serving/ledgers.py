@@ -113,7 +113,9 @@ def _plan(opened: OpenedPolicy, source: Path, settings: LedgerSettings, terms: T
             hint = "give --customers, the number foreseen in the whole period"
             fail("serve", Problem("nothing says how many customers to expect", hint))
         many = max(as_units(terms.total) / opened.budget, 1.0)
-    return plan_pace(people, terms, many, at_random=opened.policy.at_random)
+    policy = opened.policy
+    rule = None if policy.aimed is None else policy.aimed.rule
+    return plan_pace(people, terms, many, at_random=policy.at_random, aimed=rule)
 
 
 def read_book(options: Mapping[str, Any]) -> LedgerSettings | None:

@@ -17,6 +17,7 @@ from largesse.pacing.money import MOST_MICROS, as_units
 from largesse.records import Array
 
 LONGEST_ID = 200  # letters of a request or a customer
+MOST_VARIANCE = 1e100  # of a response: squares stay finite
 
 
 class Reason(IntEnum):
@@ -39,6 +40,7 @@ class Offers:
     at_once: Array  # (n, K) int64
     face: Array  # (n, K) int64
     expected: Array  # (n, K) int64
+    variance: Array | None = None  # (n, K) float64 of a response: needed where levels are drawn for a purpose
 
     def __post_init__(self) -> None:
         refuse("request", self._problems())
@@ -61,6 +63,8 @@ class Offers:
                 rule = f"costs are whole millionths, from 0 to {MOST_MICROS:,}"
                 found.append(Problem(rule, "use count_micros"))
                 break
+        if self.variance is not None:
+            found += self._variance_problems(shape)
         if not np.isfinite(self.responses).all():
             found.append(Problem("an expected response is missing or infinite", "look at the customers' features"))
         odd = [problem for name in self.customers for problem in id_problems(name, "a customer")][:1]
@@ -68,6 +72,14 @@ class Offers:
             twice = sorted(name for name, many in Counter(self.customers).items() if many > 1)
             found.append(Problem(f"a customer comes twice: {some(twice)}", "name each customer once in a request"))
         return found + odd
+
+    def _variance_problems(self, shape: tuple[int, ...]) -> list[Problem]:
+        given: Any = self.variance
+        fits = isinstance(given, np.ndarray) and given.shape == shape and given.dtype == np.float64
+        if fits and ((given >= 0) & (given <= MOST_VARIANCE)).all():
+            return []
+        hint = f"give numbers from 0 to {MOST_VARIANCE:g} as an (n, K) array of float64, or none"
+        return [Problem("a variance of a response is none", hint)]
 
     def __len__(self) -> int:
         return len(self.customers)

@@ -25,6 +25,7 @@ class PaceStep:
     binary: bool
     replayed: bool  # a table, not simulated
     fingerprint: str  # of the log that the model learnt from
+    explores_for: str = ""  # what levels are drawn for, if for anything
     streams: tuple[Part, ...] = ()
     first: Part | None = None
 
@@ -100,6 +101,7 @@ def describe_pace(step: PaceStep) -> Part:
         "response": {"name": step.response, "kind": "binary" if step.binary else "amount"},
         "levels": [],
         "replayed": step.replayed,
+        "explores_for": step.explores_for,
         "streams": len(step.streams),
         "ways": rows,
         "priced": sum(one["priced"] for one in step.streams),

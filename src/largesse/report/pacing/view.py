@@ -80,6 +80,11 @@ def write_notes(numbers: Numbers) -> list[str]:
             "The streams are simulated from the run's customers. Their season, bursts, volume, mix and responses differ from "
             "what the plan knew."
         )
+    if numbers["explores_for"]:
+        notes.append(
+            f"The plan explores for {numbers['explores_for']}: levels are drawn around the price, but not in the offline optimum. "
+            "What exploring gives up is part of the distance to it."
+        )
     if numbers["lasts"]:
         own = numbers["ways"][0]
         notes.append(
