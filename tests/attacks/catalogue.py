@@ -28,5 +28,6 @@ ATTACKS = (
     Attack("ledgers and plans as tables and logs", "loop_logs:attack", 500, quick=6, seconds=60),
     Attack("checks of campaigns: what may not change them", "check_facts:attack", 200, quick=4, seconds=60),
     Attack("requests to the studio", "studio_requests:attack", 500, quick=8, seconds=60),
+    Attack("what changes under a service", "hot_changes:attack", 500, quick=8, seconds=60),
     Attack("run folders with edited JSON", "folders_json:attack", 500, quick=1, seconds=120),
 )
