@@ -199,7 +199,8 @@ def test_bodies_have_an_end(ask: Ask) -> None:
 
 def test_other_addresses_and_methods_are_named(ask: Ask) -> None:
     assert "there is no /v2" in ask("/v2").text
-    assert ask("/v1/decide", method="GET").status_code == 405
+    other = ask("/v1/decide", method="GET")
+    assert (other.status_code, other.headers["allow"]) == (405, "POST")
     assert ask("/v1/budget").status_code == 409
     assert "--ledger" in ask("/v1/budget").text
 

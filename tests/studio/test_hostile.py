@@ -108,7 +108,9 @@ def test_who_may_not_ask_is_told_so(
 @pytest.mark.parametrize(("method", "target"), OTHER_METHODS)
 def test_another_method_does_nothing(house: House, method: str, target: str) -> None:
     before = everything_in(house.folder)
-    assert house.ask(target, method).status == 405
+    answer = house.ask(target, method)
+    assert answer.status == 405
+    assert method not in answer.headers["allow"].split(", ")
     assert everything_in(house.folder) == before
 
 

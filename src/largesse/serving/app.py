@@ -153,6 +153,8 @@ async def _missing(request: Request, _: Exception) -> Response:
     return await _refuse(request, error)
 
 
-async def _other_method(request: Request, _: Exception) -> Response:
-    error = RequestError(405, f"{request.url.path[:80]} does not take {request.method[:10]}", "see / for what it takes")
-    return await _refuse(request, error)
+async def _other_method(request: Request, error: Any) -> Response:
+    what = f"{request.url.path[:80]} does not take {request.method[:10]}"
+    answer = await _refuse(request, RequestError(405, what, "see / for what it takes"))
+    answer.headers["allow"] = error.headers["Allow"]
+    return answer

@@ -56,26 +56,32 @@ def decide_alone(read: Read) -> dict[str, Any]:
     probabilities = policy.mix(read.expected)
     names = [str(at) if name is None else str(name) for at, name in enumerate(ids)]
     levels = _draw(probabilities, version, read.request, names) if policy.draws else probabilities.argmax(axis=1)
-    rows, labels = np.arange(len(ids)), policy.levels.labels
-    columns = (ids, levels.tolist(), *(part[rows, levels].tolist() for part in (probabilities, responses, costs)))
-    decisions = [
-        {
-            "customer": customer,
-            "level": labels[level],
-            "level_number": level,
-            "propensity": propensity,
-            "expected_response": response,
-            "expected_cost": cost,
-        }
-        for customer, level, propensity, response, cost in zip(*columns, strict=True)
-    ]
+    rows = np.arange(len(ids))
     return {
         "request_id": read.request,
         "policy": version,
         "price": policy.price,
-        "decisions": decisions,
+        "decisions": _list(read, levels, *(part[rows, levels] for part in (probabilities, responses, costs))),
         "repeated": False,
     }
+
+
+def _list(read: Read, levels: Array, propensity: Array, responses: Array, costs: Array) -> list[dict[str, Any]]:
+    """Return the decisions on the customers of a request, each (n,), as they are answered."""
+    labels, parts = read.served.labels, (levels, propensity, responses, costs)
+    return [
+        {
+            "customer": customer,
+            "level": labels[level],
+            "level_number": level,
+            "propensity": probability,
+            "expected_response": response,
+            "expected_cost": cost,
+        }
+        for customer, level, probability, response, cost in zip(
+            read.ids, *(part.tolist() for part in parts), strict=True
+        )
+    ]
 
 
 def _draw(probabilities: Array, version: str, request: str, names: Sequence[str]) -> Array:
@@ -96,24 +102,10 @@ def _share_of(version: str, request: str, customer: str) -> float:
 
 def show_decided(read: Read, decided: Decided) -> dict[str, Any]:
     """Answer with what the ledger has decided."""
-    labels = read.served.labels
-    expected = (decided.at_once + decided.expected) / MICROS
-    parts = (decided.levels, decided.propensity, decided.responses, expected, decided.price, decided.reason)
-    decisions = [
-        {
-            "customer": customer,
-            "level": labels[level],
-            "level_number": level,
-            "propensity": propensity,
-            "expected_response": response,
-            "expected_cost": cost,
-            "price": price,
-            "reason": REASONS[reason],
-        }
-        for customer, level, propensity, response, cost, price, reason in zip(
-            read.ids, *(np.asarray(part).tolist() for part in parts), strict=True
-        )
-    ]
+    costs = (decided.at_once + decided.expected) / MICROS
+    decisions = _list(read, decided.levels, decided.propensity, decided.responses, costs)
+    for one, price, reason in zip(decisions, decided.price.tolist(), decided.reason.tolist(), strict=True):
+        one |= {"price": price, "reason": REASONS[reason]}
     return {
         "request_id": decided.request,
         "policy": decided.policy,

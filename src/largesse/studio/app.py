@@ -282,5 +282,5 @@ async def _missing(request: Request, _: Exception) -> Response:
 
 async def _other_method(request: Request, error: Any) -> Response:
     answer = await _refuse(request, RequestError(405, f"{request.method[:10]} is not possible here", "reload the page"))
-    answer.headers["allow"] = (getattr(error, "headers", None) or {}).get("allow", "GET")
+    answer.headers["allow"] = error.headers["Allow"]
     return answer

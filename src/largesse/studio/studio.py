@@ -146,9 +146,10 @@ class Studio:
         out = await asyncio.to_thread(self.place.new_run, given.get("name"))
         table, toml = await self._settle(given.get("draft"))
         self.tables.home(table).mkdir(mode=0o700, exist_ok=True)
-        self.tables.busy = table.id
         task = {"task": "run", "toml": toml, "out": str(out), "private": str(self.tables.home(table)), "own": table.own}
-        return self.jobs.start("run", task, partial(runs.clear_unfinished, out))
+        job = self.jobs.start("run", task, partial(runs.clear_unfinished, out))
+        self.tables.busy = table.id
+        return job
 
     def _finish(self, job: Job) -> None:
         """Take notice of a job that has ended well."""
