@@ -15,7 +15,7 @@ from ledgers import make_offers as ledger_offers
 from largesse import cli
 from largesse.errors import LedgerError
 from largesse.pacing import open_ledger
-from largesse.runs import describe_standing, read_standing
+from largesse.runs import audit_ledger, describe_standing
 
 Serve = Callable[[list[str]], str]
 
@@ -67,14 +67,14 @@ def test_a_ledger_that_something_else_changed_is_named(serve: Serve, shop: Path,
         database.execute("UPDATE ledger SET spent = spent + 1")
     database.close()
     with pytest.raises(LedgerError, match="something else changed the ledger"):
-        read_standing(address)
+        audit_ledger(address)
 
 
 def test_a_ledger_whose_promises_hold_while_it_lasts_says_what_it_keeps_back(tmp_path: Path) -> None:
     address = f"sqlite:///{tmp_path / 'lasts.db'}"
     with open_ledger(address, make_terms(valid_days=None, promises="while_it_lasts")) as ledger:
         ledger.decide("1", ledger_offers(list("abcdefghijkl")), Dearest(), now=START)
-    shown = describe_standing(read_standing(address))
+    shown = describe_standing(audit_ledger(address))
     assert re.search(
         r"promised while it lasts +120\.00\n +of that will probably be redeemed +60\.00\n +left +40\.00", shown
     )
@@ -86,7 +86,7 @@ def test_a_ledger_whose_sums_are_wrong_is_neither_changed_nor_written(serve: Ser
         database.execute("UPDATE ledger SET decisions = 7")
     database.close()
     with pytest.raises(LedgerError, match="decisions is 7 in the ledger"):
-        read_standing(address, 999, tmp_path / "all.csv")
+        audit_ledger(address, 999, tmp_path / "all.csv")
     assert not (tmp_path / "all.csv").exists()
     with open_ledger(address) as ledger:
         assert ledger.standing().terms.total != 999_000_000
@@ -100,5 +100,5 @@ def test_a_ledger_whose_decisions_are_damaged_is_not_written(serve: Serve, tmp_p
         database.execute(f"UPDATE {table} SET {change}")
     database.close()
     with pytest.raises(LedgerError, match="the ledger is damaged"):
-        read_standing(address, None, tmp_path / "all.csv")
+        audit_ledger(address, None, tmp_path / "all.csv")
     assert not (tmp_path / "all.csv").exists()

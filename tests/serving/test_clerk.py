@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import numpy as np
@@ -11,8 +12,10 @@ from ledgers import Dearest, make_offers
 
 from largesse.errors import LedgerError, Problem
 from largesse.pacing import Ask, Decided, Ledger
+from largesse.serving.app import THREADS
 from largesse.serving.clerk import TOGETHER, Clerk
 from largesse.serving.ledgers import Books
+from largesse.serving.service import Service
 
 
 class SlowLedger:
@@ -84,6 +87,20 @@ def test_a_ledger_that_is_gone_is_told_to_all_who_wait() -> None:
     assert together == [["a"], ["gone", "b"]]
     assert isinstance(found[0], Decided)
     assert [type(one) for one in found[1:]] == [OSError, OSError]
+
+
+def test_metrics_answer_while_all_others_wait_for_the_ledger(
+    booked: tuple[Any, Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, service = booked
+    monkeypatch.setattr("largesse.serving.service.SCRAPE", 0.05)
+    assert service.ledger is not None
+    with ThreadPoolExecutor(THREADS + 2) as pool:
+        with service.ledger._turn:
+            waiting = [pool.submit(ask, "/v1/redeem", {"request_id": "r", "customer": "c"}) for _ in range(THREADS + 1)]
+            told = pool.submit(ask, "/metrics").result(timeout=20).text
+        assert "\nlargesse_ledger_up 0.0\n" in told
+        assert {one.result().status_code for one in waiting} == {409}
 
 
 def test_what_waits_is_booked_before_the_clerk_goes() -> None:

@@ -141,7 +141,7 @@ def ledger(
     as_json: AsJson = False,
 ) -> None:
     """Say where the budget of a ledger stands, and add its decisions up again."""
-    shown = runs.read_standing(address, total, out)
+    shown = runs.audit_ledger(address, total, out)
     text = runs.describe_standing(shown)
     echo(shown, as_json, text if out is None else f"{text}\nwrote {out}")
 

@@ -13,8 +13,8 @@ from largesse.runs.campaign import Campaign as Campaign
 from largesse.runs.campaign import Spent as Spent
 from largesse.runs.campaign import campaign_from as campaign_from
 from largesse.runs.campaign import read_campaign as read_campaign
+from largesse.runs.decided import audit_ledger as audit_ledger
 from largesse.runs.decided import describe_standing as describe_standing
-from largesse.runs.decided import read_standing as read_standing
 from largesse.runs.demo import demo_campaign as demo_campaign
 from largesse.runs.doctor import examine as examine
 from largesse.runs.doctor import find_campaign as find_campaign

@@ -22,10 +22,10 @@ MONEY = {"at_once": "paid_at_once", "face": "promised", "paid": "redeemed"}
 TIMES = ("decided_at", "expires_at", "redeemed_at")
 
 
-def read_standing(address: str, total: Any = None, out: str | Path | None = None) -> dict[str, Any]:
-    """Return where the budget of a ledger stands, after its decisions were added up again; `total` changes the budget.
+def audit_ledger(address: str, total: Any = None, out: str | Path | None = None) -> dict[str, Any]:
+    """Add the decisions of a ledger up again, and return where its budget stands; refuse one whose sums are wrong.
 
-    With `out`, all decisions are written there as a table.
+    `total` then changes the budget, and `out` gets all decisions as a table.
     """
     files.check_table(out, own="")
     with open_ledger(address) as ledger:

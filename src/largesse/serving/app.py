@@ -115,7 +115,8 @@ class Views:
 
     async def metrics(self, request: Request) -> Response:
         """Answer with what was counted."""
-        return await self._answer(request, self._aside(lambda: self._service.write_metrics().encode()), TEXT)
+        # Apart from the pool: requests that wait for a ledger may hold all of it.
+        return await self._answer(request, asyncio.to_thread(lambda: self._service.write_metrics().encode()), TEXT)
 
     async def openapi(self, _: Request) -> Response:
         """Answer with the description that programs read."""
