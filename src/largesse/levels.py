@@ -30,8 +30,8 @@ class Levels:
     doses
         The amounts behind the levels, when the log writes amounts (``[0, 5, 10, 20]``).
     on_redemption
-        The cost is a face value, paid only to customers who respond; the response is yes or no. ``"per unit"``: it is paid
-        for every unit of the response, such as a visit or a euro. Either way a row costs cost × response.
+        The cost is a face value, paid only to customers who respond: a row costs cost × response. ``"per unit"`` is the
+        same, and says that it is meant so where the response is an amount or a count: `doctor` warns otherwise.
     contact_cost
         What reaching a customer costs at every level but the first, whether or not they respond.
     observed

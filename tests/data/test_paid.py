@@ -95,19 +95,3 @@ def test_arrays_make_a_log_with_costs() -> None:
     assert (log.paid.tolist(), log.levels.observed) == ([0, 2, 0, 3], True)
     with pytest.raises(InputError, match="paid has shape"):
         log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 1, 1, 0], paid=[0, 2])
-
-
-def test_a_face_value_is_not_multiplied_by_an_amount_unless_every_unit_is_paid_for() -> None:
-    """A coupon of 5 that was redeemed with an order of 40 costs 5, not 200."""
-    spent = {name: values for name, values in TABLE.items() if name != "paid"} | {"bought": [0.0, 40.0, 12.5, 0.0]}
-
-    def read_spent(on_redemption: bool | str) -> Log:
-        levels = Levels(costs=[0, 5], doses=[0, 5], on_redemption=on_redemption)
-        return read_log(spent, level="coupon", response="bought", levels=levels)
-
-    with pytest.raises(InputError, match=r"goes up to 40: the rows would cost 50 each, one of them 200") as refused:
-        read_spent(True)
-    assert "cost_column" in str(refused.value)
-    assert '"per unit"' in str(refused.value)
-    assert read_spent("per unit").levels.on_redemption == "per unit"
-    assert read_spent(False).levels.certain

@@ -305,3 +305,20 @@ def test_the_most_serious_comes_first() -> None:
     order = [finding.answer for finding in checked(log).findings]
     assert order == sorted(order, key=["no", "careful", "note", "fine"].index)
     assert {"no", "careful", "note", "fine"} <= set(order)
+
+
+def test_a_face_value_times_an_amount_asks_for_care_unless_every_unit_is_paid_for(plain: Log) -> None:
+    """A coupon of 2 that was redeemed with an order of 40 costs 80."""
+
+    def costs_of(response: Array, on_redemption: bool | str) -> list[str]:
+        levels = replace(plain.levels, on_redemption=on_redemption)
+        found = doctor(replace(plain, response=response, levels=levels))
+        return [finding.text for finding in found.findings if (finding.topic, finding.answer) == ("costs", "careful")]
+
+    orders = 40.0 * plain.response
+    paid = np.asarray(plain.levels.costs, dtype=float)[plain.level] * orders
+    (warning,) = costs_of(orders, True)
+    assert f"{paid.mean():,.4g} on average and up to {paid.max():,.4g}" in warning
+    assert not costs_of(orders, "per unit")
+    assert not costs_of(orders, False)
+    assert not costs_of(plain.response, True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from largesse.data.checks import MOST_RESPONSE, Check
 from largesse.errors import Problem, count
-from largesse.levels import PER_UNIT, Levels
+from largesse.levels import Levels
 from largesse.records import Array
 
 
@@ -27,23 +27,6 @@ def settle_costs(levels: Levels, named: bool, check: Check) -> Levels:
     if any(levels.costs):
         check.notes.append("costs are observed: the costs listed for the levels are not used")
     return replace(levels, observed=True)
-
-
-def check_redemption(check: Check, levels: Levels, codes: Array, name: str, outcome: Array) -> None:
-    """Refuse costs that are paid on redemption where the response is more than yes or no, unless each unit of it is paid."""
-    known = np.isfinite(outcome) & (codes >= 0)
-    most = float(outcome[known].max(initial=0.0))
-    if levels.on_redemption is not True or most <= 1:
-        return
-    got = f"on_redemption makes a row cost its level's cost × the response, but {name!r} goes up to {most:,g}"
-    if levels.common_costs is not None:
-        paid = levels.common_costs[codes[known]] * np.maximum(outcome[known], 0.0)
-        got += f": the rows would cost {paid.mean():,.4g} each, one of them {paid.max():,.4g}"
-    hint = (
-        "if whoever responds is paid once, name a column with what each row cost (cost_column), or a response of 0 and 1; "
-        f'if every unit of the response is paid for, write on_redemption = "{PER_UNIT}"'
-    )
-    check.add_problem(got, hint)
 
 
 def read_paid(check: Check, name: str, outcome: Array) -> Array | None:

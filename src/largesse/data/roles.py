@@ -11,7 +11,7 @@ import numpy as np
 from largesse.data.checks import Check
 from largesse.data.features import select_features
 from largesse.data.notation import parse_problems
-from largesse.data.paid import check_redemption, read_paid, settle_costs
+from largesse.data.paid import read_paid, settle_costs
 from largesse.data.propensities import (
     Choices,
     impossible_shares,
@@ -77,7 +77,6 @@ def read_roles(check: Check, asked: Asked) -> Log:
         codes, levels = check.read_level(there["level"], levels)
     if "response" in there:
         outcome = check.read_response(there["response"], alike=asked.absent)
-        check_redemption(check, levels, codes, there["response"], outcome)
     levels = settle_costs(levels, "cost_column" in named, check)
     paid = read_paid(check, there["cost_column"], outcome) if "cost_column" in there else None
     policy = check.read_groups(there["logger"], "logger") if "logger" in there else None

@@ -19,6 +19,7 @@ from largesse.evaluation.mean_curve import MeanCurve, measure_curve
 from largesse.evaluation.overlap import measure_overlap
 from largesse.evaluation.randomisation import measure_dependence
 from largesse.evaluation.value import RATIO_CLUSTERS
+from largesse.levels import PER_UNIT
 from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities
 from largesse.records import (
     NOT_BY_CHANCE,
@@ -86,6 +87,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         _check_weights(log, propensities, heavy),
         _check_rising(curve, log.levels.titles),
         *_check_costs(log, propensities.own),
+        *_check_redeemed(log),
         _check_leaks(leaks, min(LEAK_ROWS, len(log.seen)), len(log)),
         *_check_clusters(log.clusters),
         *(Finding("reading the log", "note", f"{note[:1].upper()}{note[1:]}.") for note in log.notes),
@@ -274,6 +276,22 @@ def _check_costs(log: Log, propensity: Array) -> list[Finding]:
     text = f"Costs fall as the level rises, from {labels[fall.high]!r} to {labels[fall.low]!r}: on average a row costs {means}."
     more = "Levels are listed from the cheapest: check their order. The plan itself follows the costs, not the order."
     return [Finding("costs", "careful", f"{text} {more}")]
+
+
+def _check_redeemed(log: Log) -> list[Finding]:
+    """Whether a face value is multiplied by an amount that nobody said is paid for by the unit; nothing where none is."""
+    most = float(log.response.max())
+    if log.levels.on_redemption is not True or most <= 1:
+        return []
+    text = f"Costs are paid on redemption, and the response goes up to {most:,g}: a row costs its level's cost × the response"
+    if log.levels.common_costs is not None:
+        paid = log.levels.common_costs[log.level] * np.maximum(log.response, 0.0)
+        text += f", {np.average(paid, weights=log.weights):,.4g} on average and up to {paid.max():,.4g}"
+    more = (
+        "If whoever responds is paid once, name a column with what each row cost (cost_column). If every unit of the "
+        f'response is paid for, write on_redemption = "{PER_UNIT}".'
+    )
+    return [Finding("costs", "careful", f"{text}. {more}")]
 
 
 def _check_leaks(leaks: tuple[Leak, ...], looked: int, rows: int) -> Finding:

@@ -176,7 +176,7 @@ def _text(source: Path, out: Path, look: FirstLook) -> str:
         "",
         "[levels]",
         *_level_lines(look),
-        "on_redemption = false      # true: a cost is a face value, paid only to customers who respond, and the response is 0 or 1",
+        "on_redemption = false      # true: a cost is a face value, paid only to customers who respond: cost × response",
         "",
         "[plan]",
         _budget_line(look),

@@ -64,7 +64,7 @@ def level_options() -> dict[str, inspect.Parameter]:
     """Return the options that describe the levels, and what money they and responses are counted in."""
     import typer
 
-    paid = "Costs are face values, paid only to customers who respond; the response is 0 or 1."
+    paid = "Costs are face values, paid only to customers who respond: cost × response."
     on_redemption = inspect.Parameter(
         "on_redemption",
         inspect.Parameter.KEYWORD_ONLY,
