@@ -209,3 +209,11 @@ def test_on_a_stream_exploring_for_evaluation_costs_no_more_than_levels_at_rando
     assert gains[0] - gains[1] < 1.5 * (gains[0] - gains[2])
     assert (aimed.propensity < 1).mean() > 0.9  # the others come when nothing is left
     assert (plain.propensity == 1).all()
+
+
+def test_no_level_of_probability_zero_is_drawn() -> None:
+    from largesse.pacing.aimed_kernels import draw_level
+
+    p, largest = np.array([0.0, 0.5, 0.5 - 2**-53, 0.0]), 1.0 - 2**-53
+    assert p.sum() <= largest  # the sum ends short of one
+    assert [draw_level(p, u) for u in (0.0, 0.5, largest)] == [1, 2, 2]

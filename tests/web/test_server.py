@@ -25,7 +25,7 @@ def test_the_usual_port_gives_way_but_an_asked_one_does_not() -> None:
 
 
 @pytest.mark.parametrize("port", [-1, 65536])
-def test_a_port_that_none_is_refused(port: int) -> None:
+def test_a_port_out_of_range_is_refused(port: int) -> None:
     with pytest.raises(InputError, match="from 0"):
         listen(port, 0)
 

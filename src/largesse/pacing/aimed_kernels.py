@@ -50,13 +50,14 @@ def spread_at(factor: float, f: Array, cost: Array, variance: Array, rule: Array
 
 @compiled
 def draw_level(p: Array, u: float) -> int:
-    """Return the level that a random number from 0 to 1 draws."""
-    below = 0.0
-    for k in range(len(p) - 1):
-        below += p[k]
-        if u < below:
-            return k
-    return len(p) - 1
+    """Return the level that a random number from 0 to 1 draws: never one whose probability is zero."""
+    below, last = 0.0, 0
+    for k in range(len(p)):
+        if p[k] > 0.0:
+            below, last = below + p[k], k
+            if u < below:
+                return k
+    return last  # rounding may end the sum short of one
 
 
 @compiled

@@ -89,7 +89,7 @@ class PacePlan:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> PacePlan:
-        """Return the plan that a ledger holds; refuse what is none."""
+        """Return the plan that a ledger holds; refuse one that is not valid."""
         try:
             gains = Gains(**{name: float(value) for name, value in content["gains"].items()})
             lists = {name: tuple(map(float, content[name])) for name in LISTS}

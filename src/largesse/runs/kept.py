@@ -109,7 +109,7 @@ def _propensity(table: pa.Table, log: Log) -> Array:
 
 
 def _column(table: pa.Table, name: str, log: Log) -> Array:
-    """Return a column of finite numbers, one for each row of the log; ValueError if it is none."""
+    """Return a column of finite numbers, one for each row of the log; ValueError if it is not one."""
     found = np.asarray(table.column(name).to_numpy(), dtype=np.float64)
     if len(found) != len(log) or not np.isfinite(found).all():
         raise ValueError(f"{name} does not belong to the log")

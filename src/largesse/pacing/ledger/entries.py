@@ -79,7 +79,7 @@ class Offers:
         if fits and ((given >= 0) & (given <= MOST_VARIANCE)).all():
             return []
         hint = f"give numbers from 0 to {MOST_VARIANCE:g} as an (n, K) array of float64, or none"
-        return [Problem("a variance of a response is none", hint)]
+        return [Problem("the variances of responses are not valid", hint)]
 
     def __len__(self) -> int:
         return len(self.customers)

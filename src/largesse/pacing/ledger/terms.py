@@ -102,7 +102,7 @@ def agree(
 
 
 def read_terms(values: Sequence[Any]) -> Terms:
-    """Return the terms that a ledger holds; ValueError where they are none."""
+    """Return the terms that a ledger holds; ValueError if they are not valid."""
     total, starts, ends, valid, late, promises = values
     whole = all(type(value) is int for value in (total, starts, ends)) and (valid is None or type(valid) is int)
     if (
