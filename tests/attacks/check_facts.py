@@ -1,7 +1,7 @@
 """Facts that hold for every check of a campaign, whatever the log: what may not change it, and what must.
 
-The order of rows and of columns, the format of the file, and rows of other customers say nothing about the plan. A plan that
-was followed is followed, one that was not is found, and every number is finite or left out.
+The order of rows and of columns, the format of the file, the types of columns, and rows of other customers say nothing about
+the plan. A plan that was followed is followed, one that was not is found, and every number is finite or left out.
 """
 
 from __future__ import annotations
@@ -121,4 +121,29 @@ def check_again(log: pa.Table, folder: Path, rng: Rng) -> str:
     return "one.parquet"
 
 
-CHANGES = (turn_rows, turn_columns, write_as_csv, add_strangers, check_again)
+def retype(log: pa.Table, folder: Path, rng: Rng) -> str:
+    """The same values in other types: another width, text, decimals, categories, moments in UTC."""
+    for at, name in enumerate(log.column_names):
+        ways = TYPES[name]
+        kind = ways[rng.integers(len(ways))]
+        column = log[name].cast(pa.timestamp("us")) if pa.types.is_timestamp(kind) else log[name]
+        log = log.set_column(at, name, column.cast(kind))
+        if rng.random() < 0.3 and not pa.types.is_string_view(kind):
+            log = log.set_column(at, name, log[name].dictionary_encode())
+    with pa.OSFile(str(folder / "two.arrow"), "wb") as file, pa.ipc.new_file(file, log.schema) as writer:
+        writer.write_table(log)
+    return "two.arrow"
+
+
+WORDS = (pa.string(), pa.large_string(), pa.string_view())
+NUMBERS = (pa.int64(), pa.int8(), pa.uint8(), pa.float32(), pa.float64(), pa.decimal128(21, 2))
+MOMENTS = tuple(pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns") for zone in (None, "UTC"))
+TYPES = {
+    "id": WORDS,
+    "city": WORDS,
+    "age": (pa.float64(),),
+    "since": (pa.date32(), pa.date64(), *MOMENTS),
+    "coupon": (*NUMBERS, *WORDS),
+    "bought": (*NUMBERS, pa.bool_(), *WORDS),
+}
+CHANGES = (turn_rows, turn_columns, write_as_csv, add_strangers, check_again, retype, retype)

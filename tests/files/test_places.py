@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -129,3 +130,15 @@ def test_what_is_no_path_is_refused_in_words(name: Any) -> None:
     for write in (atomic_file, atomic_folder):
         with pytest.raises(OutputError, match="the path is"), write(name):
             pytest.fail("it must not come so far")
+
+
+def test_a_database_is_not_written_over(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "ledger.csv") as database:
+        database.execute("CREATE TABLE mine (x)")
+    database.close()
+    (tmp_path / "link.csv").symlink_to("ledger.csv")
+    before = (tmp_path / "ledger.csv").read_bytes()
+    for name in ("ledger.csv", "link.csv"):
+        with pytest.raises(OutputError, match="is a database, perhaps a ledger"), atomic_file(tmp_path / name):
+            pytest.fail("it must not come so far")
+    assert (tmp_path / "ledger.csv").read_bytes() == before

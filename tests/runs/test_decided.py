@@ -13,7 +13,7 @@ from ledgers import START, Dearest, make_terms, respond
 from ledgers import make_offers as ledger_offers
 
 from largesse import cli
-from largesse.errors import LedgerError
+from largesse.errors import LedgerError, OutputError
 from largesse.pacing import open_ledger
 from largesse.runs import audit_ledger, describe_standing
 
@@ -102,3 +102,13 @@ def test_a_ledger_whose_decisions_are_damaged_is_not_written(serve: Serve, tmp_p
     with pytest.raises(LedgerError, match="the ledger is damaged"):
         audit_ledger(address, None, tmp_path / "all.csv")
     assert not (tmp_path / "all.csv").exists()
+
+
+def test_a_ledger_is_not_written_over_by_its_own_decisions(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/spring.csv"
+    with open_ledger(address, make_terms()) as ledger:
+        ledger.decide("r0", ledger_offers(["a"]), Dearest(), now=START)
+    with pytest.raises(OutputError, match="perhaps a ledger"):
+        audit_ledger(address, None, tmp_path / "spring.csv")
+    with open_ledger(address) as ledger:
+        assert ledger.standing(now=START).decisions == 1

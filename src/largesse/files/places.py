@@ -25,6 +25,7 @@ KINDS = {
     stat.S_IFSOCK: "a socket",
 }
 MOUNTS = Path("/proc/self/mountinfo")
+SQLITE = b"SQLite format 3\0"  # how such files begin
 NEW_FILE = "give the name of a regular file, or one that is still free, as --out"
 NEW_FOLDER = "give the name of a run folder, or one that is still free, as --out"
 
@@ -55,6 +56,8 @@ def resolve_file(target: Target) -> Path:
         if kind == "a folder":
             raise IsADirectoryError(errno.EISDIR, "a folder")
         _refuse_others(target, path, kind, "a file", NEW_FILE)
+        if kind is not None and _is_database(path):
+            raise _refusal(f"{target} is a database, perhaps a ledger: it is not written over", NEW_FILE)
         return path
 
 
@@ -108,6 +111,15 @@ def _kind_of(path: Path) -> str | None:
         return KINDS.get(stat.S_IFMT(path.lstat().st_mode), "something unknown")
     except FileNotFoundError:
         return None
+
+
+def _is_database(path: Path) -> bool:
+    """Whether a file is one of SQLite: what others keep there cannot be made again."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(SQLITE)) == SQLITE
+    except OSError:
+        return False
 
 
 def _is_mounted(path: Path) -> bool:
