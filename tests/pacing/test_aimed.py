@@ -174,7 +174,7 @@ def test_a_rule_without_what_it_needs_is_refused() -> None:
         plan_pace(replace(population, variance=None), make_terms(500), N, aimed=rule)
     with pytest.raises(InputError, match="the rule of exploring is"):
         plan_pace(population, make_terms(500), N, aimed="evaluation")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="a variance of a response"):
+    with pytest.raises(InputError, match="the variances of responses are not valid"):
         Offers(("a",), np.ones((1, 2)), *(np.zeros((1, 2), dtype=np.int64),) * 3, np.full((1, 2), -1.0))
 
 
