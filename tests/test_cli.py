@@ -292,7 +292,7 @@ def test_a_new_plan_says_that_the_report_of_the_last_one_is_gone(
     told = " ".join(capsys.readouterr().out.split())
     assert f"largesse evaluate {run_copy}, then largesse report {run_copy}" in told
     assert call(monkeypatch, "plan", str(run_copy), "--budget", "0.8") == 0
-    assert "is gone" not in capsys.readouterr().out
+    assert "was removed" not in capsys.readouterr().out
 
 
 def test_the_table_of_power_is_cut_nowhere(

@@ -177,3 +177,19 @@ def test_a_campaign_file_keeps_the_settings() -> None:
     assert again == found
     assert again.roles["parse"] == given["columns"]["parse"]  # type: ignore[index]
     assert again.propensities == (0.5, 0.5)
+
+
+@pytest.mark.parametrize("way", ["day first", "month first", "excel date"])
+def test_dates_that_are_dates_already_stay(way: str) -> None:
+    days = [dt.date(2025, 9, 28), None, dt.date(2024, 2, 3)]
+    assert read_table({"since": days}, parse={"since": way})["since"].to_pylist() == days
+
+
+def test_dates_that_can_be_read_in_one_way_only_need_not_be_written_as_the_others() -> None:
+    found = read_table({"since": ["03.02.2024", "2025-09-28"]}, parse={"since": "day first"})
+    assert found["since"].to_pylist() == [dt.date(2024, 2, 3), dt.date(2025, 9, 28)]
+
+
+def test_words_that_do_not_fit_are_named_with_what_to_do() -> None:
+    with pytest.raises(InputError, match=r"not dates, the day first throughout: 'soon'\n.*write all dates alike"):
+        read_table({"since": ["03.02.2024", "soon"]}, parse={"since": "day first"})

@@ -14,7 +14,8 @@ from ledgers import respond
 
 from largesse.errors import InputError
 from largesse.pacing import open_ledger
-from largesse.runs import Wanted, check, read_campaign, write_log
+from largesse.runs import Wanted, check, plan, read_campaign, run, write_log
+from largesse.runs.line import LOCAL
 
 Serve = Callable[[list[str]], str]
 
@@ -166,3 +167,47 @@ def test_customers_whose_ids_are_numbers_are_named(run_copy: Path, tmp_path: Pat
     tables = (str(tmp_path / "people.parquet"), str(tmp_path / "orders.parquet"))
     with pytest.raises(InputError, match=r"have no 'bought' in .*orders.parquet \(2, 3, 4, …\)"):
         write_log(run_copy, Wanted(tables=tables), tmp_path / "next.parquet")
+
+
+NOTATION = """
+title = "german"
+log = "log.csv"
+[columns]
+level = "coupon"
+response = "bought"
+customer = "id"
+features = ["since", "rate", "member", "day"]
+parse = {since = "day first", rate = "percent", member = {ja = 1, nein = 0}, day = "excel date", bought = {ja = 1, nein = 0}}
+[levels]
+doses = [0, 5]
+costs = [0, 5]
+[plan]
+budget = 2
+[model]
+name = "linear"
+"""
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_next_log_is_read_as_the_first_was_however_that_is_written(tmp_path: Path, ending: str) -> None:
+    """Dates, percentages, words for numbers and Excel's days are parsed once, not twice."""
+    rng, n = np.random.default_rng(3), 300
+    lines = [
+        f"{k:04d};{1 + k % 28:02d}.{1 + k % 12:02d}.2025;{k % 40};{'ja' if k % 3 else 'nein'};{45000 + k};"
+        f"{5 * (k % 2)};{'ja' if rng.random() < 0.3 + 0.3 * (k % 2) else 'nein'}"
+        for k in range(n)
+    ]
+    (tmp_path / "log.csv").write_text("\n".join(["id;since;rate;member;day;coupon;bought", *lines]))
+    (tmp_path / "orders.csv").write_text("\n".join(["id;bought", *(f"{k:04d};ja" for k in range(0, n, 2))]))
+    (tmp_path / "campaign.toml").write_text(NOTATION)
+    run(read_campaign(tmp_path / "campaign.toml"), tmp_path / "spring")
+    plan(tmp_path / "spring", explore=0.3)
+    out = tmp_path / f"next.{ending}"
+    wanted = Wanted(None, (str(tmp_path / "orders.csv"),), missing=0)
+    write_log(tmp_path / "spring", wanted, out, campaign_file=tmp_path / "next.toml")
+    old, new = (LOCAL.read_log(read_campaign(tmp_path / name)) for name in ("campaign.toml", "next.toml"))
+    for name in old.features.column_names:
+        assert new.features[name].to_pylist() == old.features[name].to_pylist()
+    assert new.response.tolist() == [1.0, 0.0] * (n // 2)
+    found, _ = check(tmp_path / "spring", str(out))
+    assert {one.topic: one.answer for one in found.findings}["features"] == "fine"

@@ -124,7 +124,9 @@ def log(
     text = f"wrote {out}: {count(shown['rows'], 'decision')} for {whom}, {shown['drawn']:,} with a propensity below 1\n"
     booked = f" --ledger {ledger}" if ledger is not None else ""
     text += f"compare it with the plan: largesse check {run_folder} {out}{booked}"
-    if campaign is not None:
+    if not shown["drawn"]:
+        text += "\nno level was drawn at random: a run cannot learn from this log alone. Plan the next campaign with --explore-for evaluation"
+    elif campaign is not None:
         text += f"\nlearn from it: largesse run {campaign}"
     echo(shown, as_json, text)
 

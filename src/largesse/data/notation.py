@@ -45,6 +45,8 @@ NUMBERS = {
     for way, group, mark in (("decimal point", ",", "."), ("decimal comma", ".", ","))
 }
 DATE = re.compile(r"\s*([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})\s*")
+ISO_DATE = re.compile(r"\s*([0-9]{4})-([0-9]{2})-([0-9]{2})\s*")  # can be read in one way only
+DATE_WAYS = ("day first", "month first", "excel date")
 EXCEL = (20_000, 60_000)  # 1954 to 2064
 DATE_NAME = re.compile(r"date|datum|(^|_)(day|tag|since|seit|fecha)($|_)|_at$", re.IGNORECASE)
 MOSTLY = 0.5  # share of the values that look like numbers above which a text column is mentioned
@@ -272,12 +274,15 @@ def date_way(words: Sequence[str]) -> str | None:
 def _to_date(word: str, way: str) -> Any:
     import datetime as dt
 
-    part = DATE.fullmatch(word)
-    if part is None:
+    part, iso = DATE.fullmatch(word), ISO_DATE.fullmatch(word)
+    if iso is not None:
+        year, month, day = iso.groups()
+    elif part is not None:
+        year, (day, month) = part[4], (part[1], part[3]) if way == "day first" else (part[3], part[1])
+    else:
         return None
-    day, month = (part[1], part[3]) if way == "day first" else (part[3], part[1])
     try:
-        return dt.date(int(part[4]), int(month), int(day))
+        return dt.date(int(year), int(month), int(day))
     except ValueError:
         return None
 
@@ -298,6 +303,8 @@ def parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Proble
     """Return a column read as `parse` says; what does not fit is a problem."""
     import pyarrow as pa
 
+    if way in DATE_WAYS and kind_of(column.type) == "date":
+        return column
     if way == "text":
         texts = as_plain(column)
         return (texts if is_text(texts.type) else texts.cast(pa.string())).dictionary_encode()
@@ -320,6 +327,8 @@ def parse_words(name: str, words: list[str], way: Any) -> tuple[list[Any], list[
     if isinstance(way, Mapping):
         known = {str(word).strip().casefold(): float(value) for word, value in way.items()}
         values: list[Any] = [known.get(word.strip().casefold()) for word in words]
+        if None in values and all(reads_as_number(word) and float(word) in known.values() for word in words):
+            values = [float(word) for word in words]  # what the words stand for, as the next log writes it
     elif way in ("day first", "month first"):
         values = [_to_date(word, way) for word in words]
     else:
@@ -328,7 +337,14 @@ def parse_words(name: str, words: list[str], way: Any) -> tuple[list[Any], list[
     if not odd:
         return values, []
     got = f"{name!r} is not {_told(way)} throughout: {some([repr(w) for w in odd])}"
-    return values, [Problem(got, "map them all")]
+    return values, [Problem(got, _hint_at(way))]
+
+
+def _hint_at(way: Any) -> str:
+    if isinstance(way, Mapping):
+        return "map them all: give a number for each of these words"
+    kinds = "dates alike" if way in DATE_WAYS else "numbers alike"
+    return f'write all {kinds}, and nothing where one is missing; or parse it as "text"'
 
 
 def _told(way: Any) -> str:

@@ -79,7 +79,7 @@ def print_plan(shown: Mapping[str, Any], path: Path, folder: Path) -> None:
         console.print(_text(f"It explores for {shown['exploration']['for']}. {told}"), soft_wrap=True)
     console.print(_text(f"Wrote {path}"), soft_wrap=True)
     if "report.html" in shown.get("dropped", ()):
-        told = "The report told of the plan before, and is gone. For a new one: "
+        told = "The report described the plan before and was removed. To make a new one: "
         steps = ("evaluate", "report") if "evaluation.json" in shown["dropped"] else ("report",)
         console.print(_text(told + ", then ".join(f"largesse {step} {folder}" for step in steps)), soft_wrap=True)
 

@@ -89,7 +89,9 @@ def _read_new(made: Made, log: Any, engine: Engine) -> Log:
     campaign = made.campaign
     parse = campaign.roles.get("parse") or {}
     key = campaign.columns.get("customer", CUSTOMER)
-    table = read_table(log, what="new log", plain=[key, REQUEST], parse=parse)
+    # Only text must be known as such from the start; the log's own reader parses the rest, once.
+    texts = {name: way for name, way in parse.items() if way == "text"}
+    table = read_table(log, what="new log", plain=[key, REQUEST], parse=texts)
     if made.served:
         table = _name_rows(made, table, key)
     roles: Any = {

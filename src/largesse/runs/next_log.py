@@ -69,7 +69,7 @@ def write_log(
     propensity = str(campaign.columns.get("propensity", PROPENSITY))
     if campaign_file is not None:
         _write_campaign(campaign, Path(out), Path(campaign_file), propensity, features)
-    drawn = int((np.asarray(table[propensity]) < 1).sum())
+    drawn = int((np.asarray(decided[PROPENSITY]) < 1).sum())
     return {"rows": len(table), "customers": len(table[key].unique()), "drawn": drawn, "columns": table.column_names}
 
 
@@ -112,6 +112,13 @@ class _Needs:
         paid = [columns["cost_column"]] if "cost_column" in columns and self.wanted.ledger is None else []
         return [columns["response"], *paid]
 
+    def write(self, name: str, values: Any) -> Any:
+        """Return numbers as the campaign says that the column is written: what is read as per cent is written so."""
+        import pyarrow.compute as pc
+
+        percent = (self.campaign.roles.get("parse") or {}).get(name) == "percent"
+        return pc.multiply(pc.cast(values, "float64"), 100.0) if percent else values
+
 
 @dataclass(frozen=True, eq=False)
 class _Source:
@@ -123,8 +130,12 @@ class _Source:
 
 
 def _read_tables(wanted: Wanted, campaign: Campaign, key: str) -> list[_Source]:
-    """Return the tables to join; those that were planned for come last, and say nothing about what came of it."""
-    parse = campaign.roles.get("parse") or {}
+    """Return the tables to join; those that were planned for come last, and say nothing about what came of it.
+
+    Features stay as they are written: whoever reads the next log parses them, and must not find them parsed already.
+    """
+    after = {campaign.columns.get(role) for role in ("response", "cost_column")}
+    parse = {name: way for name, way in (campaign.roles.get("parse") or {}).items() if way == "text" or name in after}
     found = []
     for name in wanted.tables:
         table = read_table(name, what="table", plain=[key, REQUEST])
@@ -156,9 +167,10 @@ def _attach(decided: pa.Table, sources: list[_Source], needs: _Needs) -> pa.Tabl
         columns[name] = _find(name, decided, sources, needs, problems)
     number = np.asarray(decided["level_number"])
     columns[str(needs.campaign.columns["level"])] = pa.array(np.array(_write_levels(needs.levels))[number])
-    columns[str(needs.campaign.columns.get("propensity", PROPENSITY))] = decided[PROPENSITY]
+    name = str(needs.campaign.columns.get("propensity", PROPENSITY))
+    columns[name] = needs.write(name, decided[PROPENSITY])
     for name in needs.outcomes:
-        columns[name] = _find(name, decided, sources, needs, problems, outcome=True)
+        columns[name] = needs.write(name, _find(name, decided, sources, needs, problems, outcome=True))
     if "cost_column" in needs.campaign.columns and needs.wanted.ledger is not None:
         redeemed = np.nan_to_num(np.asarray(decided["redeemed"], dtype=np.float64))
         columns[needs.campaign.columns["cost_column"]] = pa.array(np.asarray(decided["paid_at_once"]) + redeemed)
@@ -219,7 +231,7 @@ def _name_lost(name: str, decided: pa.Table, lost: Array, source: _Source, *, ou
     whom = _name_few(decided[CUSTOMER].take(lost[:4]).to_pylist())
     many = f"{len(lost):,} of {len(decided):,} decisions"
     if outcome:
-        hint = "give them one; or say what those count as that have none: --missing 0"
+        hint = "give them one; or, where no response means that nothing happened: --missing 0"
         return Problem(f"{many} have no {name!r} in {source.name} ({whom})", hint)
     return Problem(f"the customers of {many} are not in {source.name} ({whom})", f"{name!r} is needed of everyone")
 

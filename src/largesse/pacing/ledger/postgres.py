@@ -57,7 +57,7 @@ class PostgresStore:
             cursor.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (self._schema,))
             tables = {row[0] for row in cursor.fetchall()}
             if not tables and not create:
-                hint = "give --total and --until to begin one, or check the address"
+                hint = "check the address; largesse serve begins one with --total and --until"
                 raise LedgerError("ledger", [Problem(f"there is no ledger at {self.shown}", hint)])
             if tables and not {"ledger", "request", "decision"} <= tables:
                 hint = "name a schema of its own: postgresql://…/database?schema=spring"

@@ -47,7 +47,7 @@ class SqliteStore:
     def prepare(self, create: bool) -> None:
         """Connect; make tables if there are none and `create`, or refuse a file that is no ledger."""
         if not create and not (self._path.is_file() and self._path.stat().st_size):  # SQLite would fill an empty file
-            hint = "give --total and --until to begin one, or check the address"
+            hint = "check the address; largesse serve begins one with --total and --until"
             raise LedgerError("ledger", [Problem(f"there is no ledger at {self.shown}", hint)])
         if not self._path.parent.is_dir():
             raise LedgerError("ledger", [Problem(f"the folder {self._path.parent} is not there", "make it first")])
