@@ -125,7 +125,7 @@ def log(
     booked = f" --ledger {ledger}" if ledger is not None else ""
     text += f"compare it with the plan: largesse check {run_folder} {out}{booked}"
     if not shown["drawn"]:
-        text += "\nno level was drawn at random: a run cannot learn from this log alone. Plan the next campaign with --explore-for evaluation"
+        text += "\nno level was drawn at random, so a run cannot learn from this log; plan the next one with --explore-for evaluation"
     elif campaign is not None:
         text += f"\nlearn from it: largesse run {campaign}"
     echo(shown, as_json, text)
