@@ -72,6 +72,12 @@ def test_an_address_of_no_known_kind_is_refused(wrong: object) -> None:
         open_ledger(wrong)  # type: ignore[arg-type]
 
 
+def test_a_password_is_not_shown_where_the_kind_is_misspelt() -> None:
+    with pytest.raises(InputError, match="postgressql://…@host/db") as caught:
+        open_ledger("postgressql://me:zx@cy@host/db")
+    assert "zx" not in str(caught.value)
+
+
 def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
     other, text = tmp_path / "other.db", tmp_path / "text.db"
     with sqlite3.connect(other) as file:

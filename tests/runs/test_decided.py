@@ -112,3 +112,16 @@ def test_a_ledger_is_not_written_over_by_its_own_decisions(tmp_path: Path) -> No
         audit_ledger(address, None, tmp_path / "spring.csv")
     with open_ledger(address) as ledger:
         assert ledger.standing(now=START).decisions == 1
+
+
+def test_the_command_log_does_not_print_a_password(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("largesse.runs.write_log", lambda *_, **__: {"rows": 1, "customers": 1, "drawn": 0})
+    words = ["log", str(run_copy), "--ledger", "postgresql://me:zx@host/db", "--out", "next.csv"]
+    monkeypatch.setattr("sys.argv", ["largesse", *words])
+    with pytest.raises(SystemExit):
+        cli.main()
+    shown = capsys.readouterr().out
+    assert "largesse check" in shown
+    assert "zx" not in shown

@@ -122,7 +122,8 @@ def log(
     shown = runs.write_log(run_folder, wanted, out, campaign_file=campaign)
     whom = count(shown["customers"], "customer")
     text = f"wrote {out}: {count(shown['rows'], 'decision')} for {whom}, {shown['drawn']:,} with a propensity below 1\n"
-    booked = f" --ledger {ledger}" if ledger is not None else ""
+    # The address of a server may hold its password.
+    booked = "" if ledger is None else f" --ledger {ledger if ledger.startswith('sqlite:') else '…'}"
     text += f"compare it with the plan: largesse check {run_folder} {out}{booked}"
     if not shown["drawn"]:
         text += "\nno level was drawn at random, so a run cannot learn from this log; plan the next one with --explore-for evaluation"

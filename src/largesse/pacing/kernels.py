@@ -18,12 +18,10 @@ compiled = njit(cache=True, nogil=True, error_model="numpy")
 
 # Places in `plan`: floats. Times in days since the start, money in units.
 PARTS, CUSTOMERS, DAYS, VALID, FIRST_DAY, AT_RANDOM = range(6)
-WINDOW, GAIN, ENDING, VOLUME, VOLUME_PRIOR, RATIO_PRIOR, RATIO_SPAN, SEASON_PRIOR, SMOOTH, PROPORTIONAL, FIXED = range(
-    6, 17
-)
-LASTS, STANDS, MARGIN = range(
-    17, 20
-)  # promises hold while the budget lasts; for how long; standard deviations kept back
+WINDOW, GAIN, ENDING, VOLUME, VOLUME_PRIOR, RATIO_PRIOR = range(6, 12)
+RATIO_SPAN, SEASON_PRIOR, SMOOTH, PROPORTIONAL, FIXED = range(12, 17)
+# Whether promises hold while the budget lasts; for how many days; how many standard deviations are kept back for them.
+LASTS, STANDS, MARGIN = range(17, 20)
 AIMED = 20  # the number of levels, where they are drawn for a purpose; else 0
 # Then for each of the J parts of the period: the price of budget from its end on (one more: 0), and for customers who come
 # in it, on average: what is promised and paid at once, what is paid in the end, and both at their prices. Then the rule by which
@@ -47,10 +45,8 @@ UNIT = 1e-6  # of a millionth, in units
 FLAT = 0.05  # lets a price of zero rise again
 LEAST = 0.02  # room beside the plan
 HIGHEST = 100.0  # the price, beside the plan's
-USUAL_WAIT, LEAST_WAIT = (
-    0.3,
-    0.01,
-)  # until a redemption, as a share of a promise's time: before any is known, and at least
+# Until a redemption, as a share of a promise's time: before any is known, and at least.
+USUAL_WAIT, LEAST_WAIT = 0.3, 0.01
 BOLDEST = 0.1  # the most by which one customer raises the price, as a share of it
 
 

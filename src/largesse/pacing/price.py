@@ -42,9 +42,8 @@ class Gains:
     ratio_prior: float = 0.02  # of the total: how much the model's expected costs count as
     ratio_span: float = 0.3  # of the total: how much of what is settled tells what promises cost
     season_prior: float = 2.0  # weeks that a given season counts as
-    margin: float = (
-        0.25  # standard deviations of what open promises cost that are kept back, if they hold while it lasts
-    )
+    # Standard deviations of what open promises cost that are kept back for them, if they hold while the budget lasts.
+    margin: float = 0.25
 
 
 @dataclass(frozen=True)

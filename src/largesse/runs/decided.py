@@ -104,9 +104,9 @@ def _tabulate(ledger: Ledger) -> pa.Table:
 def read_decided(address: str) -> pa.Table:
     """Return the decisions of a ledger; refuse one that has none."""
     with open_ledger(address) as ledger:
-        found = tabulate(ledger)
+        found, shown = tabulate(ledger), ledger.shown
     if not len(found):
-        fail("ledger", Problem(f"{address} holds no decisions yet", "give the ledger that decisions were booked in"))
+        fail("ledger", Problem(f"{shown} holds no decisions yet", "give the ledger that decisions were booked in"))
     return found
 
 

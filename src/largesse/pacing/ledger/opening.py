@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -74,7 +75,8 @@ def make_store(address: str) -> Store:
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return SqliteStore(rest[1:])
     if scheme not in ("postgresql", "postgres") or not rest:
-        fail("ledger", Problem(f"the ledger's address is {show(address)}", f"give {WAYS}"))
+        shown = re.sub("(?<=://).*@", "…@", address) if isinstance(address, str) else address  # without a password
+        fail("ledger", Problem(f"the ledger's address is {show(shown)}", f"give {WAYS}"))
     return PostgresStore(address)
 
 
