@@ -1,6 +1,13 @@
 """What happens to a service while it runs: its ledger is taken away, its policy replaced by what cannot be served, and so on."""
 
+import itertools
+import json
+import socket
+import subprocess
+import sys
+import types
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -77,31 +84,63 @@ def test_outside_the_period_it_says_that_nobody_gets_anything(
     assert words in said
 
 
-def test_a_worker_that_cannot_be_started_now_is_started_later(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Dead:
-        returncode = -9
-        stdin = None
+class Dead:
+    """A process that has ended."""
 
-        def poll(self) -> int:
-            return self.returncode
+    returncode = -9
 
-    begun: list[int] = []
+    def poll(self) -> int:
+        return self.returncode
+
+
+@pytest.fixture
+def member(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A worker process that ends at once, whenever it is started; the second time it cannot be."""
+    made = types.SimpleNamespace(now=100.0, started=[], errors={2})
 
     def begin(self: Any) -> None:
-        begun.append(1)
-        if len(begun) == 2:
+        made.started.append(made.now)
+        if len(made.started) in made.errors:
             raise BlockingIOError(11, "Resource temporarily unavailable")
-        self._process, self._begun, self._died = Dead(), 0.0, None
+        self._process, self._begun, self._died = Dead(), made.now, None
 
     monkeypatch.setattr(workers._Member, "_start", begin)
-    monkeypatch.setattr(workers, "PAUSE", 0.0)
-    member: Any = workers._Member(Settings(Path("run")), None)  # type: ignore[arg-type]
-    for _ in range(2):
-        member.keep_alive()
-    assert len(begun) == 3
+    monkeypatch.setattr(workers.time, "monotonic", lambda: made.now)
+    made.member = workers._Member(Settings(Path("run")), None)  # type: ignore[arg-type]
+    return made
+
+
+def test_a_worker_that_cannot_be_started_now_is_started_later(member: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(100):
+        member.now += 0.1
+        member.member.keep_alive()
+    assert len(member.started) > 2
     assert "no worker process can be started now (Resource temporarily unavailable)" in capsys.readouterr().err
+
+
+def test_a_worker_that_always_ends_at_once_is_started_ever_more_rarely(member: Any) -> None:
+    member.errors = set()
+    for _ in range(6000):  # ten minutes
+        member.now += 0.1
+        member.member.keep_alive()
+    waits = [later - before for before, later in itertools.pairwise(member.started)]
+    assert [round(wait) for wait in waits[:9]] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+def test_what_a_worker_needs_and_is_gone_is_said_without_a_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "largesse.serving.worker"]
+    pipe = subprocess.PIPE
+    with socket.socket() as where:
+        task = {**asdict(Settings(tmp_path / "gone")), "socket": where.fileno()}
+        with subprocess.Popen(command, stdin=pipe, stderr=pipe, text=True, pass_fds=[where.fileno()]) as process:
+            assert process.stdin is not None
+            assert process.stderr is not None
+            process.stdin.write(json.dumps(task, default=str) + "\n")
+            process.stdin.flush()  # and not closed: that would tell it to stop
+            said = process.stderr.read()
+    assert process.returncode == 2
+    assert "there is no policy at" in said
+    assert "Traceback" not in said
 
 
 def test_whatever_is_wrong_with_a_new_policy_the_old_one_goes_on(

@@ -6,12 +6,15 @@ import json
 import os
 import signal
 import socket
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 
+from largesse.errors import LargesseError
 from largesse.serving.answering import Settings, answer, read_token
 from largesse.serving.ledgers import LedgerSettings
+from largesse.serving.telling import warn
 
 INPUT = 0  # the standard input
 
@@ -28,10 +31,14 @@ def main() -> None:
         ledger=None if ledger is None else _read_ledger(ledger),
         **task,
     )
-    token = None if settings.token_file is None else read_token(settings.token_file)
     threading.Thread(target=_leave_alone, daemon=True).start()
-    with socket.socket(fileno=number) as where:
-        answer(settings, token, where, lambda: None)
+    try:
+        token = None if settings.token_file is None else read_token(settings.token_file)
+        with socket.socket(fileno=number) as where:
+            answer(settings, token, where, lambda: None)
+    except LargesseError as error:  # what was there when the service started is gone
+        warn(str(error))
+        sys.exit(2)
 
 
 def _read_line() -> bytes:

@@ -17,7 +17,7 @@ from largesse.serving.telling import warn
 
 TICK = 0.1  # seconds between two looks at the processes
 CALM = 5.0  # seconds that a process must live to be started again at once
-PAUSE = 1.0  # seconds before one that did not is started again
+PAUSE, LONGEST = 1.0, 60.0  # seconds before one that did not is started again, at first and at most
 GRACE = 10.0  # seconds to stop
 
 
@@ -48,6 +48,7 @@ class _Member:
     def __init__(self, settings: Settings, where: socket.socket) -> None:
         self._settings, self._where = settings, where
         self._died: float | None = None
+        self._pause = 0.0
         self._start()
 
     def _start(self) -> None:
@@ -62,19 +63,26 @@ class _Member:
         self._begun, self._died = time.monotonic(), None
 
     def keep_alive(self) -> None:
-        """Start the next process where the last one has died; one that died at once waits a moment."""
+        """Start the next process where the last one has died; after one that died at once, a moment later."""
         if self._process.poll() is None:
             return
         now = time.monotonic()
         if self._died is None:
-            self._died = now
+            self._give_up(now)
             warn(f"a worker process has ended ({_describe_end(self._process.returncode)}); another one is started")
-        if now >= self._died + (PAUSE if self._died - self._begun < CALM else 0.0):
+        if now >= self._next:
             try:
                 self._start()
             except OSError as error:  # no memory, or too many processes: that may pass
                 warn(f"no worker process can be started now ({error.strerror}); it is tried again")
-                self._begun = self._died = now
+                self._begun = now
+                self._give_up(now)
+
+    def _give_up(self, now: float) -> None:
+        """Note that the process is gone; the sooner it went, and the more often, the longer the next one waits."""
+        soon = now - self._begun < CALM
+        self._pause = min(max(2 * self._pause, PAUSE), LONGEST) if soon else 0.0
+        self._died, self._next = now, now + self._pause
 
     def stop(self) -> None:
         """Ask the process to stop."""
