@@ -1,6 +1,7 @@
 """The door's rules: how levels, costs and roles are read, what is left out with a note, what is refused together."""
 
 import datetime as dt
+import tomllib
 from decimal import Decimal
 from typing import Any
 
@@ -289,3 +290,16 @@ def test_five_mistakes_of_values_are_named_in_one_error() -> None:
         "the customer id 'who' repeats 1 customer: 0",
     ):
         assert part in message
+
+
+def test_the_few_words_among_numbers_are_named_and_hints_can_be_copied() -> None:
+    """One typing error in a column of amounts is found; a column's name with a space is quoted in TOML."""
+    amounts = {"coupon": [0, 1] * 4, "spent on it": ["0,50", "1,25", "two", "0,00", "3,10", "0,00", "0,00", "9,99"]}
+    with pytest.raises(InputError, match=r"column 'spent on it' holds text in 1 row: 'two'"):
+        read_log(amounts, level="coupon", response="spent on it", levels=Levels([0, 1]))
+    with pytest.raises(InputError) as refused:
+        read_log(amounts | {"spent on it": ["much"] * 8}, level="coupon", response="spent on it", levels=Levels([0, 1]))
+    hint = refused.value.problems[0].hint
+    assert tomllib.loads(hint[hint.index("parse = ") : hint.index(" or {")]) == {
+        "parse": {"spent on it": "decimal comma"}
+    }

@@ -102,6 +102,8 @@ def test_a_card_says_what_it_loses() -> None:
     assert card.honest is not None
     assert card.honest.rows == len(log)
     assert card.honest.loss.low < card.honest.loss.estimate < card.honest.loss.high
+    assert card.words()[-1].count("95 % interval") == 3  # of the card, of the policy, and of what is lost
+    assert "they may spend more or less than the policy itself" in str(card)
     deeper = policy.to_score_card(log.features, depth=3)
     assert deeper.honest is None
     assert deeper.promised.loss <= card.promised.loss + 0.01

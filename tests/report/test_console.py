@@ -78,3 +78,25 @@ def test_no_number_of_the_level_table_is_cut(
 def test_an_error_is_printed_as_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
     print_error("log: [bold]no[/] markup\n   → " + "x" * 200)
     assert capsys.readouterr().err == "largesse: log: [bold]no[/] markup\n   → " + "x" * 200 + "\n"
+
+
+def test_levels_and_numbers_can_be_read_where_there_are_no_intervals(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    few = {"estimate": 11.65, "low": None, "high": None, "se": None}
+    checkup = examine(read_campaign(run_copy))
+    for k, row in enumerate(checkup["curve"]["levels"]):
+        row["name"] = f"€{k}.5"
+        row["value"] |= few
+    print_checkup(checkup, None)
+    lines = capsys.readouterr().out.splitlines()
+    for k in range(len(checkup["curve"]["levels"])):
+        assert [line for line in lines if line.startswith(f"€{k}.5") and line.rstrip().endswith("too few responses")]
+    shown = report(run_copy)
+    for row in (shown, *shown["safety"]["options"], *shown["versus"]):
+        row["value"] = dict(few)
+    print_answer(shown, run_copy)
+    text = capsys.readouterr().out
+    assert "what was done before" in text
+    assert "…" not in text

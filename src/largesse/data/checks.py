@@ -20,7 +20,7 @@ from largesse.data.columns import (
     is_unusable,
     nan_as_null,
 )
-from largesse.data.notation import map_words, reads_as_number, words_as_numbers
+from largesse.data.notation import find_style, map_words, reads_as_number, words_as_numbers
 from largesse.data.propensities import LEAVE_OUT, Choices, impossible_propensities
 from largesse.errors import Problem, count, nearest, percent, some
 from largesse.levels import Levels
@@ -166,7 +166,7 @@ class Check:
         if bad.any():
             examples = some([f"{v:g}" for v in np.unique(values[bad])], 3)
             percent = np.nanmin(values, initial=1) >= 0 and 1 < np.nanmax(values, initial=0) <= 100
-            hint = f'if these are percentages: parse = {{{name} = "percent"}}; ' if percent else ""
+            hint = f'if these are percentages: parse = {{"{name}" = "percent"}}; ' if percent else ""
             self.add_problem(
                 f"the propensity {name!r} is not in (0, 1] in {count(int(bad.sum()), 'row')}: {examples}",
                 hint + LEAVE_OUT,
@@ -307,11 +307,7 @@ class Check:
         if is_text(kind) and (numbers := self._text_as_numbers(name, role, column)) is not None:
             return numbers
         if not is_number(kind):
-            examples = some(as_words(column.slice(0, 3)))
-            self.add_problem(
-                f"the {role} column {name!r} does not hold numbers but {kind}: {examples}",
-                f'give numbers, or say how it is written: parse = {{{name} = "decimal comma"}} or {{{name} = {{yes = 1, no = 0}}}}',
-            )
+            self.add_problem(*_tell_not_numbers(name, role, column))
             return None
         return as_floats(column)
 
@@ -324,6 +320,23 @@ class Check:
         shown = some([f"{word!r} is {value:g}" for word, value in zip(words, values, strict=True)], 2)
         self.notes.append(f"the {role} {name!r} is text, read as numbers: {shown}")
         return as_floats(map_words(column, words, values))
+
+
+def _tell_not_numbers(name: str, role: str, column: pa.ChunkedArray) -> tuple[str, str]:
+    """Say what of a column is no number: the few words that are none, where most are; and what to do."""
+    key = f'"{name}"'
+    if is_text(column.type):
+        tally = count_words(column)
+        style = find_style(list(tally))
+        rows = sum(tally[word] for word in style.odd)
+        if style.way != "none" and 0 < rows < len(column) / 2:
+            got = f"the {role} column {name!r} holds text in {count(rows, 'row')}: {some([repr(w) for w in style.odd])}"
+            return got, "write numbers there; leave the cell empty where there is none"
+    examples = some(as_words(column.slice(0, 3)))
+    return (
+        f"the {role} column {name!r} does not hold numbers but {column.type}: {examples}",
+        f'give numbers, or say how it is written: parse = {{{key} = "decimal comma"}} or {{{key} = {{yes = 1, no = 0}}}}',
+    )
 
 
 def _text_as_numbers(column: pa.ChunkedArray, levels: Levels) -> pa.ChunkedArray:

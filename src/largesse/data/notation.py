@@ -50,6 +50,7 @@ DATE_WAYS = ("day first", "month first", "excel date")
 EXCEL = (20_000, 60_000)  # 1954 to 2064
 DATE_NAME = re.compile(r"date|datum|(^|_)(day|tag|since|seit|fecha)($|_)|_at$", re.IGNORECASE)
 MOSTLY = 0.5  # share of the values that look like numbers above which a text column is mentioned
+FEW_ODD = 20  # words that are no numbers are counted, not given as a share
 SAMPLE = 1000
 
 
@@ -235,8 +236,9 @@ def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> t
             f'say which: parse it as "decimal comma" or "decimal point"'
         ]
     if style.share > MOSTLY:
-        but = f", but not {some([repr(word) for word in style.odd], 5)}" if style.odd else ""
-        return None, [f"column {name!r} is read as text, though {percent(style.share)} of its values are numbers{but}"]
+        odd = f"all but {len(style.odd):,}" if 0 < len(style.odd) <= FEW_ODD else percent(style.share)
+        but = f", but not {some([repr(word) for word in style.odd], 5)}: leave such cells empty" if style.odd else ""
+        return None, [f"column {name!r} is read as text, though {odd} of its different values are numbers{but}"]
     return None, []
 
 

@@ -112,10 +112,11 @@ class ScoreCard(Shown):
         if self.honest is not None:
             honest, loss = self.honest, self.honest.loss
             lines.append(
-                f"Honest, on {honest.rows:,} held-out rows of the log: value {honest.card_value.estimate:.4g} at a spend of "
-                f"{honest.card_spend.estimate:.4g} (the policy: {honest.policy_value.estimate:.4g} at "
-                f"{honest.policy_spend.estimate:.4g}). Loss of value − price × spend per customer: {_write(loss.estimate)}, "
-                f"95 % interval {_write(loss.low)} to {_write(loss.high)}."
+                f"Honest, on {honest.rows:,} held-out rows of the log: value {_write_with(honest.card_value)} at a spend of "
+                f"{honest.card_spend.estimate:.4g}; the policy: {_write_with(honest.policy_value)} at "
+                f"{honest.policy_spend.estimate:.4g}. Loss of value − price × spend per customer: {_write_with(loss)}. "
+                "Models that did not learn from these rows decide here, "
+                "at the policy's price: they may spend more or less than the policy itself."
             )
         return lines
 
@@ -153,7 +154,7 @@ class ScoreCard(Shown):
 
     def _lines(self, node: Node, indent: str) -> list[str]:
         if isinstance(node, Leaf):
-            return [f"{indent}{self.levels.labels[node.level]} ({percent(node.share, 1)} of customers)"]
+            return [f"{indent}{self.levels.titles[node.level]} ({percent(node.share, 1)} of customers)"]
         return [
             f"{indent}if {node.condition.words(True)}:",
             *self._lines(node.yes, indent + "    "),
@@ -197,6 +198,15 @@ class Offered:
 
 def _write(number: float) -> str:
     return f"{number:.3g}".replace("-", "−")
+
+
+def _write_with(found: Estimate) -> str:
+    """Return an estimate with its interval, if there is one."""
+    known = np.isfinite(found.low) and np.isfinite(found.high)
+    between = (
+        f"95 % interval {_write(found.low)} to {_write(found.high)}" if known else "no interval: too few responses"
+    )
+    return f"{found.estimate:.4g} ({between})"
 
 
 def check_card(depth: Any, budget: Any, folds: Any, seed: Any) -> None:

@@ -248,9 +248,9 @@ def _level_table(shown: dict[str, Any]) -> Table:
     table.columns[0].overflow = "fold"
     for row, seen in zip(shown["curve"]["levels"], shown["support"]["overlap"], strict=True):
         counts = (f"{row['rows']:,}", f"{seen['effective']:,.0f}", f"{seen['smallest']:.3g}")
-        table.add_row(
-            _text(row["name"]), *counts, write_value(units, row["value"]), write_interval(units, row["value"])
-        )
+        table.add_row(_text(row["name"]), *counts, write_value(units, row["value"]), _between(units, row["value"]))
+    # However long the other cells are, the level can be read.
+    table.columns[0].min_width = min(8, max(len(row["name"]) for row in shown["curve"]["levels"]))
     return table
 
 
@@ -273,5 +273,10 @@ def _table(columns: dict[str, Any]) -> Table:
 
 def _cells(units: Units, row: Mapping[str, Any], spends: Style) -> tuple[str, ...]:
     value = row["value"]
-    found = write_value(units, value), write_interval(units, value), spends.text(row["spend"]["estimate"])
+    found = write_value(units, value), _between(units, value), spends.text(row["spend"]["estimate"])
     return (*found, write_value(units.profit, row["profit"])) if "profit" in row else found
+
+
+def _between(units: Units, value: Mapping[str, Any]) -> str:
+    """Return an interval for a column that is called so: the title need not be said again where there is none."""
+    return write_interval(units, value).removeprefix("no interval: ")

@@ -23,7 +23,7 @@ def view_next_steps(numbers: Numbers, units: Units) -> Part | None:
     judged = judge(same["difference"])
     simpler = "levels drawn at random" if is_mixed(same) else "the same level for everyone"
     rule, alike = find_advised_rule(numbers["safety"]), find_advised(numbers["safety"]) is None
-    half = f"half of the customers to {'the simple rule' if rule else 'this plan'} and half to {simpler}"
+    half = f"half of them to {'the simple rule' if rule else 'this plan'}, half to {simpler} at the same cost"
     return {
         "warned": bool(select_urgent(numbers["answer"]["warnings"])),
         "loses": judge_profit(numbers) == "loses",
@@ -31,7 +31,7 @@ def view_next_steps(numbers: Numbers, units: Units) -> Part | None:
         "judged": judged,
         "simpler": f"{simpler}: {same['detail']}" if alike and judged != "equal" else "",
         "rule": rule["detail"] if rule else "",
-        "test": f"Draw {half}, at random and at the same cost, and compare what they bring.",
+        "test": f"Assign customers at random, {half}, and compare what the halves bring.",
         "explored": write_explored(numbers.get("exploration"), numbers["customers"], units),
         "settled": write_settled(numbers["log"]["rows"], same["difference"], units)
         if judged == "open" and alike
