@@ -91,12 +91,18 @@ class Served:
         wanted = policy.expect(self.watched.current.prepare(chosen))
         for at, one in enumerate(said["decisions"]):
             level = one["level_number"]
-            near = (wanted.responses[at, level], wanted.costs[at, level])
+            near = (wanted.responses[at, level], self.at_most(policy.levels, level, wanted.costs[at, level]))
             if not np.allclose((one["expected_response"], one["expected_cost"]), near, rtol=1e-9, atol=2e-6):
                 return Outcome("wrong", f"{one} instead of {near}")
             if one["level"] != policy.levels.labels[level] or not 0 < one["propensity"] <= 1 + 1e-9:
                 return Outcome("wrong", str(one))
         return None
+
+    def at_most(self, levels: Any, level: int, cost: float) -> float:
+        """Return a cost as a ledger counts it: of what is paid on redemption, never more than the face value."""
+        if not self.booked or not levels.on_redemption:
+            return cost
+        return min(cost, levels.costs[level] + (levels.contact_cost if level else 0.0))
 
     def take_ledger(self, rng: Rng) -> Outcome | None:
         """Do something to the ledger's file. What is decided after that is in the file, or it is refused with 503."""

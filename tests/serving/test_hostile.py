@@ -32,6 +32,8 @@ def app(ran: Path) -> Any:
         (400, "/v1/decide", [b'{"customers": [{"id": "\\ud800"}]}'], "half of a letter"),
         (400, "/v1/redeem", [b'{"request_id": "r", "customer": "\\uDFFF"}'], "half of a letter"),
         (400, "/v1/decide", [b'{"\\ud83d": 1}'], "half of a letter"),
+        (400, "/v1/redeem", [b'{"request_id": "r", "customer": "c", "amount": 1, "amount": 9}'], "'amount' twice"),
+        (400, "/v1/decide", [b'{"customers": [], "customers": [{"age": 1' + b"0" * 300 + b"}]}"], "'customers' twice"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_in_words(
@@ -51,3 +53,12 @@ def test_a_request_that_breaks_off_is_no_mistake_of_ours(app: Any, capsys: pytes
     answer = knock(app, "/v1/decide", method="POST", headers=SOUND, body=[b"{"], breaks_off=True)
     assert answer.status in (0, 400)
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_the_name_of_a_part_may_come_again_as_a_value_or_further_in(app: Any) -> None:
+    body = (
+        b'{"request_id": "customers", "customers": [{"id": "request_id", "customers": 1, "age": 1' + b"0" * 300 + b"}]}"
+    )
+    answer = knock(app, "/v1/decide", method="POST", headers=SOUND, body=[body])
+    assert "twice" not in str(answer.json)
+    assert answer.status == 200

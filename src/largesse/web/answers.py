@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
+from itertools import islice
 from typing import Any, NoReturn
 
-from largesse.errors import LargesseError, OutputError, Problem, fail
+from largesse.errors import LargesseError, OutputError, Problem, fail, show, some
 
 DEEPEST = 40  # lists and tables within each other
+MOST_KEYS = 20  # of a body that are looked for a second time: no request has as many
 NESTS = frozenset({dict, list})
 
 
@@ -101,7 +104,19 @@ def read_json(body: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         fail("request", Problem("the body is JSON, but not an object", "send a JSON object: {…}"))
     _check_depth(found)
+    _check_keys(body, found)
     return found
+
+
+def _check_keys(body: bytes, found: dict[str, Any]) -> None:
+    """Refuse a body that has a key twice, where it would matter which one counts: an amount, an id."""
+    suspects = [key for key in islice(found, MOST_KEYS) if body.count(f'"{key}"'.encode()) > 1]
+    if not suspects:
+        return
+    pairs = json.loads(body, object_pairs_hook=tuple, parse_int=str, parse_float=str)  # only now: it takes longer
+    twice = [key for key, many in Counter(key for key, _ in pairs).items() if many > 1]
+    if twice:
+        fail("request", Problem(f"the body has {some([show(key) for key in twice])} twice", "send every key once"))
 
 
 def _check_depth(value: Any) -> None:
