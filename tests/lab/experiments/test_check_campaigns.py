@@ -16,3 +16,4 @@ def test_what_is_planted_is_found_by_its_check(monkeypatch: pytest.MonkeyPatch) 
     assert by[cases[1]]["found"]
     assert by[cases[2]]["found"]
     assert "| nothing wrong |  | 1 | 0 % | – |" in tabulate(found)
+    assert measure(Request(problems=cases[2:], seeds=(5, 5))) == found[2:]  # whatever else is measured
