@@ -5,7 +5,6 @@ from largesse.pacing.ledger import ENTRY as ENTRY
 from largesse.pacing.ledger import KEPT as KEPT
 from largesse.pacing.ledger import LONGEST_ID as LONGEST_ID
 from largesse.pacing.ledger import PROMISES as PROMISES
-from largesse.pacing.ledger import SECOND as SECOND
 from largesse.pacing.ledger import Ask as Ask
 from largesse.pacing.ledger import Audit as Audit
 from largesse.pacing.ledger import Choice as Choice

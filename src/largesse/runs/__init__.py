@@ -25,7 +25,6 @@ from largesse.runs.folder import FILES as FILES
 from largesse.runs.folder import LOG as LOG
 from largesse.runs.folder import MARKS as MARKS
 from largesse.runs.folder import PLAN as PLAN
-from largesse.runs.folder import REPORT as REPORT
 from largesse.runs.folder import check_file as check_file
 from largesse.runs.folder import write_text as write_text
 from largesse.runs.guess import FirstLook as FirstLook

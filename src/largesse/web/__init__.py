@@ -10,7 +10,6 @@ from largesse.web.answers import describe_error as describe_error
 from largesse.web.answers import read_json as read_json
 from largesse.web.answers import status_of as status_of
 from largesse.web.answers import to_json as to_json
-from largesse.web.guard import JSON_BYTES as JSON_BYTES
 from largesse.web.guard import Door as Door
 from largesse.web.guard import Guard as Guard
 from largesse.web.guard import make_token as make_token

@@ -24,7 +24,6 @@ from largesse.pacing.ledger.tables import ENTRY as ENTRY
 from largesse.pacing.ledger.terms import DAY as DAY
 from largesse.pacing.ledger.terms import KEPT as KEPT
 from largesse.pacing.ledger.terms import PROMISES as PROMISES
-from largesse.pacing.ledger.terms import SECOND as SECOND
 from largesse.pacing.ledger.terms import Terms as Terms
 from largesse.pacing.ledger.terms import agree as agree
 from largesse.pacing.ledger.terms import now_micros as now_micros
