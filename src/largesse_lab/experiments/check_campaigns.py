@@ -70,7 +70,9 @@ def _measure_world(seed: int, cases: list[str]) -> Records:
         run, fresh = _run_campaign(home, world)
         found = []
         for case in cases:
-            rng = np.random.default_rng((seed, list(CASES).index(case)))  # the same, whichever cases are measured with it
+            rng = np.random.default_rng(
+                (seed, list(CASES).index(case))
+            )  # the same, whichever cases are measured with it
             table = _carry_out(home, world, fresh, CASES[case], rng)
             record, _ = runs.check(run, table)
             found.append({"seed": seed, "case": case, **_read_answers(record, CASES[case][0])})
