@@ -57,7 +57,9 @@ def test_a_request_that_breaks_off_is_no_mistake_of_ours(app: Any, capsys: pytes
 
 def test_the_name_of_a_part_may_come_again_as_a_value_or_further_in(app: Any) -> None:
     body = (
-        b'{"request_id": "customers", "customers": [{"id": "request_id", "customers": 1, "age": 1' + b"0" * 300 + b"}]}"
+        b'{"request_id": "customers", "customers": [{"id": "request_id", "customers": 1, "city": null, "since": null, "age": 1'
+        + b"0" * 300
+        + b"}]}"
     )
     answer = knock(app, "/v1/decide", method="POST", headers=SOUND, body=[body])
     assert "twice" not in str(answer.json)
