@@ -291,6 +291,9 @@ def test_imbalance_that_remains_after_weighting_asks_for_care() -> None:
     assert answers(found)["balance"] == "careful"
     assert "and others" in text(found, "balance")
     assert "'x1'" not in text(found, "balance")
+    assert "no feature" not in text(found, "balance")
+    found = checked(log_from_arrays(rng.normal(size=(N, 1)) + 4.0 * level[:, None], level, rng.integers(0, 2, N)))
+    assert "set together with the level is no feature: leave it out" in text(found, "balance")
 
 
 def test_notes_of_the_reader_are_findings_too() -> None:

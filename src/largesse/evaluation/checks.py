@@ -42,6 +42,7 @@ FEW_CLUSTERS = 30
 HEAVY = 0.1  # share of all weight on the 1 % of rows with the largest weights above which estimates depend on few rows
 ONE_ROW = 0.02  # share of all weight on a single row above which it is named
 MANY_CLIPPED = 0.01  # share of the rows
+APART = 1.0  # standard deviations after weighting that features from before the level hardly keep
 UNBALANCED = 0.1  # standard deviations
 SURE_FALL = 4.0  # standard errors beyond which a falling mean response is hardly chance
 SHOWN_FALLS = 3
@@ -187,7 +188,10 @@ def _check_balance(overlap: Overlap) -> Finding:
         return Finding("balance", "fine", text)
     names = ", ".join(repr(name) for name in off[:3]) + (" and others" if len(off) > 3 else "")
     text = f"After weighting, customers of different levels still differ in {names} (by up to {most})."
-    return Finding("balance", "careful", f"{text} Comparisons between levels depend on the model there.")
+    more = "Comparisons between levels depend on the model there."
+    if overlap.after.max() > APART:
+        more += " A column that was set together with the level is no feature: leave it out."
+    return Finding("balance", "careful", f"{text} {more}")
 
 
 def _check_clusters(clusters: int | None) -> list[Finding]:

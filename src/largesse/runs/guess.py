@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from largesse.data import (
 from largesse.errors import Problem, count, nearest, path_problems, refuse, some
 from largesse.records import ROLES
 from largesse.response import list_models
+from largesse.runs.consequences import find_consequences
 from largesse.runs.order import Order, is_nothing, order_levels
 from largesse.runs.roles import MOST_LEVELS, Column, Guess, guess_roles, sounds_like_money
 from largesse.runs.toml import to_toml
@@ -109,7 +110,9 @@ def look_at(source: str | os.PathLike[str] | Seen, known: Mapping[str, str] | No
     """Look at a table and guess the roles of its columns, except those that are known."""
     seen = source if isinstance(source, Seen) else see(source)
     refuse("log", unknown_columns(known or {}, seen.table.column_names))
-    return seen.as_roles(guess_roles(list(seen.columns.values()), seen.table.num_rows, known))
+    guess = guess_roles(list(seen.columns.values()), seen.table.num_rows, known)
+    filled = find_consequences(seen.read, guess.roles)
+    return seen.as_roles(replace(guess, left_out={**filled, **guess.left_out}))
 
 
 def unknown_columns(roles: Mapping[str, str], names: Sequence[str]) -> list[Problem]:
