@@ -84,6 +84,27 @@ def test_a_file_that_came_back_is_whole_for_whoever_opens_it(ledger: Ledger, pat
         assert again.standing(now=START).promised == 20_000_000
 
 
+def test_a_ledger_of_two_names_is_refused_for_each_would_have_the_budget(ledger: Ledger, path: Path) -> None:
+    path.with_suffix(".other").hardlink_to(path)
+    for name in (path, path.with_suffix(".other")):
+        with pytest.raises(LedgerError, match="has more than one name"):
+            open_ledger(f"sqlite:///{name}", make_terms())
+    assert ledger.standing(now=START).promised == 20_000_000  # whoever has opened it goes on
+    path.with_suffix(".other").unlink()
+    open_ledger(f"sqlite:///{path}").close()
+
+
+def test_a_ledger_that_is_mounted_by_itself_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_ledger(f"sqlite:///{path}", make_terms()).close()
+    mounts = path.with_name("mountinfo")
+    mounts.write_text(f"36 35 98:0 /l.db {path.resolve()} rw - ext4 /dev/x rw\n")
+    monkeypatch.setattr("largesse.files.places.MOUNTS", mounts)
+    with pytest.raises(LedgerError, match="is mounted by itself"):
+        open_ledger(f"sqlite:///{path}")
+    mounts.write_text(f"36 35 98:0 / {path.parent.resolve()} rw - ext4 /dev/x rw\n")
+    open_ledger(f"sqlite:///{path}").close()
+
+
 def test_a_ledger_behind_a_link_and_under_an_odd_name_is_found_again(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     real = tmp_path / "real" / "50% off? #1.db"

@@ -15,6 +15,7 @@ from largesse.files.atomic import hold_folder as hold_folder
 from largesse.files.atomic import refuse_foreign as refuse_foreign
 from largesse.files.atomic import write_together as write_together
 from largesse.files.places import Target as Target
+from largesse.files.places import is_mounted as is_mounted
 from largesse.files.places import resolve_file as resolve_file
 from largesse.files.places import resolve_folder as resolve_folder
 from largesse.files.places import where_is as where_is

@@ -86,7 +86,7 @@ def _refuse_others(target: Target, path: Path, kind: str | None, wanted: str, hi
         return
     if kind != wanted:
         raise _refusal(f"{target} is {kind}", hint)
-    if _is_mounted(path):
+    if is_mounted(path):
         raise _refusal(f"{target} is a mount point", hint)
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, "read-only")
@@ -122,7 +122,8 @@ def _is_database(path: Path) -> bool:
         return False
 
 
-def _is_mounted(path: Path) -> bool:
+def is_mounted(path: Path) -> bool:
+    """Whether a file or folder, links resolved, is itself a mount point."""
     if path.is_mount():
         return True
     try:

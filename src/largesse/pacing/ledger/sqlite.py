@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, final
 
 from largesse.errors import LedgerError, Problem, path_problems, refuse
+from largesse.files import is_mounted
 from largesse.pacing.ledger.tables import CREATE
 from largesse.pacing.ledger.terms import now_micros
 
@@ -53,12 +54,24 @@ class SqliteStore:
             raise LedgerError("ledger", [Problem(f"the folder {self._path.parent} is not there", "make it first")])
         if self._path.exists() and not self._path.is_file():  # a pipe would keep us waiting
             raise LedgerError("ledger", [Problem(f"{self._path} is no file", "give a file, or a name that is free")])
+        self._refuse_other_names()
         self._connect(create=create)
         with self.transaction() as session:
             if session.fetch("PRAGMA application_id")[0][0] != APPLICATION:
                 for statement in CREATE:
                     session.run(statement)
                 session.run(f"PRAGMA application_id = {APPLICATION}")
+
+    def _refuse_other_names(self) -> None:
+        """Refuse a file that others may open under another name: each name has a journal, and with it a budget, of its own."""
+        if not self._path.exists():
+            return
+        if is_mounted(self._path.resolve()):
+            hint = "mount the folder that it is in: a ledger is a file beside which others are made"
+            raise LedgerError("ledger", [Problem(f"{self._path} is mounted by itself", hint)])
+        if self._path.stat().st_nlink > 1:
+            hint = "remove the other names (find / -samefile …), or copy the file and use the copy alone"
+            raise LedgerError("ledger", [Problem(f"{self._path} has more than one name (hard links)", hint)])
 
     @contextmanager
     def transaction(self) -> Iterator[SqliteSession]:
