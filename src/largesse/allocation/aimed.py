@@ -65,7 +65,8 @@ class AimedMixture:
         from largesse.allocation.neyman.kernels import spread_rows
 
         spread = self.spread(curves, costs, variance)
-        terms = np.stack([-curves, np.broadcast_to(costs, curves.shape)]).astype(np.float64, copy=False)
+        terms = np.empty((2, *spread.shape))
+        terms[0], terms[1] = -curves, costs
         prices, least = np.array([self.value_price, self.cost_price]), np.full(spread.shape, self.least)
         out = np.empty(spread.shape)
         spread_rows(spread, terms, prices, least, out)
@@ -73,11 +74,11 @@ class AimedMixture:
 
     def spread(self, curves: Array, costs: Array, variance: Array) -> Array:
         """Return s (n, K): standard deviations, times the root of what each level counts."""
-        known = np.maximum(variance, self.floor)
+        known = np.maximum(np.ascontiguousarray(variance, dtype=np.float64), self.floor)
         if self.for_ == "learning":
             return np.sqrt(known)
         planned, *near = (one.probabilities(curves, costs) for one in (self.plan, *self.near))
-        return np.asarray(np.sqrt(weigh_levels(planned, np.array(self.incumbent), near) * known))
+        return np.ascontiguousarray(np.sqrt(weigh_levels(planned, np.array(self.incumbent), near) * known))
 
     def pack(self) -> Array:
         """Return what all customers share, as the compiled steps read it."""
@@ -125,7 +126,7 @@ def find_aimed(aim: Aim, design: Design, rate: float, for_: str) -> AimedMixture
         floor=aim.floor,
     )
     # Ties are split for each customer of the plan, but on average in the rule: its prices may be a little different.
-    spread = np.ascontiguousarray(rule.spread(aim.curves, aim.costs, aim.variance))
+    spread = rule.spread(aim.curves, aim.costs, aim.variance)
     found = find_spread(spread, design.bounds, np.full(spread.shape, rule.least), design.prices)
     value_price, cost_price = found.prices.tolist()
     return replace(rule, value_price=value_price, cost_price=cost_price)
