@@ -48,19 +48,26 @@ def test_simulated_streams_are_compared_with_the_offline_optimum(paced: tuple[di
     assert "Both streams were paced within the budget" in shown["headline"]
 
 
-def test_a_plan_that_explores_is_rehearsed_so(run_copy: Path, paced: tuple[dict[str, Any], Path]) -> None:
+@pytest.mark.parametrize(
+    ("explore_for", "words"),
+    [("evaluation", "The plan explores for evaluation"), (None, "20 % of the levels are drawn at random")],
+)
+def test_a_plan_that_explores_is_rehearsed_so(
+    run_copy: Path, paced: tuple[dict[str, Any], Path], explore_for: str | None, words: str
+) -> None:
     from largesse.runs import pace, plan, read_streaming
 
-    plan(run_copy, explore_for="evaluation", explore=0.2)
+    plan(run_copy, explore_for=explore_for, explore=0.2)
     how = read_streaming("simulated", {"streams": 2, "customers": 1500, "days": 20})
     shown, plain = pace(run_copy, how, lambda *_: None), paced[0]
-    assert shown["explores_for"] == "evaluation"
+    assert shown["explores_for"] == (explore_for or "")
     assert not plain["explores_for"]
     assert all(row["over"] == 0 for row in shown["ways"])
     assert 0.8 < shown["ways"][0]["value"] < plain["ways"][0]["value"]  # it gives something up
     assert shown["ways"][0]["use"] > 0.97
-    assert "The plan explores for evaluation" in render_pace(shown)
-    assert "The plan explores" not in render_pace(plain)
+    assert words in render_pace(shown).replace("\xa0", " ").replace("\u202f", " ")
+    assert "explores" not in render_pace(plain)
+    assert "at random" not in render_pace(plain)
 
 
 def test_a_log_is_replayed_by_its_times(

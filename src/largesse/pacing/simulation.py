@@ -67,9 +67,11 @@ def pace_stream(
     return _sum_up(stream, way, (levels, prices, reasons, propensity), kept, refused)
 
 
-def make_plan(stream: Stream, gains: Gains | None = None, aimed: AimedMixture | None = None) -> PacePlan:
-    """Return the plan that is made before a stream begins, from what is known then."""
-    how: Any = {"season": stream.season, "gains": gains or Gains(), "aimed": aimed}
+def make_plan(
+    stream: Stream, gains: Gains | None = None, aimed: AimedMixture | None = None, at_random: float = 0.0
+) -> PacePlan:
+    """Return the plan that is made before a stream begins, from what is known then; see `plan_pace`."""
+    how: Any = {"season": stream.season, "gains": gains or Gains(), "aimed": aimed, "at_random": at_random}
     return plan_pace(stream.population, stream.terms, stream.traits.foreseen, **how)
 
 

@@ -81,10 +81,10 @@ def pace(
     streams = [replace(one, terms=replace(one.terms, promises=how.promises)) for one in made]
     facts = (campaign.title, campaign.unit, campaign.roles["response"], policy.model.binary_, how.stream != SIMULATED)
     rule = None if policy.aimed is None else policy.aimed.rule
-    step = PaceStep(*facts, policy.model.fingerprint_, "" if rule is None else rule.for_)
+    step = PaceStep(*facts, policy.model.fingerprint_, "" if rule is None else rule.for_, policy.at_random)
     for i, stream in enumerate(streams):
         progress("pacing", i / len(streams))
-        plan, offline = make_plan(stream, aimed=rule), plan_offline(stream)
+        plan, offline = make_plan(stream, aimed=rule, at_random=policy.at_random), plan_offline(stream)
         found = {way: pace_stream(stream, way, plan=plan) for way in WAYS}
         courses = {}
         if i == 0:

@@ -26,6 +26,7 @@ class PaceStep:
     replayed: bool  # a table, not simulated
     fingerprint: str  # of the log that the model learnt from
     explores_for: str = ""  # what levels are drawn for, if for anything
+    at_random: float = 0.0  # share of customers whose levels are drawn for nothing special
     streams: tuple[Part, ...] = ()
     first: Part | None = None
 
@@ -102,6 +103,7 @@ def describe_pace(step: PaceStep) -> Part:
         "levels": [],
         "replayed": step.replayed,
         "explores_for": step.explores_for,
+        "at_random": step.at_random,
         "streams": len(step.streams),
         "ways": rows,
         "priced": sum(one["priced"] for one in step.streams),

@@ -85,6 +85,11 @@ def write_notes(numbers: Numbers) -> list[str]:
             f"The plan explores for {numbers['explores_for']}: levels are drawn around the price, but not in the offline optimum. "
             "What exploring gives up is part of the distance to it."
         )
+    if numbers["at_random"]:
+        notes.append(
+            f"{write_percent(numbers['at_random'])} of the levels are drawn at random, but not in the offline optimum. What that gives "
+            "up is part of the distance to it."
+        )
     if numbers["lasts"]:
         own = numbers["ways"][0]
         notes.append(
