@@ -678,7 +678,10 @@ FROM_THE_COMMAND_LINE: dict[str, tuple[Make, tuple[str, ...]]] = {
     ),
     "no --out": (asked(*FIT[:-2], "--costs", "0,5,10"), ("--out",)),
     # run folders and their steps
-    "a run folder that is none": (asked("report", "nowhere"), ("nowhere is not a run folder", "largesse fit")),
+    "a run folder that is none": (
+        asked("report", "nowhere"),
+        ("there is no folder nowhere", "run folders beside it: run"),
+    ),
     "a plan without a run folder": (asked("plan", ".", "log.parquet", "--budget", "1"), ("policy.largesse",)),
     "a report before the plan": (
         spoilt("plan.json", lambda _: None, "report", "run"),

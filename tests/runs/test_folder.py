@@ -19,10 +19,12 @@ from largesse.errors import InputError, OutputError
 from largesse.runs import read_campaign
 from largesse.runs.folder import (
     FILES,
+    FIT_PART,
     MARKS,
     Part,
     check_file,
     check_output,
+    open_run_folder,
     read_part,
     replace_run_folder,
     write_part,
@@ -103,3 +105,16 @@ def test_an_input_whose_links_lead_in_a_circle_is_no_output(shop: Path) -> None:
     check_file(shop / "out.csv", str(shop / "loop"))
     with pytest.raises(InputError, match="is what is read"):
         check_file(shop / "out.csv", str(shop / "out.csv"))
+
+
+def test_what_is_no_run_folder_is_told_with_what_to_do(run_copy: Path) -> None:
+    """A folder that is not there, one that lost its policy, one that lost what was learnt."""
+    with pytest.raises(InputError, match=rf"there is no folder .*springg\n.*beside it: .*{run_copy.name}"):
+        open_run_folder(run_copy.parent / "springg")
+    (run_copy / "fit.json").unlink()
+    again = re.escape(f"largesse run {run_copy / 'campaign.toml'} --out")
+    with pytest.raises(InputError, match=again):
+        read_part(run_copy, FIT_PART)
+    (run_copy / "policy.largesse").unlink()
+    with pytest.raises(InputError, match=rf"holds no policy.largesse\)\n.*{again}"):
+        open_run_folder(run_copy)

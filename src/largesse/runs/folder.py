@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from largesse.errors import InputError, LargesseError, Problem, fail, refuse
+from largesse.errors import InputError, LargesseError, Problem, fail, refuse, some
 from largesse.files import (
     Batch,
     atomic_file,
@@ -167,10 +167,20 @@ def open_run_folder(folder: str | Path) -> Path:
     """Return the path of a run folder, or refuse what is not one."""
     path = Path(folder)
     missing = [mark for mark in MARKS if not (path / mark).is_file()]
-    if missing:
-        hint = "largesse fit or largesse run makes one"
-        fail("run folder", Problem(f"{path} is not a run folder (it holds no {missing[0]})", hint))
-    return path
+    if not missing:
+        return path
+    hint = "largesse fit or largesse run makes one"
+    if not path.exists():
+        near = sorted(one.parent.name for one in path.absolute().parent.glob(f"*/{POLICY}"))
+        hint = f"run folders beside it: {some(near)}" if near else hint
+        fail("run folder", Problem(f"there is no folder {path}", hint))
+    if CAMPAIGN not in missing:
+        hint = f"a part of it was removed; make a new one: {_run_again(path)}"
+    fail("run folder", Problem(f"{path} is not a run folder (it holds no {missing[0]})", hint))
+
+
+def _run_again(folder: Path) -> str:
+    return f"largesse run {folder / CAMPAIGN} --out …"
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -332,7 +342,8 @@ def read_part(folder: Path, part: Part) -> dict[str, Any]:
         with path.open("rb") as file:
             found = json.loads(file.read(MOST_BYTES), parse_constant=_refuse_constant)
     except FileNotFoundError as error:
-        missing = Problem(f"{folder} has no {part.file} yet", f"run: largesse {part.step} {folder} …")
+        step = _run_again(folder) if part.step == "fit" else f"largesse {part.step} {folder} …"
+        missing = Problem(f"{folder} has no {part.file} yet", f"run: {step}")
         raise InputError("run folder", [missing]) from error
     except (OSError, ValueError, RecursionError) as error:
         raise InputError("run folder", [Problem(f"{path} is damaged", hint)]) from error

@@ -12,6 +12,7 @@ from largesse.report.section import Numbers, Part, Section
 from largesse.report.sections.why.numbers import describe_why
 
 MOST = 7  # levels whose responses have room beside each other
+LEAST = 0.0005  # change of a price that is told as a number
 SHOWN = 8  # features that move decisions
 
 
@@ -67,11 +68,14 @@ def _write_change(row: Mapping[str, Any]) -> str:
 
     >>> _write_change({"price": 1.0, "dearer": "10 €", "below": 0.8, "cheaper": "none", "above": 2.5})
     'would get 10 € if the price of budget fell by more than 20 %, and none if it rose to more than 2.5 times as much'
+    >>> _write_change({"price": 1.0, "dearer": "10 €", "below": 1.0, "cheaper": None, "above": None})
+    'would get 10 € if the price of budget fell at all'
     """
     now, changes = float(row["price"]), []
     if row["dearer"] is not None:
-        fell = write_percent(1 - max(row["below"], 0.0) / now) if now > 0 else ""
-        changes.append(f"{row['dearer']} if the price of budget fell" + (f" by more than {fell}" if fell else ""))
+        change = 1 - max(row["below"], 0.0) / now if now > 0 else 0.0
+        fell = f" by more than {write_percent(change)}" if change >= LEAST else " at all" if now > 0 else ""
+        changes.append(f"{row['dearer']} if the price of budget fell{fell}")
     if row["cheaper"] is not None:
         what = "it" if changes else "the price of budget"
         changes.append(f"{row['cheaper']} if {what} rose {_write_rise(now, row['above'])}")
@@ -82,6 +86,8 @@ def _write_rise(now: float, above: float) -> str:
     """Say by how much a price rises to reach another; to what, where it is zero now."""
     if now <= 0:
         return f"above {write_rate(above)}"
+    if above / now - 1 < LEAST:
+        return "at all"
     return (
         f"by more than {write_percent(above / now - 1)}"
         if above < 2 * now
