@@ -167,16 +167,19 @@ def open_run_folder(folder: str | Path) -> Path:
     """Return the path of a run folder, or refuse what is not one."""
     path = Path(folder)
     missing = [mark for mark in MARKS if not (path / mark).is_file()]
-    if not missing:
-        return path
+    if missing:
+        fail("run folder", _tell_missing(path, missing))
+    return path
+
+
+def _tell_missing(path: Path, missing: list[str]) -> Problem:
     hint = "largesse fit or largesse run makes one"
     if not path.exists():
         near = sorted(one.parent.name for one in path.absolute().parent.glob(f"*/{POLICY}"))
-        hint = f"run folders beside it: {some(near)}" if near else hint
-        fail("run folder", Problem(f"there is no folder {path}", hint))
+        return Problem(f"there is no folder {path}", f"run folders beside it: {some(near)}" if near else hint)
     if CAMPAIGN not in missing:
         hint = f"a part of it was removed; make a new one: {_run_again(path)}"
-    fail("run folder", Problem(f"{path} is not a run folder (it holds no {missing[0]})", hint))
+    return Problem(f"{path} is not a run folder (it holds no {missing[0]})", hint)
 
 
 def _run_again(folder: Path) -> str:
