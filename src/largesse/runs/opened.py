@@ -82,11 +82,17 @@ def read_population(source: Path, policy: Policy, most: Sequence[float] | None =
     if not source.is_dir():
         hint = "give the run folder that the policy file comes from"
         fail("serve", Problem("nothing says what customers to expect", hint))
-    campaign = read_campaign(source, blank_budget=True)
+    return sample_population(read_campaign(source, blank_budget=True), policy, most)[0]
+
+
+def sample_population(
+    campaign: Campaign, policy: Policy, most: Sequence[float] | None = None, seed: int = 0
+) -> tuple[Population, int]:
+    """Return some of a run's customers as a price sees them, and how many there are in all."""
     customers = read_features(campaign, policy, campaign.customers or campaign.log)
-    rows = np.sort(np.random.default_rng(0).permutation(len(customers))[:SAMPLE])
+    rows = np.sort(np.random.default_rng(seed).permutation(len(customers))[:SAMPLE])
     costs = None if customers.costs is None else customers.costs[rows]
-    return make_population(policy, Customers(customers.features.take(rows), None, costs), most=most)
+    return make_population(policy, Customers(customers.features.take(rows), None, costs), most=most), len(customers)
 
 
 def read_features(campaign: Campaign, policy: Policy, source: str) -> Customers:

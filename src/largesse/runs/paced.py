@@ -34,11 +34,10 @@ from largesse.records import Array, Progress
 from largesse.report import PaceStep, describe_pace, render_pace
 from largesse.runs import folder as files
 from largesse.runs.campaign import Campaign, read_campaign
-from largesse.runs.opened import read_features
+from largesse.runs.opened import read_features, sample_population
 from largesse.runs.options import read_list
 
 SIMULATED = "simulated"
-MOST = 20_000  # customers of a run that a plan is made from
 MOST_STREAMS = 1000
 LONGEST = 3660  # days
 EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds since 1970: the years 1 to 9999
@@ -74,9 +73,8 @@ def pace(
     with files.look_into_run_folder(folder) as home:
         campaign, policy = read_campaign(home, blank_budget=True), Policy.load(home / files.POLICY)
         files.check_file(out, None if how.stream == SIMULATED else how.stream, campaign.log, campaign.customers)
-        everyone = _read_population(campaign, policy, campaign.customers or campaign.log, how)
-    population = everyone.take(np.sort(np.random.default_rng(how.seed).permutation(len(everyone))[:MOST]))
-    how = how if how.customers else replace(how, customers=len(everyone))
+        population, many = sample_population(campaign, policy, how.most, how.seed)
+    how = how if how.customers else replace(how, customers=many)
     made = _make_streams(campaign, policy, population, how, budget, total)
     streams = [replace(one, terms=replace(one.terms, promises=how.promises)) for one in made]
     facts = (campaign.title, campaign.unit, campaign.roles["response"], policy.model.binary_, how.stream != SIMULATED)
@@ -124,11 +122,6 @@ def _problems(how: Streaming, budget: float | None, total: float | None) -> list
     return found
 
 
-def _read_population(campaign: Campaign, policy: Policy, source: str, how: Streaming) -> Population:
-    """Return the customers of a table as a price sees them."""
-    return make_population(policy, read_features(campaign, policy, source), most=how.most)
-
-
 def _make_streams(
     campaign: Campaign,
     policy: Policy,
@@ -170,7 +163,8 @@ def _replay(campaign: Campaign, policy: Policy, population: Population, how: Str
     """Return the customers of a table in the order in which they came; responses are those that the model expects."""
     starts, times = _read_times(how.stream, how)
     rows = np.argsort(times, kind="stable")
-    customers, times = _read_population(campaign, policy, how.stream, how).take(rows), times[rows]
+    came = make_population(policy, read_features(campaign, policy, how.stream), most=how.most)
+    customers, times = came.take(rows), times[rows]
     days = max(math.floor(float(times[-1])) + 1, 1)
     later = population.on_redemption
     valid = (days / 4 if how.valid_days is None else how.valid_days) if later else None
