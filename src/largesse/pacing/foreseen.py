@@ -18,6 +18,7 @@ FORESEEN = 20_000  # customers that a plan is made for, each perhaps several tim
 SPLIT = 0.15  # of a response: how much ties are split by
 PER_PROMISE, LEAST_PARTS, MOST_PARTS = 4, 12, 72  # parts of the period
 STEPS = 2  # in which prices allow for what is drawn for a purpose
+DEAREST, HALVINGS = 1e6, 14  # how much dearer it may get to give something up for a purpose, and how that is found
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Exploring:
 
     at_random: float = 0.0
     aimed: PacedAim | None = None
+    price: float = 0.0  # of the policy whose rule draws for the purpose …
+    value_price: float = 0.0  # … and that of expected response which it gives up
 
 
 def first_weekday(terms: Terms) -> int:
@@ -46,7 +49,7 @@ class Foreseen:
         # Where many customers tie, a price gives all of them the dearer level or none; a little noise splits them.
         drawn = population.take(rows)
         noise = np.exp(SPLIT * rng.standard_normal((len(rows), 1)))
-        self._people, self._how = replace(drawn, responses=drawn.responses * noise), how
+        self._people, self.how = replace(drawn, responses=drawn.responses * noise), how
         self._plain = drawn.responses
         self._when = place(_place(len(rows), terms, week), valid, terms.days, self.parts)
         self._total = terms.total / MICROS * len(rows) / many
@@ -58,12 +61,13 @@ class Foreseen:
     def solve(self) -> Array:
         """Return the prices (J,) at which these customers keep to the budget."""
         late = (self._when[:, 1] == self.parts)[:, None]
-        costs, random = np.where(late, self._people.late, self._people.early), self._how.at_random
+        costs, random = np.where(late, self._people.late, self._people.early), self.how.at_random
         drawn = random * float(costs.mean(axis=1).sum())
         total = max(self._total - drawn, 1e-6 * self._total) / max(1.0 - random, 1e-6)
         found = solve_dual(self._people, self._share, self._when, self.parts, total)
         rows = np.arange(len(costs))
-        for _ in range(STEPS if self._how.aimed is not None else 0):
+        for _ in range(STEPS if self.how.aimed is not None else 0):
+            self._restrain(add_up(found.prices))
             given = self._spread(add_up(found.prices), 1.0, self._people.responses)
             # What drawing costs beyond the best levels is part of the budget.
             more = float((given * costs).sum() - costs[rows, found.levels].sum())
@@ -100,8 +104,8 @@ class Foreseen:
         """Return what each customer is promised and what is paid of it, (n,) each, on average over what is drawn."""
         from largesse.pacing.dual_kernels import lagrangian
 
-        people, rows, random = self._people, np.arange(len(responses)), self._how.at_random
-        if self._how.aimed is not None:
+        people, rows, random = self._people, np.arange(len(responses)), self.how.at_random
+        if self.how.aimed is not None:
             given = self._spread(ahead, factor, responses)
             return (given * people.late).sum(axis=1), (given * people.early).sum(axis=1)
         levels, used = np.zeros(len(rows), dtype=np.int64), np.zeros(self.parts + 1)
@@ -112,16 +116,45 @@ class Foreseen:
         )
         return late, early
 
+    def _restrain(self, ahead: Array) -> None:
+        """Let drawing give up no more expected response per customer at these prices than at the policy's own.
+
+        Promises that are kept make budget dear: without this, exploring would give up a large part of a small gain.
+        """
+        aim = self.how.aimed
+        assert aim is not None
+        own = np.column_stack([np.zeros(len(self._when)), np.full(len(self._when), self.how.price)])
+        now, low, high = self._price(ahead), 0.0, math.log(DEAREST)
+        most = self._lose(own, replace(aim, value_price=self.how.value_price))
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            tried = replace(aim, value_price=self.how.value_price * math.exp(middle))
+            low, high = (low, middle) if self._lose(now, tried) <= most else (middle, high)
+        self.how = replace(self.how, aimed=replace(aim, value_price=self.how.value_price * math.exp(high)))
+
+    def _lose(self, prices: Array, aim: PacedAim) -> float:
+        """Return what drawing gives up per customer at prices (n, 2), in expected response."""
+        people = self._people
+        worth = people.responses - prices[:, :1] * people.late - prices[:, 1:] * people.early
+        given = self._draw(prices, 1.0, people.responses, aim)
+        return float((worth.max(axis=1) - (given * worth).sum(axis=1)).mean())
+
+    def _price(self, ahead: Array) -> Array:
+        """Return at which prices (n, 2) costs count: those of promises that outlast the period, and expected ones."""
+        after = ahead[self._when[:, 1]]
+        return np.column_stack([ahead[self._when[:, 0]] - after, after])
+
     def _spread(self, ahead: Array, factor: float, responses: Array) -> Array:
         """Return the probabilities (n, K) with which customers get levels, drawn for a purpose at a factor of prices."""
+        assert self.how.aimed is not None
+        return self._draw(self._price(ahead), factor, responses, self.how.aimed)
+
+    def _draw(self, prices: Array, factor: float, responses: Array, aim: PacedAim) -> Array:
         from largesse.pacing.aimed_kernels import spread_people
 
-        assert self._how.aimed is not None
-        assert self._people.variance is not None
-        people, after, out = self._people, ahead[self._when[:, 1]], np.empty(responses.shape)
-        prices = np.stack([ahead[self._when[:, 0]] - after, after], axis=1)
-        parts = (responses, people.late, people.early, prices, people.variance, self._how.aimed.pack())
-        spread_people(float(factor), *parts, out)
+        people, out = self._people, np.empty(responses.shape)
+        assert people.variance is not None
+        spread_people(float(factor), responses, people.late, people.early, prices, people.variance, aim.pack(), out)
         return out
 
 

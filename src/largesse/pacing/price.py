@@ -176,7 +176,9 @@ def plan_pace(
     """
     _check_parts(population, terms, aimed)
     week = _check_plan(customers, season, at_random)
-    how = Exploring(at_random, None if aimed is None else pace_aim(aimed))
+    how = Exploring(at_random)
+    if aimed is not None:
+        how = Exploring(at_random, pace_aim(aimed), aimed.plan.price, aimed.value_price)
     foreseen = Foreseen(population, terms, week, customers, how)
     prices = foreseen.solve()
     ahead = add_up(prices)
@@ -189,7 +191,7 @@ def plan_pace(
     factor = foreseen.find_factor(ahead, float(priced.sum())) if factor else 0.0
     parts = {"ahead": ahead, "promised": promised, "paid": paid, "priced": priced}
     lists: dict[str, Any] = {name: tuple(part.tolist()) for name, part in parts.items()}
-    rest: dict[str, Any] = {"season": week, "at_random": at_random, "gains": gains, "aimed": how.aimed}
+    rest: dict[str, Any] = {"season": week, "at_random": at_random, "gains": gains, "aimed": foreseen.how.aimed}
     return PacePlan(factor=factor, customers=float(customers), elasticity=steep, **lists, **rest)
 
 
