@@ -46,7 +46,7 @@ def sound() -> Path:
     table["since"] = np.array([row["since"] for row in rows], dtype="M8[D]").tolist()
     terms = agree(100, FAR, starts="2020-01-01", valid_days=100)
     plan = plan_pace(make_population(policy, table), terms, 300)
-    with open_ledger(f"sqlite:///{home}/sound.db", terms, plan=plan.as_dict(), state=plan.start()) as ledger:
+    with open_ledger(f"sqlite:///{home}/sound.db", terms, plan=plan.as_dict()) as ledger:
         for number in range(4):
             part = {name: values[number * 3 : number * 3 + 3] for name, values in table.items()}
             offers = make_offers(policy, part, [f"c{i}" for i in range(3)])
@@ -350,7 +350,7 @@ def open_on_other_terms(folder: Path, rng: Rng) -> Outcome:
 
 
 def begin_oddly(folder: Path, rng: Rng) -> Outcome:
-    """Plans, states and patience of odd types: refused, and no file is left."""
+    """Plans, terms and patience of odd types: refused, and no file is left."""
     from largesse.pacing import agree, open_ledger
 
     odd = (
@@ -366,7 +366,7 @@ def begin_oddly(folder: Path, rng: Rng) -> Outcome:
         np.zeros(3),
         (1.0, "x"),
     )
-    name = str(rng.choice(["plan", "state", "patience", "terms"]))
+    name = str(rng.choice(["plan", "patience", "terms"]))
     value = odd[rng.integers(len(odd))]
     given: dict[str, Any] = {"terms": agree(5, FAR), "patience": 0.1, name: value}
     address = f"sqlite:///{folder}/new.db"

@@ -260,7 +260,7 @@ def plan_price(rng: Rng) -> Outcome | None:
         season=pick(rng, seasons, (1,) * 7, 0.4),
         at_random=pick(rng, NUMBERS, 0.1),
     )
-    return None if np.isfinite(plan.start()).all() and plan.is_sound else Outcome("wrong", str(plan)[:300])
+    return None if np.isfinite(plan.begin(terms)).all() and plan.is_sound else Outcome("wrong", str(plan)[:300])
 
 
 def draw_offers(rng: Rng) -> Outcome | None:

@@ -77,7 +77,7 @@ def spread_slowly(
 
 def decide(population: Population, plan: PacePlan, total: float, rows: Array, seed: int = 0, **more: Any) -> Any:
     terms = make_terms(total)
-    standing = Standing(terms, START + DAY, *[0] * 11, state=plan.start(), plan=plan.as_dict())
+    standing = Standing(terms, START + DAY, *[0] * 11, state=(), plan=plan.as_dict())
     return Pacer(seed=seed).choose(standing, make_offers(population, rows, **more))
 
 
@@ -142,7 +142,7 @@ def test_a_ledger_keeps_the_rule_and_is_never_overspent(tmp_path: Path) -> None:
     terms = make_terms(0.5 * N)
     plan = plan_pace(population, terms, N, aimed=find_rule(population, 0.5))
     rng, drawn = np.random.default_rng(1), []
-    with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict(), state=plan.start()) as ledger:
+    with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict()) as ledger:
         for day in range(30):
             offers = make_offers(population, rng.integers(0, N, 100))
             drawn.append(ledger.decide(f"day {day}", offers, Pacer(seed=day), now=START + int((day + 0.5) * DAY)))

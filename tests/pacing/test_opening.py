@@ -16,7 +16,7 @@ def decide(ledger: Ledger, request: str, customers: str) -> list[int]:
 
 
 def test_a_ledger_is_found_again_with_its_terms(address: str) -> None:
-    with open_ledger(address, make_terms(), plan={"rate": 1.5}, state=(0.5, 2.0)) as ledger:
+    with open_ledger(address, make_terms(), plan={"rate": 1.5}) as ledger:
         decide(ledger, "1", "a")
     with open_ledger(address) as ledger:
         standing = ledger.standing(now=START)

@@ -106,7 +106,7 @@ def test_twice_as_many_customers_as_foreseen_are_paced_until_the_end(tmp_path: P
     terms = replace(make_terms(0.6 * N, valid=3 if face else None), promises=promises)
     plan = plan_pace(population, terms, N)
     rng, pacer, shares = np.random.default_rng(1), Pacer(seed=0), []
-    with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict(), state=plan.start()) as ledger:
+    with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict()) as ledger:
         for day in range(30):
             offers = offers_of(population, rng.integers(0, N, 200))
             decided = ledger.decide(f"day {day}", offers, pacer, now=START + int((day + 0.5) * DAY))
@@ -127,7 +127,7 @@ def test_what_is_reserved_follows_what_promises_turn_out_to_cost(tmp_path: Path)
     terms = replace(make_terms(1.0 * N, valid=3), promises="while_it_lasts")
     plan, rng, pacer, held = plan_pace(population, terms, N), np.random.default_rng(1), Pacer(seed=0), {}
     for times in (1.0, 2.0):
-        with open_ledger(f"sqlite:///{tmp_path}/{times}.db", terms, plan=plan.as_dict(), state=plan.start()) as ledger:
+        with open_ledger(f"sqlite:///{tmp_path}/{times}.db", terms, plan=plan.as_dict()) as ledger:
             for day in range(15):
                 offers = offers_of(population, rng.integers(0, N, 50))
                 decided = ledger.decide(f"day {day}", offers, pacer, now=START + int(day * DAY))
@@ -141,7 +141,7 @@ def test_what_is_reserved_follows_what_promises_turn_out_to_cost(tmp_path: Path)
 def test_outside_the_period_everyone_gets_the_cheapest_level(tmp_path: Path) -> None:
     population, terms = draw_population(), make_terms(100)
     plan = plan_pace(population, terms, N)
-    with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict(), state=plan.start()) as ledger:
+    with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict()) as ledger:
         for name, now in (("early", START - 1), ("late", terms.ends)):
             decided = ledger.decide(name, offers_of(population, np.arange(5)), Pacer(), now=now)
             assert decided.levels.tolist() == [0] * 5
@@ -152,7 +152,7 @@ def test_where_nothing_fits_the_request_is_refused(tmp_path: Path) -> None:
     population, terms = draw_population(), make_terms(3)
     dear = Population(population.responses, population.at_once + 1_000_000, population.face, population.expected)
     plan = plan_pace(population, terms, N)
-    with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict(), state=plan.start()) as ledger:
+    with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict()) as ledger:
         with pytest.raises(BudgetError, match="not even the cheapest level fits"):
             ledger.decide("1", offers_of(dear, np.arange(5)), Pacer(), now=START)
         with pytest.raises(BudgetError, match="nothing is spent outside the period"):
@@ -166,7 +166,7 @@ def test_propensities_are_those_after_all_rules(total: float, fits: int) -> None
     population, pacer = draw_population(), Pacer(seed=3)
     plan = replace(plan_pace(population, make_terms(0.8 * N), N, at_random=0.4), gains=Gains(window=0.0))
     terms, counts, chances = make_terms(total), np.zeros(K), np.zeros(K)
-    standing = Standing(terms, START, *(0,) * 11, state=plan.start(), plan=plan.as_dict())
+    standing = Standing(terms, START, *(0,) * 11, state=(), plan=plan.as_dict())
     one = offers_of(population, np.zeros(1, dtype=np.int64))
     for _ in range(2000):
         made = pacer.choose(standing, one)

@@ -136,7 +136,7 @@ def test_a_ledger_decides_a_stream_as_the_simulation_does(on_redemption: bool, l
     stream = let_last(stream) if lasts else stream
     simulated, plan = pace_stream(stream), make_plan(stream)
     customers, levels, due, refused = stream.customers, [], [], 0
-    with open_ledger(f"sqlite:///{tmp_path}/x.db", stream.terms, plan=plan.as_dict(), state=plan.start()) as ledger:
+    with open_ledger(f"sqlite:///{tmp_path}/x.db", stream.terms, plan=plan.as_dict()) as ledger:
         for i, t in enumerate(stream.times):
             now = stream.terms.starts + round(t * DAY)
             while due and due[0][0] <= now:

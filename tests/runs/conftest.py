@@ -25,7 +25,7 @@ def serve(run_copy: Path, shop: Path, tmp_path: Path) -> Serve:
         address = f"sqlite:///{tmp_path / 'spring.db'}"
         named = {**paced.as_dict(), "levels": list(policy.levels.labels), "unit": "€"}
         place = {name: at for at, name in enumerate(people["id"].to_pylist())}
-        with open_ledger(address, terms, plan=named, state=paced.start()) as ledger:
+        with open_ledger(address, terms, plan=named) as ledger:
             for at, name in enumerate(ids):
                 offers = make_offers(policy, people.take([place[name]]), (name,))
                 ledger.decide(f"r{at}", offers, Pacer(seed=at), policy="p1")

@@ -393,7 +393,7 @@ def test_a_ledger_of_another_campaign_is_refused(booked: tuple[Ask, Service], ra
     service = booked[1]
     assert service.ledger is not None
     plan = service.ledger.standing().plan
-    service.ledger.set_plan({**plan, "levels": ["small", "large"]}, ())
+    service.ledger.set_plan({**plan, "levels": ["small", "large"]})
     found = LedgerSettings(service.ledger.shown)
     with ExitStack() as stack, pytest.raises(LargesseError, match="another campaign: its levels are small, large"):
         open_parts(Settings(ran, ledger=found), stack)

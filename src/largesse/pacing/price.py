@@ -104,21 +104,14 @@ class PacePlan:
             fail("ledger", Problem("the ledger holds no plan for its price", hint))
         return found
 
-    def start(self) -> tuple[float, ...]:
-        """Return the state in which the price begins."""
-        from largesse.pacing.kernels import FACTOR, OPEN, WEEK
-
-        state = np.zeros(OPEN + 2 * len(self.promised))
-        state[FACTOR] = self.factor
-        state[WEEK : WEEK + 7] = self.season
-        return tuple(state.tolist())
-
     def begin(self, terms: Terms) -> Array:
         """Return the state in which the price of a ledger begins, as the compiled steps read it."""
         from largesse.pacing import kernels as k
 
-        state = np.array(self.start())
-        return state if terms.kept else np.append(state, np.zeros(k.LASTING - len(state)))
+        state = np.zeros(k.OPEN + 2 * len(self.promised) if terms.kept else k.LASTING)
+        state[k.FACTOR] = self.factor
+        state[k.WEEK : k.WEEK + 7] = self.season
+        return state
 
     def pack(self, terms: Terms) -> Array:
         """Return the plan as the compiled steps read it."""
@@ -248,7 +241,7 @@ class Pacer:
         n = len(offers)
         state = np.array(standing.state, dtype=np.float64)
         places = k.OPEN + 2 * int(plan[k.PARTS]) if standing.terms.kept else k.LASTING
-        if len(state) != places or not _is_state(state, plan[k.DAYS]):
+        if len(state) != places or not _is_state(state, plan[k.DAYS]):  # none yet, or none that a price can have
             state = PacePlan.from_dict(standing.plan).begin(standing.terms)
         money = np.array([standing.terms.total, *(getattr(standing, name) for name in MONEY)], dtype=np.int64)
         when = np.empty((n, 2))

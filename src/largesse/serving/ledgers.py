@@ -77,7 +77,7 @@ def open_books(opened: OpenedPolicy, source: Path, settings: LedgerSettings) -> 
             raise
         plan = _plan(opened, source, settings, terms)
         named = {"levels": list(opened.policy.levels.labels), "unit": opened.unit}
-        ledger = open_ledger(settings.address, terms, plan={**plan.as_dict(), **named}, state=plan.start())
+        ledger = open_ledger(settings.address, terms, plan={**plan.as_dict(), **named})
     else:
         if terms is not None:  # they must be the ledger's
             ledger.close()

@@ -78,7 +78,7 @@ def _draw_by_ledger(
     names, pacer, found = [f"c{i}" for i in range(ROWS)], Pacer(world.seed), []
     with (
         tempfile.TemporaryDirectory() as folder,
-        open_ledger(f"sqlite:///{folder}/x.db", terms, plan=plan.as_dict(), state=plan.start()) as ledger,
+        open_ledger(f"sqlite:///{folder}/x.db", terms, plan=plan.as_dict()) as ledger,
     ):
         for first in range(0, ROWS, TOGETHER):
             some = new.table.slice(first, TOGETHER)

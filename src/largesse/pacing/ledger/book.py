@@ -40,7 +40,7 @@ from largesse.pacing.ledger.rows import (
     refuse_damaged,
     refuse_entry,
     release,
-    write_price,
+    write_plan,
     write_standing,
 )
 from largesse.pacing.ledger.store import Session, Store
@@ -189,10 +189,10 @@ class Ledger:
 
         return self._work(work)
 
-    def set_plan(self, plan: dict[str, Any], state: Sequence[float]) -> None:
-        """Give the price another plan to go by, and a state to begin with."""
-        given = write_price(plan, state)
-        self._work(lambda session: session.run("UPDATE ledger SET plan = ?, state = ?", given))
+    def set_plan(self, plan: dict[str, Any]) -> None:
+        """Give the price another plan to go by; it begins anew."""
+        given = write_plan(plan)
+        self._work(lambda session: session.run("UPDATE ledger SET plan = ?, state = '[]'", (given,)))
 
     def audit(self) -> Audit:
         """Add all decisions up again, and say where the counted sums differ."""

@@ -9,7 +9,7 @@ from typing import Any
 from largesse.errors import LedgerError, Problem, as_number, fail, refuse, show
 from largesse.pacing.ledger.book import PATIENCE, Ledger, insist
 from largesse.pacing.ledger.postgres import PostgresStore
-from largesse.pacing.ledger.rows import refuse_damaged, write_price
+from largesse.pacing.ledger.rows import refuse_damaged, write_plan
 from largesse.pacing.ledger.sqlite import SqliteStore
 from largesse.pacing.ledger.store import Store
 from largesse.pacing.ledger.tables import FORMAT, TERMS, UPGRADE
@@ -24,7 +24,6 @@ def open_ledger(
     terms: Terms | None = None,
     *,
     plan: dict[str, Any] | None = None,
-    state: tuple[float, ...] = (),
     patience: float = PATIENCE,
 ) -> Ledger:
     """Open a ledger; with terms, begin it where there is none yet.
@@ -36,8 +35,8 @@ def open_ledger(
         ``?schema=spring`` for one of several ledgers in a database.
     terms
         What it is opened with: `agree`. A ledger that is there already must have the same.
-    plan, state
-        What the price goes by, for a ledger that begins.
+    plan
+        What the price goes by, for a ledger that begins: `PacePlan.as_dict`.
     patience
         Seconds that every call waits for other threads and tries again while the database is busy or gone.
 
@@ -49,11 +48,11 @@ def open_ledger(
     500.0
     """
     refuse("ledger", _problems(terms, patience))
-    store, price = make_store(address), write_price({} if plan is None else plan, state)
+    store, price = make_store(address), write_plan({} if plan is None else plan)
     deadline = time.monotonic() + patience
     try:
         insist(store, lambda: store.prepare(create=terms is not None), deadline)
-        insist(store, lambda: _begin(store, terms, *price), deadline)
+        insist(store, lambda: _begin(store, terms, price), deadline)
     except BaseException:
         store.disconnect()
         raise
@@ -80,7 +79,7 @@ def make_store(address: str) -> Store:
     return PostgresStore(address)
 
 
-def _begin(store: Store, terms: Terms | None, plan: str, state: str) -> None:
+def _begin(store: Store, terms: Terms | None, plan: str) -> None:
     """Fill a ledger that is empty; refuse one of another version, or of other terms."""
     with store.transaction() as session:
         if session.fetch("SELECT format FROM ledger") == [(1,)]:
@@ -95,11 +94,11 @@ def _begin(store: Store, terms: Terms | None, plan: str, state: str) -> None:
         if not found and terms is None:
             raise LedgerError("ledger", [Problem(f"{store.shown} is empty", "open it with a total and a period")])
         if not found and terms is not None:
-            given = {name: [getattr(terms, name)] for name in TERMS}
-            columns = {"id": [1], "format": [FORMAT], **given, "plan": [plan], "state": [state]}
+            given = {name: getattr(terms, name) for name in TERMS}
+            columns = {"id": 1, "format": FORMAT, **given, "plan": plan}
             places = ", ".join("?" * len(columns))
             sql = f"INSERT INTO ledger ({', '.join(columns)}) VALUES ({places})"  # noqa: S608  names of our own
-            session.run(sql, [value[0] for value in columns.values()])
+            session.run(sql, list(columns.values()))
             return
         try:
             held = read_terms(found[0])

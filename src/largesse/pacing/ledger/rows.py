@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -71,15 +70,14 @@ def _read_plan(text: str) -> dict[str, Any]:
     return found
 
 
-def write_price(plan: Any, state: Any) -> tuple[str, str]:
-    """Return what the price goes by as it is kept; refuse what is no plan and no state."""
+def write_plan(plan: Any) -> str:
+    """Return what the price goes by as it is kept; refuse a plan that cannot be."""
     try:
-        if not (isinstance(plan, dict) and isinstance(state, Sequence) and math.isfinite(sum(state))):
+        if not isinstance(plan, dict):
             raise ValueError
-        return json.dumps(plan, allow_nan=False), json.dumps(list(state), allow_nan=False)
+        return json.dumps(plan, allow_nan=False)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        hint = "give PacePlan.as_dict() and PacePlan.start()"
-        fail("ledger", Problem("the price's plan is no dict of numbers, or its state no list of them", hint))
+        fail("ledger", Problem("the price's plan is no dict of numbers", "give PacePlan.as_dict()"))
 
 
 def refuse_damaged() -> NoReturn:
