@@ -103,6 +103,25 @@ def test_metrics_answer_while_all_others_wait_for_the_ledger(
         assert {one.result().status_code for one in waiting} == {409}
 
 
+def test_a_loop_that_is_closed_does_not_end_the_clerk() -> None:
+    ledger = SlowLedger()
+    clerk = Clerk(Books(cast(Ledger, ledger), Dearest(), None))
+
+    async def leave() -> None:
+        waiting = asyncio.ensure_future(clerk.book(make_ask("a")))
+        await asyncio.to_thread(ledger.taken.wait, 10)
+        waiting.cancel()
+
+    async def follow() -> Decided:
+        return await asyncio.wait_for(clerk.book(make_ask("b")), 10)
+
+    with ThreadPoolExecutor(1) as apart:
+        apart.submit(asyncio.run, leave()).result()
+        ledger.go.set()
+        assert apart.submit(asyncio.run, follow()).result().request == "b"
+    clerk.stop()
+
+
 def test_what_waits_is_booked_before_the_clerk_goes() -> None:
     ledger = SlowLedger()
     clerk = Clerk(Books(cast(Ledger, ledger), Dearest(), None))

@@ -10,6 +10,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from largesse.pacing import Ask, Decided
@@ -76,7 +77,8 @@ class Clerk:
         except Exception as error:  # the ledger cannot be reached
             found = [error] * len(slips)
         for slip, one in zip(slips, found, strict=True):
-            slip.loop.call_soon_threadsafe(_hand_out, slip.decided, one)
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more, but others will
+                slip.loop.call_soon_threadsafe(_hand_out, slip.decided, one)
 
 
 def _hand_out(waiting: asyncio.Future[Decided], found: Decided | Exception) -> None:
