@@ -76,6 +76,14 @@ def test_best_mix_of_a_spend_below_the_cheapest_level_is_that_level() -> None:
     assert find_best_mix(scores, 0.5).tolist() == [1, 0, 0]
 
 
+def test_a_level_with_a_single_row_is_mixed_only_where_nothing_else_costs_as_much() -> None:
+    """The score of a level that one customer got is what the model makes of it: nobody is advised to give it."""
+    gamma = np.array([[0.0, 1.0, 9.0]] * 101)
+    made = replace(scores_of(gamma, np.array([0.0, 1.0, 2.0])), level=np.array([0, 1] * 50 + [2]))
+    assert find_best_mix(made, 0.5) == pytest.approx([0.5, 0.5, 0])
+    assert find_best_mix(made, 1.5)[2] > 0
+
+
 def test_policy_value_is_the_mean_of_its_scores() -> None:
     rng = np.random.default_rng(1)
     scores = scores_of(

@@ -24,7 +24,7 @@ from largesse.evaluation.influence import (
     measure_rows,
 )
 from largesse.levels import Levels
-from largesse.records import Array, Comparison, Estimate, Reference, Scores
+from largesse.records import FEW_ROWS, Array, Comparison, Estimate, Reference, Scores
 from largesse.stats import count_few
 
 RATIO_BUYERS = 50
@@ -282,10 +282,17 @@ def compare_uniform(
 def find_best_mix(scores: Scores, spend: float) -> Array:
     """Return the probabilities (K,), the same for everybody, with the largest value at an average spend.
 
-    Two levels suffice: one that costs no more, and one that costs no less.
+    Two levels suffice: one that costs no more, and one that costs no less. Levels with too few rows to be judged are not
+    mixed where the others can spend as much: nobody should be advised to give them.
     """
     weight = scores.weight / scores.weight.sum()
-    return mix_two_levels(weight @ scores.gamma, np.maximum(weight @ scores.costs, 0.0), spend)
+    value, cost = weight @ scores.gamma, np.maximum(weight @ scores.costs, 0.0)
+    known = np.flatnonzero(np.bincount(scores.level, minlength=len(cost)) >= FEW_ROWS)
+    if not len(known) or not cost[known].min() <= spend <= cost[known].max():
+        return mix_two_levels(value, cost, spend)
+    mix = np.zeros(len(cost))
+    mix[known] = mix_two_levels(value[known], cost[known], spend)
+    return mix
 
 
 def name_mix(mix: Array) -> str:
