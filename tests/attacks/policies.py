@@ -19,7 +19,7 @@ from harness import FINE, Outcome, describe, observe
 from mutations import change
 
 ROWS = 600
-KINDS = ("linear", "additive", "boosting", "thresholds", "shrunk", "stack", "sire", "banditnet")
+KINDS = ("linear", "additive", "boosting", "thresholds", "shrunk", "stack", "sire", "banditnet", "aimed")
 SAME_KIND = 50  # seeds in a row that share a model, which takes a while to fit
 
 
@@ -89,6 +89,10 @@ def good_policy(kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
     log = lg.read_log(table, levels=lg.Levels(costs=[0, 1, 2.5]), level="coupon", response="bought")
     if kind == "banditnet":
         return make_banditnet(seed=1).fit(log)._state()
+    if kind == "aimed":  # it explores for a purpose
+        return (
+            lg.Policy(make_model("linear").fit(log), log.levels).calibrate(log, 1.0, explore_for="evaluation")._state()
+        )
     policy = lg.Policy(make_model(kind).fit(log), log.levels, price=0.1, at_random=0.05, share=0.3)
     return policy._state()
 
@@ -127,6 +131,8 @@ def make(seed: int, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
     for _ in range(1 + int(rng.integers(4) == 0)):
         if arrays and rng.random() < 0.35:
             arrays = change_array(arrays, rng)
+        elif kind == "aimed" and manifest.get("aimed"):
+            manifest = {**manifest, "aimed": change(manifest["aimed"], rng)}
         else:
             manifest = change(manifest, rng)
     return manifest, arrays
@@ -156,6 +162,9 @@ def _use(policy: Any) -> Outcome:
     for levels in (policy.decide(customers()), policy.offer(customers(), seed=1).levels):
         if levels.shape != (40,) or levels.min() < 0 or levels.max() >= len(policy.levels):
             return Outcome("wrong", f"levels {levels}")
+    given = policy.probabilities(customers())
+    if not np.isfinite(given).all() or given.min() < 0 or not np.allclose(given.sum(axis=1), 1):
+        return Outcome("wrong", "probabilities that do not add up to one")
     repr(policy)
     return FINE
 

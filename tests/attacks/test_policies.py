@@ -4,7 +4,7 @@ import policies
 import pytest
 from harness import observe
 
-QUICK = ("linear", "additive", "boosting", "thresholds")
+QUICK = ("linear", "additive", "boosting", "thresholds", "aimed")
 
 
 @pytest.mark.parametrize("kind", QUICK)
