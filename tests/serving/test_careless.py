@@ -45,7 +45,7 @@ def test_workers_open_the_ledger_and_never_begin_one(
     run_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Settings] = []
-    monkeypatch.setattr(start, "supervise", lambda settings, _where, _started: given.append(settings))
+    monkeypatch.setattr(start, "supervise", lambda settings, *_: given.append(settings))
     ledger = LedgerSettings(f"sqlite:///{tmp_path / 'spring.db'}", "60", FAR, promises="while_it_lasts")
     start.open_service(Settings(run_copy, port=0, ledger=ledger, workers=2))
     assert (tmp_path / "spring.db").is_file()
@@ -106,7 +106,7 @@ def member(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(workers._Member, "_start", begin)
     monkeypatch.setattr(workers.time, "monotonic", lambda: made.now)
-    made.member = workers._Member(Settings(Path("run")), None)  # type: ignore[arg-type]
+    made.member = workers._Member(Settings(Path("run")), None, None)  # type: ignore[arg-type]
     return made
 
 
@@ -131,7 +131,7 @@ def test_what_a_worker_needs_and_is_gone_is_said_without_a_traceback(tmp_path: P
     command = [sys.executable, "-m", "largesse.serving.worker"]
     pipe = subprocess.PIPE
     with socket.socket() as where:
-        task = {**asdict(Settings(tmp_path / "gone")), "socket": where.fileno()}
+        task = {**asdict(Settings(tmp_path / "gone")), "token": None, "socket": where.fileno()}
         with subprocess.Popen(command, stdin=pipe, stderr=pipe, text=True, pass_fds=[where.fileno()]) as process:
             assert process.stdin is not None
             assert process.stderr is not None

@@ -4,17 +4,20 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from largesse.pacing import open_ledger
+from largesse.serving import Settings, worker
 
 Row = dict[str, Any]
 
@@ -54,6 +57,20 @@ def send(port: int, asked: Row, deadline: float) -> Row:
 def children(process: int) -> list[int]:
     found = Path(f"/proc/{process}/task/{process}/children")
     return [int(word) for word in found.read_text().split()]
+
+
+def test_a_worker_that_is_started_again_takes_the_token_that_the_service_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_in: list[str | None] = []
+    settings = Settings(tmp_path, token_file=tmp_path / "is gone by now", workers=2)
+    with socket.socket() as where:
+        task = {**asdict(settings), "token": "x" * 20, "socket": os.dup(where.fileno())}
+        monkeypatch.setattr(worker, "_read_line", lambda: json.dumps(task, default=str).encode())
+        monkeypatch.setattr(worker, "_leave_alone", lambda: None)
+        monkeypatch.setattr(worker, "answer", lambda _settings, token, *_: let_in.append(token))
+        worker.main()
+    assert let_in == ["x" * 20]
 
 
 @pytest.mark.slow  # four starts of Python

@@ -48,7 +48,7 @@ def open_service(settings: Settings, say: Callable[[str], None] = print) -> None
                 warn_of_doubts(*open_parts(settings, stack))
             if settings.ledger is not None:  # a worker that starts later must not spend the budget once more
                 settings = replace(settings, ledger=settings.ledger.begun)
-            supervise(settings, where, lambda: say(_greeting(where)))
+            supervise(settings, token, where, lambda: say(_greeting(where)))
         say("The service has stopped.")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse.errors import LargesseError
-from largesse.serving.answering import Settings, answer, read_token
+from largesse.serving.answering import Settings, answer
 from largesse.serving.ledgers import LedgerSettings
 from largesse.serving.telling import warn
 
@@ -22,7 +22,7 @@ INPUT = 0  # the standard input
 def main() -> None:
     """Answer on the socket that the first line of the standard input names."""
     task: dict[str, Any] = json.loads(_read_line())
-    number = task.pop("socket")
+    number, token = task.pop("socket"), task.pop("token")
     ledger = task.pop("ledger")
     token_file = task.pop("token_file")
     settings = Settings(
@@ -33,7 +33,6 @@ def main() -> None:
     )
     threading.Thread(target=_leave_alone, daemon=True).start()
     try:
-        token = None if settings.token_file is None else read_token(settings.token_file)
         with socket.socket(fileno=number) as where:
             answer(settings, token, where, lambda: None)
     except LargesseError as error:  # what was there when the service started is gone

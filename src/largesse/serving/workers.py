@@ -21,11 +21,11 @@ PAUSE, LONGEST = 1.0, 60.0  # seconds before one that did not is started again, 
 GRACE = 10.0  # seconds to stop
 
 
-def supervise(settings: Settings, where: socket.socket, started: Callable[[], None]) -> None:
+def supervise(settings: Settings, token: str | None, where: socket.socket, started: Callable[[], None]) -> None:
     """Keep as many workers alive as wanted, until SIGINT or SIGTERM comes."""
     over = threading.Event()
     before = {number: signal.signal(number, lambda *_: over.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-    crew = [_Member(settings, where) for _ in range(settings.workers)]
+    crew = [_Member(settings, token, where) for _ in range(settings.workers)]
     try:
         started()
         sys.stdout.flush()
@@ -45,15 +45,16 @@ def supervise(settings: Settings, where: socket.socket, started: Callable[[], No
 class _Member:
     """One worker process, or the next one."""
 
-    def __init__(self, settings: Settings, where: socket.socket) -> None:
-        self._settings, self._where = settings, where
+    def __init__(self, settings: Settings, token: str | None, where: socket.socket) -> None:
+        self._settings, self._token, self._where = settings, token, where
         self._died: float | None = None
         self._pause = 0.0
         self._start()
 
     def _start(self) -> None:
         number = self._where.fileno()
-        task = json.dumps({**asdict(self._settings), "socket": number}, default=str)
+        # The token, too: its file may be another by now, and all processes must let in the same.
+        task = json.dumps({**asdict(self._settings), "token": self._token, "socket": number}, default=str)
         command = [sys.executable, "-m", "largesse.serving.worker"]
         # The standard input stays open: its end tells the worker that nobody looks after it any more.
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[number])  # noqa: S603  ourselves
