@@ -152,7 +152,7 @@ def ledger(
 @verb
 def studio(
     run_folder: Annotated[Path | None, typer.Argument(help="Run folder to open first.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port of this machine; default: one that is free.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port of this machine; default: 8137, or one that is free.")] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
     folder: Annotated[
         Path | None, typer.Option("--folder", help="Where runs are kept; default: beside the run folder, or here.")

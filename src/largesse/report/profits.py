@@ -109,7 +109,9 @@ def write_best(units: Units, numbers: Part) -> str:
         found += f"; with 95 % confidence the best budget lies between {cost(low)} and {cost(high)}"
     if best.get("may_be_this"):
         return f"{found}."
-    return f"{found}. This budget leaves clearly less."
+    # Budgets that may be best need not lie side by side: where few rows judge large budgets, those cannot be excluded.
+    inside = low < (finite(numbers["spend"]["estimate"]) or 0.0) < high
+    return f"{found}. This budget{', though between them,' if inside else ''} leaves clearly less."
 
 
 def write_nothing(numbers: Part) -> str:

@@ -57,7 +57,7 @@ def test_what_is_left_follows_the_interval(amount: Numbers, low: float, high: fl
     ("best", "said"),
     [
         ((5.0, 2.0, 6.0, True), "best budget lies between 2.00\u202fUSD and 6.00\u202fUSD."),
-        ((5.0, 2.0, 6.0, False), "6.00\u202fUSD. This budget leaves clearly less."),
+        ((0.5, 0.2, 0.6, False), "0.60\u202fUSD. This budget leaves clearly less."),
         ((5.0, 5.0, 5.0, True), "A budget of 5.00\u202fUSD per customer leaves most after costs."),
         ((0.0, 0.0, 0.0, False), "Giving everyone 'none' leaves most after costs. This budget leaves clearly less."),
         ((5.0, 0.0, 20.0, True), "but the log cannot tell which budget is best: any from 0.00\u202fUSD to"),
@@ -68,6 +68,13 @@ def test_the_best_budget_comes_with_how_sure_it_is(
 ) -> None:
     amount["profit"]["best"] |= dict(zip(("budget", "low", "high", "may_be_this"), best, strict=True))
     assert said in write_best(Units.of(amount), amount)
+
+
+def test_a_budget_between_those_that_may_be_best_is_told_as_such(amount: Numbers) -> None:
+    """The budgets that may be best are a set, not always a range."""
+    own = amount["spend"]["estimate"]
+    amount["profit"]["best"] |= {"budget": own / 2, "low": own / 2, "high": own * 1.5, "may_be_this": False}
+    assert write_best(Units.of(amount), amount).endswith("This budget, though between them, leaves clearly less.")
 
 
 def test_what_comes_back_is_never_rounded_up_to_the_whole() -> None:
