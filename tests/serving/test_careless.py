@@ -1,5 +1,6 @@
 """What happens to a service while it runs: its ledger is taken away, its policy replaced by what cannot be served, and so on."""
 
+import io
 import itertools
 import json
 import socket
@@ -15,10 +16,12 @@ import pytest
 from services import Ask, connect
 
 from largesse.errors import LedgerError
-from largesse.serving import LedgerSettings, Settings, start, workers
+from largesse.runs import plan
+from largesse.serving import LedgerSettings, Settings, start, telling, workers
 from largesse.serving.answering import open_parts
 from largesse.serving.policies import Watched
 from largesse.serving.service import Service
+from largesse.web import tell_mistake
 
 Row = dict[str, Any]
 FAR = "2999-12-31"
@@ -159,3 +162,30 @@ def test_whatever_is_wrong_with_a_new_policy_the_old_one_goes_on(
     assert "MemoryError" in str(watched.problem)
     assert len(said) == 1
     assert connect(Service(watched))("/v1/decide", {"customers": customers[:1]}).status_code == 200
+
+
+def test_where_nobody_reads_what_it_says_a_service_goes_on(
+    run_copy: Path, member: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Gone(io.StringIO):
+        def write(self, _: str) -> int:
+            raise BrokenPipeError(32, "Broken pipe")
+
+        def fileno(self) -> int:
+            return left.fileno()
+
+    with (tmp_path / "left").open("w") as left:
+        monkeypatch.setattr(sys, "stdout", Gone())
+        monkeypatch.setattr(sys, "stderr", Gone())
+        watched = Watched(run_copy, say=telling.say, warn=telling.warn)
+        for budget in (0.7, 1.7):
+            plan(run_copy, budget=budget)
+            watched.refresh()
+        assert watched.reloads == 2
+        for _ in range(100):
+            member.now += 0.1
+            member.member.keep_alive()
+        assert len(member.started) > 2
+        tell_mistake(ValueError("a mistake"))
+        left.write("nowhere")
+    assert (tmp_path / "left").read_text() == ""

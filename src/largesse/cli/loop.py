@@ -181,7 +181,7 @@ def serve(
     from largesse.serving import Settings, open_service, read_book
 
     settings = Settings(run_folder, host, port, token_file, read_book(book), workers, without_rules, is_quiet())
-    open_service(settings, typer.echo)
+    open_service(settings)
 
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -66,12 +65,7 @@ def answer(settings: Settings, token: str | None, where: socket, started: Callab
         service.warm_up()
         watched.keep_up()
         app = Guard(make_app(service), make_door(token, settings.host, where.getsockname()[1]))
-
-        def begun() -> None:
-            started()
-            sys.stdout.flush()
-
-        serve(app, where, begun, lambda: None, "httptools")
+        serve(app, where, started, lambda: None, "httptools")
 
 
 def open_parts(settings: Settings, stack: ExitStack) -> tuple[Watched, Books | None]:

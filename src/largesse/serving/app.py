@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -20,7 +18,7 @@ from largesse.errors import BudgetError, LargesseError, LedgerError
 from largesse.serving.clerk import Clerk
 from largesse.serving.page import describe_api, write_page
 from largesse.serving.service import Service
-from largesse.web import RequestError, describe_error, read_json, status_of, to_json
+from largesse.web import RequestError, describe_error, read_json, status_of, tell_mistake, to_json
 
 THREADS = 4  # requests that are worked on at once, besides small ones
 QUICK = 16_000  # bytes of a request that is decided without a thread of its own
@@ -104,7 +102,7 @@ class Views:
             status, body = 200, await work
         except Exception as error:
             if not isinstance(error, LargesseError):
-                traceback.print_exception(error, file=sys.stderr)
+                tell_mistake(error)
             status, body, kind = _status(error), to_json({"error": describe_error(error)}), "application/json"
         self._service.metrics.count_answer(request.url.path, status, time.perf_counter() - begun)
         return Response(body, status, {"retry-after": "1"} if status == 503 else None, kind)

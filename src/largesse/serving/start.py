@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from socket import socket
@@ -11,7 +10,7 @@ from largesse.errors import Problem, make_visible, refuse
 from largesse.pacing import read_money
 from largesse.serving.answering import HERE, Settings, answer, open_parts, read_token, warn_of_doubts
 from largesse.serving.doubts import doubt_token_file
-from largesse.serving.telling import hush, warn
+from largesse.serving.telling import hush, say, warn
 from largesse.serving.workers import supervise
 from largesse.web import check_parts, listen
 
@@ -19,7 +18,7 @@ PORT = 8000
 MOST_WORKERS = 64
 
 
-def open_service(settings: Settings, say: Callable[[str], None] = print) -> None:
+def open_service(settings: Settings) -> None:
     """Answer until SIGINT or SIGTERM comes."""
     check_parts("serve", "starlette", "uvicorn", "httptools", "orjson")
     problems = []
@@ -36,20 +35,19 @@ def open_service(settings: Settings, say: Callable[[str], None] = print) -> None
     total = None if settings.ledger is None else settings.ledger.total
     if total is not None and read_money(total, "the total", up=False) == 0:
         warn("the total is 0: everyone gets the cheapest level")
-    if settings.quiet:
-        say = hush
+    tell = hush if settings.quiet else say
     with listen(settings.port, PORT, settings.host) as where:
         if settings.port is None and where.getsockname()[1] != PORT:
             warn(f"port {PORT} is in use; this service is at port {where.getsockname()[1]}")
         if settings.workers == 1:
-            answer(settings, token, where, lambda: say(_greeting(where)))
+            answer(settings, token, where, lambda: tell(_greeting(where)))
         else:
             with ExitStack() as stack:  # what is wrong is said once, by this process
                 warn_of_doubts(*open_parts(settings, stack))
             if settings.ledger is not None:  # a worker that starts later must not spend the budget once more
                 settings = replace(settings, ledger=settings.ledger.begun)
-            supervise(settings, token, where, lambda: say(_greeting(where)))
-        say("The service has stopped.")
+            supervise(settings, token, where, lambda: tell(_greeting(where)))
+        tell("The service has stopped.")
 
 
 def _greeting(where: socket) -> str:

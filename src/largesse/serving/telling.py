@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import TextIO
 
 from largesse.errors import make_visible
 
@@ -14,8 +16,7 @@ LATE = 3.0  # seconds after which whoever waits is told what for
 
 def say(text: str) -> None:
     """Print a line, now."""
-    sys.stdout.write(make_visible(text) + "\n")
-    sys.stdout.flush()
+    _tell(sys.stdout, text)
 
 
 def hush(_: str) -> None:
@@ -24,8 +25,17 @@ def hush(_: str) -> None:
 
 def warn(text: str) -> None:
     """Print a warning, now."""
-    sys.stderr.write(make_visible(f"largesse: {text}") + "\n")
-    sys.stderr.flush()
+    _tell(sys.stderr, f"largesse: {text}")
+
+
+def _tell(stream: TextIO, text: str) -> None:
+    """Print a line; where nobody reads any more, the service goes on, and what it says goes nowhere."""
+    try:
+        stream.write(make_visible(text) + "\n")
+        stream.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager

@@ -28,7 +28,6 @@ def supervise(settings: Settings, token: str | None, where: socket.socket, start
     crew = [_Member(settings, token, where) for _ in range(settings.workers)]
     try:
         started()
-        sys.stdout.flush()
         while not over.wait(TICK):
             for member in crew:
                 member.keep_alive()

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import sys
 import time
-import traceback
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from largesse.errors import LargesseError
 from largesse.studio.children import Child
-from largesse.web import RequestError, describe_error
+from largesse.web import RequestError, describe_error, tell_mistake
 
 HEAVY = ("pyarrow.parquet", "pyarrow.compute", "scipy.optimize", "sklearn.linear_model", "numba")
 NAMES = {"doctor": "checkup", "keep": "run"}  # what people call a job
@@ -108,7 +106,7 @@ class Jobs:
         except LargesseError as error:
             state, job.error = "failed", describe_error(error)
         except Exception as error:
-            traceback.print_exception(error, file=sys.stderr)
+            tell_mistake(error)
             state, job.error = "failed", describe_error(error)
         if job.stopping and state != "done":
             state, job.error = "cancelled", None
@@ -126,7 +124,7 @@ class Jobs:
         try:
             job.clean()
         except (LargesseError, OSError) as error:
-            traceback.print_exception(error, file=sys.stderr)
+            tell_mistake(error)
 
     async def cancel(self, key: str) -> Job:
         """Stop a job; one that has ended stays as it is."""

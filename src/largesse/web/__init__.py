@@ -9,6 +9,7 @@ from largesse.web.answers import RequestError as RequestError
 from largesse.web.answers import describe_error as describe_error
 from largesse.web.answers import read_json as read_json
 from largesse.web.answers import status_of as status_of
+from largesse.web.answers import tell_mistake as tell_mistake
 from largesse.web.answers import to_json as to_json
 from largesse.web.guard import Door as Door
 from largesse.web.guard import Guard as Guard

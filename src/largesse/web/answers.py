@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+import traceback
 from collections import Counter
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -51,6 +54,12 @@ def describe_error(error: Exception) -> dict[str, Any]:
     problems = [{"what": problem.what, "hint": problem.hint} for problem in error.problems]
     more = "" if len(problems) == 1 else f"{error.subject}: {len(problems)} things are wrong"
     return {"message": more or problems[0]["what"], "problems": problems}
+
+
+def tell_mistake(error: Exception) -> None:
+    """Print an error that is a mistake of ours; where nobody reads it any more, go on."""
+    with suppress(OSError, ValueError):
+        traceback.print_exception(error, file=sys.stderr)
 
 
 def to_json(content: Any, *, ordered: bool = False) -> bytes:

@@ -9,15 +9,13 @@ browsers to guess types, to frame pages or to load anything from elsewhere.
 from __future__ import annotations
 
 import secrets
-import sys
-import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
 from largesse.errors import LargesseError
-from largesse.web.answers import RequestError, describe_error, status_of, to_json
+from largesse.web.answers import RequestError, describe_error, status_of, tell_mistake, to_json
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -107,7 +105,7 @@ class Guard:
             await self.app(scope, self._limit(scope, headers, receive), sent)
         except Exception as error:
             if not isinstance(error, LargesseError):
-                traceback.print_exception(error, file=sys.stderr)
+                tell_mistake(error)
             if sent.ended:
                 return
             if sent.started:
