@@ -231,3 +231,12 @@ def test_dates_beyond_the_calendar_are_no_levels(tmp_path: Path) -> None:
     far = pa.array([2**62, 2**62 + 1] * 10, pa.timestamp("us"))
     pq.write_table(pa.table({"when": far, "y": [0, 1] * 10, "r": [0, 1, 1, 0] * 5}), tmp_path / "log.parquet")
     assert "when" in guess_campaign(tmp_path / "log.parquet")
+
+
+def test_a_column_of_numbers_with_a_few_words_is_pointed_out(tmp_path: Path) -> None:
+    """One typing error makes text of a column; before a run is the time to see it."""
+    lines = [f"{k % 3 * 5};{k % 2};{'much' if k == 7 else k}" for k in range(60)]
+    (tmp_path / "log.csv").write_text("\n".join(["coupon;bought;visits", *lines]))
+    text = guess_campaign(tmp_path / "log.csv", tmp_path / "campaign.toml")
+    assert "# CHECK: column 'visits' is read as text, though all but 1 of its different values are numbers" in text
+    assert "'much'" in text

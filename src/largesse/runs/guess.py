@@ -24,6 +24,7 @@ from largesse.data import (
     check_names,
     is_yes_or_no,
     kind_of,
+    read_notation,
     read_suggested,
     read_table,
     why_skip,
@@ -262,7 +263,11 @@ def _feature_lines(look: FirstLook) -> list[str]:
     for name, why in look.guess.left_out.items():
         reasons.setdefault(why, []).append(to_toml(name))
     lines += [f"# CHECK: left out ({why}): {some(names, SHOWN)}" for why, names in reasons.items()]
-    return lines
+    known = {*look.guess.roles.values(), *look.guess.left_out, *look.written}
+    plain = [
+        name for name in look.columns if name not in known
+    ]  # also text that is no feature, for it differs in every row
+    return [*lines, *(f"# CHECK: {note}" for note in read_notation(look.table.select(plain), {}, ()).notes)]
 
 
 def _parse_lines(look: FirstLook) -> list[str]:
