@@ -138,6 +138,8 @@ def test_promises_are_told_apart_where_costs_are_paid_later(
         (("--promises", "maybe"), "--promises is 'maybe'"),
         (("--budget", "1", "--total", "5"), "both --budget and --total"),
         (("--total", "nan"), "--total is nan"),
+        (("--budget", "1e308"), "the budget of the whole period is inf"),
+        (("--total", "1e13"), "the budget of the whole period is 10000000000000"),
         (("--most", "0,x"), "--most is '0,x'"),
         (("--stream", "nowhere.csv"), "nowhere.csv"),
         (("--stream", "LOG", "--time", "when"), "no column 'when'"),

@@ -27,6 +27,7 @@ from largesse.pacing import (
     make_population,
     pace_stream,
     plan_offline,
+    read_money,
     trace_course,
 )
 from largesse.policy import Policy
@@ -153,7 +154,7 @@ def _find_total(campaign: Campaign, budget: float | None, total: float | None, c
             fail("pace", Problem("nothing says what may be spent", "give --total, or --budget for each customer"))
         budget, total = planning.budget, planning.total
     whole = total if total is not None else float(budget or 0.0) * customers
-    return math.floor(round(whole * MICROS, 3))
+    return read_money(whole, "the budget of the whole period", up=False)
 
 
 # -- a table that is replayed --------------------------------------------------------------------------------------------

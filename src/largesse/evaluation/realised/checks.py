@@ -333,10 +333,11 @@ def _find_leaks(log: Log, residual: Array, before: Before | None, seed: int) -> 
             grouped, old_open = group_column(then, LEAK_GROUPS).code, before.residual[old][:, None]
             if share - _explain(grouped, _read_numbers(then), old_open, halves) < LEAKS_MORE:
                 continue
-        chance = [_explain(code, values, rng.permutation(open_), half) for _ in range(SHUFFLES)]
+        draw = np.random.default_rng([seed, 1])  # the same for every column: their order says nothing
+        chance = [_explain(code, values, draw.permutation(open_), half) for _ in range(SHUFFLES)]
         if share > max(chance):  # a few large amounts explain much by chance
             found.append(Leak(name, "response", share))
-    return tuple(sorted(found, key=lambda leak: -leak.explained))
+    return tuple(sorted(found, key=lambda leak: (-leak.explained, leak.feature)))
 
 
 def _read_numbers(column: pa.ChunkedArray) -> Array | None:
