@@ -211,3 +211,18 @@ def test_the_next_log_is_read_as_the_first_was_however_that_is_written(tmp_path:
     assert new.response.tolist() == [1.0, 0.0] * (n // 2)
     found, _ = check(tmp_path / "spring", str(out))
     assert {one.topic: one.answer for one in found.findings}["features"] == "fine"
+
+
+def test_responses_of_nobody_who_was_decided_for_do_not_all_count_as_missing(run_copy: Path, tmp_path: Path) -> None:
+    """A spreadsheet takes the zeros off ids: without this, every response would be 0."""
+    ids = pq.read_table(run_copy / "plan.parquet")["customer"].to_pylist()
+    orders = tmp_path / "orders.parquet"
+    wanted = Wanted(None, (str(orders),), missing=0)
+    pq.write_table(pa.table({"id": [f"x{name}" for name in ids], "bought": [1] * len(ids)}), orders)
+    with pytest.raises(InputError, match=rf"customer who was decided for: it has x{ids[0]}, .*the plan {ids[0]}"):
+        write_log(run_copy, wanted, tmp_path / "next.csv")
+    assert not (tmp_path / "next.csv").exists()
+    pq.write_table(pa.table({"id": [*ids[:50], "x1", "x2"], "bought": [1] * 52}), orders)
+    assert write_log(run_copy, wanted, tmp_path / "next.csv")["others"] == 2
+    pq.write_table(pa.table({"id": pa.array([], pa.string()), "bought": pa.array([], pa.int64())}), orders)
+    assert write_log(run_copy, wanted, tmp_path / "none.csv")["rows"] == len(ids)  # nobody bought

@@ -122,6 +122,8 @@ def log(
     shown = runs.write_log(run_folder, wanted, out, campaign_file=campaign)
     whom = count(shown["customers"], "customer")
     text = f"wrote {out}: {count(shown['rows'], 'decision')} for {whom}, {shown['drawn']:,} with a propensity below 1\n"
+    if shown["others"]:
+        text += f"{count(shown['others'], 'response')} of customers who were not decided for: left out\n"
     # The address of a server may hold its password.
     booked = "" if ledger is None else f" --ledger {ledger if ledger.startswith('sqlite:') else '…'}"
     text += f"compare it with the plan: largesse check {run_folder} {out}{booked}"

@@ -62,15 +62,15 @@ def write_log(
         decided = _read_plan(home, campaign) if wanted.ledger is None else read_decided(wanted.ledger)
     key = campaign.columns.get("customer", CUSTOMER)
     features = list(campaign.roles.get("features") or policy.model.encoder_.features)
-    table = _attach(
-        decided, _read_tables(wanted, campaign, key), _Needs(campaign, policy.levels, key, features, wanted)
-    )
+    sources, needs = _read_tables(wanted, campaign, key), _Needs(campaign, policy.levels, key, features, wanted)
+    table = _attach(decided, sources, needs)
     write_table(table, Path(out))
     propensity = str(campaign.columns.get("propensity", PROPENSITY))
     if campaign_file is not None:
         _write_campaign(campaign, Path(out), Path(campaign_file), propensity, features)
     drawn = int((np.asarray(decided[PROPENSITY]) < 1).sum())
-    return {"rows": len(table), "customers": len(table[key].unique()), "drawn": drawn, "columns": table.column_names}
+    counts = {"rows": len(table), "customers": len(table[key].unique()), "drawn": drawn}
+    return {**counts, "others": _count_others(decided, sources, needs), "columns": table.column_names}
 
 
 def _read_plan(home: Path, campaign: Campaign) -> pa.Table:
@@ -219,12 +219,36 @@ def _find(
         problems.append(Problem(got, f"add the column {REQUEST!r} to it, with the ids of the requests"))
     place = pc.index_in(join_ids(decided, CUSTOMER, requests=requests), value_set=held.combine_chunks())
     values = source.table[name].take(place)
+    if outcome and len(held) and place.null_count == len(place):
+        problems.append(_name_strangers(held, decided, source))
+        return values
     lost = (pc.is_null(values) if outcome else pc.is_null(place)).to_numpy()
     if outcome and needs.wanted.missing is not None:
         return pc.fill_null(pc.cast(values, "float64"), needs.wanted.missing)
     if lost.any():
         problems.append(_name_lost(name, decided, np.flatnonzero(lost), source, outcome=outcome))
     return values
+
+
+def _count_others(decided: pa.Table, sources: list[_Source], needs: _Needs) -> int:
+    """Return how many rows of the responses are of customers who were not decided for."""
+    import pyarrow.compute as pc
+
+    name = needs.outcomes[0]
+    source = next(one for one in sources if one.outcomes and name in one.table.column_names)
+    ours = join_ids(decided, CUSTOMER, requests=False).combine_chunks()
+    return int(
+        pc.sum(pc.invert(pc.is_in(join_ids(source.table, needs.key, requests=False), value_set=ours))).as_py() or 0
+    )
+
+
+def _name_strangers(held: pa.ChunkedArray, decided: pa.Table, source: _Source) -> Problem:
+    """Say that a table of responses speaks of nobody who was decided for, so that missing ones would all be zeros."""
+    theirs, ours = (
+        [one.replace("\x1f", " ") for one in ids[:4].to_pylist() if one] for ids in (held, decided[CUSTOMER])
+    )
+    got = f"{source.name} has no row of a customer who was decided for: it has {_name_few(theirs)}, the plan {_name_few(ours)}"
+    return Problem(got, "write ids in both alike; did a spreadsheet take zeros off the front?")
 
 
 def _name_lost(name: str, decided: pa.Table, lost: Array, source: _Source, *, outcome: bool) -> Problem:
