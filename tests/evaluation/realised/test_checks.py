@@ -146,3 +146,15 @@ def test_the_order_of_columns_says_nothing_about_which_of_them_know_too_much() -
         assert one == other
         found += one
     assert found  # some column of so few rows seems to know something
+
+
+def test_parts_of_the_customers_in_which_promises_were_not_kept_are_named_not_counted() -> None:
+    """The tenth of ten parts is one part, not all of them."""
+    log, promise, before = _draw()
+    gain = promise.curves[np.arange(N), promise.levels] - promise.curves[:, 0]
+    last = np.argsort(gain, kind="stable")[-N // 10 :]
+    response = log.response.copy()
+    response[last] = 0.0
+    found = check_campaign(replace(log, response=response), promise, before)
+    (told,) = (finding.text for finding in found.findings if finding.topic == "tenths")
+    assert told.endswith("clearly apart in part 10.")

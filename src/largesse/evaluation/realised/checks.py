@@ -190,10 +190,8 @@ def _check_tenths(tenths: tuple[KeptTenth, ...]) -> list[Finding]:
     ]
     if not off:
         return []
-    which = some([str(place) for place in off], 10)
-    text = (
-        f"By tenths of promised gain, from the least: promise and result are clearly apart in {which} of {len(tenths)}."
-    )
+    which = f"{'parts' if len(off) > 1 else 'part'} {some([str(place) for place in off], 10)}"
+    text = f"Customers in {len(tenths)} parts, from the least promised gain: promise and result are clearly apart in {which}."
     return [Finding("tenths", "note", text)]
 
 
