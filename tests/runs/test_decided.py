@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
@@ -13,9 +14,10 @@ from ledgers import START, Dearest, make_terms, respond
 from ledgers import make_offers as ledger_offers
 
 from largesse import cli
-from largesse.errors import LedgerError, OutputError
+from largesse.errors import InputError, LedgerError, OutputError
 from largesse.pacing import open_ledger
 from largesse.runs import audit_ledger, describe_standing
+from largesse.runs.decided import join_ids
 
 Serve = Callable[[list[str]], str]
 
@@ -125,3 +127,10 @@ def test_the_command_log_does_not_print_a_password(
     shown = capsys.readouterr().out
     assert "largesse check" in shown
     assert "zx" not in shown
+
+
+def test_two_columns_of_ids_are_named() -> None:
+    table = pa.table([["a"], ["b"], ["c"], ["d"]], ["id", "id", "request", "request"])
+    for key, requests, words in (("id", False, "two columns 'id'"), ("x", True, "two columns 'request'")):
+        with pytest.raises(InputError, match=words):
+            join_ids(table.append_column("x", pa.array(["e"])), key, requests=requests)

@@ -250,3 +250,12 @@ def test_the_hour_that_daylight_saving_repeats_is_two_hours() -> None:
 def test_what_is_no_time_is_named(times: pa.Array, words: str) -> None:
     with pytest.raises(InputError, match=words):
         _as_days(pa.chunked_array([times]), "when")
+
+
+def test_a_stream_with_two_columns_of_times_is_named(
+    ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pq.read_table(ran.parent / "log.parquet")
+    pq.write_table(table.append_column("since", table["since"]), tmp_path / "two.parquet")
+    assert call(monkeypatch, str(ran), "--stream", str(tmp_path / "two.parquet"), "--time", "since") == 2
+    assert "two columns 'since'" in " ".join(capsys.readouterr().err.split())

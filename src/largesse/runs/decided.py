@@ -116,6 +116,8 @@ def join_ids(table: pa.Table, key: str, *, requests: bool) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
     def as_text(name: str) -> pa.ChunkedArray:
+        if table.column_names.count(name) > 1:
+            fail("tables", Problem(f"a table has two columns {name!r}", "rename one of them"))
         try:
             return pc.cast(table[name], pa.string())
         except pa.ArrowException:

@@ -201,6 +201,8 @@ def _read_times(source: str, how: Streaming) -> tuple[int, Array]:
     if how.time not in table.column_names:
         got = f"the stream has no column {how.time!r}"
         fail("pace", Problem(got, nearest(how.time, table.column_names)))
+    if table.column_names.count(how.time) > 1:
+        fail("pace", Problem(f"the stream has two columns {how.time!r}", "rename one of them"))
     return _as_days(table.column(how.time), how.time)
 
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from largesse.evaluation import Before, check_campaign
-from largesse.evaluation.realised.checks import _find_leaks
+from largesse.evaluation.realised.checks import _find_leaks, _fit_line
 from largesse.levels import Levels
 from largesse.records import Estimate, Log, Promise
 
@@ -158,3 +158,19 @@ def test_parts_of_the_customers_in_which_promises_were_not_kept_are_named_not_co
     found = check_campaign(replace(log, response=response), promise, before)
     (told,) = (finding.text for finding in found.findings if finding.topic == "tenths")
     assert told.endswith("clearly apart in part 10.")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e-310, 1e-160, 1.0, 1e160, 1e300])
+def test_a_line_explains_the_same_in_whatever_unit(scale: float) -> None:
+    rng = np.random.default_rng(1)
+    values, target = rng.normal(size=(2, 50))
+    plain = np.corrcoef(values, target)[0, 1] ** 2
+    assert _fit_line(values * scale, target) == pytest.approx(plain, rel=1e-9)
+    assert _fit_line(target, values * scale) == pytest.approx(plain, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [0.0, 0.1, 5e-324, 1.7e308, -3.0])
+def test_a_constant_explains_nothing(value: float) -> None:
+    assert _fit_line(np.full(50, value), np.arange(50.0)) == _fit_line(np.arange(50.0), np.full(50, value)) == 0

@@ -344,7 +344,7 @@ def _read_numbers(column: pa.ChunkedArray) -> Array | None:
         return None
     values = as_floats(column)
     known = np.isfinite(values)
-    return np.where(known, values, values[known].mean()) if known.any() else None
+    return np.where(known, values, (values[known] / known.sum()).sum()) if known.any() else None
 
 
 def _explain(code: Array, values: Array | None, target: Array, half: Array) -> float:
@@ -353,9 +353,24 @@ def _explain(code: Array, values: Array | None, target: Array, half: Array) -> f
     Groups of equal size lump large amounts together, which a line tells apart.
     """
     found = measure_explained(code, target, half)
-    if values is None or np.ptp(values) == 0 or np.ptp(target) == 0:
-        return found
-    return max(found, float(np.corrcoef(values, target[:, 0])[0, 1] ** 2))
+    return found if values is None else max(found, _fit_line(values, target[:, 0]))
+
+
+def _fit_line(values: Array, target: Array) -> float:
+    """Return the share of a target (n,) that a line of values (n,) explains: R², and 0 where either is constant."""
+    one, other = (_center(part) for part in (values, target))
+    squares = float((one @ one) * (other @ other))
+    return float(one @ other) ** 2 / squares if squares else 0.0
+
+
+def _center(values: Array) -> Array:
+    """Return numbers less their mean, in units of the largest: squares of very large and very small ones are none."""
+    for _ in range(2):
+        largest = float(np.abs(values).max())
+        values = values / largest if largest else values
+        values = values - values.mean()
+    largest = float(np.abs(values).max())
+    return values / largest if largest else values
 
 
 def _check_leaks(leaks: tuple[Leak, ...], known: bool) -> Finding:
