@@ -10,12 +10,12 @@ import pytest
 
 from largesse import cli
 from largesse.errors import InputError
-from largesse.runs import check, pace, read_campaign, read_streaming
+from largesse.runs import check, pace, read_campaign, read_streaming, run
 
 
-def _carry_out(run: Path, shop: Path, seed: int = 1) -> pa.Table:
+def _carry_out(folder: Path, shop: Path, seed: int = 1) -> pa.Table:
     """Return the log of a campaign that gave every customer what was planned."""
-    plan, customers = pq.read_table(run / "plan.parquet"), pq.read_table(shop / "customers.parquet")
+    plan, customers = pq.read_table(folder / "plan.parquet"), pq.read_table(shop / "customers.parquet")
     level = plan["level_number"].to_numpy()
     chance = plan["expected_response"].to_numpy()
     came = (np.random.default_rng(seed).random(len(level)) < chance).astype(int)
@@ -147,3 +147,39 @@ def test_a_feature_that_is_written_in_another_way_is_named(run_copy: Path, shop:
         check(run_copy, table.set_column(at, "since", pa.array(range(len(table)))))
     with pytest.raises(InputError, match="'since' is not in the table"):
         check(run_copy, table.drop_columns(["since"]))
+
+
+AMOUNTS = """
+unit = "€"
+response_unit = "€"
+log = "log.parquet"
+[columns]
+level = "coupon"
+response = "spent"
+customer = "id"
+[levels]
+doses = [0, 5]
+costs = [0, 5]
+[plan]
+budget = 2
+[model]
+name = "linear"
+"""
+
+
+def test_amounts_of_which_none_came_are_told_in_money(tmp_path: Path) -> None:
+    """Zeros alone look like a response that is yes or no; the promise says that it is an amount."""
+    rng, n = np.random.default_rng(6), 200
+    level = np.arange(n) % 2
+    spent = np.where(rng.random(n) < 0.4, rng.lognormal(3, 0.5, n), 0.0) + 2.0 * level
+    log = pa.table({"id": [f"c{k}" for k in range(n)], "age": rng.normal(size=n), "coupon": 5 * level, "spent": spent})
+    pq.write_table(log, tmp_path / "log.parquet")
+    (tmp_path / "campaign.toml").write_text(AMOUNTS)
+    run(read_campaign(tmp_path / "campaign.toml"), tmp_path / "spring")
+    given = pq.read_table(tmp_path / "spring" / "plan.parquet")["level"]
+    new = log.set_column(2, "coupon", given).set_column(3, "spent", pa.array(np.zeros(n)))
+    found, shown = check(tmp_path / "spring", new)
+    assert found.code == 20
+    assert any("All responses are 0" in one["text"] for one in shown["checks"])
+    assert shown["response"]["kind"] == "amount"
+    assert not [finding for finding in found.findings if finding.topic == "value" and " pp" in finding.text]

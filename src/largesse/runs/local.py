@@ -51,7 +51,7 @@ class Local:
         given, worth = campaign.log if source is None else source, campaign.response_value
         most, seed = campaign.most_rows, campaign.seed
         log = read_log(given, levels=campaign.levels, most_rows=most, seed=seed, response_value=worth, **roles)
-        if campaign.response_unit and log.binary:
+        if campaign.response_unit and log.binary and log.response.any():  # of nobody who bought, nothing is known
             got = f"response_unit is {campaign.response_unit!r}, but {log.response_name!r} is yes or no"
             fail("log", Problem(got, "remove response_unit; response_value = … says what a yes is worth"))
         return log

@@ -77,7 +77,7 @@ def check_campaign(log: Log, promise: Promise, before: Before | None = None, see
         *_check_outside(len(log), promise),
         *_check_propensities(log, promise),
         *_check_responses(log, before),
-        _check_value(value, log.binary),
+        _check_value(value, log.binary and value.promised.estimate <= 1),
         _check_spend(value=spend, certain=log.levels.certain),
         *_check_tenths(tenths),
         *_check_drift(drifts, before is not None),

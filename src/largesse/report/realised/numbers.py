@@ -31,7 +31,8 @@ def describe_check(found: CampaignCheck, log: Log, *, title: str, unit: str = ""
         "headline": HEADLINES[found.answer],
         "answer": found.answer,
         "code": found.code,
-        "response": plain_response(log),
+        # Where nobody responded, the promise says whether the response is yes or no.
+        "response": plain_response(log) | ({"kind": "amount"} if found.value.promised.estimate > 1 else {}),
         "checks": [plain_finding(finding) for finding in found.findings],
         "rows": found.rows,
         "joined": found.joined,
