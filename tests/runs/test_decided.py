@@ -119,7 +119,8 @@ def test_a_ledger_is_not_written_over_by_its_own_decisions(tmp_path: Path) -> No
 def test_the_command_log_does_not_print_a_password(
     run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("largesse.runs.write_log", lambda *_, **__: {"rows": 1, "customers": 1, "drawn": 0})
+    made = {"rows": 1, "customers": 1, "drawn": 0, "others": 0}
+    monkeypatch.setattr("largesse.runs.write_log", lambda *_, **__: made)
     words = ["log", str(run_copy), "--ledger", "postgresql://me:zx@host/db", "--out", "next.csv"]
     monkeypatch.setattr("sys.argv", ["largesse", *words])
     with pytest.raises(SystemExit):
