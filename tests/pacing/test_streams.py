@@ -181,3 +181,14 @@ def test_a_hundred_random_streams() -> None:
         assert paced.kept
         values.append(paced.value / plan_offline(stream).value)
     assert np.mean(values) > 0.995
+
+
+@pytest.mark.parametrize("lasts", [False, True])
+@pytest.mark.parametrize("valid", [1e-320, 1e-9])
+def test_promises_that_stand_for_no_time_at_all_are_paced(valid: float, lasts: bool) -> None:
+    curves = np.cumsum(np.full((40, 3), 0.1), axis=1)
+    traits = replace(draw_traits(0, True), foreseen=60.0, days=7, valid=valid, delay=valid / 3)
+    stream = fill_stream(redeemed_costs(curves, np.arange(3.0), curves), traits, 0)
+    stream = let_last(stream) if lasts else stream
+    assert stream.terms.valid
+    assert all(pace_stream(stream, way).kept for way in WAYS)

@@ -17,6 +17,7 @@ from largesse.pacing.ledger import Redemption as Redemption
 from largesse.pacing.ledger import Standing as Standing
 from largesse.pacing.ledger import Terms as Terms
 from largesse.pacing.ledger import agree as agree
+from largesse.pacing.ledger import count_time as count_time
 from largesse.pacing.ledger import is_id as is_id
 from largesse.pacing.ledger import now_micros as now_micros
 from largesse.pacing.ledger import open_ledger as open_ledger

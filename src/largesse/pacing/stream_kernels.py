@@ -59,10 +59,13 @@ def settle(head: int, until: int, t: float, s: tuple[Array, ...], plan: Array, m
 
 
 @compiled
-def redeem(head: int, t: float, s: tuple[Array, ...], money: Array, levels: Array) -> int:
-    """Pay redemptions until t that fit into the budget, and refuse the others; return the next one to look at."""
+def redeem(head: int, until: int, t: float, s: tuple[Array, ...], money: Array, levels: Array) -> int:
+    """Pay redemptions until t that fit into the budget, and refuse the others; return the next one to look at.
+
+    Customers from `until` on have no level yet, even if they redeem the moment they get it.
+    """
     times, face, _, redeems, chance, delay, order, refused = s
-    while head < len(order) and times[order[head]] + delay[order[head]] <= t:
+    while head < len(order) and order[head] < until and times[order[head]] + delay[order[head]] <= t:
         i = order[head]
         value = face[i, levels[i]]
         if value > 0 and chance[i] < redeems[i, levels[i]]:
@@ -132,7 +135,7 @@ def run_stream(
     for i in range(len(times)):
         t = times[i]
         if plan[LASTS]:
-            next_ = redeem(next_, t, seen, money, levels)
+            next_ = redeem(next_, i, t, seen, money, levels)
         head = settle(head, i, t, seen, plan, money, levels)
         if daily and int(t) > today:
             today = int(t)
@@ -149,6 +152,6 @@ def run_stream(
             return False
         levels[i], prices[i], reasons[i] = level, price, reason
     if plan[LASTS]:
-        redeem(next_, math.inf, seen, money, levels)
+        redeem(next_, len(times), math.inf, seen, money, levels)
     settle(head, len(times), math.inf, seen, plan, money, levels)
     return money[SPENT] <= money[TOTAL] and money[PROMISED] == 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.pacing.ledger import DAY, Terms
+from largesse.pacing.ledger import DAY, Terms, count_time
 from largesse.pacing.money import MICROS
 from largesse.pacing.population import Population, known_costs, redeemed_costs
 from largesse.records import Array
@@ -152,7 +152,7 @@ def _draw_terms(pool: Population, traits: StreamTraits, total: float | None) -> 
         best = np.argmax(pool.responses, axis=1)
         each = float(pool.early[np.arange(len(pool)), best].mean())
         total = traits.budget * each * traits.foreseen
-    valid = int(traits.valid * DAY) if traits.on_redemption else None
+    valid = count_time(traits.valid) if traits.on_redemption else None
     return Terms(int(total * 100) * (MICROS // 100), START, START + traits.days * DAY, valid)
 
 

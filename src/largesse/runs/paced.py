@@ -21,6 +21,7 @@ from largesse.pacing import (
     Population,
     Stream,
     Terms,
+    count_time,
     draw_traits,
     fill_stream,
     make_plan,
@@ -178,7 +179,7 @@ def _replay(campaign: Campaign, policy: Policy, population: Population, how: Str
     )  # fmt: skip
     return Stream(
         traits=traits,
-        terms=Terms(0, starts, starts + days * DAY, None if valid is None else int(valid * DAY)),
+        terms=Terms(0, starts, starts + days * DAY, None if valid is None else count_time(valid)),
         population=population,
         season=None,
         times=times,

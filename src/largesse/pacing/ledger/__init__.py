@@ -26,5 +26,6 @@ from largesse.pacing.ledger.terms import KEPT as KEPT
 from largesse.pacing.ledger.terms import PROMISES as PROMISES
 from largesse.pacing.ledger.terms import Terms as Terms
 from largesse.pacing.ledger.terms import agree as agree
+from largesse.pacing.ledger.terms import count_time as count_time
 from largesse.pacing.ledger.terms import now_micros as now_micros
 from largesse.pacing.ledger.terms import show_time as show_time

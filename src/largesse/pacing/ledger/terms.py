@@ -97,8 +97,17 @@ def agree(
     if not isinstance(promises, str) or promises not in PROMISES:
         problems.append(Problem(f"promises: {show(promises)}", f"choose one: {', '.join(PROMISES)}"))
     refuse("ledger", problems)
-    valid = None if days is None else max(math.floor(days * DAY), 1)
+    valid = None if days is None else count_time(days)
     return Terms(read_money(total, "the total", up=False), begin, end, valid, late, promises)
+
+
+def count_time(days: float) -> int:
+    """Return the microseconds that a promise stands: one at least.
+
+    >>> count_time(1), count_time(1e-320)
+    (86400000000, 1)
+    """
+    return max(math.floor(days * DAY), 1)
 
 
 def read_terms(values: Sequence[Any]) -> Terms:
