@@ -137,3 +137,12 @@ def test_customers_are_a_list_of_objects(given: Any) -> None:
 def test_a_request_has_an_end() -> None:
     with pytest.raises(InputError, match="11 customers"):
         check_rows([{}] * 11, 10)
+
+
+@pytest.mark.parametrize("many", [1, 2])
+def test_features_of_long_names_that_a_row_lacks_are_named_in_short(many: int) -> None:
+    encoder = Encoder()
+    encoder.fit_transform(read_table({f"{'x' * 5000}{k}": [1.0, 2.0, 3.0] for k in range(many)}), target=np.arange(3.0))
+    with pytest.raises(InputError, match="lacks") as caught:
+        RowEncoder(encoder).encode([{"age": 1}])
+    assert len(str(caught.value)) < 500

@@ -162,8 +162,8 @@ class RowEncoder:
             lacking = [name for name in self._encoder.features if name not in row]
             if lacking and len(found) < MOST_PROBLEMS:
                 where = "the customer lacks" if len(rows) == 1 else f"customer {at + 1} of {len(rows)} lacks"
-                what = f"the feature {lacking[0]!r}" if len(lacking) == 1 else count(len(lacking), "feature")
-                more = "" if len(lacking) == 1 else f": {some(lacking)}"
+                what = f"the feature {show(lacking[0])}" if len(lacking) == 1 else count(len(lacking), "feature")
+                more = "" if len(lacking) == 1 else f": {some([show(name)[1:-1] for name in lacking])}"
                 hint = f"{nearest(lacking[0], list(row))}; send null where a value is not known"
                 found.append(Problem(f"{where} {what}{more}", hint))
         return found
