@@ -7,10 +7,23 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from largesse.allocation import AimedMixture, Constraints, Mixture, design_log, find_aimed, load_spread, set_aim
+from largesse.allocation import (
+    AimedMixture,
+    Constraints,
+    Mixture,
+    design_log,
+    find_aimed,
+    load_spread,
+    pack_shared,
+    set_aim,
+)
 from largesse.records import Array
 
 COSTS = np.array([0.0, 1.0, 2.0, 3.0])
+
+
+def pack(rule: AimedMixture) -> Array:
+    return pack_shared(rule.for_, rule.least, rule.floor, rule.incumbent)
 
 
 def draw_curves(seed: int, n: int = 2000, kinds: int | None = None) -> Array:
@@ -94,7 +107,7 @@ def test_the_compiled_step_is_the_formula(for_: str) -> None:
         levels = tuple(int(k) for k in rng.integers(0, K, 3))
         cost, variance = rng.exponential(10 ** rng.uniform(-1, 4), K), rng.uniform(0, 0.25, K) * (rng.random(K) < 0.8)
         out = np.empty(K)
-        step(levels, cost, variance, rule.pack(), out)
+        step(levels, cost, variance, pack(rule), out)
         assert out == pytest.approx(spread_slowly(levels, cost, variance, rule), rel=1e-6)
         assert out.sum() == pytest.approx(1)
 
@@ -106,7 +119,7 @@ def test_one_customer_by_the_compiled_step_gets_what_all_of_them_do_together(for
     plans = [mixture.probabilities(aim.curves, COSTS).argmax(axis=1) for mixture in (rule.plan, *rule.near)]
     for i in range(300):
         cost, out = rule.cost_price * COSTS - rule.value_price * aim.curves[i], np.empty(4)
-        step(tuple(int(plan[i]) for plan in plans), cost, aim.curves[i] * (1 - aim.curves[i]), rule.pack(), out)
+        step(tuple(int(plan[i]) for plan in plans), cost, aim.curves[i] * (1 - aim.curves[i]), pack(rule), out)
         assert out == pytest.approx(given[i], rel=1e-9)
 
 

@@ -15,6 +15,7 @@ customers who are never all in one place, by a few passes over batches of them (
 from largesse.allocation.aimed import AimedMixture as AimedMixture
 from largesse.allocation.aimed import find_aimed as find_aimed
 from largesse.allocation.aimed import load_spread as load_spread
+from largesse.allocation.aimed import pack_shared as pack_shared
 from largesse.allocation.constraints import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
 from largesse.allocation.constraints import Constraints as Constraints
 from largesse.allocation.costs import expected_costs as expected_costs

@@ -80,10 +80,6 @@ class AimedMixture:
         planned, *near = (one.probabilities(curves, costs) for one in (self.plan, *self.near))
         return np.ascontiguousarray(np.sqrt(weigh_levels(planned, np.array(self.incumbent), near) * known))
 
-    def pack(self) -> Array:
-        """Return what all customers share, as the compiled steps read it."""
-        return np.array([self.for_ == "learning", self.least, self.floor, *self.incumbent], dtype=np.float64)
-
     def as_dict(self) -> dict[str, Any]:
         """Return the rule as JSON writes it."""
         plans = {"plan": _write(self.plan), "near": [_write(one) for one in self.near]}
@@ -135,6 +131,11 @@ def find_aimed(aim: Aim, design: Design, rate: float, for_: str) -> AimedMixture
 def _mix(aim: Aim, plan: Plan) -> Mixture:
     """Return the rule that a plan stands for: its price, and how it splits ties."""
     return find_mixture(aim.curves, aim.costs, plan.price, plan.spend)
+
+
+def pack_shared(for_: str, least: float, floor: float, incumbent: tuple[float, ...]) -> Array:
+    """Return what all customers share, as the step of `load_spread` reads it."""
+    return np.array([for_ == "learning", least, floor, *incumbent], dtype=np.float64)
 
 
 def load_spread() -> Callable[..., None]:

@@ -283,7 +283,7 @@ def _check_costs(log: Log, propensity: Array) -> list[Finding]:
 
 
 def _check_redeemed(log: Log) -> list[Finding]:
-    """Whether a face value is multiplied by an amount that nobody said is paid for by the unit; nothing where none is."""
+    """Whether face values are multiplied by amounts, though nothing says that every unit of the response is paid for."""
     most = float(log.response.max())
     if log.levels.on_redemption is not True or most <= 1:
         return []

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import AIMS, AimedMixture
+from largesse.allocation import AIMS, AimedMixture, pack_shared
 from largesse.records import Array
 
 MOST = 1e100  # of any number: squares stay finite
@@ -45,8 +45,8 @@ class PacedAim:
 
     def pack(self) -> Array:
         """Return the rule as the compiled steps read it."""
-        shared = (float(self.for_ == "learning"), self.least, self.floor, *self.incumbent)
-        return np.array([self.value_price, *self.near, *shared], dtype=np.float64)
+        shared = pack_shared(self.for_, self.least, self.floor, self.incumbent)
+        return np.concatenate([[self.value_price, *self.near], shared])
 
 
 def pace_aim(rule: AimedMixture) -> PacedAim:

@@ -264,9 +264,7 @@ def _feature_lines(look: FirstLook) -> list[str]:
         reasons.setdefault(why, []).append(to_toml(name))
     lines += [f"# CHECK: left out ({why}): {some(names, SHOWN)}" for why, names in reasons.items()]
     known = {*look.guess.roles.values(), *look.guess.left_out, *look.written}
-    plain = [
-        name for name in look.columns if name not in known
-    ]  # also text that is no feature, for it differs in every row
+    plain = [name for name in look.columns if name not in known]  # texts that differ in every row, too
     return [*lines, *(f"# CHECK: {note}" for note in read_notation(look.table.select(plain), {}, ()).notes)]
 
 
@@ -329,8 +327,7 @@ def _suggest_names(look: FirstLook) -> str:
 def order_by_response(look: FirstLook) -> dict[str, float] | None:
     """Return level → mean response, nothing first, then the lowest: a suggestion for a person to judge, never an order."""
     means = _mean_responses(look)
-    order = sorted(means, key=lambda word: (not is_nothing(word), means[word]))
-    return {word: means[word] for word in order} or None
+    return {word: means[word] for word in sorted(means, key=lambda word: (not is_nothing(word), means[word]))} or None
 
 
 def _mean_responses(look: FirstLook) -> dict[str, float]:

@@ -68,7 +68,7 @@ class _Member:
             return
         now = time.monotonic()
         if self._died is None:
-            self._give_up(now)
+            self._note_end(now)
             warn(f"a worker process has ended ({_describe_end(self._process.returncode)}); another one is started")
         if now >= self._next:
             try:
@@ -76,9 +76,9 @@ class _Member:
             except OSError as error:  # no memory, or too many processes: that may pass
                 warn(f"no worker process can be started now ({error.strerror}); it is tried again")
                 self._begun = now
-                self._give_up(now)
+                self._note_end(now)
 
-    def _give_up(self, now: float) -> None:
+    def _note_end(self, now: float) -> None:
         """Note that the process is gone; the sooner it went, and the more often, the longer the next one waits."""
         soon = now - self._begun < CALM
         self._pause = min(max(2 * self._pause, PAUSE), LONGEST) if soon else 0.0
