@@ -130,7 +130,8 @@ def mixed_rows(rows: int, seed: int = 0) -> Any:
 
 def run_all(folder: Path) -> None:
     """Run as `largesse run` does; say what every stage costs."""
-    from largesse.runs import read_campaign, run
+    from largesse.campaign import read_campaign
+    from largesse.pipeline import run
 
     last: list[Any] = ["starting", time.perf_counter(), time.process_time()]
 
@@ -166,7 +167,8 @@ def run_section(rows: int | None) -> None:
 
 def run_large(folder: Path) -> None:
     """Run as `largesse run` does; say what every stage takes, and the most memory until its end."""
-    from largesse.runs import read_campaign, run
+    from largesse.campaign import read_campaign
+    from largesse.pipeline import run
 
     last: list[Any] = ["starting", time.perf_counter()]
 
@@ -201,7 +203,8 @@ def log_section(rows: int) -> None:
 def make_customers(folder: Path, rows: int) -> None:
     import pyarrow.parquet as pq
 
-    from largesse.runs import fit, read_campaign
+    from largesse.campaign import read_campaign
+    from largesse.pipeline import fit
 
     pq.write_table(shop_rows(20_000, 0, log=True), folder / "log.parquet")
     (folder / "campaign.toml").write_text(CAMPAIGN, encoding="utf-8")
@@ -235,7 +238,7 @@ def score_alone(folder: Path) -> None:
 
 def plan_all(folder: Path) -> None:
     """Plan as `largesse plan` does."""
-    from largesse.runs import plan
+    from largesse.pipeline import plan
 
     last = [time.perf_counter(), "start"]
 
@@ -281,7 +284,7 @@ def look_at_processes() -> tuple[dict[str, float], dict[str, float]]:
 
 def plan_on_spark(folder: Path) -> None:
     """Plan as `largesse plan --engine spark` does; say what every stage costs."""
-    from largesse.runs import open_engine, plan
+    from largesse.pipeline import open_engine, plan
 
     peak: dict[str, float] = {}
     last: list[Any] = ["", 0.0, {}]
@@ -314,7 +317,7 @@ def plan_on_spark(folder: Path) -> None:
 
 
 def touch(batches: Any) -> Any:
-    import largesse.runs  # noqa: F401
+    import largesse.pipeline  # noqa: F401
 
     yield from batches
 

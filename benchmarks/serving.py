@@ -26,8 +26,9 @@ from pathlib import Path
 import numpy as np
 
 import largesse as lg
+from largesse.campaign import campaign_from
 from largesse.pacing import open_ledger
-from largesse.runs import campaign_from, run
+from largesse.pipeline import run
 
 JSON = {"Content-Type": "application/json"}
 COLUMNS = 20

@@ -28,7 +28,7 @@ def session() -> Iterator[Any]:
     """One Spark session for all tests; without PySpark or Java they say why they are skipped."""
     from sessions import skip_without_spark
 
-    from largesse.runs.on_spark import open_session
+    from largesse.pipeline.on_spark import open_session
 
     skip_without_spark()
     with open_session(master="local[2]") as started:
@@ -44,7 +44,8 @@ def shop(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run folder of the shop, beside its log and customers: for reading only."""
-    from largesse.runs import read_campaign, run
+    from largesse.campaign import read_campaign
+    from largesse.pipeline import run
 
     shop = write_shop(tmp_path_factory.mktemp("shop"), rows=300, customers=200)
     run(read_campaign(shop), shop / "run")

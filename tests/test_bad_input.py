@@ -28,10 +28,10 @@ from folders import everything_in
 
 import largesse as lg
 from largesse import cli
+from largesse.campaign.file import read_campaign
 from largesse.data.read import read_table
 from largesse.errors import BudgetError, InputError, LargesseError, NotFittedError, PolicyFileError
-from largesse.runs.campaign import read_campaign
-from largesse.runs.line import run
+from largesse.pipeline.line import run
 
 Make = Callable[[Path], Any]
 N = 60

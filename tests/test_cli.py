@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from largesse import cli
+from largesse.campaign import guess_campaign
 from largesse.evaluation import ESTIMATORS
 from largesse.records import ROLES
 from largesse.response import list_models
-from largesse.runs import guess_campaign
 
 ROOT = Path(__file__).parents[1]
 LARGESSE = [sys.executable, "-m", "largesse.cli"]

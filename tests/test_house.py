@@ -13,17 +13,18 @@ from typing import Any
 import pytest
 
 import largesse
+from largesse.campaign import read_campaign
 from largesse.data import Encoder, read_table
+from largesse.pipeline import plan, run
 from largesse.policy import Policy
 from largesse.response import Linear
-from largesse.runs import plan, read_campaign, run
 
 PRODUCT = Path(largesse.__file__).parent
 LAB = PRODUCT.parent / "largesse_lab"
 # A room imports only from those before it: the order in which a row walks through them.
 ROOMS = (
-    *("version", "errors", "levels", "records", "progress", "files", "stats", "data", "propensity"),
-    *("response", "allocation", "worlds", "evaluation", "policy", "pacing", "report", "runs"),
+    *("version", "errors", "levels", "records", "progress", "io", "stats", "data", "propensity"),
+    *("response", "allocation", "worlds", "evaluation", "policy", "pacing", "report", "campaign", "pipeline"),
     *("web", "serving", "studio", "cli", "__main__"),
 )
 # Opening a file with one of these can run code that the file brings along.

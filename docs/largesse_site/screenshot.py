@@ -69,7 +69,7 @@ def take_picture(report: Path, picture: Path) -> bool:
 
 def run_demo(out: Path) -> Path:
     """Run the demo into a folder and return its report."""
-    from largesse.runs import demo_campaign, run
+    from largesse.pipeline import demo_campaign, run
 
     campaign, table = demo_campaign()
     run(campaign, out, table=table)

@@ -9,6 +9,8 @@ from largesse.allocation.doses import best_doses as best_doses
 from largesse.allocation.explore import explore_plan as explore_plan
 from largesse.allocation.plan import allocate as allocate
 from largesse.allocation.plan import frontier as frontier
+from largesse.campaign.file import Campaign as Campaign
+from largesse.campaign.file import read_campaign as read_campaign
 from largesse.data.log import log_from_arrays as log_from_arrays
 from largesse.data.log import read_customers as read_customers
 from largesse.data.log import read_log as read_log
@@ -19,6 +21,8 @@ from largesse.evaluation.judge import compare as compare
 from largesse.evaluation.judge import evaluate as evaluate
 from largesse.evaluation.sample_size import power as power
 from largesse.levels import Levels as Levels
+from largesse.pipeline.notebook import run as run
+from largesse.pipeline.notebook import show_report as show_report
 from largesse.policy.banditnet import BanditNet as BanditNet
 from largesse.policy.policy import Policy as Policy
 from largesse.records import Customers as Customers
@@ -50,9 +54,5 @@ from largesse.response.stack import Stack as Stack
 from largesse.response.thresholds import Thresholds as Thresholds
 from largesse.response.two_part import TwoPart as TwoPart
 from largesse.response.with_costs import WithCosts as WithCosts
-from largesse.runs.campaign import Campaign as Campaign
-from largesse.runs.campaign import read_campaign as read_campaign
-from largesse.runs.notebook import run as run
-from largesse.runs.notebook import show_report as show_report
 from largesse.version import __version__ as __version__
 from largesse.worlds.simulation import simulate as simulate

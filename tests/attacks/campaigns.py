@@ -117,7 +117,7 @@ def make(seed: int) -> bytes:
 
 def try_campaign(seed: int) -> Outcome:
     """Read the file of a seed, and run it if it is its turn."""
-    from largesse.runs import read_campaign
+    from largesse.campaign import read_campaign
 
     folder = Path(home().name)
     path = folder / "campaign.toml"

@@ -46,7 +46,7 @@ def draw_log(kind: str, rng: Rng) -> pa.Table:
 
 def attack(seed: int) -> Outcome:
     """Check one campaign, twice."""
-    from largesse import runs
+    from largesse import pipeline
     from largesse.cli.verbs import to_json
 
     rng = np.random.default_rng([seed, 91])
@@ -56,7 +56,7 @@ def attack(seed: int) -> Outcome:
         pq.write_table(log, folder / "one.parquet")
         change = CHANGES[seed % len(CHANGES)]
         name = change(log, folder, rng)
-        (found, shown), (again, other) = (runs.check(ran(kind), str(folder / one)) for one in ("one.parquet", name))
+        (found, shown), (again, other) = (pipeline.check(ran(kind), str(folder / one)) for one in ("one.parquet", name))
     read_strictly(to_json(shown))
     followed = float((log["coupon"].to_numpy() == AMOUNTS[plan_of(kind)["level_number"].to_numpy()]).mean())
     answer = next(one["answer"] for one in shown["checks"] if one["topic"] == "plan")

@@ -115,7 +115,7 @@ def watch_everything(steps: Steps) -> None:
     import pyarrow.csv
     import pyarrow.parquet
 
-    from largesse.files import system
+    from largesse.io import system
 
     for name in ("rename", "replace", "link", "fsync", "mkdir", "unlink", "rmdir", "chmod", "chown"):
         steps.watch(os, name)

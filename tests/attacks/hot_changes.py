@@ -146,7 +146,7 @@ def check_refusal(answer: Any, allowed: set[int]) -> Outcome | None:
 
 def digest(path: Path) -> str:
     """Return the version that a policy's file has."""
-    from largesse.runs.opened import DIGITS
+    from largesse.pipeline.opened import DIGITS
 
     return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS]
 
@@ -190,7 +190,7 @@ def put_damaged(path: Path, kind: str, rng: Rng) -> None:
 
 def put_sealed(path: Path, kind: str, rng: Rng) -> None:
     """Put a file there whose digests are right and whose content is not."""
-    from largesse.files import archive
+    from largesse.io import archive
     from largesse.policy import policy
 
     manifest, arrays = policy_of(kind)._state()

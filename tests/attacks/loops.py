@@ -34,7 +34,8 @@ def add_costs(table: pa.Table) -> pa.Table:
 @cache
 def ran(kind: str) -> Path:
     """Return the run folder of a shop; the tables lie beside it."""
-    from largesse.runs import read_campaign, run
+    from largesse.campaign import read_campaign
+    from largesse.pipeline import run
 
     if kind == "plain":
         return Path(ran_shop().name) / "run"

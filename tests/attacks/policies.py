@@ -141,7 +141,7 @@ def make(seed: int, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def try_policy(seed: int, kind: str) -> Outcome:
     """Seal the content of a seed, read it, and decide by it."""
     from largesse.errors import PolicyFileError
-    from largesse.files import archive
+    from largesse.io import archive
     from largesse.policy import BanditNet, Policy, banditnet, policy
 
     file, form = (BanditNet, banditnet.FORMAT) if kind == "banditnet" else (Policy, policy.FORMAT)

@@ -6,8 +6,9 @@ import campaigns
 import pytest
 from shops import write_shop
 
+from largesse.campaign import read_campaign
 from largesse.errors import LargesseError
-from largesse.runs import read_campaign, run
+from largesse.pipeline import run
 
 
 def test_the_campaign_that_is_changed_runs_as_it_is(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from largesse.campaign.file import campaign_from
 from largesse.data import Encoder, read_log
 from largesse.data.notation import find_style, words_as_numbers
 from largesse.data.read import read_table
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.records import Log
-from largesse.runs.campaign import campaign_from
 
 N = 60
 USUAL = {"age": np.arange(N), "coupon": np.arange(N) % 2, "bought": np.arange(N) // 2 % 2}

@@ -16,7 +16,7 @@ from largesse_site.pages import ROOT, TABLES, Page, list_contents
 from largesse_site.rendering import make_anchor, render
 from largesse_site.site import BrokenLinkError, build_site
 
-from largesse.runs.campaign import SECTIONS, TOP
+from largesse.campaign.file import SECTIONS, TOP
 
 
 class Reader(HTMLParser):

@@ -9,7 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-from largesse.runs import spark
+from largesse.pipeline import spark
 
 killed: list[str] = []
 

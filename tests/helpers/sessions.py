@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from largesse.errors import MissingPartError
-from largesse.runs.on_spark import check_parts
+from largesse.pipeline.on_spark import check_parts
 
 
 def skip_without_spark() -> None:

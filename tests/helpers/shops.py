@@ -62,7 +62,8 @@ def write_shop(folder: Path, rows: int = 120, customers: int = 60) -> Path:
 @cache
 def ran_shop() -> tempfile.TemporaryDirectory[str]:
     """Return a shop whose campaign was run, once for each process."""
-    from largesse.runs import read_campaign, run
+    from largesse.campaign import read_campaign
+    from largesse.pipeline import run
 
     kept = tempfile.TemporaryDirectory()
     shop = write_shop(Path(kept.name))

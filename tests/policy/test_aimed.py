@@ -8,7 +8,7 @@ import pytest
 
 import largesse as lg
 from largesse.errors import InputError, PolicyFileError
-from largesse.files import read_archive, write_archive
+from largesse.io import read_archive, write_archive
 from largesse.policy import Policy
 from largesse.policy.policy import FORMAT
 from largesse.records import Array

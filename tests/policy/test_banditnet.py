@@ -19,7 +19,7 @@ import largesse as lg
 from largesse.allocation.plan import allocate
 from largesse.data.log import log_from_arrays, read_log
 from largesse.errors import BudgetError, InputError, NotFittedError, PolicyFileError
-from largesse.files import write_archive
+from largesse.io import write_archive
 from largesse.levels import Levels
 from largesse.policy.banditnet import FORMAT, BanditNet
 from largesse.policy.banditnet_training import Trainer, Translation, choose_translation, find_price

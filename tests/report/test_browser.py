@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from browsers import PHONE, needs_browser, watch
 
+from largesse.pipeline import plan
 from largesse.report.formats import write_percent
-from largesse.runs import plan
 
 MOVE = """async () => {
   const seen = [], input = document.getElementById("budget");

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from largesse.campaign import read_campaign
+from largesse.pipeline import examine, report
 from largesse.report import print_answer, print_checkup, print_error
 from largesse.report.words import select_notes
-from largesse.runs import examine, read_campaign, report
 
 
 def joined(text: str) -> str:

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import largesse as lg
+from largesse.campaign import read_campaign
 from largesse.errors import InputError
+from largesse.pipeline import run
 from largesse.records import Array, Log
 from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel
@@ -22,7 +24,6 @@ from largesse.response.catalogue import (
     model_classes,
 )
 from largesse.response.stack import Shrunk, Stack
-from largesse.runs import read_campaign, run
 
 
 @final

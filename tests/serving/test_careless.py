@@ -16,7 +16,7 @@ import pytest
 from services import Ask, connect
 
 from largesse.errors import LedgerError
-from largesse.runs import plan
+from largesse.pipeline import plan
 from largesse.serving import LedgerSettings, Settings, start, telling, workers
 from largesse.serving.answering import open_parts
 from largesse.serving.policies import Watched

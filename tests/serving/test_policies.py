@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from services import connect
 
+from largesse.pipeline import plan
 from largesse.policy import Policy
-from largesse.runs import plan
 from largesse.serving import LedgerSettings, Settings
 from largesse.serving.answering import open_parts
 from largesse.serving.policies import Watched

@@ -16,8 +16,8 @@ from services import TOKEN, Ask, connect
 
 from largesse.errors import InputError, LargesseError, LedgerError, Problem
 from largesse.pacing import open_ledger
+from largesse.pipeline import open_policy, plan
 from largesse.policy import Policy
-from largesse.runs import open_policy, plan
 from largesse.serving import LedgerSettings, Settings, ledgers, read_book
 from largesse.serving.answering import make_door, open_parts, read_token
 from largesse.serving.doubts import doubt_exploring, doubt_token_file

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from shops import shop_table
 
+from largesse.campaign import Seen, campaign_from_options, see
 from largesse.errors import InputError
-from largesse.runs import Seen, campaign_from_options, see
 from largesse.studio.drafts import draft_campaign
 from largesse.studio.tables import describe_look, look_again
 from largesse.studio.tasks import look

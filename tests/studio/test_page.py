@@ -19,7 +19,7 @@ from shops import shop_table
 
 import largesse.report
 import largesse.studio
-from largesse.runs import plan
+from largesse.pipeline import plan
 
 pytestmark = browser_marks()
 HOSTILE = '<img src=x onerror="window.hurt=1">'

@@ -18,7 +18,8 @@ from folders import everything_in
 from houses import NASTY, Running, start
 from shops import shop_table
 
-from largesse.runs import plan, read_campaign, run
+from largesse.campaign import read_campaign
+from largesse.pipeline import plan, run
 
 DEMANDING = 3000  # rows of a log that is not learnt from at once
 

@@ -7,7 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from largesse import runs
+from largesse import pipeline
+from largesse.campaign import (
+    Spent,
+    campaign_from_options,
+    column_options,
+    engine_options,
+    export_options,
+    guess_campaign,
+    level_options,
+    read_campaign,
+    with_options,
+)
 from largesse.cli.verbs import (
     DEMO_OUT,
     AsJson,
@@ -40,9 +51,9 @@ from largesse.response import list_models
 @verb
 def demo(out: Annotated[Path, typer.Option("--out", help="Run folder.")] = DEMO_OUT, as_json: AsJson = False) -> None:
     """Plan real cash incentives (Thornton 2008) from a log, judge the plan, and leave a report."""
-    campaign, table = runs.demo_campaign()
+    campaign, table = pipeline.demo_campaign()
     with show_progress(as_json or is_quiet()) as progress:
-        shown = runs.run(campaign, out, progress, table=table)
+        shown = pipeline.run(campaign, out, progress, table=table)
     _show_answer(shown, out, as_json)
 
 
@@ -56,17 +67,17 @@ def init(
     refuse("init", path_problems(out, "--out"))
     if out.exists() and not force:
         fail("init", Problem(f"{out} already exists", "give another --out, or --force to replace it"))
-    runs.check_file(out, log)
+    pipeline.check_file(out, log)
     with show_progress(is_quiet()) as progress:
         progress("looking at the table", 0.0)
-        text = runs.guess_campaign(log, out)
-    runs.write_text(out, text)
+        text = guess_campaign(log, out)
+    pipeline.write_text(out, text)
     hint = "Fill in its blank lines and look through those marked CHECK"
     echo({}, False, f"wrote {out}. {hint}, then: largesse run {out}")
 
 
 @verb
-@runs.with_options("where", runs.engine_options())
+@with_options("where", engine_options())
 def run(
     campaign: Annotated[Path, typer.Argument(help="The campaign file.")],
     where: Where,
@@ -85,18 +96,18 @@ def run(
 ) -> None:
     """Go the whole way: read, learn, plan, judge, report."""
     given = budget is not None or total is not None
-    found = runs.read_campaign(campaign, blank_budget=given)
+    found = read_campaign(campaign, blank_budget=given)
     found = found.spending(budget=budget, total=total, confidence=confidence)
     folder = out or Path(found.out or campaign.with_suffix("").name + "-run")
-    seconds = None if time is None else runs.read_time(time)
-    with show_progress(as_json or is_quiet()) as progress, runs.open_engine(**where, out=folder) as engine:
-        shown = runs.run(found, folder, progress, engine=engine, resume=resume, seconds=seconds)
+    seconds = None if time is None else pipeline.read_time(time)
+    with show_progress(as_json or is_quiet()) as progress, pipeline.open_engine(**where, out=folder) as engine:
+        shown = pipeline.run(found, folder, progress, engine=engine, resume=resume, seconds=seconds)
     _show_answer(shown, folder, as_json)
 
 
 @verb
-@runs.with_options("columns", runs.column_options("level", "response"))
-@runs.with_options("levels", runs.level_options())
+@with_options("columns", column_options("level", "response"))
+@with_options("levels", level_options())
 def fit(
     log: Annotated[str, typer.Argument(help="The log: a Parquet, CSV or Arrow file, or a glob in quotes.")],
     out: Annotated[Path, typer.Option("--out", help="Run folder to write.")],
@@ -114,16 +125,16 @@ def fit(
         hint = "add --costs 0,5,10, or --cost-column with what each row really cost"
         fail("fit", Problem("nothing says what levels cost", hint))
     most = {} if most_rows is None else {"data": {"most_rows": most_rows}}
-    found = runs.campaign_from_options(log, columns, levels, model={"name": model, "seed": seed}, **most)
+    found = campaign_from_options(log, columns, levels, model={"name": model, "seed": seed}, **most)
     with show_progress(as_json or is_quiet()) as progress:
-        shown = runs.fit(found, out, progress)
+        shown = pipeline.fit(found, out, progress)
     some = f" ({shown['sample']['rows']:,} of {shown['sample']['of']:,} rows)" if "sample" in shown else ""
     what = f"learnt {shown['response']['name']!r} at {count(len(shown['levels']), 'level')} from {found.log}{some}"
     echo(shown, as_json, f"{what}; model: {shown['model']['name']}\nnext: largesse plan {out} CUSTOMERS --budget …")
 
 
 @verb
-@runs.with_options("where", runs.engine_options())
+@with_options("where", engine_options())
 def plan(
     run_folder: Annotated[Path, typer.Argument(help="Run folder made by fit or run.")],
     where: Where,
@@ -142,11 +153,11 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Give every customer a level at a budget."""
-    spent: runs.Spent = {"budget": budget, "total": total, "confidence": confidence}
+    spent: Spent = {"budget": budget, "total": total, "confidence": confidence}
     spent |= {"explore": explore, "explore_for": explore_for}
     about = _describe(run_folder, as_json)
-    with show_progress(as_json or is_quiet()) as progress, runs.open_engine(**where, out=run_folder) as engine:
-        made = runs.plan(run_folder, customers, out=out, raw_ids=raw_ids, progress=progress, engine=engine, **spent)
+    with show_progress(as_json or is_quiet()) as progress, pipeline.open_engine(**where, out=run_folder) as engine:
+        made = pipeline.plan(run_folder, customers, out=out, raw_ids=raw_ids, progress=progress, engine=engine, **spent)
     if as_json:
         typer.echo(to_json(made))
     elif not is_quiet():
@@ -164,7 +175,7 @@ def evaluate(
     """Estimate from the log what the plan will bring and cost, each with a 95 % interval."""
     about = _describe(run_folder, as_json)
     with show_progress(as_json or is_quiet()) as progress:
-        found = runs.judge(run_folder, log, budget=budget, estimator=estimator, progress=progress)
+        found = pipeline.judge(run_folder, log, budget=budget, estimator=estimator, progress=progress)
     if as_json:
         typer.echo(to_json(found))
     elif is_quiet():
@@ -182,12 +193,12 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Make the HTML report of a run folder."""
-    shown = runs.report(run_folder, out)
+    shown = pipeline.report(run_folder, out)
     echo(shown, as_json, f"wrote {out or run_folder / 'report.html'}")
 
 
 @verb
-@runs.with_options("how", runs.export_options())
+@with_options("how", export_options())
 def export(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan.")],
     out: Annotated[Path, typer.Option("--out", help="File to write; to mlflow: a new folder.")],
@@ -196,12 +207,12 @@ def export(
 ) -> None:
     """Write the policy as SQL, as an ONNX or MLflow model, or as a score card that people can read."""
     with show_progress(as_json or is_quiet()) as progress:
-        shown = runs.export(run_folder, out, progress, **how)
+        shown = pipeline.export(run_folder, out, progress, **how)
     echo(shown, as_json, shown["text"])
 
 
 @verb
-@runs.with_options("columns", runs.column_options())
+@with_options("columns", column_options())
 def doctor(
     log: Annotated[str, typer.Argument(help="The log: a table, a campaign file or a run folder.")],
     columns: Columns,
@@ -217,9 +228,9 @@ def doctor(
     Each check says fine, careful or no. The columns of a bare table are guessed unless options name them.
     """
     levels = {word: given for word, given in (("costs", costs), ("names", names)) if given is not None}
-    found, guessed = runs.find_campaign(log, columns, levels)
+    found, guessed = pipeline.find_campaign(log, columns, levels)
     with show_progress(as_json or is_quiet()) as progress:
-        shown = runs.examine(found, guessed=guessed, out=out, progress=progress)
+        shown = pipeline.examine(found, guessed=guessed, out=out, progress=progress)
     if as_json:
         typer.echo(to_json(shown))
     elif is_quiet():
@@ -230,7 +241,7 @@ def doctor(
 
 def _describe(folder: Path, as_json: bool) -> dict[str, Any]:
     """Return what a summary says of a run folder. It is read first: what cannot be read is said before anything changes."""
-    return {} if as_json or is_quiet() else runs.describe_run(folder)
+    return {} if as_json or is_quiet() else pipeline.describe_run(folder)
 
 
 def _show_answer(shown: dict[str, Any], folder: Path, as_json: bool) -> None:

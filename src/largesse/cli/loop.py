@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from largesse import runs
+from largesse import pipeline
+from largesse.campaign import ledger_options, pace_options, power_options, with_options
 from largesse.cli.verbs import (
     AsJson,
     Budget,
@@ -46,7 +47,7 @@ def check(
     Each check says fine, careful or no. The exit code is for a scheduler: 0 fine, 10 careful, 20 no; 2 is an error.
     """
     with show_progress(as_json or is_quiet()) as progress:
-        found, shown = runs.check(run_folder, log, ledger=ledger, out=out, progress=progress)
+        found, shown = pipeline.check(run_folder, log, ledger=ledger, out=out, progress=progress)
     if as_json:
         typer.echo(to_json(shown))
     elif is_quiet():
@@ -57,11 +58,11 @@ def check(
 
 
 @verb
-@runs.with_options("how", runs.pace_options())
+@with_options("how", pace_options())
 def pace(
     run_folder: Annotated[Path, typer.Argument(help="Run folder made by fit or run.")],
     how: dict[str, Any],
-    stream: Annotated[str, typer.Option(help="simulated, or a table of customers to replay.")] = runs.SIMULATED,
+    stream: Annotated[str, typer.Option(help="simulated, or a table of customers to replay.")] = pipeline.SIMULATED,
     budget: Budget = None,
     total: Total = None,
     out: Annotated[
@@ -71,8 +72,8 @@ def pace(
 ) -> None:
     """Simulate how a budget is kept while customers come one by one, before you serve."""
     with show_progress(as_json or is_quiet()) as progress:
-        streaming = runs.read_streaming(stream, how)
-        shown = runs.pace(run_folder, streaming, progress, budget=budget, total=total, out=out)
+        streaming = pipeline.read_streaming(stream, how)
+        shown = pipeline.pace(run_folder, streaming, progress, budget=budget, total=total, out=out)
     if as_json:
         typer.echo(to_json(shown))
     elif not is_quiet():
@@ -80,7 +81,7 @@ def pace(
 
 
 @verb
-@runs.with_options("asked", runs.power_options())
+@with_options("asked", power_options())
 def power(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan.")],
     asked: dict[str, Any],
@@ -91,9 +92,9 @@ def power(
 ) -> None:
     """Say how many customers a test of the plan needs, among those whose level differs, and how long it takes."""
     with show_progress(as_json or is_quiet()) as progress:
-        found = runs.power(run_folder, incumbent, asked=Asked(**asked), progress=progress)
+        found = pipeline.power(run_folder, incumbent, asked=Asked(**asked), progress=progress)
     if as_json:
-        typer.echo(to_json(runs.describe_power(found)))
+        typer.echo(to_json(pipeline.describe_power(found)))
     elif not is_quiet():
         print_power(found)
 
@@ -118,8 +119,8 @@ def log(
     as_json: AsJson = False,
 ) -> None:
     """Write the next log: what was decided, with which propensity, and what came of it."""
-    wanted = runs.Wanted(ledger, tuple(join or ()), missing)
-    shown = runs.write_log(run_folder, wanted, out, campaign_file=campaign)
+    wanted = pipeline.Wanted(ledger, tuple(join or ()), missing)
+    shown = pipeline.write_log(run_folder, wanted, out, campaign_file=campaign)
     whom = count(shown["customers"], "customer")
     text = f"wrote {out}: {count(shown['rows'], 'decision')} for {whom}, {shown['drawn']:,} with a propensity below 1\n"
     if shown["others"]:
@@ -146,8 +147,8 @@ def ledger(
     as_json: AsJson = False,
 ) -> None:
     """Say where the budget of a ledger stands, and add its decisions up again."""
-    shown = runs.audit_ledger(address, total, out)
-    text = runs.describe_standing(shown)
+    shown = pipeline.audit_ledger(address, total, out)
+    text = pipeline.describe_standing(shown)
     echo(shown, as_json, text if out is None else f"{text}\nwrote {out}")
 
 
@@ -167,7 +168,7 @@ def studio(
 
 
 @verb
-@runs.with_options("book", runs.ledger_options())
+@with_options("book", ledger_options())
 def serve(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan, or its policy file.")],
     book: dict[str, Any],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, final
 import numpy as np
 
 from largesse.data.columns import Kind, as_floats, as_seconds, word_codes
-from largesse.files import check_shape
+from largesse.io import check_shape
 from largesse.records import Array
 
 if TYPE_CHECKING:

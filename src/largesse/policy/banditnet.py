@@ -11,7 +11,7 @@ import numpy as np
 
 from largesse.allocation import allocate, expected_costs
 from largesse.errors import Problem, below_cheapest, budget_problems, fail, refuse
-from largesse.files import expected_content, read_archive, write_archive
+from largesse.io import expected_content, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.policy.banditnet_training import SPENDS, Settings, Trainer, Translation, choose_translation, find_price
 from largesse.records import Array, Customers, Log

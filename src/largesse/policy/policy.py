@@ -31,7 +31,7 @@ from largesse.errors import (
     whole_problems,
 )
 from largesse.evaluation import Noise, learn_noise
-from largesse.files import archive_error, atomic_file, expected_content, read_archive, write_archive
+from largesse.io import archive_error, atomic_file, expected_content, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.policy.aimed import Aimed
 from largesse.policy.checks import check_policy

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from largesse.files import atomic_file
+from largesse.io import atomic_file
 from largesse.records import Shown
 
 

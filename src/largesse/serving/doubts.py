@@ -8,7 +8,7 @@ from pathlib import Path
 
 from largesse.errors import Problem
 from largesse.pacing import Ledger, show_time
-from largesse.runs import OpenedPolicy
+from largesse.pipeline import OpenedPolicy
 
 
 def doubt_exploring(opened: OpenedPolicy, ledger: Ledger | None = None) -> str | None:

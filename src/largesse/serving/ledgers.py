@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from largesse.campaign import read_list
 from largesse.errors import LedgerError, Problem, fail, refuse, some
 from largesse.pacing import (
     KEPT,
@@ -21,7 +22,7 @@ from largesse.pacing import (
     open_ledger,
     plan_pace,
 )
-from largesse.runs import OpenedPolicy, read_list, read_population
+from largesse.pipeline import OpenedPolicy, read_population
 from largesse.serving.telling import warn_if_late
 
 

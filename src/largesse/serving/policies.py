@@ -11,7 +11,7 @@ from typing import Any
 
 from largesse.data import Row, RowEncoder, read_customers
 from largesse.errors import LargesseError, Problem, fail, show
-from largesse.runs import OpenedPolicy, find_policy, open_policy
+from largesse.pipeline import OpenedPolicy, find_policy, open_policy
 from largesse.serving.telling import hush
 
 LOOK = 1.0  # seconds between two looks at the file

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from largesse import runs
+from largesse import pipeline
 from largesse.errors import LargesseError
 from largesse.studio.places import open_part
 from largesse.studio.studio import Studio
@@ -188,7 +188,7 @@ class Views:
         if part != "plan.csv":
             file, size = await asyncio.to_thread(open_part, folder, part)
             return send_file(file, size, f"{name}-{part}")
-        plan, _ = await asyncio.to_thread(open_part, folder, runs.PLAN)
+        plan, _ = await asyncio.to_thread(open_part, folder, pipeline.PLAN)
         csv, size = await asyncio.to_thread(_to_csv, plan, self.studio.place.private)
         return send_file(csv, size, f"{name}-{part}")
 
@@ -218,7 +218,7 @@ def _to_csv(plan: IO[bytes], near: Path) -> tuple[IO[bytes], int]:
     with plan:
         csv = tempfile.TemporaryFile(dir=near)  # noqa: SIM115
         try:
-            runs.write_csv(plan, csv)
+            pipeline.write_csv(plan, csv)
             size = csv.tell()
             csv.seek(0)
         except BaseException as error:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from largesse.campaign import Campaign, FirstLook, Seen, campaign_from, sure_parse
 from largesse.errors import InputError, Problem, nearest, refuse, show
 from largesse.records import ROLES
-from largesse.runs import Campaign, FirstLook, Seen, campaign_from, sure_parse
 from largesse.studio.tables import SINGLE, list_levels, look_again
 
 TEXTS = ("title", "unit", "response_unit")

@@ -8,7 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from largesse import runs
+from largesse import pipeline
+from largesse.campaign import Campaign, read_campaign
 from largesse.data import find_files
 from largesse.errors import LargesseError
 from largesse.levels import Levels
@@ -20,7 +21,7 @@ MOST_BYTES = 1 << 20  # of a campaign file that is shown
 
 def describe_run(path: Path) -> dict[str, Any]:
     """Return a line about a run; what its folder does not hold, or holds damaged, is missing in it."""
-    times = tuple(changed(path / name) for name in (runs.CAMPAIGN, *NUMBERS))
+    times = tuple(changed(path / name) for name in (pipeline.CAMPAIGN, *NUMBERS))
     line = dict(_read(path, times))
     return {**line, "files": _list_files(path)}
 
@@ -28,7 +29,7 @@ def describe_run(path: Path) -> dict[str, Any]:
 def describe_rules(path: Path) -> dict[str, Any]:
     """Return what a run's campaign says of levels and plans; nothing if its file is damaged."""
     try:
-        campaign = runs.read_campaign(path)
+        campaign = read_campaign(path)
     except LargesseError:
         return {"plan": {}, "costs": None, "most": None}
     costs = campaign.levels.common_costs
@@ -56,11 +57,11 @@ def _read(path: Path, times: tuple[int, ...]) -> dict[str, Any]:
     )
     line["kept"] = False
     try:
-        campaign = runs.read_campaign(path)
+        campaign = read_campaign(path)
         line |= {"title": campaign.title, "unit": campaign.unit, "model": campaign.model}
         line["response_unit"] = campaign.response_unit
         line |= {"budget": campaign.planning.budget, "kept": _is_kept(campaign)}
-        shown = runs.read_numbers(path)
+        shown = pipeline.read_numbers(path)
         line |= {
             "headline": shown["answer"]["headline"],
             "verdict": shown["answer"]["verdict"],
@@ -91,7 +92,7 @@ def name_levels(shown: dict[str, Any], levels: Levels) -> list[dict[str, Any]]:
     ]
 
 
-def _is_kept(campaign: runs.Campaign) -> bool:
+def _is_kept(campaign: Campaign) -> bool:
     """Whether the tables that a new plan needs are still there."""
     try:
         return all(find_files(source, "table") for source in (campaign.log, campaign.customers) if source is not None)
@@ -101,7 +102,7 @@ def _is_kept(campaign: runs.Campaign) -> bool:
 
 def _list_files(path: Path) -> list[str]:
     found = list_parts(path)
-    return sorted([*found, "plan.csv"]) if runs.PLAN in found else found
+    return sorted([*found, "plan.csv"]) if pipeline.PLAN in found else found
 
 
 def list_runs(paths: list[Path]) -> list[dict[str, Any]]:
@@ -111,5 +112,5 @@ def list_runs(paths: list[Path]) -> list[dict[str, Any]]:
 
 def read_text(path: Path) -> str:
     """Return the campaign file of a run, as it stands."""
-    with (path / runs.CAMPAIGN).open("rb") as file:
+    with (path / pipeline.CAMPAIGN).open("rb") as file:
         return file.read(MOST_BYTES).decode("utf-8", "replace")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from largesse.data import is_table
-from largesse.runs import FILES, MARKS
+from largesse.pipeline import FILES, MARKS
 from largesse.web import RequestError
 
 LONGEST = 80  # letters of the name of a run

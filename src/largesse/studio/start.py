@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from largesse.errors import Problem, fail, make_visible
-from largesse.files import private_folder, where_is
-from largesse.runs import MARKS
+from largesse.io import private_folder, where_is
+from largesse.pipeline import MARKS
 from largesse.web import Door, Guard, check_parts, listen, make_token, serve
 
 PORT = 8137

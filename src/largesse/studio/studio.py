@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from largesse import runs
+from largesse import pipeline
 from largesse.errors import InputError, LargesseError, Problem
 from largesse.response import list_models
 from largesse.studio import past
@@ -147,7 +147,7 @@ class Studio:
         table, toml = await self._settle(given.get("draft"))
         self.tables.home(table).mkdir(mode=0o700, exist_ok=True)
         task = {"task": "run", "toml": toml, "out": str(out), "private": str(self.tables.home(table)), "own": table.own}
-        job = self.jobs.start("run", task, partial(runs.clear_unfinished, out))
+        job = self.jobs.start("run", task, partial(pipeline.clear_unfinished, out))
         self.tables.busy = table.id
         return job
 
@@ -180,7 +180,7 @@ class Studio:
         path, trial = await asyncio.to_thread(self.place.find_run, name), self.trials.find(name, key)
         out = await asyncio.to_thread(self.place.new_run, given.get("name"))
         task = {"task": "keep", "folder": str(path), "tried": str(trial.folder), "out": str(out)}
-        job = await self.jobs.wait(self.jobs.start("keep", task, partial(runs.clear_unfinished, out)))
+        job = await self.jobs.wait(self.jobs.start("keep", task, partial(pipeline.clear_unfinished, out)))
         if job.state == "cancelled":
             raise RequestError(409, "the run was not kept: it was cancelled", "keep it again")
         if job.error is not None:
@@ -209,7 +209,7 @@ class Studio:
 
     async def _find_columns(self, path: Path, *, kept: bool) -> dict[str, Any]:
         """Return which columns rules can name; none where the table is gone, or too large to look at for this."""
-        key = (path, past.changed(path / runs.CAMPAIGN))
+        key = (path, past.changed(path / pipeline.CAMPAIGN))
         if not kept:
             return {"columns": [], "segments": {}}
         if key not in self._columns:

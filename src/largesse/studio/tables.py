@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from largesse.data import as_plain, why_skip
-from largesse.errors import Problem, make_visible, refuse, some
-from largesse.records import ROLES
-from largesse.runs import (
+from largesse.campaign import (
     MOST_LEVELS,
     FirstLook,
     Guess,
@@ -20,6 +17,9 @@ from largesse.runs import (
     tally_levels,
     unknown_columns,
 )
+from largesse.data import as_plain, why_skip
+from largesse.errors import Problem, make_visible, refuse, some
+from largesse.records import ROLES
 
 if TYPE_CHECKING:
     import pyarrow as pa

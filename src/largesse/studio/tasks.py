@@ -9,7 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from largesse import runs
+from largesse import pipeline
+from largesse.campaign import Seen, campaign_from, look_at, read_campaign, see
 from largesse.errors import InputError
 from largesse.progress import begin, follow
 from largesse.studio.drafts import draft_campaign, list_problems
@@ -20,11 +21,11 @@ MOST_BYTES = 1 << 27  # of a table that is read only to offer its columns for ru
 
 
 @lru_cache(maxsize=1)
-def _see(path: str, _size: int, _changed: int) -> runs.Seen:
-    return runs.see(path)
+def _see(path: str, _size: int, _changed: int) -> Seen:
+    return see(path)
 
 
-def see_table(path: str) -> runs.Seen:
+def see_table(path: str) -> Seen:
     """Read a table, or recall it: a page asks for the same one several times."""
     found = Path(path).stat()
     return _see(path, found.st_size, found.st_mtime_ns)
@@ -36,7 +37,7 @@ def look(path: str, roles: Mapping[str, Any] | None = None) -> dict[str, Any]:
     seen = see_table(path)
     if roles is not None:
         return describe_look(*look_again(seen, roles))
-    found = runs.look_at(seen)
+    found = look_at(seen)
     return describe_look(found, found.features)
 
 
@@ -44,7 +45,7 @@ def example(path: str) -> dict[str, Any]:
     """Write the demo's log to a path and look at it, with all that the demo's campaign knows."""
     import pyarrow.parquet as pq
 
-    campaign, table = runs.demo_campaign()
+    campaign, table = pipeline.demo_campaign()
     pq.write_table(table, path)
     found = look(path, {**campaign.columns, "features": list(campaign.roles.get("features") or ())})
     order = {level["name"]: level for level in found["levels"]}
@@ -65,14 +66,14 @@ def campaign(path: str, draft: dict[str, Any], own: bool, checkup: bool = False)
         found = draft_campaign(draft, see_table(path), path, checkup=checkup)
     except InputError as error:
         return {"toml": None, "now": None, "problems": list_problems(error)}
-    kept = replace(found, log=runs.LOG) if own else found
+    kept = replace(found, log=pipeline.LOG) if own else found
     return {"toml": kept.text, "now": found.text, "problems": []}
 
 
 def doctor(toml: str) -> dict[str, Any]:
     """Check whether a log can answer the question."""
     with follow(None) as heard:
-        shown = runs.examine(runs.campaign_from(tomllib.loads(toml)), progress=heard)
+        shown = pipeline.examine(campaign_from(tomllib.loads(toml)), progress=heard)
     findings = [
         {"verdict": check["answer"], "title": check["topic"], "text": check["text"], "hint": ""}
         for check in shown["support"]["checks"]
@@ -93,20 +94,20 @@ def doctor(toml: str) -> dict[str, Any]:
 
 def run(toml: str, out: str, private: str, own: bool) -> dict[str, Any]:
     """Run a campaign; with its `own` log, which the run folder then keeps."""
-    found = runs.campaign_from(tomllib.loads(toml))
-    runs.refuse_existing(Path(out))
+    found = campaign_from(tomllib.loads(toml))
+    pipeline.refuse_existing(Path(out))
     if not own:
-        runs.run(found, out)
+        pipeline.run(found, out)
         return {"run": Path(out).name}
-    log = runs.bring_log(found, Path(private) / runs.LOG)
-    runs.refuse_existing(Path(out))
-    runs.run(replace(found, log=runs.LOG), out, table=log)
+    log = pipeline.bring_log(found, Path(private) / pipeline.LOG)
+    pipeline.refuse_existing(Path(out))
+    pipeline.run(replace(found, log=pipeline.LOG), out, table=log)
     return {"run": Path(out).name}
 
 
 def describe(folder: str) -> dict[str, Any]:
     """Return what rules about a run's customers can name: the columns of their table, and values where these are few."""
-    campaign = runs.read_campaign(Path(folder))
+    campaign = read_campaign(Path(folder))
     path = Path(campaign.customers or campaign.log)
     if not path.is_file() or path.stat().st_size > MOST_BYTES:
         return {"columns": [], "segments": {}}
@@ -121,10 +122,10 @@ def describe(folder: str) -> dict[str, Any]:
 def what_if(folder: str, out: str, rules: dict[str, Any]) -> dict[str, Any]:
     """Plan by other rules with what a run has learnt."""
     with follow(None) as heard:
-        shown = runs.try_plan(folder, Path(out), rules, progress=heard)
-    made = runs.read_campaign(Path(out))
-    log = Path(folder) / runs.LOG
-    kept = replace(made, log=runs.LOG) if Path(made.log) == log.absolute() else made
+        shown = pipeline.try_plan(folder, Path(out), rules, progress=heard)
+    made = read_campaign(Path(out))
+    log = Path(folder) / pipeline.LOG
+    kept = replace(made, log=pipeline.LOG) if Path(made.log) == log.absolute() else made
     return {
         "planned": {**shown["planned"], "budget": shown["budget"]["average"], "total": shown["budget"]["total"]},
         "levels": name_levels(shown, made.levels),
@@ -138,7 +139,7 @@ def what_if(folder: str, out: str, rules: dict[str, Any]) -> dict[str, Any]:
 def keep(folder: str, tried: str, out: str) -> dict[str, Any]:
     """Make a run folder of a plan that was tried."""
     with follow(None) as heard:
-        runs.keep_plan(folder, Path(tried), Path(out), progress=heard)
+        pipeline.keep_plan(folder, Path(tried), Path(out), progress=heard)
     return {"run": Path(out).name}
 
 

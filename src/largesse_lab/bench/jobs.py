@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import IO
 
 from largesse.errors import OutputError, Problem
-from largesse.files import atomic_file
+from largesse.io import atomic_file
 from largesse.records import Progress
 from largesse_lab.bench.request import Request
 

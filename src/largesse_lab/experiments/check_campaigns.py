@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse import runs
+from largesse import pipeline
+from largesse.campaign import campaign_from
 from largesse.errors import percent
 from largesse.records import Array, CampaignCheck, Progress
 from largesse.stats import draw_levels
@@ -74,7 +75,7 @@ def _measure_world(seed: int, cases: list[str]) -> Records:
                 (seed, list(CASES).index(case))
             )  # the same, whichever cases are measured with it
             table = _carry_out(home, world, fresh, CASES[case], rng)
-            record, _ = runs.check(run, table)
+            record, _ = pipeline.check(run, table)
             found.append({"seed": seed, "case": case, **_read_answers(record, CASES[case][0])})
     return found
 
@@ -91,7 +92,7 @@ def _run_campaign(home: Path, world: RandomWorld) -> tuple[Path, RandomLog]:
         table, roles = table.append_column("chance", pa.array(own)), roles | {"propensity": "chance"}
     pq.write_table(_number(table, "old"), home / "log.parquet")
     pq.write_table(_number(fresh.table, "new"), home / "customers.parquet")
-    campaign = runs.campaign_from(
+    campaign = campaign_from(
         {
             "log": str(home / "log.parquet"),
             "customers": str(home / "customers.parquet"),
@@ -101,7 +102,7 @@ def _run_campaign(home: Path, world: RandomWorld) -> tuple[Path, RandomLog]:
             "model": {"name": MODEL, "seed": world.seed},
         }
     )
-    runs.run(campaign, home / "run")
+    pipeline.run(campaign, home / "run")
     return home / "run", fresh
 
 

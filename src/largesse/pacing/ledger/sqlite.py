@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, final
 
 from largesse.errors import LedgerError, Problem, path_problems, refuse
-from largesse.files import is_mounted
+from largesse.io import is_mounted
 from largesse.pacing.ledger.tables import CREATE
 from largesse.pacing.ledger.terms import now_micros
 

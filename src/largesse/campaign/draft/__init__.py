@@ -1,0 +1,1 @@
+"""A first campaign file for a table."""

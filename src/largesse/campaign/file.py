@@ -1,0 +1,327 @@
+"""The campaign file: one small TOML that names columns, levels, costs and budget.
+
+`read_campaign` checks all of it and names everything that is wrong together; `Campaign.text` writes it back with every
+default spelt out, so that a run folder says exactly what was run.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypedDict, Unpack, cast
+
+from largesse.allocation import confidence_problems
+from largesse.campaign.blanks import BUDGETS, drop_blanks, find_blanks
+from largesse.campaign.plan import KEYS, Planning, planning_from
+from largesse.campaign.write import to_toml
+from largesse.data import expand_home, is_elsewhere, limit_problems, parse_problems
+from largesse.errors import (
+    InputError,
+    Problem,
+    budget_problems,
+    fail,
+    nearest,
+    path_problems,
+    refuse,
+    show,
+    worth_problems,
+)
+from largesse.levels import PER_UNIT, Levels
+from largesse.records import ROLES, Roles
+
+TEXTS = ("title", "unit", "response_unit", "log", "customers", "out")
+TOP = (*TEXTS, "response_value")
+SECTIONS = {
+    "columns": (*ROLES, "parse"),
+    "levels": ("costs", "names", "doses", "dose_unit", "on_redemption", "contact_cost", "propensities"),
+    "plan": KEYS,
+    "model": ("name", "seed"),
+    "data": ("most_rows",),
+}
+SEEDS = 2**32  # scikit-learn takes no more
+MOST_BYTES = 2**24  # of a campaign file
+
+
+class Spent(TypedDict, total=False):
+    """What may be spent, where it is not as the campaign says."""
+
+    budget: float | None  # average per customer
+    total: float | None  # or for all of them together
+    confidence: float | None  # probability that the true cost is within it, where costs are not certain
+    explore: float | None  # how much is explored
+    explore_for: str | None  # and what for
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What to read, how to read it, what may be spent and how to learn."""
+
+    log: str
+    levels: Levels
+    roles: Roles  # which column of the log has which role
+    propensities: tuple[float, ...] | None = None  # of the levels, where all customers had the same
+    customers: str | None = None  # the table to plan for; None: the customers of the log
+    planning: Planning = field(default_factory=Planning)
+    model: str = "auto"
+    seed: int = 0
+    most_rows: int | str = "auto"  # of a log that is in memory; models learn from as many of a larger one
+    title: str = "Campaign"
+    unit: str = ""  # of costs
+    response_unit: str = ""
+    response_value: float | None = None  # what one unit of response is worth, in the unit of costs
+    out: str | None = field(default=None, compare=False)
+
+    @property
+    def text(self) -> str:
+        """The campaign as TOML, every default spelt out; where it is written to is not part of it."""
+        kept = {word: getattr(self.levels, word) for word in SECTIONS["levels"] if word != "propensities"}
+        if self.levels.observed and not any(self.levels.costs):
+            del kept["costs"]
+        kept["propensities"] = self.propensities
+        if self.levels.names is not None and not self.levels.dose_unit:
+            del kept["dose_unit"]
+        top = {word: getattr(self, word) for word in ("title", "unit", "response_unit", "response_value")}
+        top |= {"log": self.log, "customers": self.customers}
+        lines = [*_lines(top), "", "[columns]", *_lines(self.roles), "", "[levels]", *_lines(kept)]
+        lines += ["", "[plan]", *self.planning.lines(self.levels)]
+        lines += ["", "[model]", *_lines({"name": self.model, "seed": self.seed})]
+        if self.most_rows != "auto":
+            lines += ["", "[data]", *_lines({"most_rows": self.most_rows})]
+        return "\n".join(lines) + "\n"
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Role → column, for the roles that one column has."""
+        return {role: str(column) for role, column in self.roles.items() if role in ROLES and role != "features"}
+
+    def spending(self, **given: Unpack[Spent]) -> Campaign:
+        """Return the campaign with this budget or total, or with its own if neither is given; it must have one."""
+        budget, total, confidence = given.get("budget"), given.get("total"), given.get("confidence")
+        if given.get("explore") is not None or given.get("explore_for") is not None:
+            changed = self.planning.exploring(given.pop("explore", None), given.pop("explore_for", None))
+            return replace(self, planning=changed).spending(**given)
+        if confidence is not None:
+            refuse("budget", confidence_problems(confidence, "the confidence"))
+            surer = replace(self, planning=replace(self.planning, budget_confidence=confidence))
+            return surer.spending(budget=budget, total=total)
+        if budget is not None and total is not None:
+            hint = "give the average per customer, or the total"
+            fail("budget", Problem("both --budget and --total were given", hint))
+        limits = {word: value for word, value in (("budget", budget), ("total", total)) if value is not None}
+        refuse("budget", [p for word, value in limits.items() for p in budget_problems(value, f"the {word}")])
+        if limits:
+            return replace(self, planning=replace(self.planning, budget=budget, total=total))
+        if self.planning.budget is None and self.planning.total is None:
+            hint = "add budget = … (average per customer) or total = … under [plan], or give --budget"
+            fail("campaign", Problem("no budget is set", hint))
+        return self
+
+
+def _lines(given: Mapping[str, Any]) -> list[str]:
+    return [f"{word} = {to_toml(value)}" for word, value in given.items() if value is not None]
+
+
+def read_campaign(path: str | Path, *, blank_budget: bool = False) -> Campaign:
+    """Read a campaign file; paths inside it are relative to it. With `blank_budget`, a blank budget is none."""
+    refuse("campaign", path_problems(path))
+    file = Path(path)
+    if file.is_dir():
+        file = file / "campaign.toml"
+    try:
+        text = _read_text(file)
+        given = tomllib.loads(text)
+    except FileNotFoundError as error:
+        hint = "largesse init LOG writes a first one"
+        raise InputError("campaign", [Problem(f"there is no file {file}", hint)]) from error
+    except UnicodeDecodeError as error:
+        raise InputError("campaign", [Problem(f"{file} is not UTF-8 text", "save it as UTF-8")]) from error
+    except OSError as error:
+        hint = "give the path of a campaign file"
+        raise InputError("campaign", [Problem(f"{file} could not be read: {error.strerror}", hint)]) from error
+    except RecursionError as error:
+        hint = "a campaign file needs no list within a list"
+        raise InputError("campaign", [Problem(f"{file} nests lists or tables too deeply", hint)]) from error
+    except ValueError as error:  # TOML's own error, and a number of more digits than Python reads
+        raise InputError(
+            "campaign", [Problem(f"{file} is not valid TOML: {error}", "text needs quotes, lists need brackets")]
+        ) from error
+    return campaign_from(given, folder=file.parent, text=text, blank_budget=blank_budget)
+
+
+def _read_text(file: Path) -> str:
+    with file.open("rb") as opened:
+        content = opened.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        got = f"{file} is larger than {MOST_BYTES:,} bytes"
+        fail("campaign", Problem(got, "a campaign file is small: the log is named in it, not part of it"))
+    return content.decode("utf-8-sig")  # Windows editors put a mark in front
+
+
+def campaign_from(
+    given: dict[str, Any], *, folder: Path = Path(), text: str = "", blank_budget: bool = False
+) -> Campaign:
+    """Check what a campaign file holds and return the campaign; `folder` is where its paths start.
+
+    Comments in the file's `text` say what belongs into settings that are blank.
+    """
+    blanks = find_blanks(given, text)
+    given = drop_blanks(given, blanks)
+    if _is_observed(given):
+        blanks.pop("levels.costs", None)
+    if blank_budget and set(BUDGETS).issuperset(blanks):
+        blanks = {}
+    problems: list[Problem] = list(blanks.values())
+    _check_names(given, problems)
+    sections = {name: given[name] if isinstance(given.get(name), dict) else {} for name in SECTIONS}
+    roles = _roles(sections["columns"], blanks, problems)
+    levels = _levels(sections["levels"], blanks, problems, observed=_is_observed(given), unit=given.get("unit", ""))
+    shares = _shares(sections["levels"], roles, problems)
+    planning = planning_from(sections["plan"], levels, problems)
+    texts = {key: given[key] for key in TEXTS if key in given}
+    problems += [
+        Problem(f"{key} is not text: {show(value)}", f'write {key} = "…"')
+        for key, value in texts.items()
+        if not isinstance(value, str)
+    ]
+    if not given.get("log", "") and "log" not in blanks:
+        problems.append(Problem("no log is named", 'add a line: log = "log.parquet"'))
+    places = {
+        key: _placed(given[key], folder) for key in ("log", "customers", "out") if isinstance(given.get(key), str)
+    }
+    problems += [p for key, place in places.items() for p in path_problems(place, f"{key} =", written=key != "out")]
+    name, seed = (sections["model"].get(word, default) for word, default in (("name", "auto"), ("seed", 0)))
+    if not isinstance(name, str):
+        problems.append(Problem(f"model.name is {show(name)}", 'give the name in quotes: name = "auto"'))
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < SEEDS:
+        problems.append(Problem(f"model.seed is {show(seed)}", "a seed is a whole number from 0 to 2³² − 1"))
+    most_rows = sections["data"].get("most_rows", "auto")
+    problems += limit_problems(most_rows, "data.most_rows")
+    problems += worth_problems(given.get("response_value"))
+    refuse("campaign", problems)
+    assert levels is not None  # refused above otherwise
+    return Campaign(
+        log=places["log"],
+        levels=levels,
+        roles=roles,
+        propensities=shares,
+        customers=places["customers"] if given.get("customers") else None,
+        planning=planning,
+        model=name,
+        seed=seed,
+        most_rows=most_rows,
+        title=given.get("title", "Campaign"),
+        unit=given.get("unit", ""),
+        response_unit=given.get("response_unit", ""),
+        response_value=_find_worth(given),
+        out=places.get("out"),
+    )
+
+
+def _find_worth(given: Mapping[str, Any]) -> float | None:
+    """Return what one unit of response is worth: as it is given, or one where it is counted in the unit of costs."""
+    if given.get("response_value") is not None:
+        return float(given["response_value"])
+    return 1.0 if given.get("unit") and given.get("response_unit") == given["unit"] else None
+
+
+def _check_names(given: dict[str, Any], problems: list[Problem]) -> None:
+    """Name the settings that are unknown or in the wrong section."""
+    known = [*TOP, *SECTIONS]
+    for key, value in given.items():
+        if key not in known:
+            home = next((section for section, inner in SECTIONS.items() if key in inner), None)
+            hint = f"it belongs under [{home}]" if home else nearest(key, known)
+            problems.append(Problem(f"{key!r} is not a setting", hint))
+        elif key in SECTIONS and not isinstance(value, dict):
+            problems.append(Problem(f"{key} is a section, not a value", f"write [{key}] on a line of its own"))
+        elif key in SECTIONS:
+            problems += [
+                Problem(f"'{key}.{inner}' is not a setting", nearest(inner, SECTIONS[key]))
+                for inner in value
+                if inner not in SECTIONS[key]
+            ]
+
+
+def _roles(section: dict[str, Any], blanks: Collection[str], problems: list[Problem]) -> Roles:
+    problems += [
+        Problem(f"[columns] does not name the {role} column", f'add a line under [columns]: {role} = "…"')
+        for role in ("level", "response")
+        if role not in section and f"columns.{role}" not in blanks
+    ]
+    problems += [
+        Problem(f"columns.{role} is {show(name)}", "give the column's name in quotes")
+        for role, name in section.items()
+        if role in ROLES and role != "features" and not isinstance(name, str)
+    ]
+    features = section.get("features", [""])
+    if not (isinstance(features, list) and features and all(isinstance(name, str) for name in features)):
+        problems.append(
+            Problem(f"columns.features is {show(features)}", 'give a list of names: features = ["age", "city"]')
+        )
+    problems += [Problem(f"columns.{p.what}", p.hint) for p in parse_problems(section.get("parse", {}))]
+    roles: dict[str, Any] = {role: section[role] for role in (*ROLES, "parse") if role in section}
+    return cast(Roles, roles)
+
+
+def _is_observed(given: Mapping[str, Any]) -> bool:
+    """Whether a column of the log says what its rows really cost."""
+    columns = given.get("columns")
+    return isinstance(columns, Mapping) and columns.get("cost_column") is not None
+
+
+def _levels(
+    section: dict[str, Any], blanks: Collection[str], problems: list[Problem], *, observed: bool, unit: Any
+) -> Levels | None:
+    if any(name.startswith("levels.") for name in blanks):
+        return None
+    listed = isinstance(section.get("costs"), list) and bool(section["costs"])
+    if not listed and not (observed and "costs" not in section):
+        problems.append(Problem("[levels] does not give the costs", "add a line under [levels]: costs = [0, 5, 10]"))
+        return None
+    on_redemption = section.get("on_redemption", False)
+    if not isinstance(on_redemption, bool) and on_redemption != PER_UNIT:
+        hint = f'write true or false, without quotes; or "{PER_UNIT}", where every unit of the response is paid for'
+        problems.append(Problem(f"levels.on_redemption is {show(on_redemption)}", hint))
+        on_redemption = False
+    try:
+        return Levels(
+            costs=section.get("costs"),
+            names=section.get("names"),
+            doses=section.get("doses"),
+            on_redemption=on_redemption,
+            contact_cost=section.get("contact_cost", 0.0),
+            observed=observed,
+            dose_unit=section.get("dose_unit", _guess_unit(section, unit)),
+        )
+    except InputError as error:
+        problems += [Problem(f"levels: {problem.what}", problem.hint) for problem in error.problems]
+        return None
+
+
+def _guess_unit(section: Mapping[str, Any], unit: Any) -> str:
+    """Return what doses are counted in: money, where the log writes what levels cost."""
+    money = "names" not in section and section.get("doses", section.get("costs")) == section.get("costs")
+    return unit if isinstance(unit, str) and money else ""
+
+
+def _shares(section: dict[str, Any], roles: Roles, problems: list[Problem]) -> tuple[float, ...] | None:
+    """Return the propensities of the levels, if they are given: one number for each level."""
+    given = section.get("propensities")
+    if given is None:
+        return None
+    numbers = isinstance(given, list) and all(isinstance(p, int | float) and not isinstance(p, bool) for p in given)
+    if not numbers:
+        hint = "give one probability for each level: propensities = [0.2, 0.2, 0.6]"
+        problems.append(Problem(f"levels.propensities is {given!r}", hint))
+        return None
+    if both := [word for word in ("propensity", "propensity_strata") if word in roles]:
+        problems.append(Problem(f"levels.propensities is given beside columns.{both[0]}", "keep one of the two"))
+    return tuple(map(float, given))
+
+
+def _placed(path: str, folder: Path) -> str:
+    if is_elsewhere(path):
+        return path
+    return str((folder / expand_home(path)).absolute())

@@ -1,0 +1,179 @@
+"""Files that are never half there, and the one archive that models and policies are saved in.
+
+Everything is written to a temporary name beside the target and then renamed. An archive is a zip of `manifest.json` and
+`arrays.safetensors`: text and numbers, nothing that runs when it is opened. Both parts have a digest, and an archive is
+refused when a digest, its format or its version is not as expected. The same content gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from largesse.errors import OutputError, PolicyFileError, Problem, show
+from largesse.io.atomic import atomic_file
+from largesse.records import Array
+
+VERSION = 2  # of archives; 1 was written by largesse 0.1.0
+MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
+WRITERS = "largesse fit writes one into its run folder"
+MOST = {MANIFEST: 64 * 2**20, ARRAYS: 2**30}  # bytes of each member, unpacked: far above those of any real model
+MOST_PACKED = 200  # times that a large member may shrink when packed; random numbers hardly shrink at all
+LARGE = 2**24  # bytes; below this a member may shrink by any factor
+DAMAGED = "it was changed or cut off after it was written: fit again, or fetch the file again"
+
+
+def write_archive(
+    path: str | os.PathLike[str], format_name: str, manifest: dict[str, Any], arrays: dict[str, Array]
+) -> None:
+    """Write a manifest, which JSON can hold, and named arrays into one file."""
+    content = _pack(format_name, manifest, arrays)
+    with atomic_file(path) as part:
+        part.write_bytes(content)
+
+
+def _pack(format_name: str, manifest: dict[str, Any], arrays: dict[str, Array]) -> bytes:
+    """Return the bytes of an archive."""
+    from safetensors.numpy import save
+
+    blob = save({name: array.copy() for name, array in sorted(arrays.items())})
+    manifest = {**manifest, "format": format_name, "version": VERSION, "arrays": hashlib.sha256(blob).hexdigest()}
+    manifest["digest"] = _digest(manifest)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in ((MANIFEST, _json(manifest)), (ARRAYS, blob)):
+            if len(content) > MOST[name]:
+                got = f"{name} would have {len(content):,} bytes; {MOST[name]:,} is the most that is read back"
+                raise OutputError("output", [Problem(got, "save a smaller model")])
+            # A fixed date: the same content is the same file.
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, _packing(content))
+    return out.getvalue()
+
+
+def _packing(content: bytes) -> int:
+    """Return how a member is packed: not at all if it shrinks so much that reading would take it for a bomb."""
+    if len(content) > LARGE and len(zlib.compress(content, 1)) * MOST_PACKED // 2 < len(content):
+        return zipfile.ZIP_STORED
+    return zipfile.ZIP_DEFLATED
+
+
+def read_archive(path: str | os.PathLike[str], format_name: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the manifest and the arrays of an archive; refuse one that is damaged or of another format or version."""
+    from safetensors.numpy import load
+
+    place = Path(path)
+    try:
+        packed, blob = _read_members(place)
+        manifest = json.loads(packed, parse_constant=_refuse_constant)
+        whole = isinstance(manifest, dict) and manifest.get("digest") == _digest(manifest)
+    except PolicyFileError:
+        raise
+    except FileNotFoundError as error:
+        raise archive_error(place, "does not exist", WRITERS) from error
+    except Exception as error:  # damaged bytes make zipfile and its decompressors raise almost anything
+        raise archive_error(place, "is not a policy file, or is damaged", DAMAGED) from error
+    if not isinstance(manifest, dict) or manifest.get("format") != format_name:
+        raise archive_error(place, "is not a policy file", WRITERS)
+    if manifest.get("version") != VERSION:
+        raise _other_version(place, manifest.get("version"))
+    if not whole or manifest.get("arrays") != hashlib.sha256(blob).hexdigest():
+        raise archive_error(place, "does not match its own digest", DAMAGED)
+    with expected_content(place):
+        return manifest, load(blob)
+
+
+def _read_members(place: Path) -> tuple[bytes, bytes]:
+    """Return the two members of an archive. What it announces is checked first, and no more than that is unpacked."""
+    with place.open("rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise zipfile.BadZipFile("not a file")
+        _check_directory(file)
+        with zipfile.ZipFile(file) as archive:
+            found = {info.filename: info for info in archive.infolist()}
+            _check_sizes(place, found)
+            return _unpack(archive, found[MANIFEST]), _unpack(archive, found[ARRAYS])
+
+
+def _check_directory(file: BinaryIO) -> None:
+    """Refuse a zip of other than two members before its directory, which may be of any length, is read."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(end - 42, 0))
+    tail = file.read(42)
+    directory = tail[-22:]
+    if directory[:4] != b"PK\5\6" or directory[8:12] != b"\2\0\2\0" or tail[:4] == b"PK\6\7":
+        raise zipfile.BadZipFile("not an archive of two members")
+    file.seek(0)
+
+
+def _check_sizes(place: Path, found: dict[str, zipfile.ZipInfo]) -> None:
+    """Refuse members that are unknown or packed in another way, and those that would unpack to more than any model has."""
+    if set(found) != {MANIFEST, ARRAYS}:
+        raise zipfile.BadZipFile("other members")
+    for name, info in found.items():
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise zipfile.BadZipFile("packed in another way")
+        if info.file_size > MOST[name] or info.file_size > max(LARGE, MOST_PACKED * info.compress_size):
+            got = f"would unpack {name} from {info.compress_size:,} to {info.file_size:,} bytes"
+            raise archive_error(place, got, "this is no policy that largesse wrote: do not use it")
+
+
+def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    with archive.open(info) as member:
+        content = member.read(info.file_size)  # whatever the packed bytes would go on to
+        if len(content) != info.file_size or member.read(1):
+            raise zipfile.BadZipFile("another size than announced")
+        return content
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+@contextmanager
+def expected_content(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Refuse an archive whose content makes the block fail: a right digest does not make the content valid."""
+    try:
+        yield
+    except PolicyFileError:
+        raise
+    except Exception as error:
+        raise archive_error(
+            path, f"holds something that is not expected ({_shorten(error)})", "fit again with this version"
+        ) from error
+
+
+def _shorten(error: Exception) -> str:
+    text = str(error)
+    return text if len(text) <= 300 else f"{text[:300]}…"
+
+
+def archive_error(path: str | os.PathLike[str], what: str, hint: str) -> PolicyFileError:
+    """Return the error that says what is wrong with an archive."""
+    return PolicyFileError("policy", [Problem(f"{path} {what}", hint)])
+
+
+def _other_version(path: Path, found: Any) -> PolicyFileError:
+    if isinstance(found, int) and found > VERSION:
+        return archive_error(
+            path, f"was written by a newer version of largesse (format {show(found)})", "update largesse"
+        )
+    return archive_error(
+        path, f"was written by an older version of largesse (format {show(found)})", "fit again with this one"
+    )
+
+
+def _digest(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(_json({key: value for key, value in manifest.items() if key != "digest"})).hexdigest()
+
+
+def _json(manifest: dict[str, Any]) -> bytes:
+    return json.dumps(manifest, sort_keys=True, ensure_ascii=False).encode()

@@ -1,0 +1,52 @@
+"""Run a campaign: read, fit, plan, judge, report, each through a run folder.
+
+`run` goes the whole way; `fit`, `plan`, `judge` and `report` are its steps, each reading what the one before it left in the
+folder. `examine` checks a log before anything is fitted. An `Engine` touches the rows; `Local` is the one for one machine,
+and `spark` runs a campaign on Spark.
+"""
+
+from largesse.pipeline.afterwards import check as check
+from largesse.pipeline.bring import bring_log as bring_log
+from largesse.pipeline.bring import clear_unfinished as clear_unfinished
+from largesse.pipeline.decided import audit_ledger as audit_ledger
+from largesse.pipeline.decided import describe_standing as describe_standing
+from largesse.pipeline.demo import demo_campaign as demo_campaign
+from largesse.pipeline.doctor import examine as examine
+from largesse.pipeline.doctor import find_campaign as find_campaign
+from largesse.pipeline.economy import read_time as read_time
+from largesse.pipeline.exported import export as export
+from largesse.pipeline.folder import CAMPAIGN as CAMPAIGN
+from largesse.pipeline.folder import FILES as FILES
+from largesse.pipeline.folder import LOG as LOG
+from largesse.pipeline.folder import MARKS as MARKS
+from largesse.pipeline.folder import PLAN as PLAN
+from largesse.pipeline.folder import check_file as check_file
+from largesse.pipeline.folder import write_text as write_text
+from largesse.pipeline.line import describe_run as describe_run
+from largesse.pipeline.line import fit as fit
+from largesse.pipeline.line import judge as judge
+from largesse.pipeline.line import plan as plan
+from largesse.pipeline.line import read_numbers as read_numbers
+from largesse.pipeline.line import report as report
+from largesse.pipeline.line import run as run
+from largesse.pipeline.next_log import Wanted as Wanted
+from largesse.pipeline.next_log import write_log as write_log
+from largesse.pipeline.notebook import Page as Page
+from largesse.pipeline.notebook import Run as Run
+from largesse.pipeline.notebook import show_report as show_report
+from largesse.pipeline.on_spark import open_engine as open_engine
+from largesse.pipeline.on_spark import spark as spark
+from largesse.pipeline.opened import OpenedPolicy as OpenedPolicy
+from largesse.pipeline.opened import find_policy as find_policy
+from largesse.pipeline.opened import open_policy as open_policy
+from largesse.pipeline.opened import read_population as read_population
+from largesse.pipeline.paced import SIMULATED as SIMULATED
+from largesse.pipeline.paced import pace as pace
+from largesse.pipeline.paced import read_streaming as read_streaming
+from largesse.pipeline.testing import describe_power as describe_power
+from largesse.pipeline.testing import power as power
+from largesse.pipeline.trial import change_plan as change_plan
+from largesse.pipeline.trial import keep_plan as keep_plan
+from largesse.pipeline.trial import refuse_existing as refuse_existing
+from largesse.pipeline.trial import try_plan as try_plan
+from largesse.pipeline.trial import write_csv as write_csv

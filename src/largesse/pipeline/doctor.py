@@ -1,0 +1,100 @@
+"""Examine a log: that of a campaign file or run folder, or a bare table whose columns are named or guessed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from largesse.campaign import (
+    MOST_LEVELS,
+    SHOWN,
+    Campaign,
+    FirstLook,
+    campaign_from_options,
+    look_at,
+    order_by_response,
+    read_campaign,
+)
+from largesse.errors import Problem, refuse, some
+from largesse.evaluation import doctor
+from largesse.pipeline.engine import Engine
+from largesse.pipeline.folder import CAMPAIGN, check_file, write_text
+from largesse.pipeline.line import LOCAL, silent
+from largesse.records import Progress
+from largesse.report import describe_checkup, render_checkup
+
+
+def examine(
+    campaign: Campaign,
+    *,
+    guessed: bool = False,
+    out: str | Path | None = None,
+    progress: Progress = silent,
+    engine: Engine = LOCAL,
+) -> dict[str, Any]:
+    """Return the numbers of the checkup of a campaign's log; write its page to `out`, if given."""
+    check_file(out, campaign.log, campaign.customers)
+    progress("reading", 0.0)
+    log = engine.read_log(campaign)
+    progress("examining the log", 0.0)
+    notes = []
+    if guessed:
+        roles = ", ".join(f"{role} is {column!r}" for role, column in campaign.columns.items())
+        order = ", ".join(repr(label) for label in campaign.levels.labels)
+        notes.append(f"columns were guessed: {roles}; levels from the cheapest: {order}.")
+        notes.append("name columns (--level, --response …) or the order of levels (--names) if that is wrong.")
+    units = {"unit": campaign.unit, "response_unit": campaign.response_unit}
+    shown = describe_checkup(doctor(log, seed=campaign.seed), log, title=campaign.title, notes=notes, **units)
+    if out is not None:
+        write_text(Path(out), render_checkup(shown))
+    return shown
+
+
+def find_campaign(
+    source: str, columns: Mapping[str, Any] | None = None, levels: Mapping[str, Any] | None = None
+) -> tuple[Campaign, bool]:
+    """Return the campaign of a campaign file, a run folder or a bare table, and whether something was guessed.
+
+    Of a bare table, options may name `columns` and `levels`; the rest is guessed. Costs do not matter to a checkup.
+    """
+    path, named, levels = Path(source), dict(columns or {}), levels or {}
+    if not named and not levels and (path.suffix.lower() == ".toml" or (path / CAMPAIGN).is_file()):
+        return read_campaign(path, blank_budget=True), False
+    if levels and {"level", "response"} <= set(named):
+        return campaign_from_options(source, named, levels), False
+    look = look_at(source, {role: column for role, column in named.items() if role != "features"})
+    refuse("doctor", _missing(look, ordered=bool(levels)))
+    features = {"features": look.features} if look.features else {}
+    roles = {**look.guess.roles, **features, **named}
+    if levels:
+        return campaign_from_options(source, roles, levels), True
+    stated = look.doses if look.doses is not None else look.order.names if look.order is not None else ()
+    section = {"doses" if look.doses is not None else "names": list(stated)}
+    section |= {} if "cost_column" in roles else {"costs": list(range(len(stated)))}
+    return campaign_from_options(source, roles, section), True
+
+
+def _missing(look: FirstLook, *, ordered: bool) -> list[Problem]:
+    """Return what a checkup needs and the table does not say, each with the option that says it."""
+    found = []
+    for role, meaning in (("level", "what each customer got"), ("response", "what happened")):
+        if role not in look.guess.roles:
+            likely = look.guess.others.get(role, ())
+            names = [repr(name) for name in (*likely, *(name for name in look.columns if name not in likely))]
+            hint = f"add --{role} COLUMN, one of {some(names, SHOWN)}"
+            found.append(Problem(f"no column looks like the {role} ({meaning})", hint))
+    if ordered or look.level is None:
+        return found
+    if look.level.distinct > MOST_LEVELS:
+        text = f"the level column {look.level.name!r} has {look.level.distinct:,} distinct values"
+        found.append(Problem(text, "name another with --level, or give the levels with --names, the cheapest first"))
+    elif look.doses is None and look.order is None:
+        text = f"the names of the levels in {look.level.name!r} do not state their order"
+        order = order_by_response(look)
+        way = "by mean response only" if order else "in no order"
+        listed = shlex.quote(",".join(order or look.level.words))
+        hint = f"add --names with the cheapest first; {way}, they are --names {listed}"
+        found.append(Problem(text, hint))
+    return found

@@ -1,0 +1,116 @@
+"""What a run keeps so that nothing is fitted twice: its log's rows as models that did not see them expect them.
+
+Scores do not depend on the budget, the estimator or the rules of a plan. `scores.parquet` holds, in the order of the log's
+rows, held-out curves and folds, expected costs where these are observed, and propensities; of some rows also what is expected
+of them when single features are shuffled. Its key says of which log, model and seed. Where the key does not fit, the file is
+not used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from largesse.campaign import Campaign
+from largesse.data import digest_log, read_table
+from largesse.errors import LargesseError
+from largesse.records import Array, HeldOut, Log, Propensities, Shuffled
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = 1
+FLOAT = np.dtype("<f4")
+WORD = b"largesse"  # under which the file's own words stand in the schema of the table
+
+
+def key_of(campaign: Campaign, log: Log) -> str:
+    """Return what held-out curves depend on, in short: the log, the model and the seed."""
+    facts = json.dumps([FORMAT, digest_log(log), campaign.model, campaign.seed])
+    return hashlib.blake2b(facts.encode(), digest_size=16).hexdigest()
+
+
+def table_of(key: str, held: HeldOut, propensities: Propensities | None) -> pa.Table:
+    """Return the table that is kept."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {"fold": held.fold.astype(np.int32)}
+    columns |= {f"curve_{k}": column for k, column in enumerate(held.curves.T)}
+    if held.costs is not None:
+        columns |= {f"cost_{k}": column for k, column in enumerate(held.costs.T)}
+    facts: dict[str, Any] = {"key": key}
+    if held.shuffled is not None:
+        columns["shuffled"] = _pack_shuffled(held.shuffled, len(held.fold))
+        facts["shuffled"] = list(held.shuffled.features)
+    if propensities is not None:
+        columns["propensity"] = propensities.own
+        names = ("source", "model", "clipped", "clipped_weight")
+        facts["propensities"] = {name: getattr(propensities, name) for name in names}
+    return pa.table(columns).replace_schema_metadata({WORD: json.dumps(facts)})
+
+
+def read_kept(path: Path, key: str, log: Log) -> tuple[HeldOut, Propensities | None] | None:
+    """Return what is kept for a log under a key; None if there is nothing, or nothing that can be trusted."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with path.open("rb") as file:
+            facts = json.loads((pq.read_schema(file).metadata or {}).get(WORD, b"{}"))
+        if facts.get("key") != key:
+            return None
+        table = read_table(path, what="run folder")
+        held = HeldOut(_matrix(table, "curve", log), _column(table, "fold", log).astype(np.int64))
+        if log.levels.observed:
+            held = replace(held, costs=_matrix(table, "cost", log))
+        if "shuffled" in facts:
+            held = replace(held, shuffled=_unpack_shuffled(table.column("shuffled"), facts["shuffled"], log))
+        own = facts.get("propensities")
+        return held, None if own is None else Propensities(_propensity(table, log), **own)
+    except (LargesseError, OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
+        return None
+
+
+def _pack_shuffled(shuffled: Shuffled, n: int) -> pa.Array:
+    """Return a column of n rows: the curves (features, K) of those that were shuffled as bytes, nothing of the others."""
+    import pyarrow as pa
+
+    cells: list[bytes | None] = [None] * n
+    for row, part in zip(shuffled.rows.tolist(), shuffled.curves.transpose(1, 0, 2).astype(FLOAT), strict=True):
+        cells[row] = part.tobytes()
+    return pa.array(cells, type=pa.binary())
+
+
+def _unpack_shuffled(column: pa.ChunkedArray, features: Any, log: Log) -> Shuffled:
+    """Return what `_pack_shuffled` packed; ValueError if it does not belong to the log."""
+    rows = np.flatnonzero(np.asarray(column.is_valid()))
+    shape = (len(rows), len(features), len(log.levels))
+    curves = np.frombuffer(b"".join(column.drop_null().to_pylist()), dtype=FLOAT).reshape(shape)
+    known = all(name in log.seen.features.column_names for name in features)
+    if len(column) != len(log) or not known or not np.isfinite(curves).all():
+        raise ValueError("what was shuffled does not belong to the log")
+    return Shuffled(tuple(features), rows, np.ascontiguousarray(curves.transpose(1, 0, 2), dtype=np.float32))
+
+
+def _matrix(table: pa.Table, word: str, log: Log) -> Array:
+    return np.column_stack([_column(table, f"{word}_{k}", log) for k in range(len(log.levels))])
+
+
+def _propensity(table: pa.Table, log: Log) -> Array:
+    found = _column(table, "propensity", log)
+    if (found <= 0).any() or (found > 1).any():
+        raise ValueError("these are no propensities")
+    return found
+
+
+def _column(table: pa.Table, name: str, log: Log) -> Array:
+    """Return a column of finite numbers, one for each row of the log; ValueError if it is not one."""
+    found = np.asarray(table.column(name).to_numpy(), dtype=np.float64)
+    if len(found) != len(log) or not np.isfinite(found).all():
+        raise ValueError(f"{name} does not belong to the log")
+    return found

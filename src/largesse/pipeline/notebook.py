@@ -1,0 +1,233 @@
+"""A campaign in a notebook: dataframes in, an object out that shows its report and hands over plan and policy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from html import escape
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+from largesse.campaign import SECTIONS, Campaign, campaign_from, read_campaign
+from largesse.data import from_memory, read_table
+from largesse.errors import Problem, fail, nearest, refuse
+from largesse.levels import Levels
+from largesse.pipeline import folder as files
+from largesse.pipeline import line
+from largesse.policy import Policy
+from largesse.records import Progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HEIGHT = 800  # of a report in a notebook, in pixels
+TOLD = ("title", "unit", "response_unit", "response_value")  # settings at the top of a campaign file
+OWN = (*TOLD, "levels", "model", "engine")  # settings that belong to no section of a campaign file
+KNOWN = (*OWN, *(word for name, words in SECTIONS.items() if name != "model" for word in words), "seed")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report: a notebook shows it in a frame, `save` writes it."""
+
+    html: str = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        # The page brings its own style and script: a frame keeps them apart from the notebook's.
+        look = f'style="width:100%;height:{HEIGHT}px;border:0" sandbox="allow-scripts" title="Report"'
+        return f'<iframe srcdoc="{escape(self.html)}" {look}></iframe>'
+
+    def save(self, path: str | Path) -> None:
+        """Write the page to a file, which needs nothing else."""
+        files.check_file(path)
+        files.write_text(Path(path), self.html)
+
+
+class Run(dict[str, Any]):
+    """What a run found: the numbers of its report by name, and what else its folder holds. A notebook shows the report.
+
+    A run without a folder of its own is in a temporary one, which goes with it.
+    """
+
+    def __init__(self, numbers: Mapping[str, Any], folder: str | Path, *, temporary: Path | None = None) -> None:
+        super().__init__(numbers)
+        self.folder = Path(folder)
+        if temporary is not None:
+            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r})"
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
+
+    @property
+    def report(self) -> Page:
+        """The report."""
+        return Page((self.folder / files.REPORT).read_text(encoding="utf-8"))
+
+    @property
+    def plan(self) -> pa.Table:
+        """Who gets which level, one row per customer."""
+        return read_table(self.folder / files.PLAN, what="plan", plain=("customer", "level"))
+
+    @property
+    def policy(self) -> Policy:
+        """The policy, for customers not seen yet."""
+        return Policy.load(self.folder / files.POLICY)
+
+
+def run(
+    source: Any,
+    out: str | Path | None = None,
+    progress: Progress = line.silent,
+    *,
+    table: Any = None,
+    customers: Any = None,
+    resume: bool = False,
+    seconds: float | None = None,
+    **settings: Any,
+) -> Run:
+    """Fit, plan, judge and report; return the numbers of the report, with plan, policy and the report itself.
+
+    Parameters
+    ----------
+    source
+        A log, as a dataframe, a dict of columns or a path, with the settings of a campaign file as keywords: at least
+        `level`, `response`, `costs` (or `levels`) and `budget`. Or a `Campaign`, or the path of a campaign file.
+    out
+        The run folder. Without one, the run is kept as long as what is returned.
+    progress
+        Hears how far the work is; ``with show_progress():`` does so, too.
+    table
+        With a campaign, the log in memory: the folder keeps it.
+    customers
+        The customers to plan for, as a dataframe or a path; by default those of the log. A dataframe is kept beside the
+        run folder, under its name with ``-customers.parquet``.
+    resume, seconds
+        Go on with a run that was stopped; leave out what does not fit into this time.
+    settings
+        Any setting of a campaign file by its name, such as ``model="quick"``, ``seed=1``, ``unit="€"``,
+        ``response_unit="€"``, ``response_value=0.35``.
+    """
+    engine = settings.pop("engine", line.LOCAL)
+    campaign, table = _settle(source, table, settings)
+    home = Path(mkdtemp(prefix="largesse-")) if out is None else None
+    place = home / "run" if home is not None else Path(str(out))
+    try:
+        with _beside(place, customers) as named:
+            if named is not None:
+                campaign = replace(campaign, customers=named)
+            numbers = line.run(campaign, place, progress, table=table, engine=engine, resume=resume, seconds=seconds)
+    except BaseException:
+        if home is not None:
+            shutil.rmtree(home, ignore_errors=True)
+        raise
+    return Run(numbers, place, temporary=home)
+
+
+def show_report(source: Any, **settings: Any) -> Page:
+    """Return the report of a run, of a run folder, or of a log that is run for it with the settings of `run`."""
+    if isinstance(source, Run):
+        return source.report
+    if isinstance(source, str | os.PathLike) and not settings:
+        page = Path(source) / files.REPORT
+        if not page.is_file():
+            fail("report", Problem(f"{source} holds no report", "give a run folder, or a log with level=…, response=…"))
+        return Page(page.read_text(encoding="utf-8"))
+    return run(source, **settings).report
+
+
+def _settle(source: Any, table: Any, settings: dict[str, Any]) -> tuple[Campaign, Any]:
+    """Return the campaign and, where it is in memory, the log."""
+    if "level" in settings or not isinstance(source, Campaign | str | os.PathLike):
+        if table is not None:
+            fail("run", Problem("a log and a table are both given", "give the log alone"))
+        campaign = make_campaign(settings, source if isinstance(source, str | os.PathLike) else None)
+        return campaign, None if isinstance(source, str | os.PathLike) else from_memory(source, "log")
+    if settings:
+        hint = "change the campaign itself, or give a log with level=…, response=…"
+        fail("run", Problem(f"a campaign is given, and {', '.join(sorted(settings))} beside it", hint))
+    found = source if isinstance(source, Campaign) else read_campaign(Path(source))
+    if table is None:
+        return found, None
+    return replace(found, log=files.LOG), from_memory(table, "log")
+
+
+def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | None = None) -> Campaign:
+    """Return the campaign that settings by their names describe; without the path of a log, the folder holds it.
+
+    >>> make_campaign({"level": "coupon", "response": "bought", "costs": [0, 5], "budget": 1.5}).planning.budget
+    1.5
+    """
+    refuse(
+        "run", [Problem(f"{word!r} is not a setting", nearest(word, KNOWN)) for word in settings if word not in KNOWN]
+    )
+    given = {**settings}
+    levels = given.pop("levels", None)
+    if levels is None and isinstance(given.get("costs"), Mapping):
+        levels = given.pop("costs")
+    if isinstance(levels, Mapping):
+        levels = Levels(levels)
+    if levels is not None:
+        if not isinstance(levels, Levels):
+            fail(
+                "run",
+                Problem(
+                    f"levels is a {type(levels).__name__}", "give levels=Levels(costs=[0, 5, 10]), or costs=[0, 5, 10]"
+                ),
+            )
+        own = {word: getattr(levels, word) for word in ("costs", "names", "doses", "on_redemption", "contact_cost")}
+        own["dose_unit"] = levels.dose_unit or None
+        given = {**{word: value for word, value in own.items() if value is not None}, **given}
+        if levels.observed and not any(levels.costs):
+            del given["costs"]
+    shares = given.get("propensity")
+    if shares is not None and not isinstance(shares, str):
+        given["propensities"] = given.pop("propensity")
+    told: dict[str, Any] = {"log": os.fspath(log) if log is not None else files.LOG}
+    told |= {word: given.pop(word) for word in TOLD if word in given}
+    told["model"] = {word: given.pop(key) for key, word in (("model", "name"), ("seed", "seed")) if key in given}
+    for word, value in given.items():
+        section = next(name for name, words in SECTIONS.items() if word in words and name != "model")
+        told.setdefault(section, {})[word] = _plain(value)
+    campaign = campaign_from({name: part for name, part in told.items() if part != {}})
+    return campaign if log is not None else replace(campaign, log=files.LOG)
+
+
+def _plain(value: Any) -> Any:
+    """Return arrays and tuples as lists, as a campaign file would hold them."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    return list(value) if isinstance(value, tuple) else value
+
+
+@contextmanager
+def _beside(place: Path, customers: Any) -> Iterator[str | None]:
+    """Give the path of a table of customers; one in memory is written beside the run folder.
+
+    If the run fails, what was there before is there again.
+    """
+    if customers is None or isinstance(customers, str | os.PathLike):
+        yield None if customers is None else str(Path(customers).absolute())
+        return
+    path = place.absolute().with_name(f"{place.name}-customers.parquet")
+    files.check_file(path)
+    table = from_memory(customers, "customers")
+    earlier = path.with_name(f".{path.name}.earlier")
+    if path.exists():
+        path.replace(earlier)
+    try:
+        line.LOCAL.write_table(path, table)
+        yield str(path)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        if earlier.exists():
+            earlier.replace(path)
+        raise
+    earlier.unlink(missing_ok=True)

@@ -1,0 +1,245 @@
+"""A stream of customers, simulated or replayed, paced by the policy of a run folder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from largesse.campaign import Campaign, read_campaign, read_list
+from largesse.data import read_table
+from largesse.errors import Problem, as_number, budget_problems, fail, nearest, refuse, show, whole_problems
+from largesse.pacing import (
+    DAY,
+    KEPT,
+    MICROS,
+    PROMISES,
+    WAYS,
+    Population,
+    Stream,
+    Terms,
+    count_time,
+    draw_traits,
+    fill_stream,
+    make_plan,
+    make_population,
+    pace_stream,
+    plan_offline,
+    read_money,
+    trace_course,
+)
+from largesse.pipeline import folder as files
+from largesse.pipeline.opened import read_features, sample_population
+from largesse.policy import Policy
+from largesse.records import Array, Progress
+from largesse.report import PaceStep, describe_pace, render_pace
+
+SIMULATED = "simulated"
+MOST_STREAMS = 1000
+LONGEST = 3660  # days
+EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds since 1970: the years 1 to 9999
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """How customers are to come, where the stream does not say it."""
+
+    stream: str = SIMULATED  # or a table to replay
+    time: str | None = None  # the column of a table that says when customers came
+    streams: int = 20  # simulated ones
+    customers: int | None = None  # foreseen; default: as many as the run has
+    days: int = 30
+    valid_days: float | None = None  # that a promise stands; default: a quarter of the period
+    promises: str = KEPT  # or: while_it_lasts
+    most: Sequence[float] | None = None  # that each level may cost
+    seed: int = 0
+
+
+def pace(
+    folder: str | Path,
+    how: Streaming,
+    progress: Progress,
+    *,
+    budget: float | None = None,
+    total: float | None = None,
+    out: str | Path | None = None,
+) -> dict[str, Any]:
+    """Pace streams of customers by the policy of a run folder; return the numbers, and write a page to `out`, if given."""
+    refuse("pace", _problems(how, budget, total))
+    progress("reading", 0.0)
+    with files.look_into_run_folder(folder) as home:
+        campaign, policy = read_campaign(home, blank_budget=True), Policy.load(home / files.POLICY)
+        files.check_file(out, None if how.stream == SIMULATED else how.stream, campaign.log, campaign.customers)
+        population, many = sample_population(campaign, policy, how.most, how.seed)
+    how = how if how.customers else replace(how, customers=many)
+    made = _make_streams(campaign, policy, population, how, budget, total)
+    streams = [replace(one, terms=replace(one.terms, promises=how.promises)) for one in made]
+    facts = (campaign.title, campaign.unit, campaign.roles["response"], policy.model.binary_, how.stream != SIMULATED)
+    rule = None if policy.aimed is None else policy.aimed.rule
+    step = PaceStep(*facts, policy.model.fingerprint_, "" if rule is None else rule.for_, policy.at_random)
+    for i, stream in enumerate(streams):
+        progress("pacing", i / len(streams))
+        plan, offline = make_plan(stream, aimed=rule, at_random=policy.at_random), plan_offline(stream)
+        found = {way: pace_stream(stream, way, plan=plan) for way in WAYS}
+        courses = {}
+        if i == 0:
+            courses = {
+                way: trace_course(stream, one.levels, one.prices, refused=one.refused) for way, one in found.items()
+            }
+            courses["offline"] = trace_course(stream, offline.levels)
+        step = step.add(stream, plan, offline, found, courses)
+    shown = describe_pace(step)
+    if out is not None:
+        files.write_text(Path(out), render_pace(shown))
+    return shown
+
+
+def read_streaming(stream: str, given: Mapping[str, Any]) -> Streaming:
+    """Return how customers come, from the options that are given."""
+    options = dict(given)
+    if isinstance(options.get("most"), str):
+        options["most"] = read_list(options["most"], "--most")
+    return Streaming(stream, **options)
+
+
+def _problems(how: Streaming, budget: float | None, total: float | None) -> list[Problem]:
+    found = whole_problems(how.streams, "--streams", 1, MOST_STREAMS) + whole_problems(how.seed, "--seed")
+    found += whole_problems(how.days, "--days", 1, LONGEST)
+    if how.customers is not None:
+        found += whole_problems(how.customers, "--customers", 1, 10_000_000)
+    valid = None if how.valid_days is None else as_number(how.valid_days)
+    if how.valid_days is not None and (valid is None or not 0 < valid <= LONGEST):
+        found.append(Problem(f"--valid-days is {show(how.valid_days)}", "give a number of days above 0"))
+    if how.promises not in PROMISES:
+        found.append(Problem(f"--promises is {show(how.promises)}", f"choose one: {', '.join(PROMISES)}"))
+    if budget is not None and total is not None:
+        found.append(Problem("both --budget and --total are given", "give the average per customer, or the total"))
+    for word, value in (("--budget", budget), ("--total", total)):
+        found += [] if value is None else budget_problems(value, word)
+    return found
+
+
+def _make_streams(
+    campaign: Campaign,
+    policy: Policy,
+    population: Population,
+    how: Streaming,
+    budget: float | None,
+    total: float | None,
+) -> list[Stream]:
+    if how.stream != SIMULATED:
+        came = _replay(campaign, policy, population, how)
+        whole = _find_total(campaign, budget, total, len(came.times))
+        return [replace(came, terms=replace(came.terms, total=whole))]
+    foreseen = int(how.customers or len(population))
+    whole = _find_total(campaign, budget, total, foreseen)
+    streams = []
+    for seed in range(how.seed, how.seed + how.streams):
+        drawn = draw_traits(seed, population.on_redemption)
+        valid = how.days / 4 if how.valid_days is None else how.valid_days
+        traits = replace(drawn, days=how.days, foreseen=float(foreseen), valid=valid, delay=min(drawn.delay, valid / 3))
+        streams.append(fill_stream(population, traits, seed, whole / MICROS))
+    return streams
+
+
+def _find_total(campaign: Campaign, budget: float | None, total: float | None, customers: int) -> int:
+    """Return the budget of the whole period in millionths: as given, else the campaign's average for each customer."""
+    if total is None and budget is None:
+        planning = campaign.planning
+        if planning.budget is None and planning.total is None:
+            fail("pace", Problem("nothing says what may be spent", "give --total, or --budget for each customer"))
+        budget, total = planning.budget, planning.total
+    whole = total if total is not None else float(budget or 0.0) * customers
+    return read_money(whole, "the budget of the whole period", up=False)
+
+
+# -- a table that is replayed --------------------------------------------------------------------------------------------
+
+
+def _replay(campaign: Campaign, policy: Policy, population: Population, how: Streaming) -> Stream:
+    """Return the customers of a table in the order in which they came; responses are those that the model expects."""
+    starts, times = _read_times(how.stream, how)
+    rows = np.argsort(times, kind="stable")
+    came = make_population(policy, read_features(campaign, policy, how.stream), most=how.most)
+    customers, times = came.take(rows), times[rows]
+    days = max(math.floor(float(times[-1])) + 1, 1)
+    later = population.on_redemption
+    valid = (days / 4 if how.valid_days is None else how.valid_days) if later else None
+    rng = np.random.default_rng(how.seed)
+    shape = customers.face.shape
+    share = np.divide(customers.expected, customers.face, out=np.zeros(shape), where=customers.face > 0)
+    traits = replace(
+        draw_traits(0, later), days=days, foreseen=float(len(times)), volume=1.0, volume_drift=0.0,
+        season=0.0, season_known=False, bursts=0, mix_drift=0.0, response_drift=0.0, model_error=0.0,
+    )  # fmt: skip
+    return Stream(
+        traits=traits,
+        terms=Terms(0, starts, starts + days * DAY, None if valid is None else count_time(valid)),
+        population=population,
+        season=None,
+        times=times,
+        customers=customers,
+        truth=customers.responses,
+        redeems=share,
+        chance=rng.random(len(times)),
+        delay=np.minimum(rng.exponential((valid or 1.0) / 4, len(times)), 0.999 * (valid or 1.0)),
+    )
+
+
+def _read_times(source: str, how: Streaming) -> tuple[int, Array]:
+    """Return when the period starts, in microseconds, and when each row came, in days since."""
+    table = read_table(source, what="stream")
+    if not len(table):
+        fail("pace", Problem(f"{source} has no rows", "give a table with a row for each customer who came"))
+    if how.time is None:
+        # No column says when: rows come one after the other, evenly.
+        return 0, (np.arange(len(table)) + 0.5) / max(len(table), 1) * how.days
+    if how.time not in table.column_names:
+        got = f"the stream has no column {how.time!r}"
+        fail("pace", Problem(got, nearest(how.time, table.column_names)))
+    if table.column_names.count(how.time) > 1:
+        fail("pace", Problem(f"the stream has two columns {how.time!r}", "rename one of them"))
+    return _as_days(table.column(how.time), how.time)
+
+
+def _as_days(column: Any, name: str) -> tuple[int, Array]:
+    hint = "give a column of dates or times, each row with one: 2027-01-31, 2027-01-31T18:00:00"
+    if column.null_count:
+        fail("pace", Problem(f"the column {name!r} has no time in {column.null_count:,} rows", hint))
+    found = _as_micros(column)
+    if found is None:
+        # A timestamp that is none is too far away for Python, too.
+        shown = column.type if str(column.type).startswith("timestamp") else show(column[0].as_py())
+        fail("pace", Problem(f"the column {name!r} holds {shown}, which is no time", hint))
+    if found.min() < EARLIEST or found.max() > LATEST:
+        fail("pace", Problem(f"the column {name!r} holds times beyond the years 1 to 9999", hint))
+    if np.ptp(found) > LONGEST * DAY:
+        fail("pace", Problem(f"the column {name!r} spans more than {LONGEST:,} days", "replay a part of the table"))
+    starts = int(found.min() // DAY * DAY)
+    return starts, (found - starts) / DAY
+
+
+def _as_micros(column: Any) -> Array | None:
+    """Return times (n,) in microseconds since 1970, UTC, whatever their zone; those without one are in UTC. None: no times."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kinds = pa.types
+    if kinds.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    text = any(kind(column.type) for kind in (kinds.is_string, kinds.is_large_string, kinds.is_string_view))
+    column = column.cast(pa.string()) if text else column
+    if not (text or kinds.is_timestamp(column.type) or kinds.is_date(column.type)):
+        return None
+    # Texts have a zone each, or none has one.
+    for zone in (None, "UTC") if text else (getattr(column.type, "tz", None),):
+        options = pc.CastOptions(target_type=pa.timestamp("us", zone), allow_time_truncate=True)
+        try:
+            return np.asarray(pc.cast(column, options=options).cast(pa.int64()))
+        except pa.ArrowException:
+            continue
+    return None

@@ -1,0 +1,242 @@
+"""A first campaign file for a table that nobody has described yet."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from largesse.campaign.draft.file import guess_campaign
+from largesse.campaign.file import read_campaign
+from largesse.errors import InputError
+from largesse.levels import Levels
+from largesse.pipeline.local import Local
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "campaign.toml").write_text(text, encoding="utf-8")
+    return folder / "campaign.toml"
+
+
+def plausible(folder: Path, n: int = 160) -> Path:
+    rng = np.random.default_rng(1)
+    level = rng.integers(0, 3, n)
+    table = pa.table(
+        {
+            "customer_id": np.arange(n) + 2**60,
+            "age": rng.normal(40, 9, n),
+            "city": rng.choice(["Oslo", "Rome"], n),
+            "mail": [f"{k}@example.org" for k in range(n)],
+            "tags": [["a"]] * n,
+            "visited": pa.array([None] * n, pa.float64()),
+            "coupon": np.array([0, 5, 10])[level],
+            "bought": (rng.random(n) < 0.3 + 0.1 * level).astype(np.int8),
+            'odd "name"\n# 1': rng.random(n),
+        }
+    )
+    pq.write_table(table, folder / "spring_2024.parquet")
+    return folder / "spring_2024.parquet"
+
+
+def write_csv(folder: Path, columns: dict[str, Any], name: str = "log.csv") -> Path:
+    pd.DataFrame(columns).to_csv(folder / name, index=False)
+    return folder / name
+
+
+def guessed(folder: Path, log: Path) -> tuple[str, Path]:
+    """The text of a first campaign file beside its log, and where it stands."""
+    return (text := guess_campaign(log, folder / "campaign.toml")), written(folder, text)
+
+
+def line_of(text: str, key: str) -> str:
+    return next(line for line in text.splitlines() if line.startswith(f"{key} ="))
+
+
+def test_a_first_file_finds_the_roles_and_its_log_can_be_read_once_it_is_filled_in(tmp_path: Path) -> None:
+    text, _ = guessed(tmp_path, plausible(tmp_path))
+    filled = text.replace("costs = []", "costs = [0, 5, 10]").replace('budget = ""', "budget = 3.5")
+    campaign = read_campaign(written(tmp_path, filled))
+    assert campaign.columns == {"level": "coupon", "response": "bought", "customer": "customer_id"}
+    assert campaign.roles["features"] == ["age", "city", 'odd "name"\n# 1']
+    assert campaign.levels == Levels([0, 5, 10], doses=[0, 5, 10])
+    assert campaign.title == "spring 2024"
+    assert 'log = "spring_2024.parquet"' in text
+    assert len(Local().read_log(campaign)) == 160
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        ["none", "mail", "call"],
+        ["5 EUR", "0 EUR", "10 EUR"],
+        [True, False, True],
+        [-5, 0, 5],
+        [1234567, 1234568, 1234569],
+        [0.1, 0.25, 1 / 3],
+    ],
+    ids=["names", "amounts", "booleans", "negative", "large", "fractions"],
+)
+def test_a_first_file_never_runs_before_costs_and_budget_are_filled_in(levels: list[Any], tmp_path: Path) -> None:
+    log = write_csv(tmp_path, {"treatment": levels * 20, "outcome": [0, 1] * 30, "age": range(60)})
+    text, file = guessed(tmp_path, log)
+    with pytest.raises(InputError) as refused:
+        read_campaign(file)
+    blank = [problem.what for problem in refused.value.problems]
+    assert blank[-2:] == ["levels.costs is left blank", "plan.budget is left blank"]
+    assert all(problem.hint.startswith("fill in: ") for problem in refused.value.problems)
+    count = len(set(levels))
+    filled = text.replace("costs = []", f"costs = {list(range(count))}").replace('budget = ""', "budget = 1")
+    filled = filled.replace("names = []", f"names = {levels}")
+    campaign = read_campaign(written(tmp_path, filled))
+    assert len(campaign.levels) == count
+    assert campaign.columns == {"level": "treatment", "response": "outcome"}
+    assert len(Local().read_log(campaign)) == 60
+
+
+def test_amounts_in_names_give_the_order_and_suggest_costs_and_the_budget_spent_before(tmp_path: Path) -> None:
+    levels = ["0 EUR", "10 EUR", "20 EUR", "5 EUR"] * 30
+    text, file = guessed(tmp_path, write_csv(tmp_path, {"gutschein": levels, "kauf": [0, 1] * 60, "alter": range(120)}))
+    assert 'names = ["0 EUR", "5 EUR", "10 EUR", "20 EUR"]' in text
+    assert line_of(text, "costs").startswith("costs = []    # fill in: ")
+    assert line_of(text, "costs").endswith("costs = [0, 5, 10, 20]")
+    assert "the log's rows cost 8.75 each: budget = 8.75" in line_of(text, "budget")
+    with pytest.raises(InputError, match=r"costs = \[0, 5, 10, 20\]"):
+        read_campaign(file)
+
+
+def test_names_without_amounts_are_left_blank_and_ordered_by_mean_response_in_a_comment_only(tmp_path: Path) -> None:
+    rows = [("Control", 0)] * 30 + [("Zeppelin", 0)] * 20 + [("Zeppelin", 1)] * 10 + [("Airship", 1)] * 30
+    log = write_csv(tmp_path, {"arm": [a for a, _ in rows], "voted": [b for _, b in rows], "yob": range(90)})
+    text, file = guessed(tmp_path, log)
+    assert line_of(text, "names").startswith("names = []    # fill in: ")
+    assert line_of(text, "names").endswith('names = ["Control", "Zeppelin", "Airship"]')
+    assert 'response = "voted"' in text
+    with pytest.raises(InputError, match="3 things are wrong"):
+        read_campaign(file)
+
+
+def test_ranges_in_names_suggest_no_costs_and_no_budget(tmp_path: Path) -> None:
+    levels = ["$0.50–1", "$1–2", "none", "over $2", "up to $0.50"] * 20
+    text, _ = guessed(tmp_path, write_csv(tmp_path, {"incentive": levels, "got": [0, 1] * 50, "age": range(100)}))
+    assert 'names = ["none", "up to $0.50", "$0.50–1", "$1–2", "over $2"]' in text
+    assert "costs = [0" not in text
+    assert "was spent" not in text
+    assert "each: budget" not in text
+
+
+def test_identifiers_other_outcomes_and_other_treatments_are_not_offered_as_features(tmp_path: Path) -> None:
+    log = write_csv(
+        tmp_path,
+        {
+            "Kunden-Nr.": range(100),
+            "hh_id": [i // 2 for i in range(100)],
+            "order id": [7 * i for i in range(100)],
+            "rabatt": [0, 5] * 50,
+            "treat_extra": [0, 1, 1, 0] * 25,
+            "umsatz": [1.5, 0.0, 2.5, 0.0] * 25,
+            "kauf": [1, 0, 1, 0] * 25,
+            "umsatz_vorjahr": range(100),
+            "gewicht": [1.0, 2.0] * 50,
+            "alter": range(100),
+        },
+    )
+    text, _ = guessed(tmp_path, log)
+    wanted = {"level": "rabatt", "response": "kauf", "cluster": "hh_id", "weight": "gewicht", "customer": "Kunden-Nr."}
+    for role, column in wanted.items():
+        assert line_of(text, role).startswith(f'{role} = "{column}"')
+    assert line_of(text, "features") == 'features = ["umsatz_vorjahr", "alter"]'
+    assert '# CHECK: left out (an identifier): "order id"' in text
+    assert '# CHECK: left out (may have happened afterwards): "umsatz"' in text
+    assert '# CHECK: left out (may say what was given): "treat_extra"' in text
+
+
+def test_the_first_file_names_itself_and_its_log_from_where_it_stands(tmp_path: Path) -> None:
+    log = write_csv(tmp_path, {"coupon": [0, 5] * 30, "bought": [0, 1] * 30, "age": range(60)})
+    (tmp_path / "sub").mkdir()
+    text = guess_campaign(log, tmp_path / "sub" / "my plan.toml")
+    assert f"largesse run '{tmp_path}/sub/my plan.toml'" in text
+    assert line_of(text, "log") == 'log = "../log.csv"'
+    (tmp_path / "sub" / "my plan.toml").write_text(
+        text.replace("costs = []", "costs = [0, 5]").replace('budget = ""', "budget = 1"), encoding="utf-8"
+    )
+    assert len(Local().read_log(read_campaign(tmp_path / "sub" / "my plan.toml"))) == 60
+
+
+def test_a_first_file_asks_where_it_finds_nothing_and_lists_the_columns(tmp_path: Path) -> None:
+    text, file = guessed(tmp_path, write_csv(tmp_path, {"a\nb": [1.5, 2.5], "c": ["x", "y"], "d": [0, 1]}))
+    assert 'level = ""    # fill in: the column that says what each customer got, one of "a\\nb", "c", "d"' in text
+    assert 'response = ""    # fill in: the column that says what happened, one of "d", "a\\nb", "c"' in text
+    with pytest.raises(InputError) as refused:
+        read_campaign(file)
+    blank = [problem.what.split()[0] for problem in refused.value.problems]
+    assert blank == ["columns.level", "columns.response", "levels.costs", "plan.budget"]
+
+
+def test_text_that_holds_numbers_gets_its_line_and_what_has_two_ways_is_asked_for(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    n = 150
+    level = np.arange(n) % 3
+    income = np.round(rng.normal(1500, 300, n), 2)
+    log = write_csv(
+        tmp_path,
+        {
+            "coupon": np.array(["0 EUR", "5 EUR", "10 EUR"])[level],
+            "income": [f"{x:.2f}".replace(".", ",") for x in income],
+            "fee": [f"{x} EUR" for x in rng.integers(1, 50, n)],
+            "visits": [f"1,{x:03d}" for x in rng.integers(0, 999, n)],
+            "loyal": rng.choice(["Yes", "No"], n),
+            "bought": np.where(rng.random(n) < 0.2 + 0.2 * level, "Yes", "No"),
+        },
+    )
+    text, path = guessed(tmp_path, log)
+    columns = tomllib.loads(text)["columns"]
+    assert columns["response"] == "bought"
+    assert columns["features"] == ["income", "fee", "loyal"]  # a text of its own in every row
+    assert columns["parse"] == {"income": "decimal comma", "fee": "number", "bought": {"No": 0, "Yes": 1}}
+    assert '# "visits" = …    # say which, "decimal comma" or "decimal point", and add it to features' in text
+    assert 'names = ["0 EUR", "5 EUR", "10 EUR"]' in text  # levels stay as the log writes them
+    written(tmp_path, text.replace("costs = []", "costs = [0, 5, 10]").replace('budget = ""', "budget = 3.5"))
+    read = Local().read_log(read_campaign(path))
+    assert read.features["income"].to_pylist() == income.tolist()
+    assert set(read.response.tolist()) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "line"),
+    [
+        ("revenue", ["10.00 EUR", "0.00 EUR", "2.50 EUR"], 'response_unit = "EUR"    # CHECK: the log writes'),
+        ("umsatz", [10.0, 0.0, 2.5], 'response_unit = ""         # CHECK: "umsatz" looks like money'),
+        ("outcome", [10.0, 0.0, 2.5], 'response_unit = ""         # currency of the response, if it is money'),
+        ("bought", [1, 0, 1], "# response_value = 1       # what a response is worth to you"),
+    ],
+)
+def test_a_first_file_asks_what_a_response_is_worth(tmp_path: Path, name: str, values: list[Any], line: str) -> None:
+    table = pa.table({"coupon": [0, 5, 10] * 20, name: values * 20, "age": list(range(60))})
+    pq.write_table(table, tmp_path / "log.parquet")
+    text = guess_campaign(tmp_path / "log.parquet", tmp_path / "campaign.toml")
+    assert line in text
+    tomllib.loads(text)
+
+
+def test_a_plain_table_gets_no_lines_about_how_it_is_written(tmp_path: Path) -> None:
+    text, _ = guessed(tmp_path, plausible(tmp_path))
+    assert "[columns.parse]" not in text
+
+
+def test_dates_beyond_the_calendar_are_no_levels(tmp_path: Path) -> None:
+    far = pa.array([2**62, 2**62 + 1] * 10, pa.timestamp("us"))
+    pq.write_table(pa.table({"when": far, "y": [0, 1] * 10, "r": [0, 1, 1, 0] * 5}), tmp_path / "log.parquet")
+    assert "when" in guess_campaign(tmp_path / "log.parquet")
+
+
+def test_a_column_of_numbers_with_a_few_words_is_pointed_out(tmp_path: Path) -> None:
+    """One typing error makes text of a column; before a run is the time to see it."""
+    lines = [f"{k % 3 * 5};{k % 2};{'much' if k == 7 else k}" for k in range(60)]
+    (tmp_path / "log.csv").write_text("\n".join(["coupon;bought;visits", *lines]))
+    text = guess_campaign(tmp_path / "log.csv", tmp_path / "campaign.toml")
+    assert "# CHECK: column 'visits' is read as text, though all but 1 of its different values are numbers" in text
+    assert "'much'" in text

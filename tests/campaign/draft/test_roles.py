@@ -1,0 +1,90 @@
+"""Which column is what, from names and values."""
+
+import numpy as np
+import pytest
+
+from largesse.campaign.draft.roles import Column, guess_roles
+from largesse.records import Array
+
+N = 60
+ONES = np.arange(N) % 2 * 1.0
+
+
+def number(name: str, values: Array = ONES) -> Column:
+    return Column(name, "number", len(np.unique(values)), values)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "voted",
+        "kauf",
+        "umsatz",
+        "converted",
+        "Purchase",
+        "revenue",
+        "out_gavedum",
+        "tookUp",
+        "eingelöst",
+        "conversion_flag",
+    ],
+)
+def test_names_of_responses_are_known(name: str) -> None:
+    assert guess_roles([number("age", np.arange(N) * 1.0), number(name)], N).roles == {"response": name}
+
+
+@pytest.mark.parametrize("name", ["prior_purchases", "umsatz_vorjahr", "clicks_12m", "voted_2004", "age", "kaufkraft"])
+def test_what_was_known_before_is_no_response_and_stays_a_feature(name: str) -> None:
+    found = guess_roles([number(name)], N)
+    assert "response" not in found.roles
+    assert name not in found.left_out
+    assert found.others["response"] == (name,)  # asked for, never taken
+
+
+@pytest.mark.parametrize(
+    "name", ["hh_id", "Kunden-Nr.", "customer number", "customerId", "ID", "Kundennummer", "user_no", "session id"]
+)
+def test_identifiers_are_never_features(name: str) -> None:
+    for values in (np.arange(N) * 1.0, np.arange(N) // 2 * 1.0):
+        found = guess_roles([number(name, values)], N)
+        assert name in {*found.roles.values(), *found.left_out}
+        assert found.roles.get("response") is None
+
+
+@pytest.mark.parametrize(
+    "name", ["household_size", "ave_hh_sz", "number of visits", "idle_days", "account_age", "no_children"]
+)
+def test_what_only_sounds_like_an_identifier_stays_a_feature(name: str) -> None:
+    found = guess_roles([number(name, np.arange(N) // 2 * 1.0)], N)
+    assert not found.roles
+    assert not found.left_out
+
+
+def test_households_and_repeated_customers_are_clusters_and_single_ones_customers() -> None:
+    twice, once = np.arange(N) // 2 * 1.0, np.arange(N) * 1.0
+    for name in ("hh_id", "Haushalt", "village", "customer_id"):
+        assert guess_roles([number(name, twice)], N).roles == {"cluster": name}
+    assert guess_roles([number("customer_id", once)], N).roles == {"customer": "customer_id"}
+
+
+@pytest.mark.parametrize("name", ["gewicht", "weight", "sample_weight", "Gewichtung"])
+def test_weights_are_known(name: str) -> None:
+    assert guess_roles([number(name, np.linspace(0.5, 2, N))], N).roles == {"weight": name}
+
+
+def test_a_score_of_something_else_is_no_propensity() -> None:
+    shares = np.linspace(0.1, 0.9, N)
+    assert guess_roles([number("propensity", shares)], N).roles == {"propensity": "propensity"}
+    assert guess_roles([number("propensity_to_buy", shares)], N).roles == {}
+
+
+def test_a_text_column_with_a_control_is_the_level_where_no_name_is() -> None:
+    words = Column("segment", "text", 3, None, words=("No E-Mail", "Mens E-Mail", "Womens E-Mail"))
+    other = Column("zip", "text", 2, None, words=("Urban", "Rural"))
+    assert guess_roles([other, words], N).roles == {"level": "segment"}
+
+
+def test_roles_that_are_known_stand() -> None:
+    found = guess_roles([number("coupon"), number("bought"), number("z")], N, {"response": "z"})
+    assert found.roles == {"response": "z", "level": "coupon"}
+    assert found.left_out == {"bought": "may have happened afterwards"}

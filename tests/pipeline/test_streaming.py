@@ -1,0 +1,364 @@
+"""Tables of customers larger than memory: the same plan, the same numbers and the same messages as of small ones."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from folders import everything_in
+from shops import CAMPAIGN, shop_table, write_shop
+
+from largesse.campaign.file import read_campaign
+from largesse.errors import InputError, LargesseError, OutputError
+from largesse.io import Scratch
+from largesse.pipeline import line
+from largesse.pipeline.local import Local
+from largesse.pipeline.scored import Sample, Sampler, random_keys
+from largesse.pipeline.streaming import CustomerStream
+from largesse.policy import Policy
+from largesse.records import Array
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("largesse.data.batches.BATCH", 64)
+    monkeypatch.setattr("largesse.pipeline.scored.BATCH", 50)
+    monkeypatch.setattr("largesse.pipeline.writing.GROUP", 70)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return a shop with a run folder that was fitted, made once for each campaign; a copy, which a test may change."""
+    made: dict[Any, Path] = {}
+
+    def fit(folder: Path, *changes: tuple[str, str], change_log: Callable[[pa.Table], pa.Table] | None = None) -> Path:
+        if changes not in made:
+            shop = write_shop(tmp_path_factory.mktemp("shop"), rows=300, customers=200)
+            if change_log is not None:
+                for name in ("log", "customers"):
+                    table = change_log(pq.read_table(shop / f"{name}.parquet"))
+                    pq.write_table(table, shop / f"{name}.parquet")
+            text = CAMPAIGN
+            for old, new in changes:
+                assert old in text
+                text = text.replace(old, new)
+            (shop / "campaign.toml").write_text(text, encoding="utf-8")
+            line.fit(read_campaign(shop), shop / "run")
+            made[changes] = shop
+        return shutil.copytree(made[changes], folder / "shop")
+
+    return fit
+
+
+def plan_both(shop: Path, customers: Path | str | None = None, **asked: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Plan from memory and in batches; the two folders must be alike. Return the numbers."""
+    source = str(customers or shop / "customers.parquet")
+    shutil.copytree(shop / "run", shop / "other")
+    whole = line.plan(shop / "run", source, engine=Local(), **asked)
+    parts = line.plan(shop / "other", source, engine=Local(rows=10), **asked)
+    for name in ("plan.json", "policy.largesse", "campaign.toml"):
+        assert (shop / "run" / name).read_bytes() == (shop / "other" / name).read_bytes()
+    one, other = (pq.read_table(shop / name / "plan.parquet") for name in ("run", "other"))
+    assert one.equals(other)
+    if "propensity" not in one.column_names:  # else the numbers are expected ones
+        assert whole["planned"]["value"] == pytest.approx(np.mean(one["expected_response"]))
+        assert whole["planned"]["spend"] == pytest.approx(np.mean(one["expected_cost"]))
+    assert not [path.name for path in shop.iterdir() if path.name.startswith(".")]
+    return whole, parts
+
+
+# ---------------------------------------------------------------------------------------------- the same plan
+
+
+def add_costs(table: pa.Table) -> pa.Table:
+    base = np.random.default_rng(5).uniform(1, 3, len(table))
+    return (
+        table.append_column("c0", pa.array(0 * base))
+        .append_column("c1", pa.array(base))
+        .append_column("c2", pa.array(2.5 * base))
+    )
+
+
+def add_paid(table: pa.Table) -> pa.Table:
+    if "coupon" not in table.column_names:
+        return table
+    return table.append_column("paid", pc.multiply(table["coupon"], table["bought"]))
+
+
+COSTS = "costs = [0, 5, 10]"
+CASES: dict[str, tuple[Any, ...]] = {
+    "known costs": ((),),
+    "a total": ((("budget = 2.5", "total = 300"),),),
+    "no budget": ((("budget = 2.5", "budget = 0"),),),
+    "on redemption": (((COSTS, f"{COSTS}\non_redemption = true"),),),
+    "sure": (((COSTS, f"{COSTS}\non_redemption = true"), ("budget = 2.5", "budget = 2\nbudget_confidence = 0.9")),),
+    "exploring": ((("budget = 2.5", "budget = 2.5\nexplore = 0.2"),),),
+    "own costs": (((COSTS, 'costs = ["c0", "c1", "c2"]\ndoses = [0, 5, 10]'),), add_costs),
+    "observed": (
+        (('customer = "id"', 'customer = "id"\ncost_column = "paid"'), (COSTS, "doses = [0, 5, 10]")),
+        add_paid,
+    ),
+    "constraints": ((("budget = 2.5", 'budget = 2.5\nsegment = "city"\n[plan.segment_budgets]\nOslo = 50'),),),
+    "proven": ((("budget = 2.5", "budget = 2.5\nexact = true"),),),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_plans_in_batches_are_those_from_memory(case: str, fitted: Callable[..., Path], tmp_path: Path) -> None:
+    changes, *change = CASES[case]
+    shop = fitted(tmp_path, *changes, change_log=change[0] if change else None)
+    _, shown = plan_both(shop)
+    assert shown["customers"] == 200
+    stops = shown["frontier"]["stops"]
+    others = [stop for stop in stops if not stop.get("own")]
+    assert len(others) > 4
+    for place in (1, len(others) // 2, len(others) - 1):
+        stop = others[place]
+        made = line.plan(shop / "run", str(shop / "customers.parquet"), budget=stop["budget"])
+        assert [level["customers"] for level in made["money"]["levels"]] == stop["counts"]
+        for word in ("spend", "value"):
+            assert made["planned"][word] == pytest.approx(stop[word], rel=1e-9)
+        known = {(one["feature"], group["label"]): group for one in shown["who"]["features"] for group in one["groups"]}
+        for feature in made["who"]["features"]:
+            for group in feature["groups"]:
+                if (feature["feature"], group["label"]) in known:
+                    found = known[feature["feature"], group["label"]]
+                    assert group["average_cost"] == pytest.approx(found["stop_costs"][stops.index(stop)], rel=1e-6)
+    assert sum(level["customers"] for level in shown["money"]["levels"]) == 200
+
+
+@pytest.mark.parametrize("line_", ["", "exact = true\n"])
+def test_without_plans_at_other_budgets_it_says_why(
+    line_: str, fitted: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("largesse.pipeline.plans.MOST", 10)
+    new = f'budget = 2.5\n{line_}segment = "city"\n[plan.segment_budgets]\nOslo = 50'
+    shop = fitted(tmp_path, ("budget = 2.5", new))
+    shown = line.plan(shop / "run", str(shop / "customers.parquet"))
+    assert shown["frontier"]["stops"] == []
+    assert ("take too long" if line_ else "too many customers") in shown["frontier"]["excuse"]
+
+
+@pytest.mark.parametrize(
+    "form", ["one.csv", "one.csv.gz", "folder", "*.parquet", "one.feather", "no ids", "no rows in one"]
+)
+def test_every_form_of_table_is_planned_in_batches(form: str, fitted: Callable[..., Path], tmp_path: Path) -> None:
+    shop, table = fitted(tmp_path), shop_table(200, seed=2, log=False)
+    new = shop / "new"
+    new.mkdir()
+    if form == "one.csv":
+        csv.write_csv(table, new / form)
+    elif form == "one.csv.gz":
+        csv.write_csv(table, new / "plain.csv")
+        (new / form).write_bytes(gzip.compress((new / "plain.csv").read_bytes()))
+    elif form == "one.feather":
+        feather.write_feather(table, new / form)
+    elif form == "no ids":
+        pq.write_table(table.drop_columns("id"), new / "one.parquet")
+    else:
+        cuts = [(0, 30), (30, 0), (30, 170)] if form == "no rows in one" else [(0, 30), (30, 170)]
+        for k, (start, count) in enumerate(cuts):
+            pq.write_table(table.slice(start, count), new / f"{k}.parquet")
+    source = {"folder": new, "no rows in one": new, "no ids": new / "one.parquet", "*.parquet": new / "*.parquet"}
+    plan_both(shop, source.get(form, new / form))
+    ids = pq.read_table(shop / "other" / "plan.parquet")["customer"].to_pylist()
+    assert ids == (list(range(200)) if form == "no ids" else table["id"].to_pylist())
+
+
+@pytest.mark.parametrize("ending", ["csv", "feather", "pq"])
+def test_a_second_table_has_the_same_rows(ending: str, fitted: Callable[..., Path], tmp_path: Path) -> None:
+    shop = fitted(tmp_path)
+    table = shop_table(200, seed=2, log=False)
+    ids = pa.array([f"=c{k}" for k in range(200)])
+    pq.write_table(table.set_column(0, "id", ids), shop / "customers.parquet")
+    plan_both(shop, out=shop / f"plan.{ending}")
+    plan = pq.read_table(shop / "other" / "plan.parquet")
+    readers: dict[str, Any] = {"csv": csv.read_csv, "feather": feather.read_table, "pq": pq.read_table}
+    copy = readers[ending](shop / f"plan.{ending}")
+    assert copy["level_number"].to_pylist() == plan["level_number"].to_pylist()
+    mark = "'" if ending == "csv" else ""
+    assert copy["customer"].to_pylist() == [f"{mark}{name}" for name in ids.to_pylist()]
+
+
+def test_numbers_written_as_text_are_read_as_a_whole(fitted: Callable[..., Path], tmp_path: Path) -> None:
+    shop, table = fitted(tmp_path), shop_table(200, seed=2, log=False)
+    ages = [None if age is None else f"{age:.2f}".replace(".", ",") for age in table["age"].to_pylist()]
+    pq.write_table(table.set_column(1, "age", pa.array(ages)), shop / "customers.parquet")
+    plan_both(shop)
+
+
+def test_a_run_plans_large_tables_in_batches(tmp_path: Path) -> None:
+    shop = write_shop(tmp_path, rows=120, customers=150)
+    line.run(read_campaign(shop), shop / "run", engine=Local())
+    line.run(read_campaign(shop), shop / "other", engine=Local(rows=10))
+    one, other = (pq.read_table(shop / name / "plan.parquet") for name in ("run", "other"))
+    assert one.equals(other)
+    assert json.loads((shop / "run/plan.json").read_text()) == json.loads((shop / "other/plan.json").read_text())
+
+
+# ---------------------------------------------------------------------------------------------- bad input
+
+
+def refuse_both(shop: Path, source: str, kind: type[LargesseError] = InputError) -> str:
+    """Let both ways of reading refuse a table; the words and the folder must stay the same."""
+    before, words = everything_in(shop / "run"), []
+    for engine in (Local(), Local(rows=10)):
+        with pytest.raises(kind) as caught:
+            line.plan(shop / "run", source, out=shop / "copy.parquet", engine=engine)
+        words.append(str(caught.value))
+    assert words[0] == words[1]
+    assert everything_in(shop / "run") == before
+    assert not (shop / "copy.parquet").exists()
+    assert not [path.name for path in shop.iterdir() if path.name.startswith(".")]
+    return words[0]
+
+
+def change_rows(table: pa.Table, name: str, **at: Any) -> pa.Table:
+    values = table[name].to_pylist()
+    for row, value in at.items():
+        values[int(row[1:])] = value
+    return table.set_column(table.schema.get_field_index(name), name, pa.array(values, table.schema.field(name).type))
+
+
+WRONG: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
+    "missing ids": (lambda t: change_rows(t, "id", r3=None, r190=None), "missing in 2 rows"),
+    "ids twice": (lambda t: change_rows(t, "id", r199="c00001", r150="c00007"), "repeats 2 customers: c00001, c00007"),
+    "both": (lambda t: change_rows(t, "id", r199="c00001", r70=None), "repeats 1 customer"),
+    "a feature is missing": (lambda t: t.drop_columns("age"), "the feature 'age' is not in the table"),
+    "a misspelt id": (lambda t: t.rename_columns(["idd", *t.column_names[1:]]), "did you mean 'idd'"),
+    "another kind": (lambda t: t.set_column(2, "city", pa.array(range(200))), "the feature 'city' holds numbers"),
+    "text for dates": (lambda t: t.set_column(3, "since", pa.array(["x"] * 200)), "the feature 'since' holds text"),
+    "a name twice": (lambda t: t.append_column("age", t["age"]), "two columns have the same name: age"),
+    "no rows": (lambda t: t.slice(0, 0), "no rows"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_said_in_the_same_words(case: str, fitted: Callable[..., Path], tmp_path: Path) -> None:
+    change, words = WRONG[case]
+    shop = fitted(tmp_path)
+    pq.write_table(change(shop_table(200, seed=2, log=False)), shop / "new.parquet")
+    assert words in refuse_both(shop, str(shop / "new.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("c1", {"r5": -1.0, "r120": None}, "a cost is negative, missing or infinite in 2 rows of c1"),
+        ("c2", {"r5": 0.0, "r199": 0.1}, "costs fall as levels rise in 2 rows"),
+    ],
+)
+def test_costs_are_refused_in_the_same_words(
+    name: str, values: dict[str, Any], words: str, fitted: Callable[..., Path], tmp_path: Path
+) -> None:
+    changes, change = CASES["own costs"]
+    shop = fitted(tmp_path, *changes, change_log=change)
+    pq.write_table(change_rows(pq.read_table(shop / "customers.parquet"), name, **values), shop / "new.parquet")
+    assert words in refuse_both(shop, str(shop / "new.parquet"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "other columns", "other types", "no table"])
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_bad_file_among_many_stops_everything(
+    damage: str, ending: str, fitted: Callable[..., Path], tmp_path: Path
+) -> None:
+    shop, table = fitted(tmp_path), shop_table(300, seed=2, log=False)
+    new = shop / "new"
+    new.mkdir()
+    write: Callable[[pa.Table, Path], None] = pq.write_table if ending == "parquet" else csv.write_csv
+    for k in range(3):
+        part = table.slice(100 * k, 100)
+        if k == 1 and damage == "other columns":
+            part = part.rename_columns(["id", "agee", "city", "since"])
+        if k == 1 and damage == "other types":
+            part = part.set_column(1, "age", pa.array(["old"] * 100))
+        write(part, new / f"{k}.{ending}")
+    bad = new / f"1.{ending}"
+    if damage == "cut":
+        bad.write_bytes(bad.read_bytes()[: bad.stat().st_size * 2 // 3] if ending == "parquet" else b"id,age\nx\n")
+    elif damage == "empty":
+        bad.write_bytes(b"")
+    elif damage == "no table":
+        bad.write_bytes(b"\x00\xff\xfe" * 100)
+    refuse_both(shop, str(new / f"*.{ending}"))
+
+
+def test_a_table_that_changes_while_it_is_read_is_refused(
+    fitted: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, real = fitted(tmp_path), CustomerStream.read
+    before = everything_in(shop / "run")
+
+    def changed(self: CustomerStream, features: Any) -> Any:
+        pq.write_table(shop_table(200, seed=3, log=False), shop / "customers.parquet")
+        return real(self, features)
+
+    monkeypatch.setattr(CustomerStream, "read", changed)
+    with pytest.raises(InputError, match="changed while it was read"):
+        line.plan(shop / "run", str(shop / "customers.parquet"), engine=Local(rows=10))
+    assert everything_in(shop / "run") == before
+
+
+def test_a_full_disk_leaves_nothing_behind(
+    fitted: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = fitted(tmp_path)
+    before = everything_in(shop)
+
+    class Full:
+        def write(self, _content: Any) -> None:
+            raise OSError(28, "No space left on device")
+
+    real = Scratch.append
+    monkeypatch.setattr(Scratch, "append", lambda self, content: real(Scratch(Full(), self.near), content))  # type: ignore[arg-type]
+    with pytest.raises(OutputError, match="the disk is full"):
+        line.plan(shop / "run", str(shop / "customers.parquet"), engine=Local(rows=10))
+    assert everything_in(shop) == before
+
+
+def test_a_model_that_predicts_nonsense_is_refused(
+    fitted: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = fitted(tmp_path)
+    model = type(Policy.load(shop / "run" / "policy.largesse").model)
+    real = model._curves
+
+    def sometimes(self: Any, X: Array) -> Array:
+        curves = real(self, X)
+        return np.where(X[:, :1] > 1.5, np.nan, curves) if len(X) > 1 else curves
+
+    monkeypatch.setattr(model, "_curves", sometimes)
+    assert "curves hold missing or infinite numbers" in refuse_both(shop, str(shop / "customers.parquet"))
+
+
+# ---------------------------------------------------------------------------------------------- samples
+
+
+def test_a_sample_does_not_depend_on_batches() -> None:
+    rows = np.arange(5000)
+    features = pa.table({"x": rows})
+    whole = Sample.of(rows, features, 300)
+    assert len(whole.rows) == 300
+    assert np.array_equal(whole.rows, np.sort(np.argsort(random_keys(rows))[:300]))
+    for size in (1, 77, 4000):
+        sampler = Sampler(300)
+        for start in range(0, 5000, size):
+            sampler.add(rows[start : start + size], features.slice(start, size))
+        sample = sampler.sample()
+        assert np.array_equal(sample.rows, whole.rows)
+        assert sample.features["x"].to_pylist() == whole.rows.tolist()
+
+
+def test_random_keys_are_spread_evenly() -> None:
+    keys = random_keys(np.arange(100_000)) / 2.0**64
+    assert np.histogram(keys, bins=10, range=(0, 1))[0].min() > 9_700
+    assert abs(np.corrcoef(keys[:-1], keys[1:])[0, 1]) < 0.01
