@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import largesse
+import largesse_lab
 from largesse.campaign import read_campaign
 from largesse.data import Encoder, read_table
 from largesse.pipeline import plan, run
@@ -20,7 +21,7 @@ from largesse.policy import Policy
 from largesse.response import Linear
 
 PRODUCT = Path(largesse.__file__).parent
-LAB = PRODUCT.parent / "largesse_lab"
+LAB = Path(largesse_lab.__file__).parent
 # A room imports only from those before it: the order in which a row walks through them.
 ROOMS = (
     *("version", "errors", "levels", "records", "progress", "io", "stats", "data", "propensity"),
@@ -54,7 +55,7 @@ def modules(root: Path) -> list[Path]:
 
 
 def module_name(path: Path) -> str:
-    parts = path.relative_to(PRODUCT.parent).with_suffix("").parts
+    parts = path.relative_to((LAB if LAB in path.parents else PRODUCT).parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 

@@ -89,4 +89,4 @@ def test_without_the_lab_the_command_says_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "largesse_lab.cli", None)
     assert call(monkeypatch, "rates") == 2
-    assert "pip install 'largesse[lab]'" in capsys.readouterr().err
+    assert "pip install -e lab" in capsys.readouterr().err

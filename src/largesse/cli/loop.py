@@ -193,6 +193,7 @@ def experiment(context: typer.Context) -> None:
     try:
         from largesse_lab.cli import app as lab
     except ModuleNotFoundError as missing:
-        problem = Problem(f"the package {missing.name!r} is not installed", "pip install 'largesse[lab]'")
+        how = "install it from a checkout of the repository: pip install -e lab"
+        problem = Problem(f"the package {missing.name!r} is not installed", how)
         raise MissingPartError("experiment", [problem]) from missing
     lab(context.args, prog_name="largesse experiment", standalone_mode=False)
