@@ -1,6 +1,6 @@
 import pytest
 
-from largesse.errors import InputError, Problem, count, fail, nearest, path_problems, refuse, some
+from largesse.errors import InputError, Problem, fail, join_some, path_problems, plural, refuse, suggest
 
 
 def test_refuse_returns_when_nothing_is_wrong_and_names_everything_otherwise() -> None:
@@ -16,13 +16,13 @@ def test_fail_always_raises() -> None:
 
 
 def test_the_nearest_name_is_found_in_any_case() -> None:
-    assert nearest("COUPN", ["Coupon", "age"]) == "did you mean 'Coupon'?"
-    assert nearest("x", []) == "there are none"
+    assert suggest("COUPN", ["Coupon", "age"]) == "did you mean 'Coupon'?"
+    assert suggest("x", []) == "there are none"
 
 
 def test_long_lists_are_cut_and_numbers_agree_with_their_noun() -> None:
-    assert some(range(10), limit=2) == "0, 1, … (8 more)"
-    assert (count(0, "row"), count(1, "row"), count(2000, "row")) == ("0 rows", "1 row", "2,000 rows")
+    assert join_some(range(10), limit=2) == "0, 1, … (8 more)"
+    assert (plural(0, "row"), plural(1, "row"), plural(2000, "row")) == ("0 rows", "1 row", "2,000 rows")
 
 
 def test_a_path_that_no_file_can_have_is_named() -> None:

@@ -8,13 +8,13 @@ import pytest
 from largesse.progress import (
     Meter,
     advance,
-    begin,
     expect,
-    follow,
-    portion,
+    report_to,
     stage_of,
+    start_stage,
+    subrange,
     track,
-    track_done,
+    track_results,
 )
 
 
@@ -36,7 +36,7 @@ def clock() -> Clock:
 @pytest.fixture
 def meter(clock: Clock) -> Iterator[Meter]:
     meter = Meter(clock=clock)
-    with follow(meter):
+    with report_to(meter):
         yield meter
 
 
@@ -51,16 +51,16 @@ def left(meter: Meter) -> float | None:
 
 
 def test_where_nobody_listens_nothing_happens() -> None:
-    begin("fitting", 10)
+    start_stage("fitting", 10)
     expect({"fitting": 1.0})
-    with portion(0.0, 0.5), stage_of("fitting"):
+    with subrange(0.0, 0.5), stage_of("fitting"):
         advance(0.5)
     assert list(track([1, 2], [3.0, 1.0])) == [1, 2]
-    assert list(track_done(iter("ab"), 2)) == ["a", "b"]
+    assert list(track_results(iter("ab"), 2)) == ["a", "b"]
 
 
 def test_parts_within_parts_are_shares_of_them(meter: Meter) -> None:
-    begin("fitting", 10)
+    start_stage("fitting", 10)
     seen = []
     for _ in track("ab", [3, 1]):
         for _ in track(range(2)):
@@ -71,23 +71,23 @@ def test_parts_within_parts_are_shares_of_them(meter: Meter) -> None:
 
 
 def test_portions_are_done_in_turn(meter: Meter) -> None:
-    begin("fitting")
-    with portion(0.0, 0.8):
+    start_stage("fitting")
+    with subrange(0.0, 0.8):
         list(track(range(4)))
         assert done(meter) == 0.8
-    with portion(0.8, 1.0):
+    with subrange(0.8, 1.0):
         advance(0.5)
         assert done(meter) == 0.9
 
 
 def test_results_of_others_count_when_they_come(meter: Meter) -> None:
-    begin("fitting")
-    assert [(result, done(meter)) for result in track_done(iter("ab"), 2)] == [("a", 0.0), ("b", 0.5)]
+    start_stage("fitting")
+    assert [(result, done(meter)) for result in track_results(iter("ab"), 2)] == [("a", 0.0), ("b", 0.5)]
     assert done(meter) == 1.0
 
 
 def test_what_is_done_stays_done(meter: Meter) -> None:
-    begin("fitting")
+    start_stage("fitting")
     advance(0.5)
     advance(0.2)
     assert done(meter) == 0.5
@@ -98,20 +98,20 @@ def test_an_error_within_a_part_does_not_disturb_what_follows(meter: Meter) -> N
         for number in track([1, 0]):
             1 / number
 
-    begin("fitting")
-    with pytest.raises(ZeroDivisionError), portion(0.0, 0.5):
+    start_stage("fitting")
+    with pytest.raises(ZeroDivisionError), subrange(0.0, 0.5):
         fail()
-    begin("planning")
+    start_stage("planning")
     advance(0.25)
     assert done(meter) == 0.25
 
 
 def test_other_threads_do_not_move_it(meter: Meter) -> None:
-    begin("fitting")
+    start_stage("fitting")
 
     def work() -> None:
-        with follow(meter):
-            begin("elsewhere")
+        with report_to(meter):
+            start_stage("elsewhere")
             list(track([1, 2]))
             advance(0.9)
             meter("elsewhere", 0.9)
@@ -125,19 +125,19 @@ def test_other_threads_do_not_move_it(meter: Meter) -> None:
 
 def test_a_plain_listener_hears_stages_and_shares() -> None:
     heard: list[tuple[str, float]] = []
-    with follow(lambda stage, share: heard.append((stage, share))) as progress:
+    with report_to(lambda stage, share: heard.append((stage, share))) as progress:
         progress("reading", 0.0)
-        begin("fitting")
+        start_stage("fitting")
         list(track("ab"))
     assert heard == [("reading", 0.0), ("fitting", 0.0), ("fitting", 0.5), ("fitting", 1.0)]
 
 
 def test_an_inner_listener_takes_over_for_its_block(meter: Meter) -> None:
-    begin("fitting")
+    start_stage("fitting")
     heard: list[tuple[str, float]] = []
-    with follow(lambda *said: heard.append(said)):
-        begin("inside")
-    with follow(None), follow(meter):
+    with report_to(lambda *said: heard.append(said)):
+        start_stage("inside")
+    with report_to(None), report_to(meter):
         advance(0.5)
     assert heard == [("inside", 0.0)]
     assert done(meter) == 0.5
@@ -157,7 +157,7 @@ def test_a_stage_of_its_own_only_where_there_is_none(meter: Meter) -> None:
 
 
 def test_time_left_carries_on_what_was_measured(meter: Meter, clock: Clock) -> None:
-    begin("fitting")
+    start_stage("fitting")
     parts = track(range(4))
     next(parts)
     clock.now += 5
@@ -169,7 +169,7 @@ def test_time_left_carries_on_what_was_measured(meter: Meter, clock: Clock) -> N
 
 
 def test_a_part_that_takes_longer_makes_the_rest_longer(meter: Meter, clock: Clock) -> None:
-    begin("fitting")
+    start_stage("fitting")
     parts = track(range(4))
     next(parts)
     clock.now += 5
@@ -191,7 +191,7 @@ def test_a_stage_that_begins_in_the_middle_is_moved_by_its_caller_alone(meter: M
 
 
 def test_nothing_is_known_in_the_first_two_seconds(meter: Meter, clock: Clock) -> None:
-    begin("fitting")
+    start_stage("fitting")
     clock.now += 1
     advance(0.5)
     assert left(meter) is None
@@ -199,19 +199,19 @@ def test_nothing_is_known_in_the_first_two_seconds(meter: Meter, clock: Clock) -
 
 def test_stages_to_come_count_as_far_as_they_are_expected(meter: Meter, clock: Clock) -> None:
     expect({"reading": 2.0, "fitting": 20.0, "judging": 10.0})
-    begin("reading")
+    start_stage("reading")
     assert left(meter) == 32.0
     clock.now += 4  # twice as long as expected
-    begin("fitting")
+    start_stage("fitting")
     assert left(meter) == 60.0
     clock.now += 10
     advance(0.5)
     assert left(meter) == 30.0  # fitting goes on as measured, judging as expected on a machine half as fast
-    begin("judging")
+    start_stage("judging")
     assert left(meter) == round(10.0 * 14 / 22, 6)
 
 
 def test_no_time_is_known_of_a_stage_that_nobody_expected(meter: Meter) -> None:
     expect({"judging": 10.0})
-    begin("fitting")
+    start_stage("fitting")
     assert left(meter) is None

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from largesse.errors import InputError, Problem, nearest, refuse
+from largesse.errors import InputError, Problem, refuse, suggest
 from largesse.records import Progress
 from largesse_lab.bench import jobs, repeats
 from largesse_lab.bench.request import Records, Request
@@ -51,7 +51,7 @@ def run(name: str, order: Order, progress: Progress) -> tuple[Records, str]:
     if name == "page":
         return [], _make_page(order.folder)
     if name not in EXPERIMENTS:
-        raise InputError("experiment", [Problem(f"{name!r} is not known", nearest(name, NAMES))])
+        raise InputError("experiment", [Problem(f"{name!r} is not known", suggest(name, NAMES))])
     experiment, folder, part = EXPERIMENTS[name], order.folder, order.request.part
     refuse("experiment", _find_problems(experiment, order) + _find_unused(experiment, order.request))
     whole = folder is not None and part == (0, 1)

@@ -131,7 +131,7 @@ def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = 
     number = as_number(budget)
     if number is not None and number >= 0 and (unlimited or number < float("inf")):
         return []
-    return [Problem(f"{name} is {show(budget)}", BUDGET_RULE)]
+    return [Problem(f"{name} is {repr_short(budget)}", BUDGET_RULE)]
 
 
 def worth_problems(value: Any, name: str = "response_value") -> list[Problem]:
@@ -145,7 +145,7 @@ def worth_problems(value: Any, name: str = "response_value") -> list[Problem]:
     number = as_number(value)
     if value is None or (number is not None and LEAST_WORTH <= number <= 1 / LEAST_WORTH):
         return []
-    return [Problem(f"{name} is {show(value)}", WORTH_RULE)]
+    return [Problem(f"{name} is {repr_short(value)}", WORTH_RULE)]
 
 
 def as_number(value: Any) -> float | None:
@@ -173,13 +173,13 @@ def whole_problems(value: Any, name: str, least: int = 0, most: int | None = Non
     if whole and least <= value and (most is None or value <= most):
         return []
     limit = f"{least} or more" if most is None else f"from {least} to {most}"
-    return [Problem(f"{name} is {show(value)}", f"give a whole number, {limit}")]
+    return [Problem(f"{name} is {repr_short(value)}", f"give a whole number, {limit}")]
 
 
-def show(value: Any, most: int = 80) -> str:
+def repr_short(value: Any, most: int = 80) -> str:
     """Write any value for a message: never too long, and never an error of its own.
 
-    >>> show("x"), show(10**400, most=5)
+    >>> repr_short("x"), repr_short(10**400, most=5)
     ("'x'", '10000…')
     """
     try:
@@ -216,12 +216,12 @@ def below_cheapest(subject: str, budget: float, cheapest: float, unit: str = " p
     return BudgetError(subject, [Problem(got, "raise the budget, or add a level that costs nothing")])
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def suggest(name: str, known: Iterable[str]) -> str:
     """Return a hint towards the known name closest to `name`.
 
-    >>> nearest("coupn", ["age", "coupon"])
+    >>> suggest("coupn", ["age", "coupon"])
     "did you mean 'coupon'?"
-    >>> nearest("zzz", ["age", "coupon"])
+    >>> suggest("zzz", ["age", "coupon"])
     'known: age, coupon'
     """
     folded: dict[str, str] = {}
@@ -234,7 +234,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     # A list that is cut short begins with the names that are somewhat alike; the others keep their order.
     cut = 0.5 if len(folded) > SHOWN else float("inf")
     order = sorted(folded, key=lambda other: -likeness[other] if likeness[other] >= cut else 0)
-    return f"known: {some([folded[other] for other in order])}" if folded else "there are none"
+    return f"known: {join_some([folded[other] for other in order])}" if folded else "there are none"
 
 
 def _likeness(name: str, other: str) -> float:
@@ -243,10 +243,10 @@ def _likeness(name: str, other: str) -> float:
     return difflib.SequenceMatcher(None, other, name).ratio() + inside
 
 
-def some(values: Sequence[object], limit: int = SHOWN) -> str:
+def join_some(values: Sequence[object], limit: int = SHOWN) -> str:
     """List the first few values, and how many more there are.
 
-    >>> some([1, 2, 3], limit=2)
+    >>> join_some([1, 2, 3], limit=2)
     '1, 2, … (1 more)'
     """
     shown = ", ".join(str(value) for value in values[:limit])
@@ -254,10 +254,10 @@ def some(values: Sequence[object], limit: int = SHOWN) -> str:
     return f"{shown}, … ({rest} more)" if rest > 0 else shown
 
 
-def count(n: int, thing: str) -> str:
+def plural(n: int, thing: str) -> str:
     """Write a number with its noun: one row, 1,234 rows.
 
-    >>> count(1, "row"), count(1234, "row")
+    >>> plural(1, "row"), plural(1234, "row")
     ('1 row', '1,234 rows')
     """
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, as_number, refuse, show, some
+from largesse.errors import Problem, as_number, join_some, refuse, repr_short
 
 PER_UNIT = "per unit"  # of the response is paid for, where costs are paid on redemption
 SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these stand before the number, every other unit after it
@@ -90,7 +90,7 @@ class Levels:
                     Problem(f"{len(checked)} costs but {len(given)} {word}", f"give one of the {word} per level")
                 )
         if self.names is not None and len(set(self.names)) != len(self.names):
-            problems.append(Problem(f"two levels share a name: {some(self.names)}", "names must differ"))
+            problems.append(Problem(f"two levels share a name: {join_some(self.names)}", "names must differ"))
         refuse("levels", problems)
 
     def _clashes(self) -> list[Problem]:
@@ -158,7 +158,7 @@ def _split_names(
 
 def _check_unit(given: Any, problems: list[Problem]) -> str:
     if not isinstance(given, str):
-        problems.append(Problem(f"dose_unit is {show(given)}", 'give the unit in quotes: "€", "%"'))
+        problems.append(Problem(f"dose_unit is {repr_short(given)}", 'give the unit in quotes: "€", "%"'))
     return given if isinstance(given, str) else ""
 
 
@@ -182,7 +182,7 @@ def _check_costs(
         return (0.0,)
     if all(isinstance(cost, str) for cost in given):
         if len(set(given)) != len(given):
-            problems.append(Problem(f"a cost column is named twice: {some(given)}", "name one column per level"))
+            problems.append(Problem(f"a cost column is named twice: {join_some(given)}", "name one column per level"))
         return tuple(given)
     numbers = _as_numbers(given, "cost", problems)
     for k, cost in enumerate(numbers):
@@ -203,7 +203,7 @@ def _check_costs(
 def _check_contact_cost(given: Any, costs: tuple[Any, ...], problems: list[Problem]) -> float:
     cost = as_number(given)
     if cost is None or not 0 <= cost < math.inf:
-        problems.append(Problem(f"the contact cost is {show(given)}", "a cost is a number, zero or more"))
+        problems.append(Problem(f"the contact cost is {repr_short(given)}", "a cost is a number, zero or more"))
         return 0.0
     if not isinstance(costs[-1], str) and math.isfinite(costs[-1]) and math.isinf(costs[-1] + cost):
         problems.append(Problem(f"the dearest level and its contact cost {cost:g} are too large to add", "check both"))
@@ -212,7 +212,7 @@ def _check_contact_cost(given: Any, costs: tuple[Any, ...], problems: list[Probl
 
 def _check_flag(given: Any, word: str, problems: list[Problem]) -> bool:
     if not isinstance(given, bool | np.bool_):
-        problems.append(Problem(f"{word} is {show(given)}", "give True or False"))
+        problems.append(Problem(f"{word} is {repr_short(given)}", "give True or False"))
     return bool(given) if isinstance(given, bool | np.bool_) else False
 
 
@@ -221,7 +221,7 @@ def _check_redemption(given: Any, problems: list[Problem]) -> bool | str:
         return PER_UNIT
     if isinstance(given, bool | np.bool_):
         return bool(given)
-    problems.append(Problem(f"on_redemption is {show(given)}", f'give True, False or "{PER_UNIT}"'))
+    problems.append(Problem(f"on_redemption is {repr_short(given)}", f'give True, False or "{PER_UNIT}"'))
     return False
 
 
@@ -230,10 +230,14 @@ def _check_names(names: Any, problems: list[Problem]) -> tuple[str, ...] | None:
     if given is None:
         return None
     wrong = [
-        show(name) for name in given if isinstance(name, bool) or not isinstance(name, str | int | float | np.generic)
+        repr_short(name)
+        for name in given
+        if isinstance(name, bool) or not isinstance(name, str | int | float | np.generic)
     ]
     if wrong:
-        problems.append(Problem(f"a name is not text: {some(wrong)}", "write the names as the log writes the levels"))
+        problems.append(
+            Problem(f"a name is not text: {join_some(wrong)}", "write the names as the log writes the levels")
+        )
     return tuple(str(name) for name in given) if not wrong else tuple(str(k) for k in range(len(given)))
 
 
@@ -243,9 +247,11 @@ def _check_doses(doses: Sequence[float] | np.ndarray[Any, Any], problems: list[P
         return None
     numbers = _as_numbers(given, "dose", problems)
     if any(not math.isfinite(dose) for dose in numbers):
-        problems.append(Problem(f"a dose is missing or infinite: {some(numbers)}", "doses are finite amounts"))
+        problems.append(Problem(f"a dose is missing or infinite: {join_some(numbers)}", "doses are finite amounts"))
     elif any(b <= a for a, b in pairwise(numbers)):
-        problems.append(Problem(f"doses do not rise: {some(numbers)}", "list them from the smallest to the largest"))
+        problems.append(
+            Problem(f"doses do not rise: {join_some(numbers)}", "list them from the smallest to the largest")
+        )
     return numbers
 
 
@@ -257,7 +263,7 @@ def _as_list(given: Any, word: str, problems: list[Problem]) -> list[Any] | None
         return list(given)
     except TypeError:
         hint = f"give a list, one of the {word} per level, cheapest first"
-        problems.append(Problem(f"{word} is {show(given)}", hint))
+        problems.append(Problem(f"{word} is {repr_short(given)}", hint))
         return None
 
 
@@ -267,9 +273,9 @@ def _as_numbers(given: list[Any], what: str, problems: list[Problem]) -> tuple[f
             raise TypeError
         return tuple(float(value) for value in given)
     except (TypeError, ValueError):
-        shown = some([value if isinstance(value, str) else show(value) for value in given])
+        shown = join_some([value if isinstance(value, str) else repr_short(value) for value in given])
         problems.append(Problem(f"a {what} is not a number: {shown}", f"give one number per {what}"))
     except OverflowError:
-        shown = some([show(value, most=20) for value in given])
+        shown = join_some([repr_short(value, most=20) for value in given])
         problems.append(Problem(f"a {what} is too large: {shown}", f"give each {what} in a larger unit"))
     return tuple(float(k) for k in range(len(given)))

@@ -1,8 +1,8 @@
 """How far the work is: its stage, the rows of it, the share that is done and the time that is left.
 
-What works says where it is: `begin` names a stage, `track` goes through its parts one after the other, `advance` says how
-far the current part is, `note` says what is worth a line of its own. A context variable carries this to whoever listens
-(`follow`), so that no function has to pass it on; where nobody listens, nothing happens. Time left is what was measured,
+What works says where it is: `start_stage` names a stage, `track` goes through its parts one after the other, `advance` says how
+far the current part is, `send_message` says what is worth a line of its own. A context variable carries this to whoever listens
+(`report_to`), so that no function has to pass it on; where nobody listens, nothing happens. Time left is what was measured,
 carried on: the share of the stage that is done and the seconds it took, and for stages still to come the seconds that they
 were expected to take.
 """
@@ -197,7 +197,7 @@ _meter: ContextVar[Meter | None] = ContextVar("meter", default=None)
 
 
 @contextmanager
-def follow(progress: Progress | None) -> Iterator[Progress]:
+def report_to(progress: Progress | None) -> Iterator[Progress]:
     """Let what is done inside the block, in this thread, report to `progress`; to the one before it if there is none."""
     current = _meter.get()
     if progress is None or progress is current:
@@ -212,7 +212,7 @@ def follow(progress: Progress | None) -> Iterator[Progress]:
         _meter.reset(token)
 
 
-def begin(stage: str, rows: int | None = None) -> None:
+def start_stage(stage: str, rows: int | None = None) -> None:
     """Begin a stage of the work, on a number of rows; the one before it has ended."""
     if (meter := _meter.get()) is not None:
         meter.begin(stage, rows)
@@ -224,7 +224,7 @@ def stage_of(stage: str, rows: int | None = None) -> Iterator[None]:
     meter = _meter.get()
     alone = meter is not None and meter.moment is None
     if alone:
-        begin(stage, rows)
+        start_stage(stage, rows)
     yield
     if alone and meter is not None:
         meter.end()
@@ -242,8 +242,8 @@ def track(items: Collection[Part], weights: Sequence[float] | None = None) -> It
     What a part itself tracks is a share of that part.
 
     >>> heard = []
-    >>> with follow(lambda stage, done: heard.append(done)):
-    ...     begin("fitting", rows=100)
+    >>> with report_to(lambda stage, done: heard.append(done)):
+    ...     start_stage("fitting", rows=100)
     ...     squares = [number**2 for number in track([1, 2, 3, 4])]
     >>> squares, heard
     ([1, 4, 9, 16], [0.0, 0.25, 0.5, 0.75, 1.0])
@@ -256,7 +256,7 @@ def track(items: Collection[Part], weights: Sequence[float] | None = None) -> It
 
 
 @contextmanager
-def portion(start: float, end: float) -> Iterator[None]:
+def subrange(start: float, end: float) -> Iterator[None]:
     """Let the block be what lies between two shares of the current part: one of several things that are done in turn.
 
     What is tracked outside of a portion counts as all of the current part.
@@ -268,14 +268,14 @@ def portion(start: float, end: float) -> Iterator[None]:
         yield
 
 
-def track_done(items: Iterable[Part], many: int) -> Iterator[Part]:
+def track_results(items: Iterable[Part], many: int) -> Iterator[Part]:
     """Go through `many` results that others work on, as they come: what each took to come is a part of the work."""
     coming = iter(items)
     for _ in track(range(many)):
         yield next(coming)
 
 
-def note(sentence: str) -> None:
+def send_message(sentence: str) -> None:
     """Tell whoever listens something that is worth a line of its own."""
     if (meter := _meter.get()) is not None and meter.tell is not None:
         meter.tell(sentence)
@@ -292,7 +292,7 @@ def _ignore(_stage: str, _done: float, /) -> None:
 
 
 @contextmanager
-def look_often(look: Callable[[], None], seconds: float) -> Iterator[None]:
+def call_every(look: Callable[[], None], seconds: float) -> Iterator[None]:
     """Call `look` every so many seconds, in a thread of its own, while the block lasts."""
     over = threading.Event()
 

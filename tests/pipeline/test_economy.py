@@ -16,7 +16,7 @@ from largesse.errors import InputError
 from largesse.pipeline import economy, line, steps
 from largesse.pipeline.economy import Clock, Economy, economise, read_time
 from largesse.pipeline.local import Local
-from largesse.progress import Meter, follow
+from largesse.progress import Meter, report_to
 from largesse.records import Log
 
 
@@ -82,7 +82,7 @@ def decide(
     campaign = replace(campaign, planning=replace(campaign.planning, budget=1.0))
     meter, said = Meter(), list[str]()
     meter.tell = said.append
-    with follow(meter):
+    with report_to(meter):
         found = economise(campaign, log, len(log), Local(), Clock(seconds, lambda: world.now))
     return found, said
 

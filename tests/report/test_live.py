@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from largesse.progress import Meter, advance, begin
+from largesse.progress import Meter, advance, start_stage
 from largesse.report import live, show_progress
 
 
@@ -70,7 +70,7 @@ def test_lines_go_to_the_standard_error_where_it_is_no_terminal(
     monkeypatch.setattr(live, "SHORT", 0.0)
     monkeypatch.setattr(live, "TICK", 0.001)
     with show_progress():
-        begin("reading \x1b[2J", 5)
+        start_stage("reading \x1b[2J", 5)
         time.sleep(0.2)
     out, err = capsys.readouterr()
     assert out == ""
@@ -85,7 +85,7 @@ def test_quiet_shows_nothing_and_hears_nothing(
     monkeypatch.setattr(live, "SHORT", 0.0)
     with show_progress(quiet=True) as progress:
         progress("reading", 0.0)
-        begin("planning")
+        start_stage("planning")
     assert capsys.readouterr() == ("", "")
 
 
@@ -97,7 +97,7 @@ def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     with show_progress() as progress:
         assert isinstance(progress, Meter)
-        begin("learning the response", 20_000)
+        start_stage("learning the response", 20_000)
         advance(0.5)
         shown = "learning the response · 20,000 rows · 50 %"
         end = time.monotonic() + 20

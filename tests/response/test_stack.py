@@ -11,7 +11,7 @@ from largesse.data.log import log_from_arrays
 from largesse.errors import InputError, MissingPartError
 from largesse.levels import Levels
 from largesse.policy.policy import Policy
-from largesse.progress import follow
+from largesse.progress import report_to
 from largesse.records import Array
 from largesse.response import linear
 from largesse.response.additive import Additive
@@ -383,7 +383,7 @@ def test_a_fit_that_holds_rows_out_is_the_fit_itself(name: str) -> None:
 
 def test_a_fit_says_how_far_it_is() -> None:
     heard: list[float] = []
-    with follow(lambda _stage, done: heard.append(done)):
+    with report_to(lambda _stage, done: heard.append(done)):
         Stack(models=[Additive(), Boosting(rounds=5)]).fit(simulate("averaged", n=300, seed=1).log)
     assert heard == sorted(heard)
     assert len([done for done in heard if 0 < done < 0.9]) >= 4  # members and folds

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from largesse.errors import Problem, nearest
+from largesse.errors import Problem, suggest
 
 Records = list[dict[str, Any]]
 
@@ -68,7 +68,7 @@ def match_names(names: Iterable[str], known: Iterable[str]) -> list[str]:
 
 def find_unknown(word: str, names: Sequence[str], known: Sequence[str]) -> list[Problem]:
     """Return a problem for each name that is not known; `word` says what the names are names of."""
-    return [Problem(f"{word} {name!r} is not known", nearest(name, known)) for name in names if name not in known]
+    return [Problem(f"{word} {name!r} is not known", suggest(name, known)) for name in names if name not in known]
 
 
 def check_part(part: tuple[int, int]) -> list[Problem]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from largesse.data import log_from_arrays
-from largesse.errors import InputError, Problem, nearest, refuse
+from largesse.errors import InputError, Problem, refuse, suggest
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.stats import draw_levels
@@ -217,7 +217,7 @@ def _check_settings(split: Sequence[float], projection: str | Array, mix: float,
         hint = "give three shares that sum to one: training, validation, test"
         problems.append(Problem(f"split={tuple(split)}", hint))
     if isinstance(projection, str) and projection not in PROJECTIONS:
-        problems.append(Problem(f"there is no projection {projection!r}", nearest(projection, PROJECTIONS)))
+        problems.append(Problem(f"there is no projection {projection!r}", suggest(projection, PROJECTIONS)))
     if not 0 <= mix <= 1:
         problems.append(Problem(f"mix = {mix:g}", "mix is a share between 0 and 1"))
     if seed < 0:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from largesse.allocation.rules.rule import Limit, Rule, Segments, Setting, round_to_digits
-from largesse.errors import Problem, as_number, nearest, refuse, show
+from largesse.errors import Problem, as_number, refuse, repr_short, suggest
 from largesse.records import Array
 
 MOST_RETURN = 1e100  # response per unit of cost; no campaign asks for more, and products with costs stay finite
@@ -69,13 +69,13 @@ class Constraints:
         """Return what is not of its kind at all, so that no rule can be made of it."""
         tables = {name: getattr(self, name) for name in ("caps", "shares", "segment_budgets")}
         problems = [
-            Problem(f"{name} is {show(given)}", "give a table, such as {2: 100}")
+            Problem(f"{name} is {repr_short(given)}", "give a table, such as {2: 100}")
             for name, given in tables.items()
             if not isinstance(given, Mapping)
         ]
         problems += [*_no_array("segment", self.segment), *_no_array("eligible", self.eligible)]
         if not isinstance(self.further, Sequence) or not all(isinstance(rule, Rule) for rule in self.further):
-            got = f"further is {show(self.further)}"
+            got = f"further is {repr_short(self.further)}"
             problems.append(Problem(got, "list objects of classes that derive from largesse.allocation.Limit or Rule"))
         return problems
 
@@ -169,12 +169,14 @@ class SegmentBudget(Limit):
         if self.segments.shape != (n,):
             return []  # is named once, for all segments
         if self.segment not in self.segments.places:
-            hint = nearest(str(self.segment), [str(known) for known in self.segments.names])
+            hint = suggest(str(self.segment), [str(known) for known in self.segments.names])
             return [Problem(f"segment_budgets names {self.segment!r}, which no customer is in", hint)]
         total = as_number(self.total)
         if total is None or not total >= 0:
             return [
-                Problem(f"the budget of segment {self.segment!r} is {show(self.total)}", "a budget is zero or more")
+                Problem(
+                    f"the budget of segment {self.segment!r} is {repr_short(self.total)}", "a budget is zero or more"
+                )
             ]
         return []
 
@@ -221,7 +223,7 @@ class LevelCap(Limit):
             return wrong
         most = as_number(self.most)
         if most is None or not 0 <= most < math.inf:
-            return [Problem(f"caps[{self.level}] is {show(self.most)}", "a cap is a number of customers")]
+            return [Problem(f"caps[{self.level}] is {repr_short(self.most)}", "a cap is a number of customers")]
         return []
 
     def covers(self, levels: int, /) -> Array:
@@ -291,7 +293,7 @@ class LevelShare(Limit):
             return wrong
         share = as_number(self.share)
         if share is None or not 0 <= share <= 1:
-            return [Problem(f"shares[{self.level}] is {show(self.share)}", "a share lies between 0 and 1")]
+            return [Problem(f"shares[{self.level}] is {repr_short(self.share)}", "a share lies between 0 and 1")]
         return []
 
     def covers(self, levels: int, /) -> Array:
@@ -368,7 +370,9 @@ class LeastReturn(Rule):
         """Find a return below zero."""
         least = as_number(self.least)
         if least is None or not 0 <= least <= MOST_RETURN:
-            return [Problem(f"least_return is {show(self.least)}", "give response per unit of cost, zero or more")]
+            return [
+                Problem(f"least_return is {repr_short(self.least)}", "give response per unit of cost, zero or more")
+            ]
         return []
 
     @property
@@ -380,7 +384,7 @@ class LeastReturn(Rule):
 def _unknown_level(word: str, level: Any, levels: int) -> list[Problem]:
     if isinstance(level, int | np.integer) and not isinstance(level, bool) and 0 <= level < levels:
         return []
-    return [Problem(f"{word} names level {show(level)}", f"levels are numbered 0 to {levels - 1}")]
+    return [Problem(f"{word} names level {repr_short(level)}", f"levels are numbered 0 to {levels - 1}")]
 
 
 KINDS: tuple[Any, ...] = (Eligibility, SegmentBudget, LevelCap, LevelShare, LeastReturn)  # all but the budget itself

@@ -15,7 +15,7 @@ import numpy as np
 from largesse.allocation.checks import check_task, read_numbers, too_small, total_limit
 from largesse.allocation.price.hull import climb
 from largesse.allocation.price.search import ROUNDING, Short, price_search
-from largesse.errors import Problem, as_number, refuse, show
+from largesse.errors import Problem, as_number, refuse, repr_short
 from largesse.records import Array
 
 FINEST = 1e-12  # of the way between two knots; a finer step is none
@@ -71,7 +71,7 @@ def best_doses(
         problems.append(Problem("knots do not rise", "list them from the least dose up"))
     width = as_number(step)
     if width is None or not 0 <= width < math.inf:
-        problems.append(Problem(f"step is {show(step)}", "a step is zero or more"))
+        problems.append(Problem(f"step is {repr_short(step)}", "a step is zero or more"))
     refuse("best_doses", problems)
     knots = np.asarray(doses_at, dtype=np.float64)
     curves, costs = check_task(curves, knots if costs is None else costs)

@@ -19,7 +19,7 @@ import numpy as np
 
 from largesse.allocation.checks import check_task, total_limit
 from largesse.allocation.plan import allocate, decide_at_price
-from largesse.errors import BudgetError, Problem, as_number, refuse, show, whole_problems
+from largesse.errors import BudgetError, Problem, as_number, refuse, repr_short, whole_problems
 from largesse.records import Array, Decisions, Plan
 from largesse.stats import draw_levels
 
@@ -61,7 +61,7 @@ def check_exploring(explore: Any, seed: Any) -> None:
     problems = whole_problems(seed, "seed")
     share = as_number(explore)
     if share is None or not 0 <= share <= 1:
-        problems.append(Problem(f"explore is {show(explore)}", "give a share of customers from 0 to 1"))
+        problems.append(Problem(f"explore is {repr_short(explore)}", "give a share of customers from 0 to 1"))
     refuse("explore", problems)
 
 

@@ -16,7 +16,7 @@ from largesse.allocation.price.search import Found, Short, price_search
 from largesse.allocation.rules.instance import arrange_rules
 from largesse.allocation.rules.rule import Limit
 from largesse.allocation.rules.solve import plan_under_rules
-from largesse.errors import Problem, fail, refuse, show, whole_problems
+from largesse.errors import Problem, fail, refuse, repr_short, whole_problems
 from largesse.levels import Levels
 from largesse.records import Array, Frontier, Mix, Plan
 
@@ -90,7 +90,7 @@ def _check_wishes(constraints: Any, exact: Any, randomise: Any, seed: Any) -> No
     problems = whole_problems(seed, "seed")
     for name, wish in (("exact", exact), ("randomise", randomise)):
         if not isinstance(wish, bool | np.bool_):
-            problems.append(Problem(f"{name} is {show(wish)}", "give True or False"))
+            problems.append(Problem(f"{name} is {repr_short(wish)}", "give True or False"))
     if constraints is not None and not isinstance(constraints, Constraints):
         got = f"constraints are a {type(constraints).__name__}"
         problems.append(Problem(got, "give Constraints(caps={2: 100}, …)"))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from largesse.allocation.plan import frontier
-from largesse.errors import Problem, as_number, show
+from largesse.errors import Problem, as_number, repr_short
 from largesse.records import Array, Spending
 from largesse.stats import t_quantile
 
@@ -142,4 +142,4 @@ def confidence_problems(given: object, name: str) -> list[Problem]:
     if value is not None and EVEN <= value < 1:
         return []
     hint = "give a probability from 0.5 (as likely above the budget as below) to 0.99"
-    return [Problem(f"{name} is {show(given)}", hint)]
+    return [Problem(f"{name} is {repr_short(given)}", hint)]

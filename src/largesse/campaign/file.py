@@ -22,10 +22,10 @@ from largesse.errors import (
     Problem,
     budget_problems,
     fail,
-    nearest,
     path_problems,
     refuse,
-    show,
+    repr_short,
+    suggest,
     worth_problems,
 )
 from largesse.levels import PER_UNIT, Levels
@@ -181,7 +181,7 @@ def campaign_from(
     planning = planning_from(sections["plan"], levels, problems)
     texts = {key: given[key] for key in TEXTS if key in given}
     problems += [
-        Problem(f"{key} is not text: {show(value)}", f'write {key} = "…"')
+        Problem(f"{key} is not text: {repr_short(value)}", f'write {key} = "…"')
         for key, value in texts.items()
         if not isinstance(value, str)
     ]
@@ -193,9 +193,9 @@ def campaign_from(
     problems += [p for key, place in places.items() for p in path_problems(place, f"{key} =", written=key != "out")]
     name, seed = (sections["model"].get(word, default) for word, default in (("name", "auto"), ("seed", 0)))
     if not isinstance(name, str):
-        problems.append(Problem(f"model.name is {show(name)}", 'give the name in quotes: name = "auto"'))
+        problems.append(Problem(f"model.name is {repr_short(name)}", 'give the name in quotes: name = "auto"'))
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < SEEDS:
-        problems.append(Problem(f"model.seed is {show(seed)}", "a seed is a whole number from 0 to 2³² − 1"))
+        problems.append(Problem(f"model.seed is {repr_short(seed)}", "a seed is a whole number from 0 to 2³² − 1"))
     most_rows = sections["data"].get("most_rows", "auto")
     problems += limit_problems(most_rows, "data.most_rows")
     problems += worth_problems(given.get("response_value"))
@@ -232,13 +232,13 @@ def _check_names(given: dict[str, Any], problems: list[Problem]) -> None:
     for key, value in given.items():
         if key not in known:
             home = next((section for section, inner in SECTIONS.items() if key in inner), None)
-            hint = f"it belongs under [{home}]" if home else nearest(key, known)
+            hint = f"it belongs under [{home}]" if home else suggest(key, known)
             problems.append(Problem(f"{key!r} is not a setting", hint))
         elif key in SECTIONS and not isinstance(value, dict):
             problems.append(Problem(f"{key} is a section, not a value", f"write [{key}] on a line of its own"))
         elif key in SECTIONS:
             problems += [
-                Problem(f"'{key}.{inner}' is not a setting", nearest(inner, SECTIONS[key]))
+                Problem(f"'{key}.{inner}' is not a setting", suggest(inner, SECTIONS[key]))
                 for inner in value
                 if inner not in SECTIONS[key]
             ]
@@ -251,14 +251,14 @@ def _roles(section: dict[str, Any], blanks: Collection[str], problems: list[Prob
         if role not in section and f"columns.{role}" not in blanks
     ]
     problems += [
-        Problem(f"columns.{role} is {show(name)}", "give the column's name in quotes")
+        Problem(f"columns.{role} is {repr_short(name)}", "give the column's name in quotes")
         for role, name in section.items()
         if role in ROLES and role != "features" and not isinstance(name, str)
     ]
     features = section.get("features", [""])
     if not (isinstance(features, list) and features and all(isinstance(name, str) for name in features)):
         problems.append(
-            Problem(f"columns.features is {show(features)}", 'give a list of names: features = ["age", "city"]')
+            Problem(f"columns.features is {repr_short(features)}", 'give a list of names: features = ["age", "city"]')
         )
     problems += [Problem(f"columns.{p.what}", p.hint) for p in parse_problems(section.get("parse", {}))]
     roles: dict[str, Any] = {role: section[role] for role in (*ROLES, "parse") if role in section}
@@ -283,7 +283,7 @@ def _levels(
     on_redemption = section.get("on_redemption", False)
     if not isinstance(on_redemption, bool) and on_redemption != PER_UNIT:
         hint = f'write true or false, without quotes; or "{PER_UNIT}", where every unit of the response is paid for'
-        problems.append(Problem(f"levels.on_redemption is {show(on_redemption)}", hint))
+        problems.append(Problem(f"levels.on_redemption is {repr_short(on_redemption)}", hint))
         on_redemption = False
     try:
         return Levels(

@@ -9,7 +9,7 @@ from typing import Any
 from largesse.allocation import AIMS, CONSTRAINT_SETTINGS, EVEN, Setting, confidence_problems
 from largesse.campaign.rules import number_levels, read_barred, read_fixed, write_personal
 from largesse.campaign.write import to_toml
-from largesse.errors import Problem, as_number, budget_problems, nearest, refuse, show
+from largesse.errors import Problem, as_number, budget_problems, refuse, repr_short, suggest
 from largesse.levels import Levels
 
 TABLES = [setting for per in ("level", "segment") for setting in CONSTRAINT_SETTINGS if setting.per == per]
@@ -88,14 +88,14 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
     budget, total = _budget(section, problems)
     exact = section.get("exact", False)
     if not isinstance(exact, bool):
-        problems.append(Problem(f"plan.exact is {show(exact)}", "write true or false, without quotes"))
+        problems.append(Problem(f"plan.exact is {repr_short(exact)}", "write true or false, without quotes"))
     explore, purpose = _exploring(section, problems)
     constraints: dict[str, Any] = {}
     for setting in NUMBERS:
         constraints[setting.word] = _number(section, setting.word, setting.most, setting.meaning, problems)
     segment = section.get("segment")
     if segment is not None and not isinstance(segment, str):
-        problems.append(Problem(f"plan.segment is {show(segment)}", "give the column's name in quotes"))
+        problems.append(Problem(f"plan.segment is {repr_short(segment)}", "give the column's name in quotes"))
     for setting in COLUMNS:
         constraints[setting.word] = _columns(section, setting.word, levels, problems)
     for setting in TABLES:
@@ -130,7 +130,7 @@ def _exploring(section: dict[str, Any], problems: list[Problem]) -> tuple[float,
     purpose = section.get("explore_for", RANDOM)
     known = (RANDOM, *AIMS)
     if purpose not in known:
-        problems.append(Problem(f"plan.explore_for is {show(purpose)}", nearest(str(purpose), known)))
+        problems.append(Problem(f"plan.explore_for is {repr_short(purpose)}", suggest(str(purpose), known)))
         purpose = RANDOM
     if purpose != RANDOM and "explore" not in section:
         return USUAL_RATE, purpose
@@ -151,7 +151,7 @@ def _number(section: dict[str, Any], key: str, most: float, rule: str, problems:
     given = section.get(key, 0.0)
     value = as_number(given)
     if value is None or not 0 <= value <= most or math.isinf(value):
-        problems.append(Problem(f"plan.{key} is {show(given)}", rule))
+        problems.append(Problem(f"plan.{key} is {repr_short(given)}", rule))
         return 0.0
     return value
 
@@ -169,7 +169,7 @@ def _columns(
         and (count is None or len(given) == count)
     ):
         return tuple(given)
-    problems.append(Problem(f"plan.{word} is {show(given)}", "name one column per level, in their order"))
+    problems.append(Problem(f"plan.{word} is {repr_short(given)}", "name one column per level, in their order"))
     return None
 
 
@@ -177,12 +177,13 @@ def _table(section: dict[str, Any], setting: Setting, problems: list[Problem]) -
     word, given = setting.word, section.get(setting.word, {})
     if not isinstance(given, dict):
         problems.append(
-            Problem(f"plan.{word} is {show(given)}", f"write [plan.{word}] and one line for each: name = number")
+            Problem(f"plan.{word} is {repr_short(given)}", f"write [plan.{word}] and one line for each: name = number")
         )
         return {}
     numbers = {name: as_number(value) for name, value in given.items()}
     wrong = [name for name, value in numbers.items() if value is None or not 0 <= value <= setting.most]
     problems += [
-        Problem(f"plan.{word}.{name} is {show(given[name])}", f"give {setting.meaning}, a number") for name in wrong
+        Problem(f"plan.{word}.{name} is {repr_short(given[name])}", f"give {setting.meaning}, a number")
+        for name in wrong
     ]
     return {name: value for name, value in given.items() if name not in wrong}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.campaign.write import to_toml
-from largesse.errors import Problem, nearest, refuse, show, some
+from largesse.errors import Problem, join_some, refuse, repr_short, suggest
 from largesse.levels import Levels
 from largesse.records import Array, Customers
 
@@ -37,7 +37,7 @@ def number_levels(table: dict[str, Any], word: str, levels: Levels | None, probl
             hint = "give the levels names under [levels], and use those"
             problems.append(Problem(f"plan.{word}.{name} is ambiguous: a level's number or its cost", hint))
         else:
-            problems.append(Problem(f"plan.{word} names the level {name!r}", nearest(name, levels.labels)))
+            problems.append(Problem(f"plan.{word} names the level {name!r}", suggest(name, levels.labels)))
     return found
 
 
@@ -54,7 +54,7 @@ def read_fixed(section: Mapping[str, Any], levels: Levels | None, problems: list
     given = section.get("fixed", {})
     if not (isinstance(given, dict) and all(isinstance(name, str | int) for name in given.values())):
         problems.append(
-            Problem(f"plan.fixed is {show(given)}", 'write [plan.fixed] and for each customer: id = "level"')
+            Problem(f"plan.fixed is {repr_short(given)}", 'write [plan.fixed] and for each customer: id = "level"')
         )
         return {}
     names = dict.fromkeys(map(str, given.values()))
@@ -67,7 +67,7 @@ def read_barred(section: Mapping[str, Any], levels: Levels | None, problems: lis
     given = section.get("barred", {})
     if not (isinstance(given, dict) and all(_is_list_of_names(values) for values in given.values())):
         hint = 'write [plan.barred.COLUMN] and for each value the levels: value = ["20"]'
-        problems.append(Problem(f"plan.barred is {show(given)}", hint))
+        problems.append(Problem(f"plan.barred is {repr_short(given)}", hint))
         return {}
     return {
         column: {
@@ -117,14 +117,14 @@ def find_eligible(
         for value, own in values.items():
             rows = words == value
             if not rows.any():
-                hint = nearest(value, dict.fromkeys(words.tolist()))
+                hint = suggest(value, dict.fromkeys(words.tolist()))
                 problems.append(Problem(f"plan.barred.{column} names {value!r}, which no customer has", hint))
             allowed[np.ix_(rows, own)] = False
     problems += _fix(customers, levels, fixed, allowed)
     nothing = np.flatnonzero(~allowed.any(axis=1))
     if len(nothing):
         ids = [_list_ids(customers)[row] for row in nothing[:3]]
-        got = f"{len(nothing):,} customers may get no level at all, such as {some(ids)}"
+        got = f"{len(nothing):,} customers may get no level at all, such as {join_some(ids)}"
         problems.append(Problem(got, "let them get one, at least the cheapest"))
     refuse("plan", problems)
     return allowed
@@ -138,7 +138,7 @@ def _fix(customers: Customers, levels: Levels, fixed: Mapping[str, int], allowed
     missing = [customer for customer in fixed if customer not in rows]
     problems = []
     if missing:
-        got = f"plan.fixed names customers who are not planned for: {some(missing)}"
+        got = f"plan.fixed names customers who are not planned for: {join_some(missing)}"
         problems.append(Problem(got, "use the ids that the plan shows in its column customer"))
     for customer, row in rows.items():
         level = fixed[customer]

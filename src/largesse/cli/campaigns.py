@@ -35,7 +35,7 @@ from largesse.cli.verbs import (
     to_json,
     verb,
 )
-from largesse.errors import Problem, count, fail, path_problems, refuse
+from largesse.errors import Problem, fail, path_problems, plural, refuse
 from largesse.evaluation import ESTIMATORS
 from largesse.report import (
     print_answer,
@@ -129,7 +129,7 @@ def fit(
     with show_progress(as_json or is_quiet()) as progress:
         shown = pipeline.fit(found, out, progress)
     some = f" ({shown['sample']['rows']:,} of {shown['sample']['of']:,} rows)" if "sample" in shown else ""
-    what = f"learnt {shown['response']['name']!r} at {count(len(shown['levels']), 'level')} from {found.log}{some}"
+    what = f"learnt {shown['response']['name']!r} at {plural(len(shown['levels']), 'level')} from {found.log}{some}"
     echo(shown, as_json, f"{what}; model: {shown['model']['name']}\nnext: largesse plan {out} CUSTOMERS --budget …")
 
 

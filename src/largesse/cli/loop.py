@@ -19,7 +19,7 @@ from largesse.cli.verbs import (
     to_json,
     verb,
 )
-from largesse.errors import MissingPartError, Problem, count
+from largesse.errors import MissingPartError, Problem, plural
 from largesse.evaluation import Asked
 from largesse.report import (
     print_check,
@@ -121,10 +121,12 @@ def log(
     """Write the next log: what was decided, with which propensity, and what came of it."""
     wanted = pipeline.Wanted(ledger, tuple(join or ()), missing)
     shown = pipeline.write_log(run_folder, wanted, out, campaign_file=campaign)
-    whom = count(shown["customers"], "customer")
-    text = f"wrote {out}: {count(shown['rows'], 'decision')} for {whom}, {shown['drawn']:,} with a propensity below 1\n"
+    whom = plural(shown["customers"], "customer")
+    text = (
+        f"wrote {out}: {plural(shown['rows'], 'decision')} for {whom}, {shown['drawn']:,} with a propensity below 1\n"
+    )
     if shown["others"]:
-        text += f"{count(shown['others'], 'response')} of customers who were not decided for: left out\n"
+        text += f"{plural(shown['others'], 'response')} of customers who were not decided for: left out\n"
     # The address of a server may hold its password.
     booked = "" if ledger is None else f" --ledger {ledger if ledger.startswith('sqlite:') else '…'}"
     text += f"compare it with the plan: largesse check {run_folder} {out}{booked}"

@@ -22,7 +22,7 @@ from largesse.data.columns import (
 )
 from largesse.data.notation import find_style, map_words, reads_as_number, words_as_numbers
 from largesse.data.propensities import LEAVE_OUT, Choices, impossible_propensities
-from largesse.errors import Problem, count, nearest, percent, some
+from largesse.errors import Problem, join_some, percent, plural, suggest
 from largesse.levels import Levels
 from largesse.records import Array
 
@@ -53,7 +53,7 @@ class Check:
         """Check that a column is there."""
         if name not in self.table.column_names:
             what = f"the {role} column" if role else "a column"
-            self.add_problem(f"{what} {name!r} is not in the table", nearest(name, self.table.column_names))
+            self.add_problem(f"{what} {name!r} is not in the table", suggest(name, self.table.column_names))
 
     def check_roles(self, named: dict[str, str], levels: Levels, features: Sequence[str] | None) -> None:
         """Check that every column is there, and that no column has two roles that exclude each other."""
@@ -90,7 +90,7 @@ class Check:
         column = nan_as_null(as_comparable(self.table.column(name)))
         if column.null_count:
             self.add_problem(
-                f"the level column {name!r} is missing in {count(column.null_count, 'row')}",
+                f"the level column {name!r} is missing in {plural(column.null_count, 'row')}",
                 "write the level they got (the lowest, if nothing was given)",
             )
         if not (is_text(column.type) or is_number(column.type) or pa.types.is_null(column.type)):
@@ -115,9 +115,9 @@ class Check:
         odd = column.filter(pa.array(codes < 0)).drop_null()
         if len(odd):
             found = sorted(as_words(pc.unique(odd)))
-            known = some([f"{v:g}" if isinstance(v, float) else v for v in values], 12)
+            known = join_some([f"{v:g}" if isinstance(v, float) else v for v in values], 12)
             self.add_problem(
-                f"{name!r} holds a level that is not in the list in {count(len(odd), 'row')}: {some(found)}",
+                f"{name!r} holds a level that is not in the list in {plural(len(odd), 'row')}: {join_some(found)}",
                 f"the list is: {known}",
             )
 
@@ -128,7 +128,7 @@ class Check:
             return np.zeros(len(self.table))
         if np.isinf(values).any():
             self.add_problem(
-                f"the response {name!r} is infinite in {count(int(np.isinf(values).sum()), 'row')}",
+                f"the response {name!r} is infinite in {plural(int(np.isinf(values).sum()), 'row')}",
                 "write finite numbers",
             )
         missing = np.isnan(values)
@@ -149,7 +149,7 @@ class Check:
                 f"numbers beyond {MOST_RESPONSE:g} cannot be computed with: is it a code for missing? Else use a larger unit",
             )
         elif missing.any():
-            self.notes.append(f"{count(int(missing.sum()), 'row')} without a response left out")
+            self.notes.append(f"{plural(int(missing.sum()), 'row')} without a response left out")
         if not alike and not missing.all() and np.nanmin(values) == np.nanmax(values):
             self.add_problem(
                 f"the response {name!r} is {np.nanmin(values):g} in every row",
@@ -164,11 +164,11 @@ class Check:
             return None
         bad = ~((values > 0) & (values <= 1))
         if bad.any():
-            examples = some([f"{v:g}" for v in np.unique(values[bad])], 3)
+            examples = join_some([f"{v:g}" for v in np.unique(values[bad])], 3)
             percent = np.nanmin(values, initial=1) >= 0 and 1 < np.nanmax(values, initial=0) <= 100
             hint = f'if these are percentages: parse = {{"{name}" = "percent"}}; ' if percent else ""
             self.add_problem(
-                f"the propensity {name!r} is not in (0, 1] in {count(int(bad.sum()), 'row')}: {examples}",
+                f"the propensity {name!r} is not in (0, 1] in {plural(int(bad.sum()), 'row')}: {examples}",
                 hint + LEAVE_OUT,
             )
             return None
@@ -187,7 +187,7 @@ class Check:
         bad = ~(np.isfinite(values) & (values >= 0))
         if bad.any():
             self.add_problem(
-                f"the weight {name!r} is missing, infinite or negative in {count(int(bad.sum()), 'row')}",
+                f"the weight {name!r} is missing, infinite or negative in {plural(int(bad.sum()), 'row')}",
                 "weights are zero or more",
             )
             return None
@@ -209,8 +209,8 @@ class Check:
             top = np.argsort(-weight, kind="stable")[:3]
             share = float(weight[top].sum() / weight.sum())
             self.add_problem(
-                f"the weights {name!r} leave only about {effective:.1f} of {count(len(weight), 'row')} to learn from: "
-                f"{percent(share, 1)} of the weight is on rows {some([str(row) for row in top])}",
+                f"the weights {name!r} leave only about {effective:.1f} of {plural(len(weight), 'row')} to learn from: "
+                f"{percent(share, 1)} of the weight is on rows {join_some([str(row) for row in top])}",
                 "check how the weights were made; leave the column out to count every row alike",
             )
 
@@ -223,7 +223,7 @@ class Check:
             return np.zeros(len(column), dtype=np.int64)
         if column.null_count:
             self.add_problem(
-                f"the {role} column {name!r} is missing in {count(column.null_count, 'row')}",
+                f"the {role} column {name!r} is missing in {plural(column.null_count, 'row')}",
                 f"give every row its {role}",
             )
         return np.asarray(pc.fill_null(pc.index_in(column, value_set=pc.unique(column)), -1), dtype=np.int64)
@@ -237,14 +237,14 @@ class Check:
             return column
         if column.null_count:
             self.add_problem(
-                f"the customer id {name!r} is missing in {count(column.null_count, 'row')}", "give every row an id"
+                f"the customer id {name!r} is missing in {plural(column.null_count, 'row')}", "give every row an id"
             )
         tally = pc.value_counts(column.drop_null())
         twice = tally.filter(pc.greater(tally.field("counts"), 1))
         if len(twice) and not repeats:
-            examples = some(as_words(twice.field("values")), 3)
+            examples = join_some(as_words(twice.field("values")), 3)
             hint = f"keep one row per customer, or, in a log, name {name!r} as the cluster too"
-            self.add_problem(f"the customer id {name!r} repeats {count(len(twice), 'customer')}: {examples}", hint)
+            self.add_problem(f"the customer id {name!r} repeats {plural(len(twice), 'customer')}: {examples}", hint)
         return column
 
     def _refuse_type(self, name: str, role: str, kind: pa.DataType) -> bool:
@@ -266,15 +266,15 @@ class Check:
         costs = np.column_stack([column for column in columns if column is not None])
         bad = ~np.isfinite(costs) | (costs < 0)
         if bad.any():
-            names = some([levels.cost_columns[k] for k in np.flatnonzero(bad.any(axis=0))])
+            names = join_some([levels.cost_columns[k] for k in np.flatnonzero(bad.any(axis=0))])
             self.add_problem(
-                f"a cost is negative, missing or infinite in {count(int(bad.any(axis=1).sum()), 'row')} of {names}",
+                f"a cost is negative, missing or infinite in {plural(int(bad.any(axis=1).sum()), 'row')} of {names}",
                 "every customer needs a cost of zero or more for every level",
             )
         elif (np.diff(costs, axis=1) < 0).any():
             falls = int((np.diff(costs, axis=1) < 0).any(axis=1).sum())
             self.add_problem(
-                f"costs fall as levels rise in {count(falls, 'row')}",
+                f"costs fall as levels rise in {plural(falls, 'row')}",
                 "list the cost columns from the cheapest level to the dearest",
             )
         return costs
@@ -288,13 +288,13 @@ class Check:
         empty = [levels.labels[k] for k in np.flatnonzero(rows == 0)]
         hint = "a level nobody got cannot be judged: leave it out of the levels, or try it on some customers first"
         if empty:
-            self.add_problem(f"no row of the log has level {some(empty)}", hint)
+            self.add_problem(f"no row of the log has level {join_some(empty)}", hint)
         if weight is None:
             return
         mass = np.bincount(codes[seen], weights=weight[seen] / weight[seen].max(initial=0.0), minlength=len(levels))
         light = [levels.labels[k] for k in np.flatnonzero((rows > 0) & (mass <= NO_WEIGHT * mass.sum()))]
         if light:
-            self.add_problem(f"all rows with level {some(light)} have weight zero, or next to nothing", hint)
+            self.add_problem(f"all rows with level {join_some(light)} have weight zero, or next to nothing", hint)
 
     def read_numbers(self, name: str, role: str) -> Array | None:
         """Return a column as float64, missing as NaN; None when it does not hold numbers."""
@@ -317,7 +317,7 @@ class Check:
         values = words_as_numbers(words)
         if not values:
             return None
-        shown = some([f"{word!r} is {value:g}" for word, value in zip(words, values, strict=True)], 2)
+        shown = join_some([f"{word!r} is {value:g}" for word, value in zip(words, values, strict=True)], 2)
         self.notes.append(f"the {role} {name!r} is text, read as numbers: {shown}")
         return as_floats(map_words(column, words, values))
 
@@ -330,9 +330,9 @@ def _tell_not_numbers(name: str, role: str, column: pa.ChunkedArray) -> tuple[st
         style = find_style(list(tally))
         rows = sum(tally[word] for word in style.odd)
         if style.way != "none" and 0 < rows < len(column) / 2:
-            got = f"the {role} column {name!r} holds text in {count(rows, 'row')}: {some([repr(w) for w in style.odd])}"
+            got = f"the {role} column {name!r} holds text in {plural(rows, 'row')}: {join_some([repr(w) for w in style.odd])}"
             return got, "write numbers there; leave the cell empty where there is none"
-    examples = some(as_words(column.slice(0, 3)))
+    examples = join_some(as_words(column.slice(0, 3)))
     return (
         f"the {role} column {name!r} does not hold numbers but {column.type}: {examples}",
         f'give numbers, or say how it is written: parse = {{{key} = "decimal comma"}} or {{{key} = {{yes = 1, no = 0}}}}',

@@ -18,7 +18,7 @@ import numpy as np
 from largesse.data.columns import Kind, as_floats, as_plain, as_seconds, count_words, kind_of, word_codes
 from largesse.data.encodings import CYCLES, DAY, Column, Date, Means, Number, Scale, Words, read_columns
 from largesse.data.notation import match_kinds
-from largesse.errors import Problem, nearest, refuse
+from largesse.errors import Problem, refuse, suggest
 from largesse.records import Array
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Encoder:
             if times[name] > 1:
                 problems.append(Problem(f"two columns have the name {name!r}", "rename one of them"))
             elif name not in times:
-                problems.append(Problem(f"the feature {name!r} is not in the table", nearest(name, table.column_names)))
+                problems.append(Problem(f"the feature {name!r} is not in the table", suggest(name, table.column_names)))
             elif (kind := kind_of(table.column(name).type)) not in (expected, "nothing"):
                 got = f"the feature {name!r} holds {PLURAL.get(kind, kind)}"
                 was = f"in the log it held {PLURAL.get(expected, expected)}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from largesse.data.checks import Check
 from largesse.data.columns import as_plain, as_words, is_unusable, why_skip
-from largesse.errors import some
+from largesse.errors import join_some
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +41,6 @@ def _describe(name: str, column: pa.ChunkedArray) -> list[str]:
     if reason := why_skip(name, column):
         return [f"column {name!r} is listed as a feature: {reason}"]
     if len(column) > 1 and all(len(pc.unique(part)) == 1 for part in (column.slice(0, 1000), column)):
-        value = some(as_words(as_plain(column).slice(0, 1)))
+        value = join_some(as_words(as_plain(column).slice(0, 1)))
         return [f"column {name!r} is {value} in every row: it says nothing"]
     return []

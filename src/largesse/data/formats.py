@@ -28,7 +28,7 @@ from largesse.data.unpacked import (
     measure_stream,
     measure_views,
 )
-from largesse.errors import InputError, Problem, count, fail
+from largesse.errors import InputError, Problem, fail, plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -166,7 +166,7 @@ def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
     found = look_at_parquet(file, what, plain)
     least = sum(chunk.least for chunk in found.chunks)
     # A few bytes can stand for a billion equal rows: the least they take in memory is known beforehand.
-    _check_memory(file, what, least, f"unpacks to {count(found.rows, 'row')}: at least")
+    _check_memory(file, what, least, f"unpacks to {plural(found.rows, 'row')}: at least")
     check_repeated(file, what, found)
     # Pages are decoded straight into dictionary codes: the plain strings never exist in memory. pq.read_table would fail on
     # two columns of one name before an error could name them.
@@ -186,7 +186,7 @@ def _read_arrow(file: Path, what: str) -> pa.Table:
     _check_unpacked(file, what, size)
     table = checked(opened.read_all())
     # Columns that say how often a value comes, or show the same text many times, are small only until they are read.
-    _check_memory(file, what, 4 * table.num_rows * table.num_columns, f"has {count(table.num_rows, 'row')}: at least")
+    _check_memory(file, what, 4 * table.num_rows * table.num_columns, f"has {plural(table.num_rows, 'row')}: at least")
     views = [column for column in table.columns if pa.types.is_string_view(column.type)]
     _check_memory(file, what, sum(map(measure_views, views)), "holds text that repeats itself:")
     return table

@@ -22,7 +22,7 @@ from largesse.data.memory import memory_limit
 from largesse.data.notation import parse_problems, read_notation
 from largesse.data.read import check_size
 from largesse.data.roles import Asked, read_roles
-from largesse.errors import Problem, count, fail, refuse, show, some
+from largesse.errors import Problem, fail, join_some, plural, refuse, repr_short
 from largesse.progress import advance
 from largesse.records import Array, Log, Sample
 from largesse.stats import draw_clusters, draw_rows
@@ -59,7 +59,7 @@ def limit_problems(most_rows: Any, name: str) -> list[Problem]:
     whole = isinstance(most_rows, int | np.integer) and not isinstance(most_rows, bool) and most_rows >= 1
     if whole or most_rows == "auto":
         return []
-    return [Problem(f"{name} is {show(most_rows)}", 'give a whole number of rows, or "auto"')]
+    return [Problem(f"{name} is {repr_short(most_rows)}", 'give a whole number of rows, or "auto"')]
 
 
 # -- the first pass ------------------------------------------------------------------------------------------------------
@@ -203,6 +203,6 @@ def _draw_rows(log: Log, most: int, seed: int) -> tuple[Array, Array | None]:
     empty = [log.levels.labels[k] for k in np.flatnonzero(np.bincount(log.level[rows], minlength=K) == 0)]
     if empty:
         whole = "" if log.cluster is None else " in whole clusters"
-        got = f"a sample of {count(most, 'row')}{whole} has no row with level {some(empty)}"
+        got = f"a sample of {plural(most, 'row')}{whole} has no row with level {join_some(empty)}"
         fail("log", Problem(got, "raise most_rows under [data]"))
     return rows, stand_for

@@ -14,7 +14,7 @@ from largesse.data.large import read_large
 from largesse.data.notation import parse_problems, read_notation
 from largesse.data.read import check_names, read_table
 from largesse.data.roles import ask, read_roles
-from largesse.errors import InputError, Problem, count, fail, nearest, refuse, some, worth_problems
+from largesse.errors import InputError, Problem, fail, join_some, plural, refuse, suggest, worth_problems
 from largesse.levels import Levels
 from largesse.records import Array, Customers, Log, Roles
 
@@ -131,7 +131,7 @@ def check_customers(
 def require_columns(known: Sequence[str], wanted: Sequence[str]) -> None:
     """Refuse a table of customers that lacks a column."""
     missing = [name for name in wanted if name not in known]
-    refuse("customers", [Problem(f"a column {name!r} is not in the table", nearest(name, known)) for name in missing])
+    refuse("customers", [Problem(f"a column {name!r} is not in the table", suggest(name, known)) for name in missing])
 
 
 def log_from_arrays(
@@ -162,7 +162,7 @@ def log_from_arrays(
         given = {f"_{role}": np.asarray(values) for role, values in extras.items() if values is not None}
     problems = [
         Problem(
-            f"{_word(role[1:])} has shape {values.shape}, features have {count(rows, 'row')}", "give one value per row"
+            f"{_word(role[1:])} has shape {values.shape}, features have {plural(rows, 'row')}", "give one value per row"
         )
         for role, values in given.items()
         if values.shape != (rows,)
@@ -221,10 +221,10 @@ def _highest(level: Array) -> int:
     """Return the highest level of an array of level numbers; each level up to it needs a row of its own."""
     if not np.issubdtype(level.dtype, np.number) and level.dtype != bool:
         hint = "give numbers 0, 1, 2 …; for names or amounts: read_log with levels=Levels(…)"
-        fail("arrays", Problem(f"level does not hold numbers: {some(list(level[:3]))}", hint))
+        fail("arrays", Problem(f"level does not hold numbers: {join_some(list(level[:3]))}", hint))
     known = level[np.isfinite(level)]
     top = int(known.max()) if len(known) else 0
     if top >= len(level):
         hint = "levels are numbered 0, 1, 2 …; for amounts: read_log with levels=Levels(costs=…)"
-        fail("arrays", Problem(f"level goes up to {top} in {count(len(level), 'row')}", hint))
+        fail("arrays", Problem(f"level goes up to {top} in {plural(len(level), 'row')}", hint))
     return max(top, 0)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.data.columns import as_floats, as_plain, as_words, count_words, is_number, is_text, kind_of
-from largesse.errors import Problem, percent, some
+from largesse.errors import Problem, join_some, percent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,7 +89,9 @@ def parse_problems(parse: Any, columns: Sequence[str] | None = None) -> list[Pro
         if not numbers and not (isinstance(way, str) and way in WAYS):
             found.append(Problem(f"parse of {name!r} is {way!r}", hint))
         elif columns is not None and name not in columns:
-            found.append(Problem(f"parse names {name!r}, which is not in the table", f"known: {some(list(columns))}"))
+            found.append(
+                Problem(f"parse names {name!r}, which is not in the table", f"known: {join_some(list(columns))}")
+            )
     return found
 
 
@@ -237,7 +239,9 @@ def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> t
         ]
     if style.share > MOSTLY:
         odd = f"all but {len(style.odd):,}" if 0 < len(style.odd) <= FEW_ODD else percent(style.share)
-        but = f", but not {some([repr(word) for word in style.odd], 5)}: leave such cells empty" if style.odd else ""
+        but = (
+            f", but not {join_some([repr(word) for word in style.odd], 5)}: leave such cells empty" if style.odd else ""
+        )
         return None, [f"column {name!r} is read as text, though {odd} of its different values are numbers{but}"]
     return None, []
 
@@ -252,7 +256,7 @@ def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]
     parts = [DATE.fullmatch(word) for word in words]
     odd = [word for word, part in zip(words, parts, strict=True) if part is None]
     if odd:
-        return None, [f"column {name!r} is read as text: not all its dates are alike: {some([words[0], *odd], 4)}"]
+        return None, [f"column {name!r} is read as text: not all its dates are alike: {join_some([words[0], *odd], 4)}"]
     way = date_way(words)
     if way is None:
         return None, [
@@ -338,7 +342,7 @@ def parse_words(name: str, words: list[str], way: Any) -> tuple[list[Any], list[
     odd = [w for w, v in zip(words, values, strict=True) if v is None and w.strip().casefold() not in MISSING]
     if not odd:
         return values, []
-    got = f"{name!r} is not {_told(way)} throughout: {some([repr(w) for w in odd])}"
+    got = f"{name!r} is not {_told(way)} throughout: {join_some([repr(w) for w in odd])}"
     return values, [Problem(got, _hint_at(way))]
 
 
@@ -350,7 +354,7 @@ def _hint_at(way: Any) -> str:
 
 
 def _told(way: Any) -> str:
-    return WAYS[way] if isinstance(way, str) else f"one of {some(list(way))}"
+    return WAYS[way] if isinstance(way, str) else f"one of {join_some(list(way))}"
 
 
 def _numbers_as(words: list[str], way: str) -> list[float | None]:

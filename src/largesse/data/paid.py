@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from largesse.data.checks import MOST_RESPONSE, Check
-from largesse.errors import Problem, count
+from largesse.errors import Problem, plural
 from largesse.levels import Levels
 from largesse.records import Array
 
@@ -38,7 +38,7 @@ def read_paid(check: Check, name: str, outcome: Array) -> Array | None:
     bad = known & ~(np.isfinite(values) & (values >= 0))
     if bad.any():
         check.add_problem(
-            f"the cost {name!r} is missing, infinite or negative in {count(int(bad.sum()), 'row')}",
+            f"the cost {name!r} is missing, infinite or negative in {plural(int(bad.sum()), 'row')}",
             "write what the row cost, 0 if nothing was paid",
         )
     elif values[known].max(initial=0.0) > MOST_RESPONSE:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, some
+from largesse.errors import Problem, join_some
 from largesse.records import Array
 from largesse.stats import mean_estimate
 
@@ -90,13 +90,13 @@ def impossible_propensities(given: Choices, name: str) -> list[Problem]:
     sums = sum_levels(given)
     if len(sums) > 1 and (given.propensity >= CERTAIN).mean() >= CERTAIN:
         what = f"{name} is 1 in every row, but the log has {len(sums)} levels"
-        return [Problem(f"{what}: {some([s.label for s in sums])}", LEAVE_OUT)]
+        return [Problem(f"{what}: {join_some([s.label for s in sums])}", LEAVE_OUT)]
     plain = sums if given.weight is None else sum_levels(given, weighted=False)
     # Weights may restore what was left out, or be what was changed: propensities are wrong only if they are wrong with both.
     high = [one for one, other in zip(sums, plain, strict=True) if _is_far_above(one) and _is_far_above(other)]
     if high:
         what = f"{name} is too small: the sum of 1/propensity over a level's rows must be about the number of all rows"
-        return [Problem(f"{what}. {some([str(s) for s in high], 3)}", LEAVE_OUT)]
+        return [Problem(f"{what}. {join_some([str(s) for s in high], 3)}", LEAVE_OUT)]
     missing, se, seen = _count_others(given)
     if missing - seen > SURE * se and missing > FACTOR * seen:
         what = f"{name} is too large: by it, {missing:,.0f} rows should have got another level than the likeliest"
@@ -158,7 +158,7 @@ def impossible_shares(shares: Sequence[float], given: Choices) -> list[Problem]:
         if abs(share - p) > max(SURE * unit * np.sqrt(p * (1 - p)), QUARTER * p):
             off.append(f"{label!r}: {share:.3g} of the rows, given {p:.3g}")
     hint = "give the probabilities with which levels were drawn, in the order of the levels, or leave them out"
-    return [Problem(f"the propensities of the levels are not their shares: {some(off)}", hint)] if off else []
+    return [Problem(f"the propensities of the levels are not their shares: {join_some(off)}", hint)] if off else []
 
 
 def share_problems(shares: Sequence[Any], levels: int) -> list[Problem]:
@@ -166,7 +166,7 @@ def share_problems(shares: Sequence[Any], levels: int) -> list[Problem]:
     hint = f"give {levels} probabilities, one for each level, that add up to 1: propensities = [0.2, 0.2, 0.6]"
     numbers = all(isinstance(p, int | float | np.number) and 0 < p <= 1 for p in shares)
     if not numbers or len(shares) != levels:
-        return [Problem(f"the propensities of the levels are {some(list(shares))}", hint)]
+        return [Problem(f"the propensities of the levels are {join_some(list(shares))}", hint)]
     if abs(sum(shares) - 1) > 0.005:  # thirds may be written as 0.33
-        return [Problem(f"the propensities of the levels add up to {sum(shares):g}: {some(list(shares))}", hint)]
+        return [Problem(f"the propensities of the levels add up to {sum(shares):g}: {join_some(list(shares))}", hint)]
     return []

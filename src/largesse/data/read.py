@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from largesse.data.columns import is_text, is_unusable
 from largesse.data.formats import KNOWN, is_table, read_file
 from largesse.data.notation import parse_problems, read_notation
-from largesse.errors import InputError, Problem, count, fail, path_problems, refuse, some
+from largesse.errors import InputError, Problem, fail, join_some, path_problems, plural, refuse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +100,7 @@ def _neighbours(path: Path) -> str:
     if not folder.is_dir():
         return f"the folder {folder} does not exist either"
     names = sorted(p.name for p in folder.iterdir() if is_table(p))
-    return f"tables in {folder}: {some(names)}" if names else f"{folder} holds no table; known kinds: {KNOWN}"
+    return f"tables in {folder}: {join_some(names)}" if names else f"{folder} holds no table; known kinds: {KNOWN}"
 
 
 def _read_files(files: list[Path], what: str, plain: Collection[str], texts: Collection[str]) -> pa.Table:
@@ -134,7 +134,7 @@ def _column_mismatches(files: Sequence[Path], columns: Sequence[set[str]]) -> li
         if odd:
             problems.append(
                 Problem(
-                    f"{file.name} and {files[0].name} do not have the same columns: {some(odd)}",
+                    f"{file.name} and {files[0].name} do not have the same columns: {join_some(odd)}",
                     "files of a glob must share their columns",
                 )
             )
@@ -233,11 +233,11 @@ def check_size(names: Sequence[str], rows: int, what: str) -> None:
     problems = _repeated_names(names)
     if rows == 0:
         problems.append(
-            Problem(f"it has {count(len(names), 'column')} but no rows", "was the export filtered to nothing?")
+            Problem(f"it has {plural(len(names), 'column')} but no rows", "was the export filtered to nothing?")
         )
     refuse(what, problems)
 
 
 def _repeated_names(names: Sequence[str]) -> list[Problem]:
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
-    return [Problem(f"two columns have the same name: {some(twice)}", "rename one of them")] if twice else []
+    return [Problem(f"two columns have the same name: {join_some(twice)}", "rename one of them")] if twice else []

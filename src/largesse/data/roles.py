@@ -19,7 +19,7 @@ from largesse.data.propensities import (
     propensities_by_stratum,
     share_problems,
 )
-from largesse.errors import Problem, nearest, refuse, show
+from largesse.errors import Problem, refuse, repr_short, suggest
 from largesse.levels import Levels
 from largesse.records import ROLES, Array, Log
 
@@ -120,7 +120,7 @@ def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
     """Name the arguments that are unknown, missing or of the wrong type."""
     features = roles.get("features")
     problems = [
-        Problem(f"there is no argument {role!r}", nearest(role, ("levels", "parse", *ROLES)))
+        Problem(f"there is no argument {role!r}", suggest(role, ("levels", "parse", *ROLES)))
         for role in roles
         if role not in (*ROLES, "parse", "absent")
     ]
@@ -130,16 +130,18 @@ def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
         if roles.get(role) is None
     ]
     if not isinstance(levels, Levels):
-        problems.append(Problem(f"levels is not Levels but {show(levels)}", "give levels=Levels(costs=[0, 5, 10])"))
+        problems.append(
+            Problem(f"levels is not Levels but {repr_short(levels)}", "give levels=Levels(costs=[0, 5, 10])")
+        )
     if roles.get("parse") is not None:
         problems += parse_problems(roles["parse"])
     problems += [
-        Problem(f"{role} is {show(given)}", "give the name of one column")
+        Problem(f"{role} is {repr_short(given)}", "give the name of one column")
         for role, given in roles.items()
         if role in COLUMNS and role != "propensity" and given is not None and not _is_name(given)
     ]
     if isinstance(features, str):
         problems.append(Problem(f"features is the text {features!r}", f"give a list: features=[{features!r}]"))
     elif features is not None and not isinstance(features, list | tuple) and np.ndim(features) != 1:
-        problems.append(Problem(f"features is {show(features)}", "give a list of the names of columns"))
+        problems.append(Problem(f"features is {repr_short(features)}", "give a list of the names of columns"))
     return problems

@@ -20,7 +20,7 @@ import numpy as np
 from largesse.data.encode import Encoder
 from largesse.data.encodings import DAY, FARTHEST, Date, Means, Number, Words
 from largesse.data.read import read_table
-from largesse.errors import InputError, Problem, count, nearest, refuse, show, some
+from largesse.errors import InputError, Problem, join_some, plural, refuse, repr_short, suggest
 from largesse.records import Array
 
 Row = Mapping[str, Any]
@@ -150,7 +150,7 @@ class RowEncoder:
             try:
                 columns[name] = _read_stamps(values) if learnt.kind == "date" else pa.array(values)
             except (pa.ArrowException, OverflowError, TypeError, ValueError):
-                got = f"the feature {name!r} holds values of several kinds: {some([show(value) for value in values])}"
+                got = f"the feature {name!r} holds values of several kinds: {join_some([repr_short(value) for value in values])}"
                 problems.append(Problem(got, "write all of them as in the log"))
         refuse("customers", problems)
         return read_table(pa.table(columns), what="customers", parse=self._parse)
@@ -162,9 +162,9 @@ class RowEncoder:
             lacking = [name for name in self._encoder.features if name not in row]
             if lacking and len(found) < MOST_PROBLEMS:
                 where = "the customer lacks" if len(rows) == 1 else f"customer {at + 1} of {len(rows)} lacks"
-                what = f"the feature {show(lacking[0])}" if len(lacking) == 1 else count(len(lacking), "feature")
-                more = "" if len(lacking) == 1 else f": {some([show(name)[1:-1] for name in lacking])}"
-                hint = f"{nearest(lacking[0], list(row))}; send null where a value is not known"
+                what = f"the feature {repr_short(lacking[0])}" if len(lacking) == 1 else plural(len(lacking), "feature")
+                more = "" if len(lacking) == 1 else f": {join_some([repr_short(name)[1:-1] for name in lacking])}"
+                hint = f"{suggest(lacking[0], list(row))}; send null where a value is not known"
                 found.append(Problem(f"{where} {what}{more}", hint))
         return found
 
@@ -201,7 +201,7 @@ def _read_day(text: str | None) -> float:
 def check_rows(given: Any, most: int) -> list[Row]:
     """Return rows of JSON; refuse what is no list of objects, or too long."""
     if not isinstance(given, list) or not given or not all(isinstance(row, dict) for row in given):
-        got = "an empty list" if given == [] else show(given)
+        got = "an empty list" if given == [] else repr_short(given)
         hint = 'send one object for each: "customers": [{"age": 31, "city": "Oslo"}]'
         raise InputError("customers", [Problem(f"customers is {got}", hint)])
     if len(given) > most:

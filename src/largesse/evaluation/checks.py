@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 
 from largesse.data import Choices, doubt_propensities
-from largesse.errors import count, percent, some
+from largesse.errors import join_some, percent, plural
 from largesse.evaluation.leaks import ROWS as LEAK_ROWS
 from largesse.evaluation.leaks import SURE, find_leaks
 from largesse.evaluation.mean_curve import MeanCurve, measure_curve
@@ -117,7 +117,7 @@ def _check_levels(overlap: Overlap, labels: tuple[str, ...]) -> list[Finding]:
     for label, rows, effective, smallest, answer in zip(
         labels, overlap.rows, overlap.effective, overlap.smallest, overlap.answers, strict=True
     ):
-        text = f"{label!r} ({count(int(rows), 'row')}, worth {effective:.0f} after weighting"
+        text = f"{label!r} ({plural(int(rows), 'row')}, worth {effective:.0f} after weighting"
         by_answer.setdefault(answer, []).append(text + (f", smallest propensity {smallest:.2g})" if rows else ")"))
     found = []
     if "no" in by_answer:
@@ -127,7 +127,7 @@ def _check_levels(overlap: Overlap, labels: tuple[str, ...]) -> list[Finding]:
         text = f"Few rows, or very small propensities: {', '.join(by_answer['careful'])}. Expect wide intervals there."
         found.append(Finding(topic, "careful", text))
     if not found:
-        least = count(int(overlap.effective.min()), "row")
+        least = plural(int(overlap.effective.min()), "row")
         found.append(Finding(topic, "fine", f"Every level has enough rows: at least {least} after weighting."))
     return found
 
@@ -136,7 +136,7 @@ def _check_randomisation(dependence: Dependence, propensities: Propensities, ove
     """Whether levels were assigned without regard to the features."""
     topic, p = "randomisation", f"p {'<' if dependence.p < 0.002 else '='} {max(dependence.p, 0.002):.2g}"
     if dependence.sampled:
-        p += f", on a sample of {count(dependence.units, dependence.of)}"
+        p += f", on a sample of {plural(dependence.units, dependence.of)}"
     if dependence.p >= NOT_BY_CHANCE:
         return Finding(topic, "fine", f"Levels look randomised: they do not follow the features ({p}).")
     text = f"Levels are not randomised: they follow the features ({p})."
@@ -172,7 +172,7 @@ def _check_sums(log: Log) -> list[Finding]:
         return []
     text = (
         "The given propensities do not agree with how often levels were chosen: the sum of 1/propensity over a level's rows "
-        f"should be about the number of all rows. {some([str(one) for one in off], 3)}. Check that they are those of the "
+        f"should be about the number of all rows. {join_some([str(one) for one in off], 3)}. Check that they are those of the "
         "row's own level, for all customers; leave them out to have them estimated."
     )
     return [Finding("propensities", "no", text)]
@@ -182,7 +182,7 @@ def _check_balance(overlap: Overlap) -> Finding:
     """Whether customers of different levels are alike after weighting."""
     off = [name for name, after in zip(overlap.features, overlap.after, strict=True) if after > 2 * UNBALANCED]
     most = f"{float(overlap.after.max(initial=0.0)):.2f} sd"
-    most += f" in a sample of {count(overlap.sampled, 'row')}" if overlap.sampled else ""
+    most += f" in a sample of {plural(overlap.sampled, 'row')}" if overlap.sampled else ""
     if not off:
         text = f"After weighting, customers of different levels are alike (largest difference {most})."
         return Finding("balance", "fine", text)
@@ -200,9 +200,9 @@ def _check_clusters(clusters: int | None) -> list[Finding]:
         return []
     if clusters < FEW_CLUSTERS:
         none = ", and there is none of what a unit of spend brings" if clusters < RATIO_CLUSTERS else ""
-        text = f"The rows come from only {count(clusters, 'cluster')}: intervals may be too narrow{none}."
+        text = f"The rows come from only {plural(clusters, 'cluster')}: intervals may be too narrow{none}."
         return [Finding("clusters", "careful", text)]
-    return [Finding("clusters", "fine", f"The rows come from {count(clusters, 'cluster')}; intervals respect them.")]
+    return [Finding("clusters", "fine", f"The rows come from {plural(clusters, 'cluster')}; intervals respect them.")]
 
 
 # -- weights ----------------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def _check_weights(log: Log, propensities: Propensities, heavy: tuple[HeavyRow, 
         answer = "fine"
     if propensities.clipped:
         text += (
-            f" {count(propensities.clipped, 'row')} had an estimated propensity below 1 %, raised to 1 %: "
+            f" {plural(propensities.clipped, 'row')} had an estimated propensity below 1 %, raised to 1 %: "
             f"this removed {percent(propensities.clipped_weight, 1)} of the weight."
         )
         many = propensities.clipped > MANY_CLIPPED * len(log)
@@ -301,10 +301,10 @@ def _check_redeemed(log: Log) -> list[Finding]:
 def _check_leaks(leaks: tuple[Leak, ...], looked: int, rows: int) -> Finding:
     """Whether a feature gives away the response, the level or the cost."""
     if not leaks:
-        where = f" (checked on a sample of {count(looked, 'row')})" if looked < rows else ""
+        where = f" (checked on a sample of {plural(looked, 'row')})" if looked < rows else ""
         return Finding("suspicious features", "fine", f"No feature alone predicts the response or the level{where}.")
     named = ", ".join(f"{leak.feature!r} explains {percent(leak.explained)} of the {leak.of}" for leak in leaks[:3])
-    named += f" (in a sample of {count(looked, 'row')})" if looked < rows else ""
+    named += f" (in a sample of {plural(looked, 'row')})" if looked < rows else ""
     if leaks[0].explained >= SURE:
         text = f"A feature nearly equals what it should predict: {named}. Leave it out unless it was known before the level."
         return Finding("suspicious features", "no", text)

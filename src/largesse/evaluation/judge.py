@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, count, fail, nearest, refuse, show, whole_problems
+from largesse.errors import Problem, fail, plural, refuse, repr_short, suggest, whole_problems
 from largesse.evaluation.budgets import plan_held_out
 from largesse.evaluation.checks import check_log, encode_unless_given
 from largesse.evaluation.crossfitting import crossfit, hold_out_rows, score_rows
@@ -24,7 +24,7 @@ from largesse.evaluation.value import (
     estimate_value,
     predict_value,
 )
-from largesse.progress import begin, follow, portion
+from largesse.progress import report_to, start_stage, subrange
 from largesse.propensity import estimate_propensities
 from largesse.records import (
     Array,
@@ -160,15 +160,15 @@ def examine_held_out(
 
     Propensities that are known already need not be estimated again.
     """
-    with follow(progress):
+    with report_to(progress):
         if progress is not None:
-            begin("examining the log", len(log))
+            start_stage("examining the log", len(log))
         return _examine(log, held, seed, propensities)
 
 
 def _examine(log: Log, held: HeldOut, seed: int, propensities: Propensities | None) -> tuple[Scores, Checkup]:
     features = encode_unless_given(log, seed, held.fold)
-    with portion(0.0, 0.8):
+    with subrange(0.0, 0.8):
         propensities = propensities or estimate_propensities(log, held.fold, seed, features)
     return score_rows(log, held, propensities), check_log(log, propensities, features, seed)
 
@@ -229,7 +229,7 @@ def _warn_of_few(scores: Scores, policy: Array, value: Estimate, spend: Estimate
     few = count_carriers(scores, policy)
     if not without or few is None:
         return ()
-    text = f"Only {count(few, 'customer')} with a non-zero response {'carries' if few == 1 else 'carry'} this estimate"
+    text = f"Only {plural(few, 'customer')} with a non-zero response {'carries' if few == 1 else 'carry'} this estimate"
     return (Finding("interval", "careful", f"{text}: too few for an interval."),)
 
 
@@ -279,7 +279,7 @@ def _warn_if_seen(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:
 
 def check_task(log: Any, folds: Any, seed: Any) -> None:
     """Refuse what is not a log, or odd numbers of folds and seeds."""
-    problems = [] if isinstance(log, Log) else [Problem(f"the log is {show(log)}", "read it first: read_log(…)")]
+    problems = [] if isinstance(log, Log) else [Problem(f"the log is {repr_short(log)}", "read it first: read_log(…)")]
     problems += whole_problems(folds, "folds", least=2) + whole_problems(seed, "the seed", most=2**32 - 1)
     refuse("evaluate", problems)
 
@@ -288,9 +288,9 @@ def check_choices(estimator: str, interval: str = INTERVALS[0]) -> None:
     """Refuse an estimator or a kind of interval that is not known."""
     problems = []
     if not isinstance(estimator, str) or estimator not in ESTIMATORS:
-        problems.append(Problem(f"estimator {estimator!r} is not known", nearest(str(estimator), ESTIMATORS)))
+        problems.append(Problem(f"estimator {estimator!r} is not known", suggest(str(estimator), ESTIMATORS)))
     if not isinstance(interval, str) or interval not in INTERVALS:
-        problems.append(Problem(f"interval {interval!r} is not known", nearest(str(interval), INTERVALS)))
+        problems.append(Problem(f"interval {interval!r} is not known", suggest(str(interval), INTERVALS)))
     refuse("evaluate", problems)
 
 

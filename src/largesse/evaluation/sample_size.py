@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import InputError, Problem, as_number, refuse, show
+from largesse.errors import InputError, Problem, as_number, refuse, repr_short
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.judge import Candidate, as_policy, settle
 from largesse.evaluation.value import estimate_difference, find_best_mix, score_log, score_policy
@@ -115,7 +115,7 @@ def check_asked(asked: Asked) -> Asked:
         number = as_number(getattr(asked, word))
         if number is None or not 0 < number < 1 or (word != "share" and number < 0.5):
             hint = "give a share of customers" if word == "share" else "give a probability from 0.5 to below 1"
-            problems.append(Problem(f"{word} is {show(getattr(asked, word))}", hint))
+            problems.append(Problem(f"{word} is {repr_short(getattr(asked, word))}", hint))
     for word, hint in (
         ("gain", "give a gain per customer above 0"),
         ("per_day", "give the number of customers in a day"),
@@ -123,7 +123,7 @@ def check_asked(asked: Asked) -> Asked:
         given = getattr(asked, word)
         number = None if given is None else as_number(given)
         if given is not None and (number is None or not 0 < number < np.inf):
-            problems.append(Problem(f"{word} is {show(given)}", hint))
+            problems.append(Problem(f"{word} is {repr_short(given)}", hint))
     refuse("power", problems)
     return asked
 
@@ -162,7 +162,7 @@ def check_incumbent(other: str, levels: Levels) -> None:
     """Refuse a name that is neither what was done before, nor the best uniform mix, nor a level."""
     if other not in (BEFORE, UNIFORM, *levels.labels, *levels.titles):
         hint = f"give {BEFORE!r}, {UNIFORM!r} or a level: {', '.join(levels.labels)}"
-        raise InputError("power", [Problem(f"the incumbent is {show(other)}", hint)])
+        raise InputError("power", [Problem(f"the incumbent is {repr_short(other)}", hint)])
 
 
 def size_test(scores: Scores, rivals: Rivals, asked: Asked, log: Log, price: float | None = None) -> PowerAnalysis:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from largesse.errors import OutputError, PolicyFileError, Problem, show
+from largesse.errors import OutputError, PolicyFileError, Problem, repr_short
 from largesse.io.atomic import atomic_file
 from largesse.records import Array
 
@@ -164,10 +164,10 @@ def archive_error(path: str | os.PathLike[str], what: str, hint: str) -> PolicyF
 def _other_version(path: Path, found: Any) -> PolicyFileError:
     if isinstance(found, int) and found > VERSION:
         return archive_error(
-            path, f"was written by a newer version of largesse (format {show(found)})", "update largesse"
+            path, f"was written by a newer version of largesse (format {repr_short(found)})", "update largesse"
         )
     return archive_error(
-        path, f"was written by an older version of largesse (format {show(found)})", "fit again with this one"
+        path, f"was written by an older version of largesse (format {repr_short(found)})", "fit again with this one"
     )
 
 

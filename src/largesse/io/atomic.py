@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from largesse.errors import OutputError, Problem, some
+from largesse.errors import OutputError, Problem, join_some
 from largesse.io import system
 from largesse.io.places import Target, as_path, explain, resolve_file, resolve_folder, resolve_replaceable
 
@@ -290,7 +290,7 @@ def refuse_foreign(target: Target, marks: Collection[str], files: Collection[str
     # A folder with all marks and nothing unknown was made by us; a user's own file among the known names proves nothing.
     other = sorted(found - {*files}) if marks and found.issuperset(marks) else sorted(found)
     if other:
-        what = f"{path} holds other files and will not be replaced: {some(other)}"
+        what = f"{path} holds other files and will not be replaced: {join_some(other)}"
         raise OutputError("output", [Problem(what, "give a new folder as --out")])
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from largesse.errors import OutputError, Problem, show
+from largesse.errors import OutputError, Problem, repr_short
 
 Target = str | os.PathLike[str]
 KINDS = {
@@ -36,7 +36,7 @@ def as_path(target: Target) -> Path:
         path = Path(target)
         os.fsencode(path)
     except (TypeError, UnicodeEncodeError) as error:
-        raise _refusal(f"the path is {show(target)}", "give the name of a file or folder as text") from error
+        raise _refusal(f"the path is {repr_short(target)}", "give the name of a file or folder as text") from error
     return path
 
 

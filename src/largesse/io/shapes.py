@@ -24,7 +24,7 @@ from typing import (
     is_typeddict,
 )
 
-from largesse.errors import as_number, show
+from largesse.errors import as_number, repr_short
 
 WORDS = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text", type(None): "nothing"}
 
@@ -114,7 +114,7 @@ def _mapping(value: Any, place: str) -> dict[str, Any]:
 
 
 def _complain(value: Any, place: str, wanted: str) -> NoReturn:
-    raise ValueError(f"{place or 'it'} is {show(value, most=40)}; expected {wanted}")
+    raise ValueError(f"{place or 'it'} is {repr_short(value, most=40)}; expected {wanted}")
 
 
 def _at(place: str, name: str | int) -> str:

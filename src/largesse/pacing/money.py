@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, fail, show
+from largesse.errors import Problem, fail, repr_short
 from largesse.records import Array
 
 MICROS = 1_000_000  # in one unit
@@ -32,7 +32,10 @@ def read_money(given: Any, name: str, *, up: bool) -> int:
         except (InvalidOperation, ValueError):  # ValueError: a whole number of thousands of digits
             exact = None
     if exact is None or not exact.is_finite() or not 0 <= exact <= MOST:
-        fail("money", Problem(f"{name} is {show(given)}", f"give a number from 0 to {MOST:,}, such as 50000 or 19.99"))
+        fail(
+            "money",
+            Problem(f"{name} is {repr_short(given)}", f"give a number from 0 to {MOST:,}, such as 50000 or 19.99"),
+        )
     if isinstance(given, float | np.floating):
         exact = round(exact, _DIGITS + _FINE)  # 0.1 + 0.2 is 0.3, as for `count_micros`
     return int((exact * MICROS).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))

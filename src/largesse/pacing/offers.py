@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, as_number, fail, show
+from largesse.errors import Problem, as_number, fail, repr_short
 from largesse.levels import Levels
 from largesse.pacing.ledger import Offers
 from largesse.pacing.money import MICROS, count_micros
@@ -30,7 +30,7 @@ def make_offers(policy: Policy, customers: Any, ids: Sequence[str], *, most: Seq
         paid on redemption for each unit of an amount.
     """
     if not isinstance(ids, Sequence) or isinstance(ids, str | bytes):
-        fail("request", Problem(f"the ids are {show(ids)}", "give a list with the name of each customer"))
+        fail("request", Problem(f"the ids are {repr_short(ids)}", "give a list with the name of each customer"))
     found = make_population(policy, customers, most=most)
     return Offers(tuple(ids), found.responses, found.at_once, found.face, found.expected, found.variance)
 
@@ -38,7 +38,7 @@ def make_offers(policy: Policy, customers: Any, ids: Sequence[str], *, most: Seq
 def make_population(policy: Policy, customers: Any, *, most: Sequence[float] | None = None) -> Population:
     """Return customers as a price sees them: see `make_offers`."""
     if not isinstance(policy, Policy):
-        fail("ledger", Problem(f"the policy is {show(policy)}", "load one: Policy.load(path)"))
+        fail("ledger", Problem(f"the policy is {repr_short(policy)}", "load one: Policy.load(path)"))
     expected = policy.expect(customers)
     levels = policy.levels
     varies = None if policy.aimed is None else policy.aimed.noise.of(expected.responses)
@@ -77,5 +77,5 @@ def _check_most(most: Sequence[float], levels: Levels) -> Array:
     numbers = [as_number(value) for value in most] if isinstance(most, Sequence | np.ndarray) else []
     if len(numbers) != len(levels) or any(value is None or value < 0 for value in numbers):
         hint = f"give one number for each of the {len(levels)} levels, zero or more, the cheapest first"
-        fail("ledger", Problem(f"the most that levels may cost is {show(most)}", hint))
+        fail("ledger", Problem(f"the most that levels may cost is {repr_short(most)}", hint))
     return np.array(numbers, dtype=np.float64)

@@ -18,7 +18,7 @@ from typing import Any, final
 import numpy as np
 
 from largesse.allocation import AimedMixture
-from largesse.errors import BudgetError, Problem, as_number, fail, refuse, show
+from largesse.errors import BudgetError, Problem, as_number, fail, refuse, repr_short
 from largesse.pacing.aimed import PacedAim, pace_aim, read_aim
 from largesse.pacing.foreseen import Exploring, Foreseen, add_up, first_weekday
 from largesse.pacing.ledger import DAY, Choice, Offers, Standing, Terms, show_time
@@ -190,12 +190,15 @@ def plan_pace(
 
 def _check_parts(population: Any, terms: Any, aimed: Any) -> None:
     if not (isinstance(population, Population) and isinstance(terms, Terms)):
-        got = f"the population is {show(population)}, and the terms are {show(terms)}"
+        got = f"the population is {repr_short(population)}, and the terms are {repr_short(terms)}"
         fail("pace", Problem(got, "make them with make_population(policy, customers) and agree(total, ends)"))
     if aimed is None:
         return
     if not isinstance(aimed, AimedMixture) or len(aimed.incumbent) != population.responses.shape[1]:
-        fail("pace", Problem(f"the rule of exploring is {show(aimed)}", "give that of the policy: policy.aimed.rule"))
+        fail(
+            "pace",
+            Problem(f"the rule of exploring is {repr_short(aimed)}", "give that of the policy: policy.aimed.rule"),
+        )
     if population.variance is None:
         hint = "make the population with the policy that explores: make_population(policy, customers)"
         fail("pace", Problem("levels are to be drawn for a purpose, and nothing says how much responses vary", hint))
@@ -205,14 +208,16 @@ def _check_plan(customers: Any, season: Any, at_random: Any) -> tuple[float, ...
     problems = []
     many = as_number(customers)
     if many is None or not 1 <= many <= 1e12:
-        problems.append(Problem(f"the foreseen customers are {show(customers)}", "give a number, 1 or more"))
+        problems.append(Problem(f"the foreseen customers are {repr_short(customers)}", "give a number, 1 or more"))
     share = as_number(at_random)
     if share is None or not 0 <= share <= 1:
-        problems.append(Problem(f"at_random is {show(at_random)}", "give a share of customers from 0 to 1"))
+        problems.append(Problem(f"at_random is {repr_short(at_random)}", "give a share of customers from 0 to 1"))
     week = FLAT_WEEK if season is None else tuple(season) if isinstance(season, Sequence) else ()
     numbers = [as_number(value) for value in week]
     if len(week) != 7 or any(value is None or not 0 <= value < math.inf for value in numbers) or not sum(week):
-        problems.append(Problem(f"the season is {show(season)}", "give seven numbers, Monday first, zero or more"))
+        problems.append(
+            Problem(f"the season is {repr_short(season)}", "give seven numbers, Monday first, zero or more")
+        )
     refuse("pace", problems)
     mean = sum(week) / 7
     return tuple(max(float(value) / mean, 1e-3) for value in week)

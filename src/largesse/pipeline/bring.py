@@ -9,7 +9,7 @@ from largesse.data import CODED, open_batches
 from largesse.errors import Problem, refuse
 from largesse.io import atomic_file, hold_folder, keep_work
 from largesse.pipeline.folder import FILES
-from largesse.progress import advance, begin
+from largesse.progress import advance, start_stage
 
 
 def bring_log(campaign: Campaign, target: Path) -> Path:
@@ -28,7 +28,7 @@ def bring_log(campaign: Campaign, target: Path) -> Path:
     batches = open_batches(source, what="log", plain=coded, texts=texts)
     if not batches.rows:
         refuse("log", [Problem("it has no rows", "was the export filtered to nothing?")])
-    begin("reading", batches.rows)
+    start_stage("reading", batches.rows)
     done = 0
     with atomic_file(target) as part, part.open("wb") as sink, pq.ParquetWriter(sink, batches.schema) as writer:
         for table in batches.read():

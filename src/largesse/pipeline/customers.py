@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largesse.data import as_floats, check_customers, check_names, kind_of, require_columns
-from largesse.errors import Problem, nearest, refuse
+from largesse.errors import Problem, refuse, suggest
 from largesse.levels import Levels
 from largesse.records import Array, Customers
 
@@ -51,7 +51,7 @@ def find_ids(names: Sequence[str], customer: str | None, features: Sequence[str]
 def _refuse_missing(features: Sequence[str], known: Sequence[str]) -> None:
     missing = [name for name in features if name not in known]
     refuse(
-        "customers", [Problem(f"the feature {name!r} is not in the table", nearest(name, known)) for name in missing]
+        "customers", [Problem(f"the feature {name!r} is not in the table", suggest(name, known)) for name in missing]
     )
 
 
@@ -71,4 +71,4 @@ def may_be_wrong(table: pa.Table, customer: str | None, costs: Sequence[str]) ->
 
 def _misspelt(name: str | None, others: list[str]) -> bool:
     """Whether another column looks like the id column under a slightly wrong name: reading it then says so."""
-    return name is not None and nearest(name, others).startswith("did you mean")
+    return name is not None and suggest(name, others).startswith("did you mean")

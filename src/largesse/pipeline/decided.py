@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.errors import LedgerError, Problem, count, fail
+from largesse.errors import LedgerError, Problem, fail, plural
 from largesse.pacing import ENTRY, KEPT, MICROS, Ledger, Reason, open_ledger, show_money, show_time
 from largesse.pipeline import folder as files
 from largesse.pipeline.planned import Target
@@ -59,7 +59,7 @@ def describe_standing(shown: Mapping[str, Any]) -> str:
     amounts = {word: show_money(round(shown[name] * MICROS)) for name, word in words.items()}
     wide, long = (max(map(len, part)) for part in (amounts, amounts.values()))
     lines = [f"  {word:<{wide}}  {amount:>{long}} {shown['unit']}".rstrip() for word, amount in amounts.items()]
-    told = f"{count(shown['decisions'], 'decision')} in {count(shown['requests'], 'request')}"
+    told = f"{plural(shown['decisions'], 'decision')} in {plural(shown['requests'], 'request')}"
     told += f", {shown['redemptions']:,} redeemed, {shown['expired']:,} expired; the sums are right"
     return "\n".join([f"{shown['ledger']}, from {shown['starts']} until {shown['ends']}", *lines, f"  {told}"])
 

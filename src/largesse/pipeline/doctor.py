@@ -17,7 +17,7 @@ from largesse.campaign import (
     order_by_response,
     read_campaign,
 )
-from largesse.errors import Problem, refuse, some
+from largesse.errors import Problem, join_some, refuse
 from largesse.evaluation import doctor
 from largesse.pipeline.engine import Engine
 from largesse.pipeline.folder import CAMPAIGN, check_file, write_text
@@ -83,7 +83,7 @@ def _missing(look: FirstLook, *, ordered: bool) -> list[Problem]:
         if role not in look.guess.roles:
             likely = look.guess.others.get(role, ())
             names = [repr(name) for name in (*likely, *(name for name in look.columns if name not in likely))]
-            hint = f"add --{role} COLUMN, one of {some(names, SHOWN)}"
+            hint = f"add --{role} COLUMN, one of {join_some(names, SHOWN)}"
             found.append(Problem(f"no column looks like the {role} ({meaning})", hint))
     if ordered or look.level is None:
         return found

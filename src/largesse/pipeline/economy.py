@@ -18,7 +18,7 @@ from largesse.campaign import Campaign
 from largesse.errors import Problem, fail
 from largesse.pipeline import steps
 from largesse.pipeline.engine import Engine
-from largesse.progress import begin, expect, follow, note
+from largesse.progress import expect, report_to, send_message, start_stage
 from largesse.records import HeldOut, Log
 from largesse.report import write_seconds
 from largesse.response import keep_fits, own_costs
@@ -85,13 +85,15 @@ def economise(campaign: Campaign, log: Log, customers: int, engine: Engine, cloc
     """Measure what a run costs, for so many customers, and say what it is to leave out to keep within the time."""
     whole, most = Economy(campaign.model, campaign.most_rows), len(log.seen)
     if most <= LEAST:
-        note(f"the log is too small to leave anything out for the sake of {write_seconds(clock.seconds)}")
+        send_message(f"the log is too small to leave anything out for the sake of {write_seconds(clock.seconds)}")
         return whole
-    begin("measuring how long it takes", most)
+    start_stage("measuring how long it takes", most)
     pilot = _Pilot(campaign, log, customers, engine, clock)
     room = pilot.reckon(most)
     if room >= most:
-        note(f"the whole run will take about {write_seconds(pilot.whole(most), rounded=True)}: nothing is left out")
+        send_message(
+            f"the whole run will take about {write_seconds(pilot.whole(most), rounded=True)}: nothing is left out"
+        )
         pilot.announce(most)
         return whole
     model, left_out = campaign.model, []
@@ -105,11 +107,11 @@ def economise(campaign: Campaign, log: Log, customers: int, engine: Engine, cloc
         rows = min(max(_round_down(room), LEAST), most)
         left_out.append(f"{within}the model learnt from {rows:,} of {len(log):,} rows, drawn at random.")
     for sentence in left_out:
-        note(sentence)
+        send_message(sentence)
     pilot.announce(rows)
     expected = pilot.whole(rows)
     if expected > clock.left:
-        note(f"even so it will take about {write_seconds(expected, rounded=True)} from now")
+        send_message(f"even so it will take about {write_seconds(expected, rounded=True)} from now")
     return Economy(model, campaign.most_rows if rows == most else rows, tuple(left_out))
 
 
@@ -169,7 +171,7 @@ class _Pilot:
 
     def _time_fit(self, rows: int) -> steps.Fitted:
         sample = self._draw(rows)
-        with follow(_ignore) as quiet, keep_fits(None):
+        with report_to(_ignore) as quiet, keep_fits(None):
             start = self._clock.now()
             fitted = steps.fit(self._campaign, sample, self._engine, quiet)
         self._rows, self._seconds = len(sample), max(self._clock.now() - start, 1e-3)
@@ -183,7 +185,7 @@ class _Pilot:
         curves = fitted.model.predict(sample)
         scored = self._clock.now() - start
         held = HeldOut(curves, assign_folds(sample, seed=campaign.seed), own_costs(fitted.model, sample))
-        with follow(_ignore) as quiet:
+        with report_to(_ignore) as quiet:
             start = self._clock.now()
             examined = steps.examine(campaign, sample, held, self._engine, quiet)
             self._examined = (len(sample), self._clock.now() - start)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse.campaign import Campaign, read_campaign
-from largesse.errors import Problem, fail, nearest, path_problems, refuse
+from largesse.errors import Problem, fail, path_problems, refuse, suggest
 from largesse.pipeline import folder as files
 from largesse.pipeline.line import LOCAL, silent
 from largesse.policy import Policy, ScoreCard, save_mlflow
@@ -49,7 +49,7 @@ def export(
     a score card, which is a page, a text or a query, as the file's ending says.
     """
     if to not in TARGETS:
-        fail("export", Problem(f"there is no export to {to!r}", nearest(to, TARGETS)))
+        fail("export", Problem(f"there is no export to {to!r}", suggest(to, TARGETS)))
     refuse("export", path_problems(Path(out), "--out"))
     with files.look_into_run_folder(folder) as home:
         campaign = read_campaign(home)

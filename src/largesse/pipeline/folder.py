@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from largesse.campaign import Campaign
-from largesse.errors import InputError, LargesseError, Problem, fail, refuse, some
+from largesse.errors import InputError, LargesseError, Problem, fail, join_some, refuse
 from largesse.io import (
     Batch,
     atomic_file,
@@ -176,7 +176,7 @@ def _tell_missing(path: Path, missing: list[str]) -> Problem:
     hint = "largesse fit or largesse run makes one"
     if not path.exists():
         near = sorted(one.parent.name for one in path.absolute().parent.glob(f"*/{POLICY}"))
-        return Problem(f"there is no folder {path}", f"run folders beside it: {some(near)}" if near else hint)
+        return Problem(f"there is no folder {path}", f"run folders beside it: {join_some(near)}" if near else hint)
     if CAMPAIGN not in missing:
         hint = f"a part of it was removed; make a new one: {_run_again(path)}"
     return Problem(f"{path} is not a run folder (it holds no {missing[0]})", hint)

@@ -22,7 +22,7 @@ from largesse.pipeline.planned import ScoredCustomers
 from largesse.pipeline.plans import make_plan
 from largesse.pipeline.unfinished import Unfinished, go_on
 from largesse.policy import Policy
-from largesse.progress import follow
+from largesse.progress import report_to
 from largesse.records import Customers, Log, Progress
 from largesse.response import check_model_name
 
@@ -93,7 +93,7 @@ def run(
 
 def _heard_by(progress: Progress) -> AbstractContextManager[Progress]:
     """Let what happens inside the block be heard by `progress`, or by whoever listens already."""
-    return follow(None if progress is silent else progress)
+    return report_to(None if progress is silent else progress)
 
 
 def _economise(

@@ -20,7 +20,7 @@ from largesse.pipeline.scored import LocalScored, hold_customers
 from largesse.pipeline.streaming import CustomerStream, open_stream, score_stream
 from largesse.pipeline.writing import write_batches
 from largesse.policy import Policy
-from largesse.progress import begin, follow
+from largesse.progress import report_to, start_stage
 from largesse.records import Checkup, Customers, HeldOut, Log, Progress, Propensities, Scores, Study
 from largesse.report import PlanTally, Shown
 from largesse.response import ResponseModel, learn_held_out
@@ -78,15 +78,15 @@ class Local:
     ) -> Iterator[LocalScored]:
         """Score customers and hold what is expected of them: in memory, or in files without a name `near` a folder."""
         with ExitStack() as stack:
-            with follow(progress):
+            with report_to(progress):
                 if isinstance(customers, CustomerStream):
-                    begin("scoring customers", customers.n)
+                    start_stage("scoring customers", customers.n)
                     scored = stack.enter_context(score_stream(policy, customers, near))
                 elif isinstance(customers, LogCustomers):
-                    begin("scoring customers", customers.n)
+                    start_stage("scoring customers", customers.n)
                     scored = stack.enter_context(score_log(policy, customers, near, own))
                 else:
-                    begin("scoring customers", len(customers))
+                    start_stage("scoring customers", len(customers))
                     scored = hold_customers(policy, customers, own)
             yield scored
 
@@ -94,14 +94,14 @@ class Local:
         self, planned: Planned, targets: Sequence[Target], progress: Progress
     ) -> tuple[Sequence[Shown], PlanTally]:
         """Write a plan, each table all or nothing, in the customers' order; return who gets what, for the report."""
-        with follow(progress):
-            begin("writing the plan", planned.scored.n)
+        with report_to(progress):
+            start_stage("writing the plan", planned.scored.n)
             return write_batches(planned, targets)
 
     def fit(self, model: ResponseModel, log: Log, *, seed: int, progress: Progress) -> tuple[ResponseModel, HeldOut]:
         """Fit the model to the log; return it, and what models that did not see a row expect of it."""
-        with follow(progress):
-            begin("learning the response", len(log.seen))
+        with report_to(progress):
+            start_stage("learning the response", len(log.seen))
             return model, learn_held_out(model, log, assign_folds(log, count_folds(len(log.seen)), seed))
 
     def examine(

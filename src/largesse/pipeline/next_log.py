@@ -11,7 +11,7 @@ import numpy as np
 
 from largesse.campaign import Campaign, read_campaign
 from largesse.data import read_table
-from largesse.errors import Problem, count, fail, nearest, refuse, some
+from largesse.errors import Problem, fail, join_some, plural, refuse, suggest
 from largesse.levels import Levels
 from largesse.pipeline import folder as files
 from largesse.pipeline.decided import CUSTOMER, PROPENSITY, REQUEST, come_once, join_ids, read_decided, write_table
@@ -151,7 +151,7 @@ def _read_tables(wanted: Wanted, campaign: Campaign, key: str) -> list[_Source]:
     hint = "each table needs the customers' ids"
     refuse(
         "log",
-        [Problem(f"{one.name} has no column {key!r}", nearest(key, one.table.column_names) or hint) for one in lacking],
+        [Problem(f"{one.name} has no column {key!r}", suggest(key, one.table.column_names) or hint) for one in lacking],
     )
     return found
 
@@ -190,11 +190,11 @@ def _name_absent(sources: list[_Source], needs: _Needs) -> list[Problem]:
     found = []
     if lost:
         hint = "add the table that levels were decided by: --join visits.csv"
-        found.append(Problem(f"no table has {some([repr(name) for name in lost])}", hint))
+        found.append(Problem(f"no table has {join_some([repr(name) for name in lost])}", hint))
     lost = [name for name in needs.outcomes if name not in came]
     if lost:
         hint = "add the table that says what came of it: --join orders.csv"
-        found.append(Problem(f"no table has {some([repr(name) for name in lost])}", hint))
+        found.append(Problem(f"no table has {join_some([repr(name) for name in lost])}", hint))
     return found
 
 
@@ -270,7 +270,7 @@ def _doubt_ids(held: pa.ChunkedArray, source: _Source, key: str) -> list[Problem
         return []
     whom = _name_few([one.replace("\x1f", " ") for one in twice.field("values").slice(0, 4).to_pylist()])
     hint = f"put one row for each in it; or add the column {REQUEST!r}, with the ids of the requests"
-    return [Problem(f"{source.name} has more than one row for {count(len(twice), 'customer')} ({key}: {whom})", hint)]
+    return [Problem(f"{source.name} has more than one row for {plural(len(twice), 'customer')} ({key}: {whom})", hint)]
 
 
 def _name_few(ids: list[Any]) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from largesse.campaign import SECTIONS, Campaign, campaign_from, read_campaign
 from largesse.data import from_memory, read_table
-from largesse.errors import Problem, fail, nearest, refuse
+from largesse.errors import Problem, fail, refuse, suggest
 from largesse.levels import Levels
 from largesse.pipeline import folder as files
 from largesse.pipeline import line
@@ -166,7 +166,7 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
     1.5
     """
     refuse(
-        "run", [Problem(f"{word!r} is not a setting", nearest(word, KNOWN)) for word in settings if word not in KNOWN]
+        "run", [Problem(f"{word!r} is not a setting", suggest(word, KNOWN)) for word in settings if word not in KNOWN]
     )
     given = {**settings}
     levels = given.pop("levels", None)

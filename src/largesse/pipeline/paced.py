@@ -12,7 +12,7 @@ import numpy as np
 
 from largesse.campaign import Campaign, read_campaign, read_list
 from largesse.data import read_table
-from largesse.errors import Problem, as_number, budget_problems, fail, nearest, refuse, show, whole_problems
+from largesse.errors import Problem, as_number, budget_problems, fail, refuse, repr_short, suggest, whole_problems
 from largesse.pacing import (
     DAY,
     KEPT,
@@ -113,9 +113,9 @@ def _problems(how: Streaming, budget: float | None, total: float | None) -> list
         found += whole_problems(how.customers, "--customers", 1, 10_000_000)
     valid = None if how.valid_days is None else as_number(how.valid_days)
     if how.valid_days is not None and (valid is None or not 0 < valid <= LONGEST):
-        found.append(Problem(f"--valid-days is {show(how.valid_days)}", "give a number of days above 0"))
+        found.append(Problem(f"--valid-days is {repr_short(how.valid_days)}", "give a number of days above 0"))
     if how.promises not in PROMISES:
-        found.append(Problem(f"--promises is {show(how.promises)}", f"choose one: {', '.join(PROMISES)}"))
+        found.append(Problem(f"--promises is {repr_short(how.promises)}", f"choose one: {', '.join(PROMISES)}"))
     if budget is not None and total is not None:
         found.append(Problem("both --budget and --total are given", "give the average per customer, or the total"))
     for word, value in (("--budget", budget), ("--total", total)):
@@ -200,7 +200,7 @@ def _read_times(source: str, how: Streaming) -> tuple[int, Array]:
         return 0, (np.arange(len(table)) + 0.5) / max(len(table), 1) * how.days
     if how.time not in table.column_names:
         got = f"the stream has no column {how.time!r}"
-        fail("pace", Problem(got, nearest(how.time, table.column_names)))
+        fail("pace", Problem(got, suggest(how.time, table.column_names)))
     if table.column_names.count(how.time) > 1:
         fail("pace", Problem(f"the stream has two columns {how.time!r}", "rename one of them"))
     return _as_days(table.column(how.time), how.time)
@@ -213,7 +213,7 @@ def _as_days(column: Any, name: str) -> tuple[int, Array]:
     found = _as_micros(column)
     if found is None:
         # A timestamp that is none is too far away for Python, too.
-        shown = column.type if str(column.type).startswith("timestamp") else show(column[0].as_py())
+        shown = column.type if str(column.type).startswith("timestamp") else repr_short(column[0].as_py())
         fail("pace", Problem(f"the column {name!r} holds {shown}, which is no time", hint))
     if found.min() < EARLIEST or found.max() > LATEST:
         fail("pace", Problem(f"the column {name!r} holds times beyond the years 1 to 9999", hint))

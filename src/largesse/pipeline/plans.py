@@ -20,12 +20,12 @@ from largesse.allocation import (
     price_plan,
 )
 from largesse.campaign import Campaign, find_eligible
-from largesse.errors import BudgetError, Problem, nearest, refuse
+from largesse.errors import BudgetError, Problem, refuse, suggest
 from largesse.evaluation import Noise
 from largesse.pipeline.explored import explore_for
 from largesse.pipeline.planned import Planned, ScoredCustomers
 from largesse.policy import Policy
-from largesse.progress import begin, follow
+from largesse.progress import report_to, start_stage
 from largesse.records import Array, Customers, Plan, Progress
 
 YES_OR_NO = Noise()  # what varies then follows from its probability
@@ -55,8 +55,8 @@ def make_plan(
     How much responses vary matters where the plan explores for a purpose.
     """
     how = campaign.planning
-    with follow(progress):
-        begin("planning", scored.n)
+    with report_to(progress):
+        start_stage("planning", scored.n)
         fix = correct_scored(scored, how.average(scored.n), policy.spending, how.budget_confidence)
         scale = 1.0 if policy.spending is None else fix.scale
         made: PricedPlan | Plan
@@ -64,14 +64,14 @@ def make_plan(
         stops = find_stops(scored, policy.spending, how.budget_confidence, explore=how.explore, worth=worth)
         listed, excuse, explored, aimed = None, "", None, None
         if how.aimed:
-            begin("planning with all customers in memory", scored.n)
+            start_stage("planning with all customers in memory", scored.n)
             task = _gather(campaign, scored)
             explored = explore_for(how, task.curves, task.costs * scale, task.rules, noise, campaign.seed)
             made, aimed = explored.plan, explored.rule
             rule = Mixture(made.price) if aimed is None else aimed.rule.plan
             stops, excuse = (), EXPLORED
         elif how.constrained or how.exact:
-            begin("planning with all customers in memory", scored.n)
+            start_stage("planning with all customers in memory", scored.n)
             task = _gather(campaign, scored)
             made, rule = _allocate(campaign, task, scale)
             if how.constrained:
@@ -134,7 +134,7 @@ def _constraints(campaign: Campaign, customers: Customers) -> Constraints:
     refuse(
         "customers",
         [
-            Problem(f"the column {name!r}, which [plan] names, is not in the table", nearest(name, table.column_names))
+            Problem(f"the column {name!r}, which [plan] names, is not in the table", suggest(name, table.column_names))
             for name in named
             if name not in table.column_names
         ],

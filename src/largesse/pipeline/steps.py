@@ -8,13 +8,13 @@ from typing import Any
 
 from largesse.campaign import Campaign
 from largesse.data import kind_of
-from largesse.errors import Problem, fail, nearest
+from largesse.errors import Problem, fail, suggest
 from largesse.evaluation import ESTIMATORS
 from largesse.levels import Levels
 from largesse.pipeline.engine import Engine
 from largesse.pipeline.own import LogCustomers
 from largesse.policy import judge_shuffled
-from largesse.progress import begin
+from largesse.progress import start_stage
 from largesse.records import (
     Checkup,
     Choice,
@@ -101,7 +101,7 @@ def examine(
 
 def judge(campaign: Campaign, log: Log, examined: Examined, budget: float, estimator: str, engine: Engine) -> Study:
     """Estimate what the campaign's model brings and costs at a budget, on rows that did not train it."""
-    begin("judging the plan", len(log))
+    start_stage("judging the plan", len(log))
     sure, seed = campaign.planning.budget_confidence, campaign.seed
     study = engine.study(
         log, examined.scores, examined.checkup, budget, estimator=estimator, seed=seed, confidence=sure
@@ -115,7 +115,7 @@ def judge(campaign: Campaign, log: Log, examined: Examined, budget: float, estim
 def check_estimator(name: str) -> None:
     """Refuse an estimator that is not known."""
     if name not in ESTIMATORS:
-        fail("evaluate", Problem(f"estimator {name!r} is not known", nearest(name, ESTIMATORS)))
+        fail("evaluate", Problem(f"estimator {name!r} is not known", suggest(name, ESTIMATORS)))
 
 
 def _not_judged(campaign: Campaign) -> tuple[Finding, ...]:

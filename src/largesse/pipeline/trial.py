@@ -21,7 +21,7 @@ from largesse.pipeline.line import LOCAL, find_noise, open_scored, recall, silen
 from largesse.pipeline.planned import Planned
 from largesse.pipeline.plans import make_plan
 from largesse.pipeline.spreadsheets import escape_formulas
-from largesse.progress import begin
+from largesse.progress import start_stage
 from largesse.records import Progress
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def keep_plan(
         examined = recall(home, campaign, log, engine, progress, refit=False)
         study = steps.judge(campaign, log, examined, planning["budget"]["average"], "dr", engine)
         evaluation = files.write_study(new, study, log, engine)
-        begin("writing the report")
+        start_stage("writing the report")
         shown = steps.report(campaign, learnt, planning, evaluation, str(out))
         files.write_report(new, shown)
         return shown

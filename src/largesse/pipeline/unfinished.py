@@ -25,7 +25,7 @@ from largesse.pipeline.engine import Engine
 from largesse.pipeline.kept import key_of, read_kept, table_of
 from largesse.pipeline.steps import Examined, Fitted
 from largesse.policy import Policy
-from largesse.progress import note
+from largesse.progress import send_message
 from largesse.records import Array, HeldOut, Log, Propensities
 from largesse.response import ResponseModel, check_model_name, keep_fits, model_classes
 from largesse.version import __version__
@@ -89,7 +89,7 @@ class Unfinished:
             policy = Policy.load(self._folder / POLICY)
         except LargesseError:
             return None
-        note("the fit is as the run that was stopped had finished it")
+        send_message("the fit is as the run that was stopped had finished it")
         return Fitted(policy.model, policy.levels, policy.model.choices_, held[0])
 
     def keep_fit(self, fitted: Fitted) -> None:
@@ -126,7 +126,7 @@ def go_on(
     there, key = work.exists(), fingerprint(campaign, log, engine, seconds)
     if resume and not (work / key).is_dir():
         why = "what it kept belongs to another log, model, time or version" if there else "no run was stopped here"
-        note(f"nothing to resume, {why}: starting from the beginning")
+        send_message(f"nothing to resume, {why}: starting from the beginning")
     folder = work / key
     with _at_no_price():
         folder = open_work(work, key)
@@ -136,7 +136,7 @@ def go_on(
             yield unfinished
     except BaseException:
         if folder.is_dir() and any(folder.iterdir()):
-            note("what was finished is kept: the same command with --resume goes on from there")
+            send_message("what was finished is kept: the same command with --resume goes on from there")
         raise
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from largesse.errors import Problem, as_number, fail, refuse, show
+from largesse.errors import Problem, as_number, fail, refuse, repr_short
 from largesse.levels import Levels
 from largesse.policy.aimed import Aimed
 from largesse.response import ResponseModel, WithCosts
@@ -37,18 +37,20 @@ def _list_problems(policy: Any) -> list[Problem]:
     }
     for word, (kind, hint) in wanted.items():
         if not isinstance(getattr(policy, word), kind):
-            found.append(Problem(f"{word} is {show(getattr(policy, word))}", hint))
+            found.append(Problem(f"{word} is {repr_short(getattr(policy, word))}", hint))
     price = 0.0 if policy.price is None else as_number(policy.price)
     if price is None or not 0 <= price < math.inf:
-        found.append(Problem(f"the price is {show(policy.price)}", "a price is a number, zero or more: plan.price"))
+        found.append(
+            Problem(f"the price is {repr_short(policy.price)}", "a price is a number, zero or more: plan.price")
+        )
     for word, given in (("at_random", policy.at_random), ("share", policy.share)):
         chance = as_number(given)
         if chance is None or not 0 <= chance <= 1:
-            found.append(Problem(f"{word} is {show(given)}", "give a probability, from 0 to 1"))
+            found.append(Problem(f"{word} is {repr_short(given)}", "give a probability, from 0 to 1"))
     scale = as_number(policy.scale)
     if scale is None or not 1 / MOST_SCALE <= scale <= MOST_SCALE:
         hint = f"costs are multiplied by a number from {1 / MOST_SCALE:g} to {MOST_SCALE:g}"
-        found.append(Problem(f"scale is {show(policy.scale)}", hint))
+        found.append(Problem(f"scale is {repr_short(policy.scale)}", hint))
     return found
 
 
@@ -59,7 +61,7 @@ def _check_aimed(policy: Any) -> None:
     if len(rule.incumbent) != len(policy.levels):
         problems.append(Problem(f"it explores {len(rule.incumbent)} levels, and there are {len(policy.levels)}", hint))
     if (rule.plan.price, rule.plan.share) != (policy.price, policy.share):
-        got = f"it explores around a price of {rule.plan.price:g}, and its price is {show(policy.price)}"
+        got = f"it explores around a price of {rule.plan.price:g}, and its price is {repr_short(policy.price)}"
         problems.append(Problem(got, hint))
     if policy.at_random:
         got = f"it explores for {rule.for_}, and gives {policy.at_random:g} of the customers a level at random"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import AIMS, Aim, Constraints, Design, design_log, find_aimed, set_aim
-from largesse.errors import InputError, Problem, as_number, fail, nearest, refuse, show, whole_problems
+from largesse.errors import InputError, Problem, as_number, fail, refuse, repr_short, suggest, whole_problems
 from largesse.evaluation import Noise
 from largesse.policy.aimed import Aimed
 from largesse.records import Array, Decisions, Exploration, Log, Precision
@@ -51,15 +51,15 @@ def check_exploring(for_: Any, rate: Any, seed: Any, log: Any = None, constraint
     """Refuse an aim that is not known, a rate that is none, an odd seed, a log that was not read, and rules that are none."""
     problems = whole_problems(seed, "the seed")
     if not isinstance(log, Log | None):
-        problems.append(Problem(f"the log is {show(log)}", "read it first: read_log(…)"))
+        problems.append(Problem(f"the log is {repr_short(log)}", "read it first: read_log(…)"))
     if not isinstance(constraints, Constraints | None):
-        problems.append(Problem(f"the constraints are {show(constraints)}", "give Constraints(…)"))
+        problems.append(Problem(f"the constraints are {repr_short(constraints)}", "give Constraints(…)"))
     if not isinstance(for_, str) or for_ not in AIMS:
-        problems.append(Problem(f"for_ is {show(for_)}", nearest(str(for_), AIMS)))
+        problems.append(Problem(f"for_ is {repr_short(for_)}", suggest(str(for_), AIMS)))
     number = as_number(rate)
     if number is None or not 0 < number <= 1:
         hint = "give the share of customers whose random levels would cost as much: above 0, at most 1"
-        problems.append(Problem(f"the rate is {show(rate)}", hint))
+        problems.append(Problem(f"the rate is {repr_short(rate)}", hint))
     refuse("explore", problems)
 
 

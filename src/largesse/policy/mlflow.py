@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.errors import MissingPartError, Problem, fail, show
+from largesse.errors import MissingPartError, Problem, fail, repr_short
 from largesse.policy.policy import Policy
 from largesse.version import __version__
 
@@ -64,7 +64,10 @@ def _without_advice() -> Iterator[None]:
 def _describe(policy: Any, folder: str) -> dict[str, Any]:
     """Return what MLflow is told of a policy, which is saved to a folder."""
     if not isinstance(policy, Policy):
-        fail("mlflow", Problem(f"{show(policy)} is not a policy", "give a Policy: Policy.load('run/policy.largesse')"))
+        fail(
+            "mlflow",
+            Problem(f"{repr_short(policy)} is not a policy", "give a Policy: Policy.load('run/policy.largesse')"),
+        )
     policy.save(Path(folder) / FILE)
     return {
         "loader_module": __name__,

@@ -25,9 +25,9 @@ from largesse.errors import (
     Problem,
     budget_problems,
     fail,
-    nearest,
     refuse,
-    show,
+    repr_short,
+    suggest,
     whole_problems,
 )
 from largesse.evaluation import Noise, learn_noise
@@ -260,7 +260,7 @@ class Policy:
         refuse("policy", [*whole_problems(folds, "folds", least=2), *whole_problems(seed, "the seed")])
         if log is not None and (not isinstance(log, Log) or len(log.levels) != len(self.levels)):
             hint = f"give a log from read_log with the policy's {len(self.levels)} levels"
-            fail("policy", Problem(f"decisions cannot be measured on {show(log)}", hint))
+            fail("policy", Problem(f"decisions cannot be measured on {repr_short(log)}", hint))
         read = self._read(customers)
         curves, costs = self._expected(read)
         costs = np.ascontiguousarray(np.broadcast_to(costs, curves.shape))
@@ -391,7 +391,7 @@ class Policy:
             kind = manifest["model"]["kind"]
             known = model_classes()
             if kind not in known:
-                raise archive_error(path, f"holds a model of kind {kind!r}", nearest(str(kind), known))
+                raise archive_error(path, f"holds a model of kind {kind!r}", suggest(str(kind), known))
             model = known[kind].from_state(manifest["model"], arrays, known)
             model.check_curves()
             return cls(model, **read_facts(manifest))

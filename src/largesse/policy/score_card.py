@@ -16,7 +16,7 @@ import numpy as np
 
 from largesse.allocation import decide_at_price
 from largesse.data import Encoder, feature_table, plain_columns, require_columns
-from largesse.errors import Problem, budget_problems, fail, percent, refuse, show, whole_problems
+from largesse.errors import Problem, budget_problems, fail, percent, refuse, repr_short, whole_problems
 from largesse.evaluation import estimate_difference, estimate_value
 from largesse.levels import Levels
 from largesse.policy.card_tree import Leaf, Node, Rows, follow, learn_tree, least_rows, list_leaves, thin_conditions
@@ -214,7 +214,7 @@ def check_card(depth: Any, budget: Any, folds: Any, seed: Any) -> None:
     problems = [*whole_problems(folds, "folds", least=2), *whole_problems(seed, "the seed")]
     if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= DEEPEST:
         problems.append(
-            Problem(f"depth is {show(depth)}", f"give a whole number from 1 to {DEEPEST}; 2 or 3 can be read")
+            Problem(f"depth is {repr_short(depth)}", f"give a whole number from 1 to {DEEPEST}; 2 or 3 can be read")
         )
     refuse("score card", problems + ([] if budget is None else budget_problems(budget)))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from largesse.errors import count, make_visible
+from largesse.errors import make_visible, plural
 from largesse.records import PowerAnalysis, write_size
 from largesse.report.exploration import write_explored
 from largesse.report.formats import THIN, Style, Units, finite, write_percent
@@ -63,7 +63,7 @@ def print_plan(shown: Mapping[str, Any], path: Path, folder: Path) -> None:
     style = units.money([planned["spend"], budget["average"]])
     each = f"{style.text(planned['spend'])} each"
     within = "" if budget["average"] is None else f", within a budget of {style.text(budget['average'])}"
-    console.print(_text(f"planned {count(shown['customers'], 'customer')} at {each}{within}\n", style="bold"))
+    console.print(_text(f"planned {plural(shown['customers'], 'customer')} at {each}{within}\n", style="bold"))
     table = _table({"level": "left", "customers": "right", "share": "right", "spend in all": "right"})
     spends = units.money([row["spend"] for row in shown["money"]["levels"]])
     for row in shown["money"]["levels"]:

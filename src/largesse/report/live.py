@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from largesse.errors import make_visible
-from largesse.progress import Meter, Moment, follow, look_often
+from largesse.progress import Meter, Moment, call_every, report_to
 from largesse.records import Progress
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def show_progress(quiet: bool = False) -> Iterator[Progress]:
         yield lambda _stage, _done: None
         return
     meter = Meter()
-    with _show_bar(meter, console) if console.is_terminal else _print_lines(meter), follow(meter):
+    with _show_bar(meter, console) if console.is_terminal else _print_lines(meter), report_to(meter):
         yield meter
 
 
@@ -70,7 +70,7 @@ def _print_lines(meter: Meter) -> Iterator[None]:
     lines = Lines(meter, _write_line)
     meter.tell = _write_line
     try:
-        with look_often(lines.look, TICK):
+        with call_every(lines.look, TICK):
             yield
     finally:
         lines.look()

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from largesse.data import EncodedRows, Encoder, feature_table, log_from_arrays, memory_limit
-from largesse.errors import NotFittedError, Problem, nearest, refuse
+from largesse.errors import NotFittedError, Problem, refuse, suggest
 from largesse.progress import stage_of
 from largesse.records import Array, Card, Choice, Customers, HeldOut, Log, write_names
 from largesse.response.archive import Arrays, Reader, State, learnt_hints, pack, pack_settings, unpack_settings
@@ -54,7 +54,7 @@ class Configurable:
             if owner not in self.parameter_names():
                 refuse(
                     type(self).__name__,
-                    [Problem(f"{owner!r} is not a parameter", nearest(owner, self.parameter_names()))],
+                    [Problem(f"{owner!r} is not a parameter", suggest(owner, self.parameter_names()))],
                 )
             if inner:
                 setattr(self, owner, getattr(self, owner).set_params(**{inner: value}))  # settings are frozen values

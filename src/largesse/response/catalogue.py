@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from largesse.errors import Problem, nearest, refuse
+from largesse.errors import Problem, refuse, suggest
 from largesse.records import Array
 from largesse.response.additive import Additive
 from largesse.response.base import ResponseModel, fresh
@@ -110,7 +110,7 @@ def describe_model(kind: str) -> str:
 def check_model_name(name: str) -> None:
     """Refuse a name that is not in the catalogue."""
     if name not in MODELS:
-        refuse("model", [Problem(f"model {name!r} is not known", nearest(name, MODELS))])
+        refuse("model", [Problem(f"model {name!r} is not known", suggest(name, MODELS))])
 
 
 def describe_models() -> str:
@@ -136,5 +136,5 @@ def model_from_state(state: dict[str, Any], arrays: dict[str, Array]) -> Respons
     known = model_classes()
     kind = str(state["kind"])
     if kind not in known:
-        raise ValueError(f"a model of kind {kind!r}: {nearest(kind, known)}")
+        raise ValueError(f"a model of kind {kind!r}: {suggest(kind, known)}")
     return known[kind].from_state(state, arrays, known)

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from largesse.errors import Problem, refuse
-from largesse.progress import portion, track
+from largesse.progress import subrange, track
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy, own_level_loss, take_rows
 from largesse.response.boosting import Boosting
@@ -55,7 +55,7 @@ class Choose(ResponseModel):
             refuse("Choose", [Problem("there are no models to choose from", "give at least one, the simplest first")])
         few, some = take_rows(X, log, sample_rows(len(log), ROWS, self.seed))
         fold = assign_folds(some, self.folds, self.seed)
-        with portion(0.0, 0.8):
+        with subrange(0.0, 0.8):
             blank = [blank_copy(model, some, self.encoder_) for model in candidates]
             losses = np.array([_held_out(model, few, some, fold) for model in track(blank)])
         self.choices_ = one_standard_error(
@@ -63,7 +63,7 @@ class Choose(ResponseModel):
         )
         kept = chosen(self.choices_)
         # The encoding is the same for every candidate, so the matrix need not be made again.
-        with portion(0.8, 1.0):
+        with subrange(0.8, 1.0):
             self.model_ = fit_copy(candidates[kept], X, log, self.encoder_)
 
     def _curves(self, X: Array) -> Array:

@@ -20,7 +20,7 @@ import numpy as np
 
 from largesse.data import Encoder
 from largesse.errors import InputError
-from largesse.progress import note
+from largesse.progress import send_message
 from largesse.records import Array, Log
 from largesse.response.archive import Arrays, Reader, State, pack, pack_settings
 from largesse.response.base import ResponseModel
@@ -85,7 +85,7 @@ def keep_jobs(
             each[j] = partial(_fit_and_keep, keeper, key, job) if ready is None else Ready(ready)
             found += ready is not None
     if found:
-        note(f"{found} of {sum(map(len, kept))} fits are as the run that was stopped had finished them")
+        send_message(f"{found} of {sum(map(len, kept))} fits are as the run that was stopped had finished them")
     return kept
 
 

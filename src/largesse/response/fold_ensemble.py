@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.progress import begin, follow, portion, track
+from largesse.progress import report_to, start_stage, subrange, track
 from largesse.records import Array, HeldOut, Log, Progress, Sample
 from largesse.response.base import ResponseModel, blank_copy, fresh
 from largesse.response.finished import Job, Ready, keep_jobs
@@ -37,11 +37,11 @@ def fit_members(
     workers = min((blank[m].workers(X) for m in free), default=1)
     others = [m for m in range(len(models)) if m not in free]
     share = len(others) / len(models)
-    with portion(0.0, share):
+    with subrange(0.0, share):
         alone = {m: _do(jobs[m], 1) for m in track(others)}
     # The longest first: those of single models with all folds in one job.
     order = sorted(free, key=lambda m: len(jobs[m]))
-    with portion(share, 1.0):
+    with subrange(share, 1.0):
         done = iter(_do([job for m in order for job in jobs[m]], workers))
     found = alone | {m: [next(done) for _ in jobs[m]] for m in order}
     return tuple(tuple(one for part in found[m] for one in part) for m in range(len(models)))
@@ -79,9 +79,9 @@ def predict_held_out(model: Any, log: Log, fold: Array, progress: Progress | Non
         return _predict_around(model, log, log.sample, fold, progress)
     if not isinstance(model, ResponseModel):
         return HeldOut(_refit_per_fold(model, log, fold, progress), fold)
-    with follow(progress):
+    with report_to(progress):
         if progress:
-            begin(HELD_OUT, len(log))
+            start_stage(HELD_OUT, len(log))
         return model.predict_held_out(log, fold)
 
 
@@ -89,8 +89,8 @@ def _predict_around(model: Any, log: Log, sample: Sample, fold: Array, progress:
     held = predict_held_out(model, sample.log, fold[sample.rows], progress)
     fitted = fresh(model).fit(sample.log)
     features = list(fitted.encoder_.features) if isinstance(fitted, ResponseModel) else None
-    with follow(progress):
-        begin(OUTSIDE, len(log))
+    with report_to(progress):
+        start_stage(OUTSIDE, len(log))
         return add_outside(held, log, fold, features, lambda table: (fitted.predict(table), None))
 
 
@@ -98,9 +98,9 @@ def _refit_per_fold(model: Any, log: Log, fold: Array, progress: Progress | None
     """Return the curves (n, K) of a log, each fold's predicted by a copy of the model fitted to the other folds."""
     parts = np.unique(fold)
     curves = np.empty((len(log), len(log.levels)))
-    with follow(progress):
+    with report_to(progress):
         if progress:
-            begin(HELD_OUT, len(log))
+            start_stage(HELD_OUT, len(log))
         for f in track(parts):
             test = fold == f
             curves[test] = fresh(model).fit(log.take(~test)).predict(log.take(test).features)

@@ -13,7 +13,7 @@ from typing import Annotated, final
 
 import numpy as np
 
-from largesse.errors import Problem, count, fail
+from largesse.errors import Problem, fail, plural
 from largesse.records import Array, Log
 from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel, check_auto
@@ -70,7 +70,7 @@ class Proportional(ResponseModel):
         below = int((log.response < 0).sum())
         if below:
             hint = "amounts are zero or more: use another model, such as Boosting()"
-            fail("Proportional", Problem(f"the response is negative in {count(below, 'row')}", hint))
+            fail("Proportional", Problem(f"the response is negative in {plural(below, 'row')}", hint))
         with one_thread(X.size):
             penalty = _choose_penalty(X, log, self.seed) if isinstance(self.penalty, str) else float(self.penalty)
             self.fit_ = _fit(X, log, (penalty,))[0]

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from largesse.errors import Problem, refuse
-from largesse.progress import portion
+from largesse.progress import subrange
 from largesse.records import Array, HeldOut, Log
 from largesse.response.additive import Additive
 from largesse.response.amounts import Amounts, fold_amounts, split_amounts, times_amounts
@@ -181,7 +181,7 @@ class Stack(ResponseModel):
             refuse("Stack", [Problem("there are no models to stack", "give at least one")])
         log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
         models = self._default_models(X, log.binary) if isinstance(self.models, str) else list(self.models)
-        with portion(0.0, 0.9):  # then they predict, and are blended
+        with subrange(0.0, 0.9):  # then they predict, and are blended
             self.members_ = fit_members(models, X, log, fold, self)
         held = np.array([held_out_scores(member, X, fold, link_of(log)) for member in self.members_])
         self.whole_ = tuple(fit_copy(model, X, log, self.encoder_) if model.whole else None for model in models)

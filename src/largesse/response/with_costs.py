@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from largesse.errors import Problem, refuse
-from largesse.progress import begin, portion
+from largesse.progress import start_stage, subrange
 from largesse.records import Array, Customers, HeldOut, Log
 from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy, in_blocks
 from largesse.response.fold_ensemble import OUTSIDE
@@ -65,9 +65,9 @@ class WithCosts(ResponseModel):
         model, costs = self.parts
         paid = _of_costs(log)
         self.model_, self.costs_ = blank_copy(model, log, self.encoder_), blank_copy(costs, paid, self.encoder_)
-        with portion(0.0, 0.8):
+        with subrange(0.0, 0.8):
             responses = self.model_._learn_held_out(X, log, fold)
-        with portion(0.8, 1.0):
+        with subrange(0.8, 1.0):
             spent = self.costs_._learn_held_out(X, paid, fold)
         self.choices_ = self.model_.choices_
         return HeldOut(responses.curves, fold, np.maximum(spent.curves, 0.0))
@@ -121,7 +121,7 @@ def learn_held_out(model: ResponseModel, log: Log, fold: Array) -> HeldOut:
         return model.fit_held_out(log, fold)
     held = model.fit_held_out(log.sample.log, fold[log.sample.rows])
     model.fingerprint_ = log.fingerprint
-    begin(OUTSIDE, len(log))
+    start_stage(OUTSIDE, len(log))
     features = list(model.encoder_.features)
     return add_outside(held, log, fold, features, lambda table: expect_in_blocks(model, Customers(table)))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
 
-from largesse.errors import InputError, Problem, fail, some
+from largesse.errors import InputError, Problem, fail, join_some
 from largesse.serving.doubts import doubt_exploring, doubt_period
 from largesse.serving.ledgers import Books, LedgerSettings, check_most, open_books
 from largesse.serving.policies import Served, Watched
@@ -77,7 +77,7 @@ def open_parts(settings: Settings, stack: ExitStack) -> tuple[Watched, Books | N
         rules = served.opened.rules
         if rules and not settings.without_rules:
             hint = "plan without them; or serve without them all the same: --without-rules"
-            fail("serve", Problem(f"a served policy cannot keep the plan's rules: {some(rules)}", hint))
+            fail("serve", Problem(f"a served policy cannot keep the plan's rules: {join_some(rules)}", hint))
         if settings.ledger is None:
             return
         if first and served.labels != first[0].labels:

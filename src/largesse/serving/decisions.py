@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from largesse.data import check_rows
-from largesse.errors import InputError, Problem, refuse, show
+from largesse.errors import InputError, Problem, refuse, repr_short
 from largesse.pacing import LONGEST_ID, MICROS, Ask, Decided, Reason, is_id, make_offers
 from largesse.policy import Outlook
 from largesse.records import Array
@@ -118,7 +118,9 @@ def show_decided(read: Read, decided: Decided) -> dict[str, Any]:
 def check_keys(asked: dict[str, Any], known: tuple[str, ...]) -> None:
     """Refuse parts that a request does not have."""
     unknown = [key for key in asked if key not in known]
-    refuse("request", [Problem(f"{show(key)} is not a part of this request", f"it has {known}") for key in unknown])
+    refuse(
+        "request", [Problem(f"{repr_short(key)} is not a part of this request", f"it has {known}") for key in unknown]
+    )
 
 
 def check_id(given: Any, *, needed: bool) -> str:
@@ -128,4 +130,4 @@ def check_id(given: Any, *, needed: bool) -> str:
     if is_id(given):
         return str(given)
     hint = f"give a text of 1 to {LONGEST_ID} printable letters, another one for every request: sent again, it gets the same answer"
-    raise InputError("request", [Problem(f"request_id is {show(given)}", hint)])
+    raise InputError("request", [Problem(f"request_id is {repr_short(given)}", hint)])

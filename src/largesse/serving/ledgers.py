@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse.campaign import read_list
-from largesse.errors import LedgerError, Problem, fail, refuse, some
+from largesse.errors import LedgerError, Problem, fail, join_some, refuse
 from largesse.pacing import (
     KEPT,
     Chooser,
@@ -93,7 +93,9 @@ def _refuse_other_levels(ledger: Ledger, opened: OpenedPolicy) -> None:
     if held is None or held == own:
         return
     ledger.close()
-    got = f"the ledger is of another campaign: its levels are {some(held)}, those of the policy are {some(own)}"
+    got = (
+        f"the ledger is of another campaign: its levels are {join_some(held)}, those of the policy are {join_some(own)}"
+    )
     fail("serve", Problem(got, "give the ledger of this campaign, or begin another: --ledger, --total and --until"))
 
 

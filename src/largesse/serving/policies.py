@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse.data import Row, RowEncoder, read_customers
-from largesse.errors import LargesseError, Problem, fail, show
+from largesse.errors import LargesseError, Problem, fail, repr_short
 from largesse.pipeline import OpenedPolicy, find_policy, open_policy
 from largesse.serving.telling import hush
 
@@ -59,7 +59,7 @@ class Served:
             return ids
         for at, found in enumerate(ids):
             if isinstance(found, bool) or not isinstance(found, str | int | None) or (needed and found is None):
-                got = f"customer {at + 1} of {len(ids)} has the id {show(found)}"
+                got = f"customer {at + 1} of {len(ids)} has the id {repr_short(found)}"
                 fail("customers", Problem(got, f"give {self.key!r} as text or a whole number"))
         return ids
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from largesse.errors import InputError, LargesseError, LedgerError, Problem, show
+from largesse.errors import InputError, LargesseError, LedgerError, Problem, repr_short
 from largesse.pacing import Decided, Ledger, as_units, show_time
 from largesse.serving.decisions import Read, check_id, check_keys, decide_alone, read_request, show_decided
 from largesse.serving.ledgers import Books
@@ -61,7 +61,7 @@ class Service:
         customer = asked.get("customer")
         if isinstance(customer, bool) or not isinstance(customer, str | int):
             hint = "give the customer as in the decision"
-            raise InputError("request", [Problem(f"the customer is {show(customer)}", hint)])
+            raise InputError("request", [Problem(f"the customer is {repr_short(customer)}", hint)])
         done = ledger.redeem(request, str(customer), asked.get("amount"))
         return {
             "request_id": request,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from largesse.campaign import Campaign, FirstLook, Seen, campaign_from, sure_parse
-from largesse.errors import InputError, Problem, nearest, refuse, show
+from largesse.errors import InputError, Problem, refuse, repr_short, suggest
 from largesse.records import ROLES
 from largesse.studio.tables import SINGLE, list_levels, look_again
 
@@ -45,24 +45,24 @@ def list_problems(error: InputError) -> list[dict[str, str]]:
 
 def _find_problems(draft: Mapping[str, Any]) -> list[Problem]:
     """Return what is wrong with the shape of a draft."""
-    found = [Problem(f"{word!r} is not a part of a draft", nearest(word, KNOWN)) for word in draft if word not in KNOWN]
+    found = [Problem(f"{word!r} is not a part of a draft", suggest(word, KNOWN)) for word in draft if word not in KNOWN]
     found += [
-        Problem(f"{word} is {show(draft[word])}", "give an object")
+        Problem(f"{word} is {repr_short(draft[word])}", "give an object")
         for word in ("roles", "levels", "plan", "parse")
         if draft.get(word) is not None and not isinstance(draft[word], dict)
     ]
     levels = draft.get("levels")
     if isinstance(levels, dict):
         found += [
-            Problem(f"levels.{w} is not a setting", nearest(w, LEVEL_WORDS)) for w in levels if w not in LEVEL_WORDS
+            Problem(f"levels.{w} is not a setting", suggest(w, LEVEL_WORDS)) for w in levels if w not in LEVEL_WORDS
         ]
         names = levels.get("names")
         if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-            found.append(Problem(f"levels.names is {show(names)}", "give a list of names, the cheapest first"))
+            found.append(Problem(f"levels.names is {repr_short(names)}", "give a list of names, the cheapest first"))
     roles = draft.get("roles")
     if isinstance(roles, dict):
         found += [
-            Problem(f"the role {role} is {show(name)}", "give the name of a column")
+            Problem(f"the role {role} is {repr_short(name)}", "give the name of a column")
             for role, name in roles.items()
             if role != "features" and role in ROLES and name is not None and not isinstance(name, str)
         ]
@@ -77,7 +77,7 @@ def _draft_levels(given: Mapping[str, Any], look: FirstLook, *, checkup: bool) -
     if look.doses is not None:
         doses = {f"{dose:g}": dose for dose in look.doses}
         unknown = [name for name in names if name not in doses]
-        refuse("levels", [Problem(f"the log has no level {name!r}", nearest(name, doses)) for name in unknown])
+        refuse("levels", [Problem(f"the log has no level {name!r}", suggest(name, doses)) for name in unknown])
         section["doses"] = [doses[name] for name in names]
     else:
         section["names"] = list(names)

@@ -18,7 +18,7 @@ from largesse.campaign import (
     unknown_columns,
 )
 from largesse.data import as_plain, why_skip
-from largesse.errors import Problem, make_visible, refuse, some
+from largesse.errors import Problem, join_some, make_visible, refuse
 from largesse.records import ROLES
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def look_again(seen: Seen, roles: Mapping[str, Any]) -> tuple[FirstLook, list[st
     single = {role: str(name) for role, name in roles.items() if role in SINGLE and name is not None}
     names, features = seen.table.column_names, roles.get("features")
     wrong = [
-        Problem(f"{role!r} is not a role", f"known: {some([*SINGLE, 'features'])}")
+        Problem(f"{role!r} is not a role", f"known: {join_some([*SINGLE, 'features'])}")
         for role in roles
         if role not in ROLES
     ]
@@ -160,9 +160,9 @@ def _list_notes(look: FirstLook) -> list[str]:
     notes = []
     others = look.guess.others.get("cost_column", ())
     if others:
-        notes.append(f"{some([repr(name) for name in others])} may be what each row really cost.")
+        notes.append(f"{join_some([repr(name) for name in others])} may be what each row really cost.")
     notes += [
-        f"The {role} may also be {some([repr(name) for name in more])}."
+        f"The {role} may also be {join_some([repr(name) for name in more])}."
         for role in ASKED
         if role in look.guess.roles and (more := look.guess.others.get(role))
     ]

@@ -12,7 +12,7 @@ from typing import Any
 from largesse import pipeline
 from largesse.campaign import Seen, campaign_from, look_at, read_campaign, see
 from largesse.errors import InputError
-from largesse.progress import begin, follow
+from largesse.progress import report_to, start_stage
 from largesse.studio.drafts import draft_campaign, list_problems
 from largesse.studio.past import name_levels
 from largesse.studio.tables import describe_look, list_segments, look_again
@@ -33,7 +33,7 @@ def see_table(path: str) -> Seen:
 
 def look(path: str, roles: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Look at a table: guess what its columns are, or take the roles that are given."""
-    begin("looking at the table")
+    start_stage("looking at the table")
     seen = see_table(path)
     if roles is not None:
         return describe_look(*look_again(seen, roles))
@@ -72,7 +72,7 @@ def campaign(path: str, draft: dict[str, Any], own: bool, checkup: bool = False)
 
 def doctor(toml: str) -> dict[str, Any]:
     """Check whether a log can answer the question."""
-    with follow(None) as heard:
+    with report_to(None) as heard:
         shown = pipeline.examine(campaign_from(tomllib.loads(toml)), progress=heard)
     findings = [
         {"verdict": check["answer"], "title": check["topic"], "text": check["text"], "hint": ""}
@@ -121,7 +121,7 @@ def describe(folder: str) -> dict[str, Any]:
 
 def what_if(folder: str, out: str, rules: dict[str, Any]) -> dict[str, Any]:
     """Plan by other rules with what a run has learnt."""
-    with follow(None) as heard:
+    with report_to(None) as heard:
         shown = pipeline.try_plan(folder, Path(out), rules, progress=heard)
     made = read_campaign(Path(out))
     log = Path(folder) / pipeline.LOG
@@ -138,7 +138,7 @@ def what_if(folder: str, out: str, rules: dict[str, Any]) -> dict[str, Any]:
 
 def keep(folder: str, tried: str, out: str) -> dict[str, Any]:
     """Make a run folder of a plan that was tried."""
-    with follow(None) as heard:
+    with report_to(None) as heard:
         pipeline.keep_plan(folder, Path(tried), Path(out), progress=heard)
     return {"run": Path(out).name}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from largesse.errors import Problem, nearest, refuse, show
+from largesse.errors import Problem, refuse, repr_short, suggest
 from largesse.studio.jobs import Job, new_key
 from largesse.web import RequestError
 
@@ -74,10 +74,10 @@ def read_rules(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the page asks for as settings of [plan]."""
     plan: Any = {} if given.get("plan") is None else given["plan"]
     problems = [
-        Problem(f"{word!r} is not a part of a what-if", nearest(word, ASKED)) for word in given if word not in ASKED
+        Problem(f"{word!r} is not a part of a what-if", suggest(word, ASKED)) for word in given if word not in ASKED
     ]
     if not isinstance(plan, dict):
-        problems.append(Problem(f"plan is {show(plan)}", "give an object"))
+        problems.append(Problem(f"plan is {repr_short(plan)}", "give an object"))
     refuse("what-if", problems)
     more = {word: given[word] for word in ASKED if word != "plan" and given.get(word) is not None}
     return {**plan, **more}

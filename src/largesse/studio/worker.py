@@ -21,7 +21,7 @@ from dataclasses import asdict
 from typing import IO, Any
 
 from largesse.errors import InputError, LargesseError, Problem
-from largesse.progress import Meter, follow, look_often
+from largesse.progress import Meter, call_every, report_to
 from largesse.studio.tasks import TASKS
 from largesse.web import to_json
 
@@ -92,7 +92,7 @@ class Voice:
             if (moment := meter.moment) is not None:
                 self.say({"moment": asdict(moment)})
 
-        with look_often(look, TICK):
+        with call_every(look, TICK):
             yield
 
 
@@ -100,7 +100,7 @@ def _do(task: dict[str, Any], voice: Voice) -> dict[str, Any]:
     """Do a task; return its result, or what is wrong."""
     try:
         meter = Meter()
-        with voice.report(meter), follow(meter):
+        with voice.report(meter), report_to(meter):
             return {"result": TASKS[task.pop("task")](**task)}
     except LargesseError as error:
         return {"error": _describe(error)}

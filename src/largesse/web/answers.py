@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, NoReturn
 
-from largesse.errors import LargesseError, OutputError, Problem, fail, show, some
+from largesse.errors import LargesseError, OutputError, Problem, fail, join_some, repr_short
 
 DEEPEST = 40  # lists and tables within each other
 MOST_KEYS = 20  # of a body that are looked for a second time: no request has as many
@@ -125,7 +125,10 @@ def _check_keys(body: bytes, found: dict[str, Any]) -> None:
     pairs = json.loads(body, object_pairs_hook=tuple, parse_int=str, parse_float=str)  # only now: it takes longer
     twice = [key for key, many in Counter(key for key, _ in pairs).items() if many > 1]
     if twice:
-        fail("request", Problem(f"the body has {some([show(key) for key in twice])} twice", "send every key once"))
+        fail(
+            "request",
+            Problem(f"the body has {join_some([repr_short(key) for key in twice])} twice", "send every key once"),
+        )
 
 
 def _check_depth(value: Any) -> None:

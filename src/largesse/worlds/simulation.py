@@ -27,7 +27,7 @@ from functools import cache, lru_cache
 import numpy as np
 
 from largesse.data import log_from_arrays
-from largesse.errors import Problem, nearest, refuse
+from largesse.errors import Problem, refuse, suggest
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.stats import draw_levels, sigmoid
@@ -108,9 +108,9 @@ def simulate(name: str, n: int = 2500, seed: int = 0, *, response: str = "bernou
     """
     problems = []
     if name not in SIMULATIONS:
-        problems.append(Problem(f"there is no simulation {name!r}", nearest(str(name), SIMULATIONS)))
+        problems.append(Problem(f"there is no simulation {name!r}", suggest(str(name), SIMULATIONS)))
     if response not in _RESPONSES:
-        problems.append(Problem(f"there is no response {response!r}", nearest(str(response), _RESPONSES)))
+        problems.append(Problem(f"there is no response {response!r}", suggest(str(response), _RESPONSES)))
     refuse("simulation", problems)
     _check_sizes(n, seed, mix)
     return _draw(_world(name, seed), n, (_LOG,), response, mix)

@@ -33,7 +33,7 @@ from largesse.data import (
     read_table,
     why_skip,
 )
-from largesse.errors import Problem, count, nearest, path_problems, refuse, some
+from largesse.errors import Problem, join_some, path_problems, plural, refuse, suggest
 from largesse.records import ROLES
 from largesse.response import list_models
 
@@ -119,7 +119,7 @@ def look_at(source: str | os.PathLike[str] | Seen, known: Mapping[str, str] | No
 def unknown_columns(roles: Mapping[str, str], names: Sequence[str]) -> list[Problem]:
     """Return a problem for each role whose column is not in the table."""
     return [
-        Problem(f"the {role} column {name!r} is not in the table", nearest(name, names))
+        Problem(f"the {role} column {name!r} is not in the table", suggest(name, names))
         for role, name in roles.items()
         if name not in names
     ]
@@ -227,13 +227,13 @@ def _role_lines(look: FirstLook) -> list[str]:
     for role, meaning in asked.items():
         others = look.guess.others.get(role, ())
         if role in roles:
-            more = f"; or is it {some([to_toml(name) for name in others])}?" if others else ""
+            more = f"; or is it {join_some([to_toml(name) for name in others])}?" if others else ""
             lines.append(
                 f"{role} = {to_toml(roles[role])}    # CHECK: {look.columns[roles[role]].distinct} distinct values{more}"
             )
         else:
             names = [*others, *(name for name in look.columns if name not in others)]
-            listed = some([to_toml(name) for name in names], SHOWN)
+            listed = join_some([to_toml(name) for name in names], SHOWN)
             lines.append(f'{role} = ""    # fill in: the column that says {meaning}, one of {listed}')
     optional = (role for role in ROLES if role not in (*asked, "features"))
     return lines + [_optional_line(role, look) for role in optional]
@@ -244,7 +244,7 @@ def _optional_line(role: str, look: FirstLook) -> str:
         return f"{role} = {to_toml(look.guess.roles[role])}    # CHECK"
     if role == "cost_column":
         name, *others = look.guess.others.get(role) or ("…",)
-        more = f"; or is it {some([to_toml(other) for other in others])}?" if others else ""
+        more = f"; or is it {join_some([to_toml(other) for other in others])}?" if others else ""
         hint = "what each row really cost, if that depends on what customers do; costs below stay blank then"
         return f"# cost_column = {to_toml(name)}    # {hint}{more}"
     return f'# {role} = "…"'
@@ -262,7 +262,7 @@ def _feature_lines(look: FirstLook) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for name, why in look.guess.left_out.items():
         reasons.setdefault(why, []).append(to_toml(name))
-    lines += [f"# CHECK: left out ({why}): {some(names, SHOWN)}" for why, names in reasons.items()]
+    lines += [f"# CHECK: left out ({why}): {join_some(names, SHOWN)}" for why, names in reasons.items()]
     known = {*look.guess.roles.values(), *look.guess.left_out, *look.written}
     plain = [name for name in look.columns if name not in known]  # texts that differ in every row, too
     return [*lines, *(f"# CHECK: {note}" for note in read_notation(look.table.select(plain), {}, ()).notes)]
@@ -305,9 +305,9 @@ def _level_lines(look: FirstLook) -> list[str]:
     if look.doses is not None:
         return [
             f"doses = {to_toml(look.doses)}    # as the log writes them; CHECK: a larger one costs you no less",
-            f"costs = []    # {ask}, {count(len(look.doses), 'number')} in the order of doses{hint}",
+            f"costs = []    # {ask}, {plural(len(look.doses), 'number')} in the order of doses{hint}",
         ]
-    line = f"costs = []    # {ask}, {count(len(look.level.words), 'number')} in the order of names{hint}"
+    line = f"costs = []    # {ask}, {plural(len(look.level.words), 'number')} in the order of names{hint}"
     if look.order is not None:
         return [f"names = {to_toml(look.order.names)}    # CHECK: ordered by what the names say, cheapest first", line]
     return [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largesse.data import Choices, as_floats, doubt_propensities, group_column, kind_of
-from largesse.errors import count, percent, some
+from largesse.errors import join_some, percent, plural
 from largesse.evaluation.crossfitting import what_was_paid
 from largesse.evaluation.leaks import GROUPS as LEAK_GROUPS
 from largesse.evaluation.leaks import SURE, measure_explained
@@ -190,7 +190,7 @@ def _check_tenths(tenths: tuple[KeptTenth, ...]) -> list[Finding]:
     ]
     if not off:
         return []
-    which = f"{'parts' if len(off) > 1 else 'part'} {some([str(place) for place in off], 10)}"
+    which = f"{'parts' if len(off) > 1 else 'part'} {join_some([str(place) for place in off], 10)}"
     text = f"Customers in {len(tenths)} parts, from the least promised gain: promise and result are clearly apart in {which}."
     return [Finding("tenths", "note", text)]
 
@@ -233,7 +233,7 @@ def _check_outside(rows: int, promise: Promise) -> list[Finding]:
     share = promise.outside / (rows + promise.outside)
     answer = "note" if share <= 1 - FOLLOWED else "careful" if share <= 1 - BARELY_FOLLOWED else "no"
     text = (
-        f"{count(promise.outside, 'row')} of the new log ({percent(share, 1)}) are not in the plan and were left out."
+        f"{plural(promise.outside, 'row')} of the new log ({percent(share, 1)}) are not in the plan and were left out."
     )
     return [Finding("plan", answer, text)]
 
@@ -256,7 +256,7 @@ def _check_propensities(log: Log, promise: Promise) -> list[Finding]:
         return [Finding("propensities", "note", text)]
     off = doubt_propensities(Choices(log.level, log.propensity, log.levels.titles, log.weight, log.cluster))
     if off:
-        told = some([str(one) for one in off], 3)
+        told = join_some([str(one) for one in off], 3)
         text = f"The propensities of the new log do not agree with how often levels were given. {told}."
         return [Finding("propensities", "no", text)]
     if promise.propensity is not None:
@@ -279,8 +279,8 @@ def _check_drift(drifts: tuple[Drift, ...], known: bool) -> list[Finding]:
     if not off:
         most = f" (largest index {drifts[0].psi:.2f}: {drifts[0].column!r})" if drifts else ""
         return [Finding("features", "fine", f"Customers look like those of the log{most}.")]
-    named = some([f"{drift.column!r} ({drift.psi:.2f})" for drift in off], 3)
-    text = f"{count(len(off), 'column')} of {len(drifts)} changed since the log: {named}, by their stability index."
+    named = join_some([f"{drift.column!r} ({drift.psi:.2f})" for drift in off], 3)
+    text = f"{plural(len(off), 'column')} of {len(drifts)} changed since the log: {named}, by their stability index."
     much = off[0].psi >= MUCH_CHANGED
     more = " The model speaks of other customers: learn again." if much else ""
     return [Finding("features", "no" if much else "careful", text + more)]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from largesse.errors import Problem, refuse, show, some, whole_problems
+from largesse.errors import Problem, join_some, refuse, repr_short, whole_problems
 from largesse.pacing.ledger.terms import LATEST, Terms
 from largesse.pacing.money import MOST_MICROS, as_units
 from largesse.records import Array
@@ -49,13 +49,13 @@ class Offers:
         found = []
         names: Any = self.customers
         if not isinstance(names, Sequence) or isinstance(names, str | bytes):
-            return [Problem(f"the customers are {show(names)}", "give a tuple with the name of each")]
+            return [Problem(f"the customers are {repr_short(names)}", "give a tuple with the name of each")]
         parts = (self.responses, self.at_once, self.face, self.expected)
         if not all(isinstance(part, np.ndarray) and part.dtype.kind in "fiu" for part in parts):
             return [Problem("responses or costs are no arrays of numbers", "give (n, K) arrays")]
         shape = (len(self.customers), *np.shape(self.responses)[1:])
         if len(shape) != 2 or not all(shape) or any(np.shape(part) != shape for part in parts):
-            sizes = some([np.shape(part) for part in parts])
+            sizes = join_some([np.shape(part) for part in parts])
             found.append(Problem(f"{len(self.customers)} customers, arrays of {sizes}", "give (n, K) arrays"))
             return found
         for part in (self.at_once, self.face, self.expected):
@@ -70,7 +70,7 @@ class Offers:
         odd = [problem for name in self.customers for problem in id_problems(name, "a customer")][:1]
         if not odd and len(set(self.customers)) < len(self.customers):
             twice = sorted(name for name, many in Counter(self.customers).items() if many > 1)
-            found.append(Problem(f"a customer comes twice: {some(twice)}", "name each customer once in a request"))
+            found.append(Problem(f"a customer comes twice: {join_some(twice)}", "name each customer once in a request"))
         return found + odd
 
     def _variance_problems(self, shape: tuple[int, ...]) -> list[Problem]:
@@ -236,7 +236,7 @@ def is_id(given: Any) -> bool:
 def id_problems(given: Any, name: str) -> list[Problem]:
     """Return what is wrong with the id of a request or a customer."""
     hint = f"give a text of 1 to {LONGEST_ID} printable letters"
-    return [] if is_id(given) else [Problem(f"{name} is {show(given)}", hint)]
+    return [] if is_id(given) else [Problem(f"{name} is {repr_short(given)}", hint)]
 
 
 def moment_problems(given: Any) -> list[Problem]:
@@ -250,7 +250,7 @@ def request_problems(request: Any, policy: Any, content: Any) -> list[Problem]:
     if policy != "":
         found += id_problems(policy, "the policy's version")
     if not isinstance(content, str | bytes | None):
-        found.append(Problem(f"the content is {show(content)}", "give what was asked as text or bytes"))
+        found.append(Problem(f"the content is {repr_short(content)}", "give what was asked as text or bytes"))
     return found
 
 

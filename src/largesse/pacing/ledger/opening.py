@@ -6,7 +6,7 @@ import re
 import time
 from typing import Any
 
-from largesse.errors import LedgerError, Problem, as_number, fail, refuse, show
+from largesse.errors import LedgerError, Problem, as_number, fail, refuse, repr_short
 from largesse.pacing.ledger.book import PATIENCE, Ledger, insist
 from largesse.pacing.ledger.postgres import PostgresStore
 from largesse.pacing.ledger.rows import refuse_damaged, write_plan
@@ -62,9 +62,9 @@ def open_ledger(
 def _problems(terms: Any, patience: Any) -> list[Problem]:
     found, seconds = [], as_number(patience)
     if not isinstance(terms, Terms | None):
-        found.append(Problem(f"the terms are {show(terms)}", "make them with agree(total, ends)"))
+        found.append(Problem(f"the terms are {repr_short(terms)}", "make them with agree(total, ends)"))
     if seconds is None or not 0 <= seconds < float("inf"):
-        found.append(Problem(f"the patience is {show(patience)}", "give a number of seconds, zero or more"))
+        found.append(Problem(f"the patience is {repr_short(patience)}", "give a number of seconds, zero or more"))
     return found
 
 
@@ -75,7 +75,7 @@ def make_store(address: str) -> Store:
         return SqliteStore(rest[1:])
     if scheme not in ("postgresql", "postgres") or not rest:
         shown = re.sub("(?<=://).*@", "…@", address) if isinstance(address, str) else address  # without a password
-        fail("ledger", Problem(f"the ledger's address is {show(shown)}", f"give {WAYS}"))
+        fail("ledger", Problem(f"the ledger's address is {repr_short(shown)}", f"give {WAYS}"))
     return PostgresStore(address)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from largesse.errors import LargesseError, LedgerError, Problem, fail, refuse, some
+from largesse.errors import LargesseError, LedgerError, Problem, fail, join_some, refuse
 from largesse.pacing.ledger.entries import (
     Ask,
     Choice,
@@ -92,7 +92,7 @@ def write_standing(session: Session, standing: Standing) -> None:
     """Write the sums and the state of the price."""
     over = [name for name in (*COUNTED, "reserved") if getattr(standing, name) > LARGEST]
     if over:
-        refuse_entry(f"the ledger cannot count so far: {some(over)}", "begin another, in a larger unit of money")
+        refuse_entry(f"the ledger cannot count so far: {join_some(over)}", "begin another, in a larger unit of money")
     values = [getattr(standing, name) for name in COUNTED]
     session.run(_WRITE, [*values, standing.reserved, json.dumps(standing.state)])
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from largesse.errors import Problem, as_number, refuse, show
+from largesse.errors import Problem, as_number, refuse, repr_short
 from largesse.pacing.money import read_money, show_money
 
 SECOND = 1_000_000  # microseconds, in which all times are counted
@@ -90,12 +90,12 @@ def agree(
         problems.append(Problem(got, "give an end after the beginning"))
     days = None if valid_days is None else as_number(valid_days)
     if valid_days is not None and (days is None or not 0 < days <= 36_525):
-        problems.append(Problem(f"a promise stands for {show(valid_days)} days", "give a number of days above 0"))
+        problems.append(Problem(f"a promise stands for {repr_short(valid_days)} days", "give a number of days above 0"))
         days = None
     if not isinstance(late, str) or late not in LATE:
-        problems.append(Problem(f"late redemptions: {show(late)}", "refuse them, or accept them: refuse, accept"))
+        problems.append(Problem(f"late redemptions: {repr_short(late)}", "refuse them, or accept them: refuse, accept"))
     if not isinstance(promises, str) or promises not in PROMISES:
-        problems.append(Problem(f"promises: {show(promises)}", f"choose one: {', '.join(PROMISES)}"))
+        problems.append(Problem(f"promises: {repr_short(promises)}", f"choose one: {', '.join(PROMISES)}"))
     refuse("ledger", problems)
     valid = None if days is None else count_time(days)
     return Terms(read_money(total, "the total", up=False), begin, end, valid, late, promises)
@@ -143,7 +143,7 @@ def read_time(given: Any, name: str, problems: list[Problem], *, last: bool = Fa
         found = None
     if found is None or found != found:  # not a time, in tables
         problems.append(
-            Problem(f"{name} is {show(given)}", "give a date or a time: 2027-01-31, 2027-01-31T18:00+01:00")
+            Problem(f"{name} is {repr_short(given)}", "give a date or a time: 2027-01-31, 2027-01-31T18:00+01:00")
         )
         return 0
     found = found.replace(tzinfo=UTC) if found.tzinfo is None else found

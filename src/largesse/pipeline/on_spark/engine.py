@@ -20,7 +20,7 @@ from largesse.pipeline.on_spark.tables import Table, find_table, is_frame, list_
 from largesse.pipeline.on_spark.tasks import Wanted
 from largesse.pipeline.planned import Planned, ScoredCustomers, Target
 from largesse.policy import Policy
-from largesse.progress import begin, follow
+from largesse.progress import report_to, start_stage
 from largesse.records import Checkup, HeldOut, Log, Progress, Propensities, Scores, Study
 from largesse.report import PlanTally, Shown
 from largesse.response import ResponseModel
@@ -107,8 +107,8 @@ class Spark:
                 yield held
             return
         with ExitStack() as stack:
-            with follow(progress):
-                begin("scoring customers")
+            with report_to(progress):
+                start_stage("scoring customers")
                 scored = stack.enter_context(score_table(customers.table, policy, customers.how, near))
             yield scored
 
@@ -118,8 +118,8 @@ class Spark:
         """Let executors write the plan, all of it or nothing, into a folder in the customers' order; return who gets what."""
         if not isinstance(planned.scored, SparkScored):
             return self._local.write_plan(planned, targets, progress)
-        with follow(progress):
-            begin("writing the plan", planned.scored.n)
+        with report_to(progress):
+            start_stage("writing the plan", planned.scored.n)
             return write_parts(planned, targets)
 
     def fit(self, model: ResponseModel, log: Log, *, seed: int, progress: Progress) -> tuple[ResponseModel, HeldOut]:

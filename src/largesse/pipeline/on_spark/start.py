@@ -11,7 +11,7 @@ from typing import Any
 
 from largesse.campaign import Campaign, read_campaign
 from largesse.data import limit_problems
-from largesse.errors import Problem, fail, nearest, refuse
+from largesse.errors import Problem, fail, refuse, suggest
 from largesse.pipeline.engine import Engine
 from largesse.pipeline.line import LOCAL, run, silent
 from largesse.pipeline.on_spark.engine import Spark
@@ -74,7 +74,7 @@ def _told(source: Any) -> str:
 def open_engine(engine: str = "local", master: str | None = None, *, out: str | Path = "run") -> Iterator[Engine]:
     """Give the engine of this name, for a run folder `out`; Spark's session ends with the context."""
     if engine not in ENGINES:
-        fail("engine", Problem(f"there is no engine {engine!r}", nearest(engine, ENGINES)))
+        fail("engine", Problem(f"there is no engine {engine!r}", suggest(engine, ENGINES)))
     if engine == "local":
         if master is not None:
             fail("engine", Problem(f"--master {master} is given, but not --engine spark", "add --engine spark"))

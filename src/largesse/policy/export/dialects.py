@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from largesse.errors import Problem, fail, nearest, show
+from largesse.errors import Problem, fail, repr_short, suggest
 
 LARGEST = "1.7976931348623157e308"
 SPLIT = 2.0**29 + 1.0  # splits off the 29 bits of a float64 that a float32 does not have (Veltkamp)
@@ -192,5 +192,5 @@ def find_dialect(name: str) -> Dialect:
     '`a``b`'
     """
     if not isinstance(name, str) or name not in DIALECTS:
-        fail("export", Problem(f"dialect {show(name)} is not known", nearest(str(name), DIALECTS)))
+        fail("export", Problem(f"dialect {repr_short(name)} is not known", suggest(str(name), DIALECTS)))
     return DIALECTS[name]

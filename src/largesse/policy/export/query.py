@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from largesse.errors import Problem, refuse, show
+from largesse.errors import Problem, refuse, repr_short
 from largesse.policy.export.dialects import Dialect, find_dialect
 from largesse.policy.export.layers import OUTPUT
 from largesse.policy.export.rule import write_rule
@@ -31,16 +31,18 @@ def check_names(dialect: Dialect, table: Any, customer: Any, columns: Collection
     path = table.split(".") if isinstance(table, str) else list(table) if isinstance(table, Sequence) else []
     problems = []
     if not path or not all(_is_name(part) for part in path):
-        problems.append(Problem(f"the table is {show(table)}", "name it: table='customers', or table='shop.customers'"))
+        problems.append(
+            Problem(f"the table is {repr_short(table)}", "name it: table='customers', or table='shop.customers'")
+        )
     if customer is not None and not _is_name(customer):
-        problems.append(Problem(f"the customer column is {show(customer)}", "name it, or give None for none"))
+        problems.append(Problem(f"the customer column is {repr_short(customer)}", "name it, or give None for none"))
     if isinstance(customer, str) and customer.casefold() in OUTPUT:
         problems.append(
             Problem(f"the customer column is called {customer!r}", "the query gives that name to its answer")
         )
     for name in columns:
         if not _is_name(name):
-            got = f"no database can have a column of the name {show(name)}"
+            got = f"no database can have a column of the name {repr_short(name)}"
             problems.append(Problem(got, "rename it in the log, and fit again"))
     alike: defaultdict[str, list[str]] = defaultdict(list)
     for name in {*columns}:

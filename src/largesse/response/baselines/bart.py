@@ -12,7 +12,7 @@ from typing import Annotated, Any, final
 
 import numpy as np
 
-from largesse.errors import MissingPartError, Problem, nearest, refuse
+from largesse.errors import MissingPartError, Problem, refuse, suggest
 from largesse.propensity import choose_strength
 from largesse.records import Array, Log
 from largesse.response.archive import Shaped
@@ -137,7 +137,7 @@ class BART(ResponseModel):
             if getattr(self, name) < least
         ]
         if self.link not in LINKS:
-            wrong.append(Problem(f"link={self.link!r}", nearest(str(self.link), LINKS)))
+            wrong.append(Problem(f"link={self.link!r}", suggest(str(self.link), LINKS)))
         elif self.link == "probit" and not log.binary:
             wrong.append(Problem("link='probit' is for responses 0 and 1", "use 'auto' or 'identity' for amounts"))
         if not self.level_weight > 0:

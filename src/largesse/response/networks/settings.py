@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from largesse.errors import Problem, nearest
+from largesse.errors import Problem, suggest
 
 AUTO: Any = "auto"  # the model's own value
 ACTIVATIONS = ("elu", "relu")
@@ -188,7 +188,7 @@ def setting_problems(name: str, given: Any, default: _Setting) -> list[Problem]:
         if field not in known:
             problems.append(Problem(f"{what} is not a setting of this model", f"use one of {', '.join(sorted(known))}"))
         elif field in OPTIONS and value not in OPTIONS[field]:
-            problems.append(Problem(what, nearest(str(value), OPTIONS[field])))
+            problems.append(Problem(what, suggest(str(value), OPTIONS[field])))
         else:
             problems += _number_problems(what, field, value)
     return problems
@@ -225,7 +225,7 @@ def _is_auto(value: Any) -> bool:
 def option_problems(model: Any, options: Mapping[str, Sequence[str]]) -> list[Problem]:
     """Return the arguments of a model that are not among their options."""
     return [
-        Problem(f"{name}={value!r}", nearest(str(value), known))
+        Problem(f"{name}={value!r}", suggest(str(value), known))
         for name, known in options.items()
         if (value := getattr(model, name)) not in known
     ]

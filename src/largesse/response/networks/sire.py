@@ -14,7 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.errors import Problem, nearest, refuse
+from largesse.errors import Problem, refuse, suggest
 from largesse.records import Array, Choice, Log
 from largesse.response.amounts import (
     Amounts,
@@ -141,7 +141,7 @@ class BalancedNetwork(ResponseModel):
         problems += whole_problems(self, ("members", "folds"))
         if isinstance(self.kappa, str):
             if self.kappa not in KAPPA_RULES:
-                problems.append(Problem(f"kappa={self.kappa!r}", nearest(self.kappa, KAPPA_RULES)))
+                problems.append(Problem(f"kappa={self.kappa!r}", suggest(self.kappa, KAPPA_RULES)))
         elif not np.all(np.asarray(self.kappa, dtype=float) >= 0):
             problems.append(Problem(f"kappa={self.kappa!r}", "a number, zero or more; several; or how to choose"))
         if self.kappa == "loggers" and (log.logger is None or np.ptp(log.logger) == 0):
@@ -256,7 +256,7 @@ class SIRE(BalancedNetwork):
     def _own_problems(self, log: Log) -> list[Problem]:
         problems = []
         if self.head not in ("auto", *MONOTONE):
-            problems.append(Problem(f"head={self.head!r}", nearest(str(self.head), ("auto", *MONOTONE))))
+            problems.append(Problem(f"head={self.head!r}", suggest(str(self.head), ("auto", *MONOTONE))))
         if self.shrinkage != "auto" and (isinstance(self.shrinkage, str) or not self.shrinkage >= 0):
             problems.append(Problem(f"shrinkage={self.shrinkage!r}", "a number, zero or more, or 'auto'"))
         if self.head == "cdf" and not is_bounded(log.response):

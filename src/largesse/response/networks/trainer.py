@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from largesse.progress import advance, track_done
+from largesse.progress import advance, track_results
 from largesse.records import Array
 from largesse.response.networks.jobs import Loop, Program, TrainedNetworks, TrainingJob
 from largesse.stats import cores
@@ -51,7 +51,7 @@ def run(job: TrainingJob) -> TrainedNetworks:
     # A small network keeps one core busy: on a CPU several groups run side by side.
     side_by_side = job.program.at_once is not None and jax.default_backend() == "cpu"
     with ThreadPoolExecutor(cores() if side_by_side else 1) as pool:
-        found = list(track_done(results(), len(parts)))
+        found = list(track_results(results(), len(parts)))
     params = jax.tree.map(lambda *each: np.concatenate(each)[: len(job.seeds)], *(one.params for one in found))
     loss, look = (np.concatenate([getattr(f, name) for f in found])[: len(job.seeds)] for name in ("loss", "look"))
     return TrainedNetworks(params, loss, look)
