@@ -7,8 +7,10 @@ so that everything wrong with an input is named together, not one at a time.
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
 import unicodedata
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -86,6 +88,32 @@ class NotFittedError(LargesseError, AttributeError):
 
 class MissingPartError(LargesseError, ImportError):
     """An optional package is needed for this and is not installed."""
+
+
+def require_part(module: str, extra: str, purpose: str, *, hint: str = "") -> Any:
+    """Import an optional package, or raise `MissingPartError` with the command that installs it.
+
+    Parameters
+    ----------
+    module
+        The module to import: "onnx".
+    extra
+        The extra of largesse that holds it: "export". Empty if there is none; then `hint` says what to do.
+    purpose
+        The subject of the message: "export".
+
+    >>> require_part("json", "export", "export").dumps({})
+    '{}'
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the package's own classes and its own dependencies
+            return importlib.import_module(module)
+    except ImportError as missing:
+        problem = Problem(
+            f"the package {(missing.name or module)!r} is not installed", hint or f"pip install 'largesse[{extra}]'"
+        )
+        raise MissingPartError(purpose, [problem]) from missing
 
 
 def make_visible(text: str) -> str:

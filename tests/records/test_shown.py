@@ -163,7 +163,7 @@ def test_what_has_no_drawing_says_what_has(records: dict[str, Any]) -> None:
 
 def test_a_missing_package_is_named(records: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(MissingPartError, match="polars is not installed"):
+    with pytest.raises(MissingPartError, match="'polars' is not installed"):
         records["plan"].to_polars()
 
 

@@ -305,7 +305,7 @@ def test_a_saved_bart_needs_stochtree_only_to_be_fitted_again(tmp_path: Path, mo
     monkeypatch.setitem(sys.modules, "stochtree", None)
     kept = Policy.load(tmp_path / "policy").model
     assert kept.predict(X).tobytes() == model.predict(X).tobytes()
-    with pytest.raises(MissingPartError, match="stochtree is not installed"):
+    with pytest.raises(MissingPartError, match="'stochtree' is not installed"):
         kept.fit(X, level, response)
 
 

@@ -19,7 +19,7 @@ from largesse.cli.verbs import (
     to_json,
     verb,
 )
-from largesse.errors import MissingPartError, Problem, plural
+from largesse.errors import plural, require_part
 from largesse.evaluation import Asked
 from largesse.report import (
     print_check,
@@ -192,10 +192,6 @@ def serve(
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def experiment(context: typer.Context) -> None:
     """Repeat the paper's experiments, or measure models where the truth is known."""
-    try:
-        from largesse_lab.cli import app as lab
-    except ModuleNotFoundError as missing:
-        how = "install it from a checkout of the repository: pip install -e lab"
-        problem = Problem(f"the package {missing.name!r} is not installed", how)
-        raise MissingPartError("experiment", [problem]) from missing
+    hint = "install it from a checkout of the repository: pip install -e lab"
+    lab = require_part("largesse_lab.cli", "", "experiment", hint=hint).app
     lab(context.args, prog_name="largesse experiment", standalone_mode=False)

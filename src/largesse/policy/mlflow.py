@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.errors import MissingPartError, Problem, fail, repr_short
+from largesse.errors import Problem, fail, repr_short, require_part
 from largesse.policy.policy import Policy
 from largesse.version import __version__
 
@@ -128,11 +128,5 @@ def _load_pyfunc(data_path: str) -> Decider:
 
 
 def _mlflow() -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about classes of its own
-            import mlflow.pyfunc
-    except ImportError as missing:
-        problem = Problem("MLflow is not installed", "pip install mlflow-skinny pandas")
-        raise MissingPartError("mlflow", [problem]) from missing
-    return mlflow
+    require_part("mlflow.pyfunc", "", "mlflow", hint="pip install mlflow-skinny pandas")
+    return require_part("mlflow", "", "mlflow")

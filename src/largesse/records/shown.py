@@ -6,14 +6,13 @@ for each kind of record how it is drawn (`Shown.drawers`): records know nothing 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from largesse.errors import MissingPartError, Problem, fail
+from largesse.errors import Problem, fail, require_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,8 +118,4 @@ class Shown:
 
 
 def _need(package: str) -> Any:
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        hint = f"pip install {package}, or take to_arrow()"
-        raise MissingPartError("table", [Problem(f"{package} is not installed", hint)]) from error
+    return require_part(package, "", "table", hint=f"pip install {package}, or take to_arrow()")

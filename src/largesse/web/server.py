@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import signal
 import socket
 import threading
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from largesse.errors import InputError, MissingPartError, Problem, fail
+from largesse.errors import InputError, Problem, fail, require_part
 
 HERE = "127.0.0.1"
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -23,11 +22,7 @@ TAKEN = (errno.EADDRINUSE, errno.EACCES)  # a port that is in use, or not for th
 def check_parts(subject: str, *packages: str) -> None:
     """Refuse to go on without packages that are an extra of ours, named as the subject."""
     for package in packages:
-        try:
-            importlib.import_module(package)
-        except ModuleNotFoundError as missing:
-            problem = Problem(f"the package {missing.name!r} is not installed", f"pip install 'largesse[{subject}]'")
-            raise MissingPartError(subject, [problem]) from missing
+        require_part(package, subject, subject)
 
 
 def listen(port: int | None, usual: int, host: str = HERE) -> socket.socket:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.errors import MissingPartError, Problem
+from largesse.errors import require_part
 from largesse.levels import Levels
 from largesse.records import Array
 
@@ -75,11 +75,6 @@ def _level(people: Any) -> Array:
 @cache
 def _people() -> Any:
     """Return the complete rows of the source, a pandas frame."""
-    try:
-        from causaldata import thornton_hiv
-
-        people = thornton_hiv.load_pandas().data
-    except ImportError as missing:
-        problem = Problem(f"the package {missing.name!r} is not installed", "pip install 'largesse[demo]'")
-        raise MissingPartError("the Thornton data", [problem]) from missing
+    require_part("pandas", "demo", "the Thornton data")  # causaldata reads with it
+    people = require_part("causaldata", "demo", "the Thornton data").thornton_hiv.load_pandas().data
     return people.dropna(subset=["got", "tinc", "villnum", "age"])

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, final
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
-from largesse.errors import LedgerError, MissingPartError, Problem, fail
+from largesse.errors import LedgerError, Problem, fail, require_part
 from largesse.pacing.ledger.tables import CREATE
 
 SCHEMA = "largesse"  # unless the address names another: ?schema=spring
@@ -29,12 +29,7 @@ class PostgresStore:
     """A schema of a PostgreSQL database; writers wait for each other at the ledger's row."""
 
     def __init__(self, address: str) -> None:
-        try:
-            import psycopg
-        except ModuleNotFoundError as missing:
-            problem = Problem("the package 'psycopg' is not installed", "pip install 'largesse[postgres]'")
-            raise MissingPartError("ledger", [problem]) from missing
-        self._psycopg: Any = psycopg
+        self._psycopg = require_part("psycopg", "postgres", "ledger")
         self._address, self._schema = _split_schema(address)
         self._connection: Any = None
         self._owner = 0

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from largesse.errors import LargesseError, MissingPartError, Problem
+from largesse.errors import LargesseError, MissingPartError, Problem, require_part
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,13 +55,9 @@ def open_session(given: Any = None, master: str | None = None) -> Iterator[Spark
 
 def check_parts(*, needs_java: bool = True) -> None:
     """Refuse to go on without PySpark 4 and, where a driver is to be started, without Java."""
-    try:
-        with quiet():
-            import pandas  # noqa: F401 - PySpark asks for it
-            import pyspark
-    except ModuleNotFoundError as missing:
-        problem = Problem(f"the package {missing.name!r} is not installed", INSTALL)
-        raise MissingPartError("spark", [problem]) from missing
+    with quiet():
+        require_part("pandas", "spark", "spark")  # PySpark imports it
+        pyspark = require_part("pyspark", "spark", "spark")
     if int(pyspark.__version__.split(".")[0]) < 4:
         raise MissingPartError("spark", [Problem(f"this is PySpark {pyspark.__version__}; 4 is needed", INSTALL)])
     if needs_java and not find_java():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from largesse.data import FARTHEST, Encoder
-from largesse.errors import MissingPartError, Problem
+from largesse.errors import require_part
 from largesse.policy.export.layers import OUTPUT
 from largesse.policy.export.rule import Rule, write_rule
 from largesse.policy.export.values import Value
@@ -81,12 +81,7 @@ def onnx_inputs(encoder: Encoder, features: Any, costs: Mapping[str, Array]) -> 
 
 
 def _onnx() -> Any:
-    try:
-        import onnx
-    except ImportError as missing:
-        problem = Problem("the package onnx is not installed", "pip install 'largesse[export]'")
-        raise MissingPartError("export", [problem]) from missing
-    return onnx
+    return require_part("onnx", "export", "export")
 
 
 class OnnxWriter:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, final
 
 import numpy as np
 
-from largesse.errors import MissingPartError, Problem, refuse, suggest
+from largesse.errors import MissingPartError, Problem, refuse, require_part, suggest
 from largesse.propensity import choose_strength
 from largesse.records import Array, Log
 from largesse.response.archive import Shaped
@@ -175,14 +175,8 @@ def at_hand() -> bool:
 
 
 def _stochtree() -> tuple[Any, Any]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the plotting package that it loads
-            from stochtree import BARTModel, OutcomeModel
-    except ImportError as missing:
-        problem = Problem("stochtree is not installed", "pip install 'largesse[bart]'")
-        raise MissingPartError("BART", [problem]) from missing
-    return BARTModel, OutcomeModel
+    stochtree = require_part("stochtree", "bart", "BART")
+    return stochtree.BARTModel, stochtree.OutcomeModel
 
 
 def _as_often(weight: Array, seed: int) -> Array:
