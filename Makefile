@@ -34,8 +34,9 @@ attack: setup
 
 # The documentation: build/docs/index.html, which needs no server and no network.
 docs: setup
-	PYTHONPATH=docs $(BIN)/python -m largesse_site.screenshot
-	PYTHONPATH=docs $(BIN)/python -m largesse_site build/docs
+	$(BIN)/python docs/tools/pictures.py
+	$(BIN)/python docs/tools/screenshots.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # All links, and every tutorial and example of the documentation, run.
 docs-test: setup

@@ -14,7 +14,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from browsers import PHONE, Watched, browser_marks, watch
-from largesse_site.studio import open_studio
+from screenshots import open_studio
 from shops import shop_table
 
 import largesse.report

@@ -22,19 +22,19 @@ COMMAND = re.compile(r"^\$ (.+)\n((?:(?!\$ ).*\n?)*)", re.MULTILINE)
 
 
 class MismatchError(AssertionError):
-    """What a page says and what its code prints are not the same."""
+    """A page states another output than its code prints."""
 
 
 def read_blocks(text: str) -> Iterator[tuple[str, str, int]]:
-    """Yield language, code and line of every block that can be run."""
-    for found in BLOCK.finditer(text):
-        kind, code = found.group(1), found.group(2)
+    """Yield language, code and line of every runnable block."""
+    for block in BLOCK.finditer(text):
+        kind, code = block.group(1), block.group(2)
         if kind == "console" or ">>>" in code:
-            yield kind, code, text.count("\n", 0, found.start()) + 1
+            yield kind, code, text.count("\n", 0, block.start()) + 1
 
 
 def run_page(page: Path, folder: Path) -> int:
-    """Run a page in a folder and return how many blocks there were; raise at the first that prints something else."""
+    """Run a page in a folder and return the number of its blocks; raise at the first that prints something else."""
     names: dict[str, object] = {}
     count = 0
     groups: list[int] = []
@@ -49,7 +49,7 @@ def run_page(page: Path, folder: Path) -> int:
             count += 1
     finally:
         os.chdir(before)
-        for group in groups:  # what commands left running in the background
+        for group in groups:  # background processes of the page
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGTERM)
     return count
@@ -57,27 +57,27 @@ def run_page(page: Path, folder: Path) -> int:
 
 def _run_python(code: str, names: dict[str, object], where: str) -> None:
     test = doctest.DocTestParser().get_doctest(code, names, where, where, 0)
-    said: list[str] = []
+    printed: list[str] = []
     runner = doctest.DocTestRunner(optionflags=FREE)
-    runner.run(test, out=said.append, clear_globs=False)
+    runner.run(test, out=printed.append, clear_globs=False)
     names.update(test.globs)
     if runner.failures:
-        raise MismatchError(f"{where}\n{''.join(said)}")
+        raise MismatchError(f"{where}\n{''.join(printed)}")
 
 
 def _run_console(code: str, groups: list[int], where: str) -> None:
-    for found in COMMAND.finditer(code):
-        command, wanted = found.group(1), found.group(2).replace("…", "...")
-        own = Path(sys.executable).parent
-        path = os.pathsep.join([str(own), os.environ.get("PATH", "")])
+    for line in COMMAND.finditer(code):
+        command, expected = line.group(1), line.group(2).replace("…", "...")
+        scripts = Path(sys.executable).parent
+        path = os.pathsep.join([str(scripts), os.environ.get("PATH", "")])
         environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
         pipe = subprocess.PIPE
         with subprocess.Popen(  # noqa: S602 — the commands of our own pages
             command, shell=True, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=True
-        ) as done:
-            groups.append(done.pid)
-            said, complained = done.communicate()
-        if done.returncode:
-            raise MismatchError(f"{where}: {command} ended with {done.returncode}\n{said}{complained}")
-        if wanted.strip() and not doctest.OutputChecker().check_output(wanted, said, FREE):
-            raise MismatchError(f"{where}: {command}\nwanted:\n{wanted}\ngot:\n{said}")
+        ) as process:
+            groups.append(process.pid)
+            output, errors = process.communicate()
+        if process.returncode:
+            raise MismatchError(f"{where}: {command} ended with {process.returncode}\n{output}{errors}")
+        if expected.strip() and not doctest.OutputChecker().check_output(expected, output, FREE):
+            raise MismatchError(f"{where}: {command}\nexpected:\n{expected}\ngot:\n{output}")
