@@ -197,7 +197,9 @@ def record_calls(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, key: Ca
 
 
 def test_a_run_computes_everything_once(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from largesse.evaluation import budgets, checks, value
+    from largesse.evaluation import checks
+    from largesse.evaluation import estimates as value
+    from largesse.evaluation import frontier_estimate as budgets
 
     def table_key(_encoder: Any, table: Any, target: Any, **how: Any) -> tuple[Any, ...]:
         return tuple(table.column("since").to_pylist()), target.tobytes(), how.get("discrete", False)

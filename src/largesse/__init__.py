@@ -17,8 +17,8 @@ from largesse.data.log import read_log as read_log
 from largesse.evaluation.checks import doctor as doctor
 from largesse.evaluation.doses import DoseLog as DoseLog
 from largesse.evaluation.doses import evaluate_doses as evaluate_doses
-from largesse.evaluation.judge import compare as compare
-from largesse.evaluation.judge import evaluate as evaluate
+from largesse.evaluation.policy_value import compare as compare
+from largesse.evaluation.policy_value import evaluate as evaluate
 from largesse.evaluation.sample_size import power as power
 from largesse.levels import Levels as Levels
 from largesse.pipeline.notebook import run as run

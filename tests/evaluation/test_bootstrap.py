@@ -5,8 +5,8 @@ import pytest
 
 from largesse.evaluation.bootstrap import _CHANGES, MANY, PARTS, bootstrap_interval, resample, sum_clusters
 from largesse.evaluation.estimators import ESTIMATORS, Terms, judge_rows, measure_influence
-from largesse.evaluation.judge import evaluate
-from largesse.stats.mean import mean_estimate
+from largesse.evaluation.policy_value import evaluate
+from largesse.stats.intervals import mean_estimate
 from largesse.worlds.simulation import simulate
 
 

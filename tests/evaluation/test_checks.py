@@ -6,7 +6,7 @@ import pytest
 
 from largesse.data.log import log_from_arrays
 from largesse.evaluation.checks import check_log, doctor
-from largesse.evaluation.judge import evaluate
+from largesse.evaluation.policy_value import evaluate
 from largesse.records import Array, Checkup, Log, Propensities
 from largesse.worlds.simulation import simulate
 

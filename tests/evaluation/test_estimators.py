@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from largesse.errors import InputError
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.crossfitting import score_rows as scored
+from largesse.evaluation.estimates import compare_uniform, estimate_difference, estimate_per_spend, estimate_value
 from largesse.evaluation.estimators import (
     ESTIMATORS,
     Judged,
@@ -20,8 +21,7 @@ from largesse.evaluation.estimators import (
     measure_influence,
 )
 from largesse.evaluation.influence import estimate_all
-from largesse.evaluation.judge import compare, evaluate
-from largesse.evaluation.value import compare_uniform, estimate_difference, estimate_per_spend, estimate_value
+from largesse.evaluation.policy_value import compare, evaluate
 from largesse.levels import Levels
 from largesse.records import Array, HeldOut, Log, Propensities, Scores
 from largesse.worlds.simulation import Simulation, simulate

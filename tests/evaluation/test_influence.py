@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from largesse.evaluation.estimators import ESTIMATORS, judge_rows
-from largesse.evaluation.influence import Influence, estimate_all, find_carriers, join_intervals, measure_rows
-from largesse.evaluation.judge import evaluate
-from largesse.evaluation.value import (
+from largesse.evaluation.estimates import (
     compare_references,
     estimate_difference,
     estimate_per_spend,
@@ -17,6 +14,9 @@ from largesse.evaluation.value import (
     score_log,
     score_policy,
 )
+from largesse.evaluation.estimators import ESTIMATORS, judge_rows
+from largesse.evaluation.influence import Influence, estimate_all, find_carriers, join_intervals, measure_rows
+from largesse.evaluation.policy_value import evaluate
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, Log, Scores
 from largesse.stats import mean_estimate

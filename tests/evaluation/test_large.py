@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from largesse.data import read_log
-from largesse.evaluation import budgets, crossfit, doctor, estimate_value, evaluate, make_study, plan_held_out, spending
+from largesse.evaluation import cost_calibration as spending
+from largesse.evaluation import crossfit, doctor, estimate_value, evaluate, make_study, plan_held_out
+from largesse.evaluation import frontier_estimate as budgets
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response import Linear

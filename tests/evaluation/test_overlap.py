@@ -3,7 +3,7 @@ import pytest
 
 from largesse.data.log import log_from_arrays
 from largesse.evaluation.overlap import answer_level, measure_overlap
-from largesse.propensity.encoding import encode_for_levels
+from largesse.propensity.estimate import encode_for_levels
 from largesse.records import Array, Log, Overlap
 from largesse.worlds.simulation import simulate
 

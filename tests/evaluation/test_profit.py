@@ -6,11 +6,11 @@ import pytest
 from largesse.data import log_from_arrays
 from largesse.errors import InputError
 from largesse.evaluation.crossfitting import crossfit
+from largesse.evaluation.estimates import estimate_difference, estimate_value
 from largesse.evaluation.estimators import ESTIMATORS
-from largesse.evaluation.judge import evaluate
+from largesse.evaluation.policy_value import evaluate
 from largesse.evaluation.profit import estimate_profit, find_candidates, measure_profit
 from largesse.evaluation.study import make_study
-from largesse.evaluation.value import estimate_difference, estimate_value
 from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
 from largesse.response import Linear

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from largesse.errors import BudgetError
-from largesse.evaluation import budgets
+from largesse.evaluation import frontier_estimate as budgets
 from largesse.evaluation.checks import doctor
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.estimators import ESTIMATORS
-from largesse.evaluation.judge import evaluate
+from largesse.evaluation.policy_value import evaluate
 from largesse.evaluation.study import make_study
 from largesse.levels import Levels
 from largesse.records import Log, Study

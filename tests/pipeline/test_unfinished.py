@@ -82,7 +82,7 @@ def test_whoever_stops_a_run_hears_that_it_can_go_on(ran: Path, told: tuple[Mete
 
 
 def test_propensities_are_not_estimated_again(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from largesse.evaluation import judge
+    from largesse.evaluation import policy_value as judge
 
     campaign, out = read_campaign(ran.parent / "campaign.toml"), ran.parent / "examined"
     run_until("judge", campaign, out)

@@ -27,7 +27,7 @@ from largesse.records import Array, Log
 from largesse.response.networks.layers import param_shapes
 from largesse.response.networks.policy_program import policy_loss
 from largesse.response.networks.settings import Shape
-from largesse.stats.link import softmax
+from largesse.stats.links import softmax
 
 COSTS = np.array([0.0, 1.0, 2.0])
 TINY: dict[str, Any] = {

@@ -1,10 +1,18 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from largesse.data.log import log_from_arrays
-from largesse.propensity.estimate import FLOOR, estimate_probabilities, estimate_propensities
+from largesse.propensity.estimate import (
+    FLOOR,
+    correct_curves,
+    encode_for_levels,
+    estimate_probabilities,
+    estimate_propensities,
+)
+from largesse.records import Log
 from largesse.stats.folds import assign_folds
 from largesse.worlds.simulation import simulate
 
@@ -134,3 +142,46 @@ def test_several_logging_policies_are_mixed() -> None:
     found = estimate_propensities(replace(log, logger=logger), assign_folds(log, 5)).own
     assert np.abs(found - true).mean() < 0.02
     assert found.min() > 0.15  # the randomised rows bound the weights, which the targeted ones alone would not
+
+
+def small_log() -> Log:
+    rng = np.random.default_rng(0)
+    table = pa.table({"age": rng.normal(size=60), "city": np.array(["Oslo", "Rome", "Lima"])[np.arange(60) % 3]})
+    return log_from_arrays(table, np.arange(60) % 2, rng.integers(0, 2, 60))
+
+
+def test_every_column_knows_its_feature() -> None:
+    found = encode_for_levels(small_log())
+    assert found.names == ("age", "city")
+    assert len(found.sources) == found.X.shape[1]
+    assert set(found.sources) == {"age", "city"}
+    assert found.rows.tolist() == list(range(60))
+
+
+def test_a_sample_keeps_the_order_of_its_rows() -> None:
+    whole = encode_for_levels(small_log())
+    some = whole.sample(20, seed=3)
+    assert len(some.rows) == 20
+    assert (np.diff(some.rows) > 0).all()
+    assert np.array_equal(some.X, whole.X[some.rows])
+    assert whole.sample(60) is whole
+
+
+def test_only_the_sample_may_be_encoded() -> None:
+    log = small_log()
+    some = encode_for_levels(log, most=20, seed=3)
+    assert np.array_equal(some.rows, encode_for_levels(log).sample(20, seed=3).rows)
+    assert len(some.X) == 20
+    assert abs(some.X[:, 0].mean()) < 1e-6  # standardised among themselves
+
+
+def test_only_the_logged_level_is_corrected() -> None:
+    rng = np.random.default_rng(0)
+    curves, level, outcome, propensity = rng.random((9, 3)), np.arange(9) % 3, rng.random(9), rng.uniform(0.1, 1, 9)
+    kept = curves.copy()
+    found = correct_curves(curves, level, outcome, propensity)
+    for i in range(9):
+        for k in range(3):
+            expected = curves[i, k] + (outcome[i] - curves[i, k]) / propensity[i] * (level[i] == k)
+            assert np.isclose(found[i, k], expected)
+    assert np.array_equal(curves, kept)

@@ -20,7 +20,7 @@ from largesse.response.blend import (
 )
 from largesse.response.links import Link
 from largesse.stats.folds import assign_folds
-from largesse.stats.link import sigmoid
+from largesse.stats.links import sigmoid
 
 LADDER = np.array([0.0, 0.5, 0.7, 1.0])
 LEVELS = Levels(costs=[0, 1, 2, 3])

@@ -10,7 +10,7 @@ from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response.common import Prior, ScoredRows, fit_ladder, fit_scores, measure_noise, scored_rows
 from largesse.response.links import Link, link_of
-from largesse.stats.link import sigmoid
+from largesse.stats.links import sigmoid
 
 LADDER = np.array([0.0, 0.5, 0.6, 1.4])
 

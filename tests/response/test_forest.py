@@ -8,7 +8,7 @@ from largesse.records import Array
 from largesse.response import forest
 from largesse.response.boosting import Boosting
 from largesse.response.forest import Draws, Trees, boosted_trees, constant_draw
-from largesse.stats.link import sigmoid
+from largesse.stats.links import sigmoid
 
 
 def rows(n: int = 500, seed: int = 0) -> tuple[Array, Array, Array]:

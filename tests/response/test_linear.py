@@ -10,7 +10,7 @@ from largesse.errors import InputError
 from largesse.records import Array
 from largesse.response import linear
 from largesse.response.linear import PENALTIES, Linear, Rows, fit_regression
-from largesse.stats.link import sigmoid
+from largesse.stats.links import sigmoid
 from largesse.worlds.simulation import simulate
 
 

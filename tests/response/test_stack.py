@@ -25,7 +25,7 @@ from largesse.response.links import Link
 from largesse.response.stack import Stack
 from largesse.response.thresholds import MANY, Thresholds
 from largesse.stats import assign_folds
-from largesse.stats.link import sigmoid
+from largesse.stats.links import sigmoid
 from largesse.worlds.simulation import simulate
 
 

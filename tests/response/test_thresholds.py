@@ -10,8 +10,8 @@ from largesse.response.base import ResponseModel
 from largesse.response.linear import Linear
 from largesse.response.stack import Stack
 from largesse.response.thresholds import AXES, Lines, Shares, Thresholds, _Path, _usual_probabilities, fit_lines
-from largesse.stats.axes import principal_axes
-from largesse.stats.link import sigmoid
+from largesse.stats.linalg import principal_axes
+from largesse.stats.links import sigmoid
 from largesse.worlds.simulation import simulate
 from largesse_lab.nested.bandit import make_bandit
 from largesse_lab.nested.labelled import generate_nested

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from largesse.records import Array
-from largesse.stats.link import score_curvature, score_loss, score_slope
+from largesse.stats.links import score_curvature, score_loss, score_slope
 from largesse.stats.newton import minimise
 
 

@@ -13,12 +13,12 @@ import numpy as np
 
 from largesse.data import Choices, doubt_propensities
 from largesse.errors import join_some, percent, plural
+from largesse.evaluation.estimates import RATIO_CLUSTERS
 from largesse.evaluation.leaks import ROWS as LEAK_ROWS
 from largesse.evaluation.leaks import SURE, find_leaks
 from largesse.evaluation.mean_curve import MeanCurve, measure_curve
 from largesse.evaluation.overlap import measure_overlap
 from largesse.evaluation.randomisation import measure_dependence
-from largesse.evaluation.value import RATIO_CLUSTERS
 from largesse.levels import PER_UNIT
 from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities
 from largesse.records import (

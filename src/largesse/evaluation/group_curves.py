@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from largesse.evaluation.estimates import score_policy
 from largesse.evaluation.overlap import count_effective
-from largesse.evaluation.value import score_policy
 from largesse.records import Array, GroupPoint, Scores
 
 

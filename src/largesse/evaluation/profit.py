@@ -18,10 +18,10 @@ from dataclasses import replace
 import numpy as np
 
 from largesse.evaluation.bootstrap import bootstrap_interval
-from largesse.evaluation.budgets import DRAWS, ENOUGH, count_units, find_reach, sum_units
+from largesse.evaluation.estimates import estimate_ratio, make_terms, score_policy
 from largesse.evaluation.estimators import Terms
+from largesse.evaluation.frontier_estimate import DRAWS, ENOUGH, count_units, find_reach, sum_units
 from largesse.evaluation.influence import Influence, join_intervals
-from largesse.evaluation.value import estimate_ratio, make_terms, score_policy
 from largesse.records import Array, BestBudget, Estimate, HeldOutPlan, Profit, Scores
 from largesse.stats import COVERAGE, t_quantile
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from largesse.errors import InputError, Problem, as_number, refuse, repr_short
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.judge import Candidate, as_policy, settle
-from largesse.evaluation.value import estimate_difference, find_best_mix, score_log, score_policy
+from largesse.evaluation.estimates import estimate_difference, find_best_mix, score_log, score_policy
+from largesse.evaluation.policy_value import Candidate, as_policy, settle
 from largesse.levels import Levels
 from largesse.records import Array, Comparison, Estimate, Log, PowerAnalysis, Scores, TestCase, TestSize
 

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from largesse.allocation import EVEN
-from largesse.evaluation.budgets import (
+from largesse.evaluation.cost_calibration import measure_spending
+from largesse.evaluation.estimators import judge_response
+from largesse.evaluation.frontier_estimate import (
     add_budget,
     find_budget_at,
     plan_budgets,
@@ -15,11 +17,9 @@ from largesse.evaluation.budgets import (
     trace_cost_curve,
     trace_frontier,
 )
-from largesse.evaluation.estimators import judge_response
 from largesse.evaluation.influence import estimate_all
-from largesse.evaluation.judge import Candidate, check_choices, examine, judge_policy
+from largesse.evaluation.policy_value import Candidate, check_choices, examine, judge_policy
 from largesse.evaluation.profit import trace_profit
-from largesse.evaluation.spending import measure_spending
 from largesse.records import Checkup, Log, Progress, Scores, Study
 from largesse.stats import one_thread
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -20,9 +20,8 @@ import numpy as np
 from largesse.data import Encoder
 from largesse.progress import advance, track
 from largesse.propensity.balance import balance_propensities, learn_tilts
-from largesse.propensity.encoding import LevelFeatures, encode_for_levels
 from largesse.records import Array, Log, Propensities
-from largesse.stats import chosen, mean_estimate, one_standard_error, one_thread, shuffle_rows
+from largesse.stats import chosen, mean_estimate, one_standard_error, one_thread, sample_rows, shuffle_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -345,3 +344,65 @@ def _learn_calibration(found: Array, target: Array, weight: Array | None, taught
         return out
 
     return calibrate
+
+
+# -- encoded features ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class LevelFeatures:
+    """Encoded features of some rows of a log."""
+
+    X: Array  # (m, p) float32
+    rows: Array  # (m,) which rows of the log these are
+    names: tuple[str, ...]  # the features that vary
+    sources: tuple[str, ...]  # (p,) the feature that each column comes from
+    encoder: Encoder
+    weight: Array | None = (
+        None  # (m,) of the rows, where it is not the log's: a sample has more of some levels than the log
+    )
+
+    def sample(self, most: int, seed: int = 0) -> LevelFeatures:
+        """Return at most `most` of the rows, drawn at random."""
+        if len(self.rows) <= most:
+            return self
+        drawn = sample_rows(len(self.rows), most, seed)
+        weight = None if self.weight is None else self.weight[drawn]
+        return replace(self, X=self.X[drawn], rows=self.rows[drawn], weight=weight)
+
+
+def encode_for_levels(log: Log, most: int | None = None, seed: int = 0, fold: Array | None = None) -> LevelFeatures:
+    """Encode the features of a log, or of at most `most` of its rows, drawn at random; of a fold (n,) without its levels.
+
+    Of a large log, it is the sample that is encoded.
+
+    >>> from largesse.data import log_from_arrays
+    >>> encode_for_levels(log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 1, 1, 0])).X.shape
+    (4, 4)
+    """
+    seen, sample = log.seen, log.sample
+    rows = np.arange(len(seen)) if most is None else sample_rows(len(seen), most, seed)
+    part = seen if len(rows) == len(seen) else seen.take(rows)
+    rows, weight = (rows, None) if sample is None else (sample.rows[rows], part.weight)
+    encoder = Encoder()
+    X = encoder.fit_transform(
+        part.features, part.level, discrete=True, seed=seed, fold=None if fold is None else fold[rows]
+    )
+    return LevelFeatures(X, rows, tuple(encoder.features), tuple(encoder.sources), encoder, weight)
+
+
+# -- doubly robust scores --------------------------------------------------------------------------------------------
+
+
+def correct_curves(curves: Array, level: Array, outcome: Array, propensity: Array) -> Array:
+    """Return Γ_ik = f̂(x_i, k) + 1{y_i = k} / ρ(y_i | x_i) · (r_i − f̂(x_i, k)) for out-of-fold curves f̂ (n, K).
+
+    Averaged over rows, Γ is right if either the curves or the propensities are; their errors enter only as a product.
+
+    >>> correct_curves(np.array([[0.5, 0.5]]), np.array([1]), np.array([1.0]), np.array([0.5]))
+    array([[0.5, 1.5]])
+    """
+    rows = np.arange(len(curves))
+    gamma = curves.copy()
+    gamma[rows, level] += (outcome - curves[rows, level]) / propensity
+    return gamma

@@ -5,11 +5,11 @@ customer unless a name says total. Records hold arrays and numbers; they know no
 """
 
 from largesse.records.array import Array as Array
-from largesse.records.changes import FEW_ROWS as FEW_ROWS
-from largesse.records.changes import Changes as Changes
-from largesse.records.changes import GroupPoint as GroupPoint
-from largesse.records.changes import LevelChange as LevelChange
-from largesse.records.changes import Move as Move
+from largesse.records.display import Card as Card
+from largesse.records.display import Picture as Picture
+from largesse.records.display import Shown as Shown
+from largesse.records.display import write_cell as write_cell
+from largesse.records.display import write_names as write_names
 from largesse.records.evaluation import BestBudget as BestBudget
 from largesse.records.evaluation import Choice as Choice
 from largesse.records.evaluation import Comparison as Comparison
@@ -55,11 +55,6 @@ from largesse.records.realised import FollowedLevel as FollowedLevel
 from largesse.records.realised import KeptPromise as KeptPromise
 from largesse.records.realised import KeptTenth as KeptTenth
 from largesse.records.realised import Promise as Promise
-from largesse.records.shown import Card as Card
-from largesse.records.shown import Picture as Picture
-from largesse.records.shown import Shown as Shown
-from largesse.records.shown import write_cell as write_cell
-from largesse.records.shown import write_names as write_names
 from largesse.records.study import NOT_BY_CHANCE as NOT_BY_CHANCE
 from largesse.records.study import Checkup as Checkup
 from largesse.records.study import Dependence as Dependence
@@ -67,3 +62,8 @@ from largesse.records.study import HeavyRow as HeavyRow
 from largesse.records.study import Leak as Leak
 from largesse.records.study import Overlap as Overlap
 from largesse.records.study import Study as Study
+from largesse.records.transitions import FEW_ROWS as FEW_ROWS
+from largesse.records.transitions import Changes as Changes
+from largesse.records.transitions import GroupPoint as GroupPoint
+from largesse.records.transitions import LevelChange as LevelChange
+from largesse.records.transitions import Move as Move

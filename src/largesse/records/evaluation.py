@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from largesse.records.array import Array
-from largesse.records.shown import Card, Shown
+from largesse.records.display import Card, Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,8 +9,8 @@ import numpy as np
 
 from largesse.errors import Problem, fail, percent
 from largesse.records.array import Array
+from largesse.records.display import Card, Shown
 from largesse.records.evaluation import Estimate
-from largesse.records.shown import Card, Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largesse.records.array import Array
+from largesse.records.display import Card, Shown
 from largesse.records.plan import Decisions
-from largesse.records.shown import Card, Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

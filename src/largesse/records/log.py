@@ -13,7 +13,7 @@ import numpy as np
 from largesse.errors import percent
 from largesse.levels import Levels
 from largesse.records.array import Array
-from largesse.records.shown import Card, Shown, write_names
+from largesse.records.display import Card, Shown, write_names
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ import numpy as np
 
 from largesse.errors import percent
 from largesse.records.array import Array
-from largesse.records.shown import Card, Shown
+from largesse.records.display import Card, Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from largesse.records.display import Card, Shown
 from largesse.records.evaluation import Estimate
-from largesse.records.shown import Card, Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

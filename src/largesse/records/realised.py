@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from largesse.records.array import Array
+from largesse.records.display import Card, Shown
 from largesse.records.evaluation import Estimate, Finding, spread_estimate, write_ends
-from largesse.records.shown import Card, Shown
 from largesse.records.study import Leak
 
 if TYPE_CHECKING:

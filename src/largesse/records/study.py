@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from largesse.records.array import Array
+from largesse.records.display import Card, Shown
 from largesse.records.evaluation import (
     BestBudget,
     Estimate,
@@ -21,7 +22,6 @@ from largesse.records.evaluation import (
 )
 from largesse.records.explanation import Mover
 from largesse.records.plan import Spending
-from largesse.records.shown import Card, Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

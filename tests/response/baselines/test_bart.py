@@ -16,7 +16,7 @@ from largesse.records import Array
 from largesse.response.baselines import bart as module
 from largesse.response.baselines.bart import BART, _as_often, _logging
 from largesse.response.stack import Shrunk
-from largesse.stats.link import softmax
+from largesse.stats.links import softmax
 from largesse.worlds.simulation import simulate
 
 SMALL = {"trees": 15, "draws": 12, "warm": 4}

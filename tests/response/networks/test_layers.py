@@ -10,7 +10,7 @@ import pytest
 from largesse.records import Array
 from largesse.response.networks.layers import head_outputs, head_scores, initial_head
 from largesse.response.networks.settings import HEADS, MONOTONE, Shape
-from largesse.stats.link import sigmoid
+from largesse.stats.links import sigmoid
 
 WIDTH, K, ROWS = 8, 5, 20_000
 SCALES = [pytest.param(True, id="bounded"), pytest.param(False, id="amounts")]

@@ -3,7 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from largesse.evaluation.budgets import (
+from largesse.evaluation.crossfitting import crossfit
+from largesse.evaluation.estimates import estimate_value
+from largesse.evaluation.frontier_estimate import (
     POINTS,
     _trapezoid,
     add_budget,
@@ -14,8 +16,6 @@ from largesse.evaluation.budgets import (
     trace_cost_curve,
     trace_frontier,
 )
-from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.value import estimate_value
 from largesse.levels import Levels
 from largesse.records import Array, FrontierPoint, Log, Qini, Scores
 from largesse.worlds.simulation import simulate

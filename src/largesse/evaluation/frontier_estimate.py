@@ -1,4 +1,4 @@
-"""What policies learnt for each budget really bring and cost: the frontier with its band, and the cost curve.
+"""Off-policy estimates of the frontier: held-out plans at a grid of budgets, with a simultaneous band, and the cost curve.
 
 Every budget is planned once (`plan_budgets`); frontier and cost curve are two readings of the same plans.
 
@@ -20,10 +20,10 @@ import numpy as np
 
 from largesse.allocation import EVEN, Correction, allocate, correct_costs, decide_at_price, frontier
 from largesse.errors import BudgetError
+from largesse.evaluation.cost_calibration import FoldSpending, measure_spending
+from largesse.evaluation.estimates import allow_for_spend, find_best_mix, predict_value, score_policy, score_spend
 from largesse.evaluation.estimators import weighted_mean
 from largesse.evaluation.influence import Influence
-from largesse.evaluation.spending import FoldSpending, measure_spending
-from largesse.evaluation.value import allow_for_spend, find_best_mix, predict_value, score_policy, score_spend
 from largesse.records import Array, FrontierPoint, HeldOutPlan, Qini, QiniPoint, Scores
 from largesse.stats import COVERAGE, t_quantile
 

@@ -1,4 +1,4 @@
-"""How far a mean of yes/no answers may lie from its estimate where few rows said yes, or few said no.
+"""Confidence limits of weighted means of yes/no answers where few rows said yes, or few said no.
 
 A t interval needs some of both. Three buyers could as well have been eight: their mean *and* its standard error are small, and
 the truth lies above the interval. What each row would add by a yes is known, however, so the ends follow from counts: the upper
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from largesse.records import Array
-from largesse.stats.mean import COVERAGE
+
+COVERAGE = 0.95  # of every interval
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from largesse.records import Array, Choice, Estimate
-from largesse.stats.mean import mean_estimate
+from largesse.stats.intervals import mean_estimate
 
 
 def one_standard_error(

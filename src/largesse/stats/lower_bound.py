@@ -1,4 +1,4 @@
-"""A bound below which a mean does not lie, for every number of rows and every distribution of terms that are never negative.
+"""Finite-sample lower confidence bound of the mean of non-negative terms (logarithmic smoothing).
 
 For terms Z ≥ 0 that are independent, E Π(1 + λ Z) ≤ (1 + λ v)^n with v the mean of their expectations. So the ratio of the two
 exceeds 1/δ with a probability of at most δ (Markov), and v is at least the number that makes the ratio 1/δ: logarithmic
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.records import Array
-from largesse.stats.mean import COVERAGE
+from largesse.stats.binomial import COVERAGE
 
 POWERS = np.arange(-3.0, 3.0)  # of two: λ, relative to the best one for terms whose mean square is one
 HALVINGS = 60

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from largesse.data import log_from_arrays
-from largesse.evaluation.budgets import find_reach, plan_held_out
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.judge import evaluate
-from largesse.evaluation.options import weigh_options
-from largesse.evaluation.value import compare_references
+from largesse.evaluation.estimates import compare_references
+from largesse.evaluation.frontier_estimate import find_reach, plan_held_out
+from largesse.evaluation.lower_bounds import weigh_options
+from largesse.evaluation.policy_value import evaluate
 from largesse.policy import Policy
 from largesse.records import Array, Log, Scores
 from largesse.response import Linear
@@ -67,7 +67,7 @@ def test_what_surely_gains_most_is_recommended_and_where_nothing_does_treating_e
     name: str,
 ) -> None:
     least = iter((plan, rule))
-    monkeypatch.setattr("largesse.evaluation.options._bound_gain", lambda _found, _reach: next(least))
+    monkeypatch.setattr("largesse.evaluation.lower_bounds._bound_gain", lambda _found, _reach: next(least))
     found = weigh_options(log, *judged, learnt=True)
     assert found.recommended == name
     assert (found.chosen is None) == (name == "a random mix")

@@ -2,10 +2,10 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from largesse.stats.answers import Answers
-from largesse.stats.mean import mean_estimate
-from largesse.stats.tails import FEW, _draw_ratios, _make_side, count_few, estimate_mean, is_rare
+from largesse.stats.binomial import Answers
+from largesse.stats.intervals import FEW, _draw_ratios, _make_side, count_few, estimate_mean, is_rare, mean_estimate
 
 BUYERS, SIGMA = 0.05, 1.5
 
@@ -120,3 +120,105 @@ def test_an_interval_allows_for_both_answers_and_amounts() -> None:
 def test_errors_of_sums_next_to_nothing_are_numbers() -> None:
     none, one = _make_side(np.zeros(0), np.zeros(0)), _make_side(np.array([1e-165]), np.array([1e-165]))
     assert np.isfinite(_draw_ratios(one, none, 1e-320, 1)).all()
+
+
+def slow_cluster_se(values: np.ndarray, weight: np.ndarray, cluster: np.ndarray) -> float:
+    """Return the jackknife's standard error: the mean again and again, each cluster left out in turn."""
+    mean = np.average(values, weights=weight)
+    groups = sorted(set(cluster.tolist()))
+    squares = 0.0
+    for group in groups:
+        rest = cluster != group
+        squares += (np.average(values[rest], weights=weight[rest]) - mean) ** 2
+    return math.sqrt((len(groups) - 1) / len(groups) * squares)
+
+
+def test_mean_error_and_interval_are_the_textbook_ones() -> None:
+    values = np.random.default_rng(0).normal(size=40)
+    found = mean_estimate(values)
+    assert found.estimate == pytest.approx(values.mean())
+    assert found.se == pytest.approx(values.std(ddof=1) / math.sqrt(40))
+    low, high = stats.t.interval(0.95, 39, values.mean(), stats.sem(values))
+    assert found.interval == pytest.approx((low, high))
+
+
+def test_weights_count_like_repeated_rows_in_the_mean() -> None:
+    rng = np.random.default_rng(1)
+    values, times = rng.normal(size=30), rng.integers(0, 4, 30)
+    assert mean_estimate(values, times.astype(float)).estimate == pytest.approx(np.repeat(values, times).mean())
+
+
+def test_scaling_all_weights_changes_nothing() -> None:
+    rng = np.random.default_rng(2)
+    values, weight = rng.normal(size=30), rng.random(30)
+    one, other = mean_estimate(values, weight), mean_estimate(values, 7 * weight)
+    assert (one.estimate, one.se) == pytest.approx((other.estimate, other.se))
+
+
+def test_cluster_error_agrees_with_a_slow_loop() -> None:
+    rng = np.random.default_rng(3)
+    cluster = rng.integers(0, 9, 60)
+    values, weight = rng.normal(size=60) + cluster, rng.random(60)
+    found = mean_estimate(values, weight, cluster)
+    assert found.se == pytest.approx(slow_cluster_se(values, weight, cluster))
+    assert found.high - found.estimate == pytest.approx(stats.t.ppf(0.975, len(set(cluster.tolist())) - 1) * found.se)
+
+
+def test_clusters_of_one_row_change_nothing() -> None:
+    values = np.random.default_rng(4).normal(size=20)
+    assert mean_estimate(values, None, np.arange(20)) == mean_estimate(values)
+
+
+def test_names_of_clusters_do_not_matter_and_missing_ones_do_not_count() -> None:
+    values = np.random.default_rng(5).normal(size=20)
+    cluster = np.arange(20) // 4
+    assert mean_estimate(values, None, 3 * cluster + 7) == mean_estimate(values, None, cluster)
+
+
+def test_alike_rows_of_a_cluster_make_the_interval_wider() -> None:
+    values = np.repeat(np.random.default_rng(6).normal(size=10), 5)
+    assert mean_estimate(values, None, np.repeat(np.arange(10), 5)).se > 2 * mean_estimate(values).se
+
+
+def test_a_large_cluster_is_not_trusted_for_having_pulled_the_mean_to_itself() -> None:
+    """With half of the rows in one cluster, sums over clusters promise too much; the jackknife does not."""
+    rng = np.random.default_rng(7)
+    cluster = np.r_[np.zeros(50, dtype=int), 1 + np.arange(50) // 5]
+    held = {"jackknife": 0, "sums": 0}
+    for _ in range(400):
+        values = rng.normal(size=100) + rng.normal(size=11)[cluster]
+        found = mean_estimate(values, None, cluster)
+        parts = np.bincount(cluster, weights=values - values.mean())
+        sums = math.sqrt(11 / 10 * (parts @ parts)) / 100
+        held["jackknife"] += found.low <= 0 <= found.high
+        held["sums"] += abs(values.mean()) <= stats.t.ppf(0.975, 10) * sums
+    assert held["sums"] < 0.9 * 400 < held["jackknife"]
+
+
+@pytest.mark.parametrize(("buyers", "rows"), [(1, 1000), (3, 500), (10, 2000)])
+def test_few_buyers_make_an_interval_as_wide_as_the_exact_one(buyers: int, rows: int) -> None:
+    values = np.zeros(rows)
+    values[:buyers] = 1
+    found = mean_estimate(values)
+    exact = stats.beta.ppf([0.025, 0.975], [buyers, buyers + 1], [rows - buyers + 1, rows - buyers])
+    textbook = 2 * stats.t.ppf(0.975, rows - 1) * found.se
+    assert textbook < 0.95 * (exact[1] - exact[0]) < found.high - found.low
+
+
+def test_a_row_with_all_the_weight_has_a_mean_but_no_interval() -> None:
+    found = mean_estimate(np.array([3.0, 5.0]), np.array([1.0, 0.0]))
+    assert found.estimate == 3
+    assert math.isnan(found.se)
+
+
+@pytest.mark.parametrize("cluster", [None, np.zeros(1, dtype=int)])
+def test_one_unit_has_a_mean_but_no_interval(cluster: np.ndarray | None) -> None:
+    found = mean_estimate(np.array([3.0]), None, cluster)
+    assert found.estimate == 3
+    assert all(math.isnan(x) for x in (found.se, found.low, found.high))
+
+
+def test_numbers_whose_squares_vanish_have_the_interval_of_larger_ones() -> None:
+    values = np.random.default_rng(3).normal(size=50)
+    small, usual = mean_estimate(1e-90 * values, np.ones(50)), mean_estimate(values, np.ones(50))
+    assert small.high == pytest.approx(1e-90 * usual.high)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from largesse.stats.least import POWERS, bound_mean
+from largesse.stats.lower_bound import POWERS, bound_mean
 
 
 def ratio(terms: np.ndarray, mean: float, coverage: float, parts: int) -> float:

@@ -1,4 +1,4 @@
-"""What plans really cost where costs depend on what customers do: the curve that corrects the model's expectations.
+"""Calibration of expected costs: the estimated spend of plans where costs depend on what customers do.
 
 At each of a range of prices every row gets the level that its held-out curves and costs choose. What the model expects such
 a plan to cost, and what the log says it costs (doubly robust), are two means over the same rows. Their ratio is not one: a
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from largesse.allocation import decide_at_price, frontier
-from largesse.evaluation.value import score_policy
+from largesse.evaluation.estimates import score_policy
 from largesse.records import Array, Scores, Spending
 from largesse.stats import mean_estimate, t_quantile
 

@@ -1,4 +1,4 @@
-"""The verbs: what a policy will bring and cost, and by how much it is better than another."""
+"""Value and spend of a policy estimated from a log, and the difference of two policies."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from largesse.errors import Problem, fail, plural, refuse, repr_short, suggest, 
 from largesse.evaluation.budgets import plan_held_out
 from largesse.evaluation.checks import check_log, encode_unless_given
 from largesse.evaluation.crossfitting import crossfit, hold_out_rows, score_rows
-from largesse.evaluation.estimators import ESTIMATORS
-from largesse.evaluation.options import weigh_options
-from largesse.evaluation.profit import estimate_profit
-from largesse.evaluation.value import (
+from largesse.evaluation.estimates import (
     INTERVALS,
     compare_references,
     compare_uniform,
@@ -24,6 +21,10 @@ from largesse.evaluation.value import (
     estimate_value,
     predict_value,
 )
+from largesse.evaluation.estimators import ESTIMATORS
+from largesse.evaluation.frontier_estimate import plan_held_out
+from largesse.evaluation.lower_bounds import weigh_options
+from largesse.evaluation.profit import estimate_profit
 from largesse.progress import report_to, start_stage, subrange
 from largesse.propensity import estimate_propensities
 from largesse.records import (

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.evaluation.budgets import find_reach, sum_units
+from largesse.evaluation.estimates import find_best_mix, measure_gain, name_mix, score_policy
 from largesse.evaluation.estimators import judge_response
+from largesse.evaluation.frontier_estimate import find_reach, sum_units
 from largesse.evaluation.influence import Influence
 from largesse.evaluation.profit import measure_profit
 from largesse.evaluation.simple_rule import learn_rules
-from largesse.evaluation.value import find_best_mix, measure_gain, name_mix, score_policy
 from largesse.records import Array, Estimate, Log, Option, Safety, Scores
 from largesse.stats import COVERAGE, bound_mean
 

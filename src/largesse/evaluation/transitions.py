@@ -1,4 +1,4 @@
-"""From what was done to a plan: what each level of the plan adds, and which moves between levels that takes.
+"""Decomposition of a plan's gain over the logged policy by level, and the transitions between levels.
 
 Whom the plan gives a level depends on features alone, so what these customers bring more than before has a doubly robust
 estimate: the mean over all rows of (score of the plan's level − response) where the plan gives that level, else zero. Those of
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.evaluation.value import score_log, score_policy
+from largesse.evaluation.estimates import score_log, score_policy
 from largesse.records import Array, Changes, Estimate, LevelChange, Move, Scores
 
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from largesse.stats.answers import Answers, find_yes, reach_answers
-from largesse.stats.mean import mean_estimate
-from largesse.stats.tails import estimate_mean
+from largesse.stats.binomial import Answers, find_yes, reach_answers
+from largesse.stats.intervals import estimate_mean, mean_estimate
 
 
 @pytest.mark.parametrize(("cases", "rows"), [(0, 50), (3, 50), (25, 50), (48, 50), (50, 50)])

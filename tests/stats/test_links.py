@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_softmax
 
-from largesse.stats.link import (
-    logit,
-    response_loss,
-    score_curvature,
-    score_loss,
-    score_slope,
-    sigmoid,
-    softmax,
-)
+from largesse.stats.links import logit, response_loss, score_curvature, score_loss, score_slope, sigmoid, softmax
 
 SCORES = np.array([-800.0, -30.0, -1.5, 0.0, 0.7, 30.0, 800.0])
 

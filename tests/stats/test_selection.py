@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from largesse.records import Array
-from largesse.stats.choice import chosen, least_loss, one_standard_error
-from largesse.stats.mean import mean_estimate
+from largesse.stats.intervals import mean_estimate
+from largesse.stats.selection import chosen, least_loss, one_standard_error
 
 
 def kept(losses: Array, weight: Array | None = None, cluster: Array | None = None) -> str:

@@ -1,4 +1,4 @@
-"""From scores to the value and spend of a policy, and to its references. All of these are means of scores.
+"""Estimates of the value and spend of policies and their references: all are means of scores.
 
 A policy is levels (n,), or probabilities (n, K) or (K,), for the rows of the log. Every estimator averages the influence of
 each row, so differences are paired and clusters are respected everywhere.

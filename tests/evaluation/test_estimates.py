@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.estimators import ESTIMATORS
-from largesse.evaluation.options import weigh_options
-from largesse.evaluation.value import (
+from largesse.evaluation.estimates import (
     compare_references,
     describe_mix,
     estimate_difference,
@@ -19,9 +17,11 @@ from largesse.evaluation.value import (
     name_mix,
     score_policy,
 )
+from largesse.evaluation.estimators import ESTIMATORS
+from largesse.evaluation.lower_bounds import weigh_options
 from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
-from largesse.stats.mean import mean_estimate
+from largesse.stats.intervals import mean_estimate
 from largesse.worlds import simulate
 
 

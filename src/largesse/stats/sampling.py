@@ -1,0 +1,102 @@
+"""Random samples: rows, rows of every level, whole clusters, and levels drawn by their probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from largesse.records import Array
+
+RARE_SHARE = 0.5  # of an equal share: the least that a rare level gets of a sample
+
+
+def sample_rows(count: int, most: int, seed: int | np.random.Generator = 0) -> Array:
+    """Return the indices of at most `most` of `count` rows, drawn at random, in their original order.
+
+    >>> sample_rows(3, 10), len(sample_rows(100, 10))
+    (array([0, 1, 2]), 10)
+    """
+    return np.arange(count) if count <= most else np.sort(shuffle_rows(count, most, seed))
+
+
+def shuffle_rows(count: int, most: int, seed: int | np.random.Generator = 0) -> Array:
+    """Return the indices of at most `most` of `count` rows, drawn at random, in random order."""
+    return np.random.default_rng(seed).permutation(count)[:most]
+
+
+def draw_levels(probabilities: Array, seed: int | np.random.Generator) -> Array:
+    """Return one level (n,) for each row of probabilities (n, K).
+
+    >>> draw_levels(np.array([[0.0, 1.0], [1.0, 0.0]]), 0)
+    array([1, 0])
+    """
+    # The last threshold is left out: it is one up to rounding, and must not be passed.
+    thresholds = np.cumsum(probabilities, axis=1)[:, :-1]
+    return (np.random.default_rng(seed).random(len(probabilities))[:, None] >= thresholds).sum(axis=1)
+
+
+def draw_rows_levels(probabilities: Array, rows: Array, seed: int) -> Array:
+    """Return what `draw_levels` with this seed gives some rows (n,) of a larger table, by their probabilities (n, K).
+
+    >>> every = np.full((5, 2), 0.5)
+    >>> draw_rows_levels(every[2:], np.arange(2, 5), 0), draw_levels(every, 0)
+    (array([0, 0, 1]), array([1, 0, 0, 0, 1]))
+    """
+    levels = np.empty(len(rows), dtype=np.int64)
+    starts = np.flatnonzero(np.diff(rows, prepend=rows[:1] - 2) != 1)
+    for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
+        generator = np.random.PCG64(seed).advance(int(rows[start]))  # one number for each row before
+        levels[start:end] = draw_levels(probabilities[start:end], np.random.Generator(generator))
+    return levels
+
+
+def standardise(X: Array) -> Array:
+    """Return the columns of X (n, p) that vary, each with mean 0 and standard deviation 1."""
+    spread = X.std(axis=0)
+    return ((X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0))[:, spread > 0]
+
+
+def share_rows(counts: Array, most: int) -> Array:
+    """Return how many rows of each level (K,) make up a sample of at most `most`.
+
+    Levels get their share of all rows. A rare one gets half of what it would get if all got the same, or all its rows.
+
+    >>> share_rows(np.array([900, 90, 10]), 100), share_rows(np.array([600, 400]), 100)
+    (array([74, 16, 10]), array([60, 40]))
+    """
+    least = np.minimum(counts, int(RARE_SHARE * most / len(counts)))
+    fixed = np.zeros(len(counts), dtype=bool)
+    while True:
+        left, whole = most - int(least[fixed].sum()), max(int(counts[~fixed].sum()), 1)
+        exact = np.where(fixed, least, counts * min(left / whole, 1.0))
+        wanted = np.floor(exact).astype(np.int64)
+        short = wanted < least
+        if not short.any():
+            break
+        fixed |= short
+    more = np.argsort(wanted - exact, kind="stable")[: max(min(most, int(counts.sum())) - int(wanted.sum()), 0)]
+    wanted[more] += wanted[more] < counts[more]  # what rounding left over
+    return wanted
+
+
+def draw_rows(level: Array, K: int, most: int, seed: int = 0) -> tuple[Array, Array | None]:
+    """Return at most `most` rows drawn at random from every level (n,), in order, and how many rows each of them stands for.
+
+    The latter is None where all stand for the same number.
+    """
+    counts = np.bincount(level, minlength=K)
+    wanted = share_rows(counts, most)
+    rng = np.random.default_rng(seed)
+    drawn = [rng.permutation(np.flatnonzero(level == k))[:many] for k, many in enumerate(wanted)]
+    rows = np.sort(np.concatenate(drawn))
+    if not (wanted > np.ceil(counts * (most / max(len(level), 1)))).any():  # nobody got more than a share
+        return rows, None
+    return rows, (counts / np.maximum(wanted, 1))[level[rows]]
+
+
+def draw_clusters(cluster: Array, most: int, seed: int = 0) -> Array:
+    """Return the rows, in order, of clusters drawn at random: as many whole clusters (n,) as have at most `most` rows."""
+    _, own, sizes = np.unique(cluster, return_inverse=True, return_counts=True)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    kept = np.zeros(len(sizes), dtype=bool)
+    kept[order[np.cumsum(sizes[order]) <= most]] = True
+    return np.flatnonzero(kept[own])
