@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from largesse.errors import Problem, fail, plural, refuse, repr_short, suggest, whole_problems
-from largesse.evaluation.budgets import plan_held_out
 from largesse.evaluation.checks import check_log, encode_unless_given
 from largesse.evaluation.crossfitting import crossfit, hold_out_rows, score_rows
 from largesse.evaluation.estimates import (
