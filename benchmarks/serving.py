@@ -27,8 +27,8 @@ import numpy as np
 
 import largesse as lg
 from largesse.campaign import campaign_from
-from largesse.pacing import open_ledger
 from largesse.pipeline import run
+from largesse.serve import open_ledger
 
 JSON = {"Content-Type": "application/json"}
 COLUMNS = 20

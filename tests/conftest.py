@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,13 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests with a Spark session in one process: a second Java would cost more than it saves."""
+    """Keep tests with a Spark session, or a PostgreSQL server, in one process: a second one would cost more than it saves."""
     for item in items:
         names = getattr(item, "fixturenames", ())
         if "session" in names or ("engine" in names and "spark" in item.name):
             item.add_marker(pytest.mark.xdist_group("spark"))
+        if "server" in names or ("address" in names and "postgres" in item.name):
+            item.add_marker(pytest.mark.xdist_group("postgres"))
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +58,33 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_copy(ran: Path, tmp_path: Path) -> Path:
     """A copy of the shop's run folder that a test may change; its campaign names the shop's own tables."""
     return shutil.copytree(ran, tmp_path / "run")
+
+
+@pytest.fixture
+def book_decisions(run_copy: Path, shop: Path, tmp_path: Path) -> Callable[[list[str]], str]:
+    """Books decisions for customers of the shop who come one after the other; returns the ledger's address."""
+
+    import pyarrow.parquet as pq
+
+    from largesse.pipeline import plan
+    from largesse.policy import Policy
+    from largesse.serve import Pacer, agree, make_offers, make_population, open_ledger, plan_pace
+
+    def work(ids: list[str]) -> str:
+        plan(run_copy, explore=0.3)
+        policy, people = Policy.load(run_copy / "policy.largesse"), pq.read_table(shop / "customers.parquet")
+        terms = agree(1000, "2999-12-31", starts="2026-01-01")
+        paced = plan_pace(make_population(policy, people), terms, len(ids), at_random=policy.at_random)
+        address = f"sqlite:///{tmp_path / 'spring.db'}"
+        named = {**paced.as_dict(), "levels": list(policy.levels.labels), "unit": "€"}
+        place = {name: at for at, name in enumerate(people["id"].to_pylist())}
+        with open_ledger(address, terms, plan=named) as ledger:
+            for at, name in enumerate(ids):
+                offers = make_offers(policy, people.take([place[name]]), (name,))
+                ledger.decide(f"r{at}", offers, Pacer(seed=at), policy="p1")
+        return address
+
+    return work
 
 
 @pytest.fixture(scope="module")

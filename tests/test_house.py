@@ -25,8 +25,8 @@ LAB = Path(largesse_lab.__file__).parent
 # A room imports only from those before it: the order in which a row walks through them.
 ROOMS = (
     *("version", "errors", "levels", "records", "progress", "io", "stats", "data", "propensity"),
-    *("response", "allocation", "worlds", "evaluation", "policy", "pacing", "report", "campaign", "pipeline"),
-    *("web", "serving", "studio", "cli", "__main__"),
+    *("response", "allocation", "worlds", "evaluation", "policy", "report", "campaign", "pipeline"),
+    *("serve", "studio", "cli", "__main__"),
 )
 # Opening a file with one of these can run code that the file brings along.
 UNSAFE = {"pickle", "cPickle", "_pickle", "joblib", "cloudpickle", "dill", "shelve", "marshal"}

@@ -46,11 +46,10 @@ class Served:
     """A service over a run folder of its own."""
 
     def __init__(self, folder: Path, kind: str, stack: ExitStack, *, booked: bool) -> None:
-        from largesse.serving import LedgerSettings, Settings
-        from largesse.serving.answering import make_door, open_parts
-        from largesse.serving.app import make_app
-        from largesse.serving.service import Service
-        from largesse.web import Guard
+        from largesse.serve import Guard, LedgerSettings, Settings
+        from largesse.serve.app import make_app
+        from largesse.serve.service import Service
+        from largesse.serve.settings import make_door, open_parts
 
         self.kind, self.file, self.ledger = kind, folder / "run" / "policy.largesse", folder / "l.db"
         book = LedgerSettings(f"sqlite:///{self.ledger}", "500", "2999-12-31", customers=100.0) if booked else None
@@ -107,7 +106,7 @@ class Served:
     def take_ledger(self, rng: Rng) -> Outcome | None:
         """Do something to the ledger's file. What is decided after that is in the file, or it is refused with 503."""
         from largesse.errors import LargesseError
-        from largesse.pacing import open_ledger
+        from largesse.serve import open_ledger
 
         how = TAKEN[rng.integers(len(TAKEN))]
         if rng.random() < 0.3:
@@ -146,7 +145,7 @@ def check_refusal(answer: Any, allowed: set[int]) -> Outcome | None:
 
 def digest(path: Path) -> str:
     """Return the version that a policy's file has."""
-    from largesse.pipeline.opened import DIGITS
+    from largesse.serve.opened import DIGITS
 
     return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS]
 
@@ -253,7 +252,7 @@ def move(path: Path, rng: Rng) -> None:
 
 def replace(path: Path, rng: Rng) -> None:
     """Put a copy, another ledger or something else in the place of the file."""
-    from largesse.pacing import agree, open_ledger
+    from largesse.serve import agree, open_ledger
 
     new, how = path.with_suffix(".new"), rng.integers(4)
     if how == 0:

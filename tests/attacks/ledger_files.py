@@ -38,7 +38,7 @@ VALUES: tuple[Any, ...] = (
 @cache
 def sound() -> Path:
     """Return a ledger in which something was decided and redeemed."""
-    from largesse.pacing import Pacer, agree, make_offers, make_population, open_ledger, plan_pace
+    from largesse.serve import Pacer, agree, make_offers, make_population, open_ledger, plan_pace
 
     home = Path(tempfile.mkdtemp(prefix="largesse-ledgers-"))
     policy, rows = policy_of("coupons"), customers_of("coupons")
@@ -59,7 +59,7 @@ def sound() -> Path:
 
 @cache
 def offers() -> Any:
-    from largesse.pacing import make_offers
+    from largesse.serve import make_offers
 
     rows = customers_of("coupons")[:2]
     table: dict[str, Any] = {name: [row[name] for row in rows] for name in ("age", "city")}
@@ -78,7 +78,7 @@ def attack(seed: int) -> Outcome:
 def use(address: Any, terms: Any = None) -> Outcome:
     """Open a ledger and do everything with it; what is accepted keeps to the total."""
     from largesse.errors import LargesseError
-    from largesse.pacing import Pacer, open_ledger
+    from largesse.serve import Pacer, open_ledger
 
     try:
         ledger = open_ledger(address, terms, patience=0.2)
@@ -111,7 +111,7 @@ def use(address: Any, terms: Any = None) -> Outcome:
 
 def judge(done: Any) -> Outcome | None:
     """Decisions are possible ones: probabilities, finite prices, amounts that are not negative."""
-    from largesse.pacing import Decided, Standing
+    from largesse.serve import Decided, Standing
 
     if isinstance(done, Decided):
         if not done.repeated and not ((done.propensity > 0) & (done.propensity <= 1 + 1e-9)).all():
@@ -201,7 +201,7 @@ def change_tables(folder: Path, rng: Rng) -> Outcome:
 
 def open_other_files(folder: Path, rng: Rng) -> Outcome:
     """Files of somebody else: refused, and not changed by a byte."""
-    from largesse.pacing import agree
+    from largesse.serve import agree
 
     path = folder / "other"
     kind = rng.integers(6)
@@ -240,7 +240,7 @@ def open_other_files(folder: Path, rng: Rng) -> Outcome:
 
 def open_odd_places(folder: Path, rng: Rng) -> Outcome:
     """Addresses that lead to folders, devices, pipes and nowhere."""
-    from largesse.pacing import agree
+    from largesse.serve import agree
 
     (folder / "folder").mkdir()
     (folder / "dangling").symlink_to("nowhere/l.db")
@@ -323,7 +323,7 @@ def open_read_only(folder: Path, rng: Rng) -> Outcome:
 def open_on_other_terms(folder: Path, rng: Rng) -> Outcome:
     """Terms that are not the ledger's are refused; odd ones never begin one."""
     from largesse.errors import LargesseError
-    from largesse.pacing import agree
+    from largesse.serve import agree
 
     path = Path(shutil.copy(sound(), folder / "l.db"))
     given = {
@@ -351,7 +351,7 @@ def open_on_other_terms(folder: Path, rng: Rng) -> Outcome:
 
 def begin_oddly(folder: Path, rng: Rng) -> Outcome:
     """Plans, terms and patience of odd types: refused, and no file is left."""
-    from largesse.pacing import agree, open_ledger
+    from largesse.serve import agree, open_ledger
 
     odd = (
         *ODD,

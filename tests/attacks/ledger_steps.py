@@ -136,7 +136,7 @@ class Play:
     """A ledger with two workers, its model, and the time."""
 
     def __init__(self, folder: Any, rng: Rng) -> None:
-        from largesse.pacing import open_ledger
+        from largesse.serve import open_ledger
 
         self.rng = rng
         total, days = float(rng.choice([0.0, 9.0, 60.0, 1e12])), float(rng.choice([0.001, 3, 20]))

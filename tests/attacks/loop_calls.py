@@ -176,7 +176,7 @@ def compare_tests(rng: Rng) -> Outcome | None:
 
 def offer(rng: Rng) -> Outcome | None:
     """Offers of odd customers, ids and most: costs are whole and not negative."""
-    from largesse.pacing import make_offers
+    from largesse.serve import make_offers
 
     ids: tuple[Any, ...] = (
         [f"c{i}" for i in range(30)],
@@ -215,7 +215,7 @@ def offer(rng: Rng) -> Outcome | None:
 
 def give(rng: Rng) -> Outcome | None:
     """Offers made by hand: arrays of odd shapes and types."""
-    from largesse.pacing import Offers, open_ledger
+    from largesse.serve import Offers, open_ledger
 
     whole = np.array([[0, 5, 10]], dtype=np.int64)
     odd: tuple[Any, ...] = (
@@ -235,7 +235,7 @@ def give(rng: Rng) -> Outcome | None:
 
 def plan_price(rng: Rng) -> Outcome | None:
     """Plans of a price for odd numbers of customers, seasons and shares: finite, and a state to begin with."""
-    from largesse.pacing import make_population, plan_pace
+    from largesse.serve import make_population, plan_pace
 
     seasons: tuple[Any, ...] = (
         None,

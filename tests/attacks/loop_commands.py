@@ -74,7 +74,9 @@ def attack(seed: int) -> Outcome:
 @contextmanager
 def no_server() -> Iterator[None]:
     """Let a service start, and stop at once."""
-    from largesse.serving import answering, policies, start
+    from largesse.serve import policy_store as policies
+    from largesse.serve import settings as answering
+    from largesse.serve import start
 
     kept = (answering.serve, start.supervise, policies.Watched.keep_up)
 

@@ -35,9 +35,9 @@ BOOK = "sqlite:///l.db"
 def booked(kind: str) -> Path:
     """Return a ledger in which a service booked decisions; some were redeemed."""
     from largesse.errors import LargesseError
-    from largesse.serving import LedgerSettings, Settings
-    from largesse.serving.answering import open_parts
-    from largesse.serving.service import Service
+    from largesse.serve import LedgerSettings, Settings
+    from largesse.serve.service import Service
+    from largesse.serve.settings import open_parts
 
     home = Path(tempfile.mkdtemp(prefix="largesse-booked-"))
     with ExitStack() as stack:

@@ -87,11 +87,10 @@ def attack(seed: int) -> Outcome:
 @contextmanager
 def open_app(kind: str, folder: Path, rng: Rng, *, ledger: bool) -> Iterator[tuple[Any, Model, Any]]:
     """Open a service over a shop, with a small ledger of its own or with none."""
-    from largesse.serving import LedgerSettings, Settings
-    from largesse.serving.answering import make_door, open_parts
-    from largesse.serving.app import make_app
-    from largesse.serving.service import Service
-    from largesse.web import Guard
+    from largesse.serve import Guard, LedgerSettings, Settings
+    from largesse.serve.app import make_app
+    from largesse.serve.service import Service
+    from largesse.serve.settings import make_door, open_parts
 
     total = float(rng.choice([0, 7, 30, 200, 1e12]))
     customers = float(rng.choice([1, 20, 1000]))

@@ -73,11 +73,11 @@ def attack(seed: int) -> Outcome:
 
 def build(folder: Path) -> tuple[Any, Path]:
     """Return a studio over a folder with a run, a folder of one's own, and links that lead outside."""
+    from largesse.serve import Guard
     from largesse.studio.app import make_app
     from largesse.studio.places import Place
     from largesse.studio.start import make_door
     from largesse.studio.studio import Setting, Studio
-    from largesse.web import Guard
 
     home, outside = folder / "home", folder / "outside"
     for path in (home, home / ".private", outside, home / "photos"):

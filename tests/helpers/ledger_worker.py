@@ -21,7 +21,7 @@ CUSTOMERS = 4
 def work(address: str, name: str, requests: int, notes: Path) -> None:
     from ledgers import Dearest, make_offers
 
-    from largesse.pacing import open_ledger
+    from largesse.serve import open_ledger
 
     text = notes.read_text() if notes.exists() else ""
     done = text.count("\n")
@@ -103,7 +103,7 @@ class Workers:
 
 def check_ledger(address: str, workers: Workers, total: int) -> None:
     """Every answer is in the ledger once, with the levels that were told; it adds up, and is within its total."""
-    from largesse.pacing import ENTRY, open_ledger
+    from largesse.serve import ENTRY, open_ledger
 
     with open_ledger(address) as ledger:
         standing, audit, rows = ledger.standing(), ledger.audit(), list(ledger.decisions())
@@ -123,7 +123,7 @@ def check_ledger(address: str, workers: Workers, total: int) -> None:
 
 def fork_workers(address: str, requests: int, folder: Path) -> None:
     """Start a worker for every name that comes in, and say its process id."""
-    import largesse.pacing  # noqa: F401
+    import largesse.serve  # noqa: F401
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:

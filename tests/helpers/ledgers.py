@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from largesse.pacing import Choice, Offers, Reason, Standing, Terms, agree, open_ledger
+from largesse.serve import Choice, Offers, Reason, Standing, Terms, agree, open_ledger
 
 START = 1_800_000_000_000_000  # microseconds since 1970
 DAY = 86_400_000_000

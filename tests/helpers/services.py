@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 
-from largesse.serving.answering import make_door
-from largesse.serving.app import make_app
-from largesse.serving.service import Service
-from largesse.web import Guard
+from largesse.serve import Guard
+from largesse.serve.app import make_app
+from largesse.serve.service import Service
+from largesse.serve.settings import make_door
 
 TOKEN = "t0ken-that-nobody-can-guess"
 Ask = Callable[..., httpx.Response]

@@ -11,7 +11,8 @@ import pytest
 from largesse import cli
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
-from largesse.pipeline import check, pace, read_streaming, run
+from largesse.pipeline import check, run
+from largesse.serve import pace, read_streaming
 
 
 def _carry_out(folder: Path, shop: Path, seed: int = 1) -> pa.Table:

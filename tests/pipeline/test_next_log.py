@@ -14,22 +14,25 @@ from ledgers import respond
 
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
-from largesse.pacing import open_ledger
 from largesse.pipeline import Wanted, check, plan, run, write_log
 from largesse.pipeline.line import LOCAL
+from largesse.serve import open_ledger, read_decisions
 
 Serve = Callable[[list[str]], str]
 
 
 def test_decisions_of_a_ledger_become_a_log_that_check_and_run_take(
-    serve: Serve, run_copy: Path, shop: Path, tmp_path: Path
+    book_decisions: Serve, run_copy: Path, shop: Path, tmp_path: Path
 ) -> None:
     people = pq.read_table(shop / "customers.parquet")
-    address = serve(people["id"].to_pylist())
+    address = book_decisions(people["id"].to_pylist())
     csv.write_csv(respond(address).drop_columns(["request"]), tmp_path / "orders.csv")
     tables = (str(shop / "customers.parquet"), str(tmp_path / "orders.csv"))
     shown = write_log(
-        run_copy, Wanted(address, tables), tmp_path / "next.parquet", campaign_file=tmp_path / "next.toml"
+        run_copy,
+        Wanted(read_decisions(address), tables),
+        tmp_path / "next.parquet",
+        campaign_file=tmp_path / "next.toml",
     )
     table = pq.read_table(tmp_path / "next.parquet")
     assert shown["rows"] == shown["customers"] == len(table) == len(people)
@@ -40,7 +43,7 @@ def test_decisions_of_a_ledger_become_a_log_that_check_and_run_take(
         assert row["coupon"] == amounts[booked[row["id"]][2]]
         assert row["propensity"] == booked[row["id"]][3]
     assert (np.asarray(table["propensity"]) < 1).any()
-    found, _ = check(run_copy, table, ledger=address)
+    found, _ = check(run_copy, table, decisions=read_decisions(address))
     assert found.joined == len(people)
     assert found.followed == 1
     assert found.answer == "fine"
@@ -50,24 +53,24 @@ def test_decisions_of_a_ledger_become_a_log_that_check_and_run_take(
 
 
 def test_customers_who_come_again_are_told_apart_by_their_requests(
-    serve: Serve, run_copy: Path, shop: Path, tmp_path: Path
+    book_decisions: Serve, run_copy: Path, shop: Path, tmp_path: Path
 ) -> None:
     ids = pq.read_table(shop / "customers.parquet")["id"].to_pylist()[:30]
-    address = serve(ids * 2)
+    address = book_decisions(ids * 2)
     came = respond(address)
     pq.write_table(came, tmp_path / "orders.parquet")
     tables = [str(shop / "customers.parquet"), str(tmp_path / "orders.parquet")]
-    write_log(run_copy, Wanted(address, tables), tmp_path / "next.parquet")
+    write_log(run_copy, Wanted(read_decisions(address), tables), tmp_path / "next.parquet")
     table = pq.read_table(tmp_path / "next.parquet")
     assert table["request"].to_pylist() == came["request"].to_pylist()
     assert table["bought"].to_pylist() == came["bought"].to_pylist()
-    found, _ = check(run_copy, table, ledger=address)
+    found, _ = check(run_copy, table, decisions=read_decisions(address))
     assert found.joined == 60
     with pytest.raises(InputError, match="with which request"):
-        check(run_copy, table.drop_columns(["request"]), ledger=address)
+        check(run_copy, table.drop_columns(["request"]), decisions=read_decisions(address))
     pq.write_table(came.drop_columns(["request"]).slice(0, 30), tmp_path / "orders.parquet")
     with pytest.raises(InputError, match="which response belongs to which request"):
-        write_log(run_copy, Wanted(address, tables), tmp_path / "other.parquet")
+        write_log(run_copy, Wanted(read_decisions(address), tables), tmp_path / "other.parquet")
     assert not (tmp_path / "other.parquet").exists()
 
 
@@ -86,9 +89,9 @@ def test_a_plan_becomes_a_log_with_the_customers_it_was_made_for(run_copy: Path,
     assert found.followed == 1
 
 
-def test_what_is_missing_or_twice_is_named(serve: Serve, run_copy: Path, shop: Path, tmp_path: Path) -> None:
+def test_what_is_missing_or_twice_is_named(book_decisions: Serve, run_copy: Path, shop: Path, tmp_path: Path) -> None:
     people = pq.read_table(shop / "customers.parquet")
-    address = serve(people["id"].to_pylist()[:20])
+    address = book_decisions(people["id"].to_pylist()[:20])
     out = tmp_path / "next.parquet"
 
     def refused(*tables: Any) -> str:
@@ -97,7 +100,7 @@ def test_what_is_missing_or_twice_is_named(serve: Serve, run_copy: Path, shop: P
             pq.write_table(table, tmp_path / f"t{at}.parquet")
             names.append(str(tmp_path / f"t{at}.parquet"))
         with pytest.raises(InputError) as error:
-            write_log(run_copy, Wanted(address, names), out)
+            write_log(run_copy, Wanted(read_decisions(address), names), out)
         return str(error.value)
 
     came = respond(address).drop_columns(["request"])
@@ -107,18 +110,18 @@ def test_what_is_missing_or_twice_is_named(serve: Serve, run_copy: Path, shop: P
     assert "more than one row for 1 customer" in refused(people, pa.concat_tables([came, came.slice(0, 1)]))
     assert "the customers of 15 of 20 decisions are not in" in refused(people.slice(0, 5), came)
     with pytest.raises(InputError, match="part of a run folder"):
-        write_log(run_copy, Wanted(address, ()), run_copy / "plan.parquet")
+        write_log(run_copy, Wanted(read_decisions(address), ()), run_copy / "plan.parquet")
     assert not out.exists()
 
 
-def test_a_new_log_of_others_than_the_ledgers_is_refused(serve: Serve, run_copy: Path, shop: Path) -> None:
+def test_a_new_log_of_others_than_the_ledgers_is_refused(book_decisions: Serve, run_copy: Path, shop: Path) -> None:
     people = pq.read_table(shop / "customers.parquet")
-    address = serve(people["id"].to_pylist()[:5])
+    address = book_decisions(people["id"].to_pylist()[:5])
     log = people.append_column("coupon", pa.array([0] * 200)).append_column("bought", pa.array([0, 1] * 100))
     with pytest.raises(InputError, match="no customer of the new log is in the ledger"):
-        check(run_copy, log.slice(5), ledger=address)
+        check(run_copy, log.slice(5), decisions=read_decisions(address))
     with pytest.raises(InputError, match="has no column 'id'"):
-        check(run_copy, log.drop_columns(["id"]), ledger=address)
+        check(run_copy, log.drop_columns(["id"]), decisions=read_decisions(address))
 
 
 def test_odd_tables_to_join_are_named_and_other_campaign_files_stay(run_copy: Path, shop: Path, tmp_path: Path) -> None:

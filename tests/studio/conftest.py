@@ -10,11 +10,11 @@ import pytest
 from houses import NASTY, TOKEN, House, Running, start
 from shops import shop_table
 
+from largesse.serve import Guard
 from largesse.studio.app import make_app
 from largesse.studio.places import Place
 from largesse.studio.start import make_door
 from largesse.studio.studio import Setting, Studio
-from largesse.web import Guard
 
 
 @pytest.fixture

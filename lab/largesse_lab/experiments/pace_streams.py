@@ -1,6 +1,6 @@
 """How close does pacing come to the offline optimum? Random streams, beside a fixed price and a new plan every day.
 
-A stream is drawn by `largesse.pacing.draw_stream`: customers come by drift, season and bursts, and the plan knows only how they are at
+A stream is drawn by `largesse.serve.draw_stream`: customers come by drift, season and bursts, and the plan knows only how they are at
 the start. The offline optimum is the best plan for the whole stream, made afterwards, by the ledger's own rule: what is spent and
 promised never exceeds the total. Streams that pay on redemption are paced once more with promises that hold while the budget lasts;
 their offline optimum reserves nothing.
@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from largesse.pacing import WAYS, Stream, compare_offline, draw_stream, make_plan, pace_stream, plan_offline
 from largesse.records import Array, Progress
+from largesse.serve import WAYS, Stream, compare_offline, draw_stream, make_plan, pace_stream, plan_offline
 from largesse_lab.bench.kept import Kept
 from largesse_lab.bench.request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.experiments.base import Experiment

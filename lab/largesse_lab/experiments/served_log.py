@@ -17,10 +17,10 @@ import numpy as np
 from largesse.allocation import allocate, mix_two_levels
 from largesse.errors import BudgetError, percent
 from largesse.evaluation import crossfit, estimate_difference
-from largesse.pacing import DAY, Pacer, Terms, make_offers, make_population, open_ledger, plan_pace
 from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.response import make_model
+from largesse.serve import DAY, Pacer, Terms, make_offers, make_population, open_ledger, plan_pace
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.bench.kept import Kept
 from largesse_lab.bench.request import Records, Request, ignore_progress, take_seeds

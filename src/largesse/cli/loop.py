@@ -47,7 +47,7 @@ def check(
     Each check says fine, careful or no. The exit code is for a scheduler: 0 fine, 10 careful, 20 no; 2 is an error.
     """
     with show_progress(as_json or is_quiet()) as progress:
-        found, shown = pipeline.check(run_folder, log, ledger=ledger, out=out, progress=progress)
+        found, shown = pipeline.check(run_folder, log, decisions=_read_decisions(ledger), out=out, progress=progress)
     if as_json:
         typer.echo(to_json(shown))
     elif is_quiet():
@@ -62,7 +62,7 @@ def check(
 def pace(
     run_folder: Annotated[Path, typer.Argument(help="Run folder made by fit or run.")],
     how: dict[str, Any],
-    stream: Annotated[str, typer.Option(help="simulated, or a table of customers to replay.")] = pipeline.SIMULATED,
+    stream: Annotated[str, typer.Option(help="simulated, or a table of customers to replay.")] = "simulated",
     budget: Budget = None,
     total: Total = None,
     out: Annotated[
@@ -71,9 +71,11 @@ def pace(
     as_json: AsJson = False,
 ) -> None:
     """Simulate how a budget is kept while customers come one by one, before you serve."""
+    from largesse import serve as service
+
     with show_progress(as_json or is_quiet()) as progress:
-        streaming = pipeline.read_streaming(stream, how)
-        shown = pipeline.pace(run_folder, streaming, progress, budget=budget, total=total, out=out)
+        streaming = service.read_streaming(stream, how)
+        shown = service.pace(run_folder, streaming, progress, budget=budget, total=total, out=out)
     if as_json:
         typer.echo(to_json(shown))
     elif not is_quiet():
@@ -119,7 +121,7 @@ def log(
     as_json: AsJson = False,
 ) -> None:
     """Write the next log: what was decided, with which propensity, and what came of it."""
-    wanted = pipeline.Wanted(ledger, tuple(join or ()), missing)
+    wanted = pipeline.Wanted(_read_decisions(ledger), tuple(join or ()), missing)
     shown = pipeline.write_log(run_folder, wanted, out, campaign_file=campaign)
     whom = plural(shown["customers"], "customer")
     text = (
@@ -149,8 +151,10 @@ def ledger(
     as_json: AsJson = False,
 ) -> None:
     """Say where the budget of a ledger stands, and add its decisions up again."""
-    shown = pipeline.audit_ledger(address, total, out)
-    text = pipeline.describe_standing(shown)
+    from largesse.serve import audit_ledger, describe_standing
+
+    shown = audit_ledger(address, total, out)
+    text = describe_standing(shown)
     echo(shown, as_json, text if out is None else f"{text}\nwrote {out}")
 
 
@@ -183,10 +187,19 @@ def serve(
     ] = False,
 ) -> None:
     """Decide over HTTP, customer by customer, within a budget that a ledger keeps."""
-    from largesse.serving import Settings, open_service, read_book
+    from largesse.serve import Settings, open_service, read_book
 
     settings = Settings(run_folder, host, port, token_file, read_book(book), workers, without_rules, is_quiet())
     open_service(settings)
+
+
+def _read_decisions(address: str | None) -> Any:
+    """Return the decisions of a ledger as a table, or None without an address."""
+    if address is None:
+        return None
+    from largesse.serve import read_decisions
+
+    return read_decisions(address)
 
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -8,8 +8,10 @@ and `spark` runs a campaign on Spark.
 from largesse.pipeline.afterwards import check as check
 from largesse.pipeline.bring import bring_log as bring_log
 from largesse.pipeline.bring import clear_unfinished as clear_unfinished
-from largesse.pipeline.decided import audit_ledger as audit_ledger
-from largesse.pipeline.decided import describe_standing as describe_standing
+from largesse.pipeline.decided import CUSTOMER as CUSTOMER
+from largesse.pipeline.decided import PROPENSITY as PROPENSITY
+from largesse.pipeline.decided import REQUEST as REQUEST
+from largesse.pipeline.decided import write_table as write_table
 from largesse.pipeline.demo import demo_campaign as demo_campaign
 from largesse.pipeline.doctor import examine as examine
 from largesse.pipeline.doctor import find_campaign as find_campaign
@@ -20,7 +22,10 @@ from largesse.pipeline.folder import FILES as FILES
 from largesse.pipeline.folder import LOG as LOG
 from largesse.pipeline.folder import MARKS as MARKS
 from largesse.pipeline.folder import PLAN as PLAN
+from largesse.pipeline.folder import POLICY as POLICY
 from largesse.pipeline.folder import check_file as check_file
+from largesse.pipeline.folder import check_table as check_table
+from largesse.pipeline.folder import look_into_run_folder as look_into_run_folder
 from largesse.pipeline.folder import write_text as write_text
 from largesse.pipeline.line import describe_run as describe_run
 from largesse.pipeline.line import fit as fit
@@ -36,13 +41,6 @@ from largesse.pipeline.notebook import Run as Run
 from largesse.pipeline.notebook import show_report as show_report
 from largesse.pipeline.on_spark import open_engine as open_engine
 from largesse.pipeline.on_spark import spark as spark
-from largesse.pipeline.opened import OpenedPolicy as OpenedPolicy
-from largesse.pipeline.opened import find_policy as find_policy
-from largesse.pipeline.opened import open_policy as open_policy
-from largesse.pipeline.opened import read_population as read_population
-from largesse.pipeline.paced import SIMULATED as SIMULATED
-from largesse.pipeline.paced import pace as pace
-from largesse.pipeline.paced import read_streaming as read_streaming
 from largesse.pipeline.testing import describe_power as describe_power
 from largesse.pipeline.testing import power as power
 from largesse.pipeline.trial import change_plan as change_plan

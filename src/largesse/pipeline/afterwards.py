@@ -13,7 +13,7 @@ from largesse.data import read_table
 from largesse.errors import LargesseError, Problem, fail, refuse
 from largesse.evaluation import Before, check_campaign, estimate_value, measure_spending, plan_held_out, score_rows
 from largesse.pipeline import folder as files
-from largesse.pipeline.decided import CUSTOMER, PROPENSITY, REQUEST, come_once, join_ids, read_decided
+from largesse.pipeline.decided import CUSTOMER, PROPENSITY, REQUEST, come_once, join_ids
 from largesse.pipeline.engine import Engine
 from largesse.pipeline.kept import key_of, read_kept
 from largesse.pipeline.line import LOCAL, silent
@@ -47,18 +47,18 @@ def check(
     folder: str | Path,
     log: Any,
     *,
-    ledger: str | None = None,
+    decisions: pa.Table | None = None,
     out: str | Path | None = None,
     progress: Progress = silent,
     engine: Engine = LOCAL,
 ) -> tuple[CampaignCheck, dict[str, Any]]:
     """Check a new log against the plan of a run folder: return the record, and its numbers as JSON types.
 
-    Rows are joined with the plan by the customer's id, or with the decisions of a `ledger`; without ids the policy decides
+    Rows are joined with the plan by the customer's id, or with the `decisions` of a ledger; without ids the policy decides
     anew what each should have got. With `out`, the page is written there.
     """
     with files.look_into_run_folder(folder) as home:
-        made = _read_made(home, ledger)
+        made = _read_made(home, decisions)
         files.check_file(out, log if isinstance(log, str) else None, made.campaign.log, made.campaign.customers)
         progress("reading the new log", 0.0)
         new = _read_new(made, log, engine)
@@ -76,12 +76,12 @@ def check(
     return found, shown
 
 
-def _read_made(home: Path, ledger: str | None) -> Made:
+def _read_made(home: Path, decisions: pa.Table | None) -> Made:
     path = home / files.PLAN
-    whole = read_table(path, what="plan", plain=[CUSTOMER]) if path.is_file() and ledger is None else None
-    table = whole if ledger is None else read_decided(ledger)
+    whole = read_table(path, what="plan", plain=[CUSTOMER]) if path.is_file() and decisions is None else None
+    table = whole if decisions is None else decisions
     numbers = files.read_part(home, files.PLAN_PART)
-    return Made(read_campaign(home), Policy.load(home / files.POLICY), numbers, table, ledger is not None)
+    return Made(read_campaign(home), Policy.load(home / files.POLICY), numbers, table, decisions is not None)
 
 
 def _read_new(made: Made, log: Any, engine: Engine) -> Log:

@@ -14,7 +14,7 @@ from largesse.data import read_table
 from largesse.errors import Problem, fail, join_some, plural, refuse, suggest
 from largesse.levels import Levels
 from largesse.pipeline import folder as files
-from largesse.pipeline.decided import CUSTOMER, PROPENSITY, REQUEST, come_once, join_ids, read_decided, write_table
+from largesse.pipeline.decided import CUSTOMER, PROPENSITY, REQUEST, come_once, join_ids, write_table
 from largesse.policy import Policy
 from largesse.records import Array
 
@@ -30,15 +30,15 @@ class Wanted:
 
     Parameters
     ----------
-    ledger
-        Where decisions were booked; None: the plan of the run folder.
+    decisions
+        The decisions of a ledger; None: the plan of the run folder.
     tables
         Tables with features and responses, one row for each customer. The first that has a column gives it.
     missing
         The response of customers who are in no table that has it; None: there must be none.
     """
 
-    ledger: str | None = None
+    decisions: pa.Table | None = None
     tables: Sequence[str] = ()
     missing: float | None = None
 
@@ -59,7 +59,7 @@ def write_log(
         inputs = (*wanted.tables, campaign.customers, campaign.log)
         files.check_table(out, *inputs, own="")
         files.check_file(campaign_file, *inputs)
-        decided = _read_plan(home, campaign) if wanted.ledger is None else read_decided(wanted.ledger)
+        decided = _read_plan(home, campaign) if wanted.decisions is None else wanted.decisions
     key = campaign.columns.get("customer", CUSTOMER)
     features = list(campaign.roles.get("features") or policy.model.encoder_.features)
     sources, needs = _read_tables(wanted, campaign, key), _Needs(campaign, policy.levels, key, features, wanted)
@@ -109,7 +109,7 @@ class _Needs:
     def outcomes(self) -> list[str]:
         """Columns that are known afterwards."""
         columns = self.campaign.columns
-        paid = [columns["cost_column"]] if "cost_column" in columns and self.wanted.ledger is None else []
+        paid = [columns["cost_column"]] if "cost_column" in columns and self.wanted.decisions is None else []
         return [columns["response"], *paid]
 
     def write(self, name: str, values: Any) -> Any:
@@ -144,7 +144,7 @@ def _read_tables(wanted: Wanted, campaign: Campaign, key: str) -> list[_Source]:
         doubled = sorted({word for word in table.column_names if table.column_names.count(word) > 1})
         refuse("log", [Problem(f"{name} has two columns {word!r}", "rename one of them") for word in doubled])
         found.append(_Source(table, str(name)))
-    if wanted.ledger is None:
+    if wanted.decisions is None:
         source = campaign.customers or campaign.log
         found.append(_Source(read_table(source, what="customers", plain=[key], parse=parse), source, outcomes=False))
     lacking = [one for one in found if key not in one.table.column_names]
@@ -171,7 +171,7 @@ def _attach(decided: pa.Table, sources: list[_Source], needs: _Needs) -> pa.Tabl
     columns[name] = needs.write(name, decided[PROPENSITY])
     for name in needs.outcomes:
         columns[name] = needs.write(name, _find(name, decided, sources, needs, problems, outcome=True))
-    if "cost_column" in needs.campaign.columns and needs.wanted.ledger is not None:
+    if "cost_column" in needs.campaign.columns and needs.wanted.decisions is not None:
         redeemed = np.nan_to_num(np.asarray(decided["redeemed"], dtype=np.float64))
         columns[needs.campaign.columns["cost_column"]] = pa.array(np.asarray(decided["paid_at_once"]) + redeemed)
     refuse("log", problems)

@@ -32,8 +32,6 @@ from largesse.report.formats import finite as finite
 from largesse.report.formats import name_day as name_day
 from largesse.report.live import show_progress as show_progress
 from largesse.report.live import write_seconds as write_seconds
-from largesse.report.pacing import PaceStep as PaceStep
-from largesse.report.pacing import describe_pace as describe_pace
 from largesse.report.pacing import print_pace as print_pace
 from largesse.report.page import render_check as render_check
 from largesse.report.page import render_checkup as render_checkup

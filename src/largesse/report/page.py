@@ -55,7 +55,7 @@ def render_check(numbers: Numbers) -> str:
 
 
 def render_pace(numbers: Numbers) -> str:
-    """Return the page of paced streams, from what `describe_pace` returns."""
+    """Return the page of paced streams, from the numbers of a rehearsal."""
     shown = clean(numbers)
     units = Units.of(shown)
     return _fill("pacing/page.html", shown, units, view=view_pace(shown, units))

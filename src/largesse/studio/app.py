@@ -19,10 +19,10 @@ from starlette.routing import Route
 
 from largesse import pipeline
 from largesse.errors import LargesseError
+from largesse.serve import RequestError, describe_error, read_json, status_of, to_json
 from largesse.studio.places import open_part
 from largesse.studio.studio import Studio
 from largesse.studio.trials import FILES as TRIAL_FILES
-from largesse.web import RequestError, describe_error, read_json, status_of, to_json
 
 PARTS = (".html", ".css", ".js", ".svg", ".png", ".woff2")
 CHUNK = 1 << 18

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from largesse.errors import LargesseError
+from largesse.serve import RequestError, describe_error, tell_mistake
 from largesse.studio.children import Child
-from largesse.web import RequestError, describe_error, tell_mistake
 
 HEAVY = ("pyarrow.parquet", "pyarrow.compute", "scipy.optimize", "sklearn.linear_model", "numba")
 NAMES = {"doctor": "checkup", "keep": "run"}  # what people call a job

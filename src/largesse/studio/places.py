@@ -10,7 +10,7 @@ from typing import IO
 
 from largesse.data import is_table
 from largesse.pipeline import FILES, MARKS
-from largesse.web import RequestError
+from largesse.serve import RequestError
 
 LONGEST = 80  # letters of the name of a run
 MOST_FILES = 500  # tables that are offered

@@ -11,7 +11,7 @@ from pathlib import Path
 from largesse.errors import Problem, fail, make_visible
 from largesse.io import private_folder, where_is
 from largesse.pipeline import MARKS
-from largesse.web import Door, Guard, check_parts, listen, make_token, serve
+from largesse.serve import Door, Guard, check_parts, listen, make_token, serve
 
 PORT = 8137
 WORD = "largesse-studio"

@@ -13,6 +13,7 @@ from typing import Any
 from largesse import pipeline
 from largesse.errors import InputError, LargesseError, Problem
 from largesse.response import list_models
+from largesse.serve import RequestError
 from largesse.studio import past
 from largesse.studio.children import Child
 from largesse.studio.jobs import Job, Jobs
@@ -20,7 +21,6 @@ from largesse.studio.places import Place
 from largesse.studio.trials import Trials, read_rules
 from largesse.studio.uploads import Table, Tables
 from largesse.version import __version__
-from largesse.web import RequestError
 
 EXAMPLE = "thornton"
 SAID = ("suggested_on_redemption", "suggested_unit", "suggested_title")  # by the example alone

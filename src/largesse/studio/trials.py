@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from largesse.errors import Problem, refuse, repr_short, suggest
+from largesse.serve import RequestError
 from largesse.studio.jobs import Job, new_key
-from largesse.web import RequestError
 
 KEPT = 30  # what-ifs
 ASKED = ("budget", "total", "plan", "fixed", "barred")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from largesse.errors import make_visible
-from largesse.web import RequestError
+from largesse.serve import RequestError
 
 UPLOAD = 4 << 30  # bytes that a table may have
 MARGIN = 256 << 20  # bytes of the disk that stay free

@@ -22,8 +22,8 @@ from typing import IO, Any
 
 from largesse.errors import InputError, LargesseError, Problem
 from largesse.progress import Meter, call_every, report_to
+from largesse.serve import to_json
 from largesse.studio.tasks import TASKS
-from largesse.web import to_json
 
 TICK = 0.2  # seconds between two words about how far the work is
 MUCH = 1 << 30  # bytes

@@ -1,0 +1,81 @@
+"""Decide over HTTP, one customer at a time or many, within a budget that a ledger keeps.
+
+`open_service` answers requests until it is stopped. A request passes `auth`, `app` and `decisions`; the policy comes from
+`policy_store`, and with a ledger the requests of a moment are booked together (`batching`). `ledger` keeps the budget, `pacing`
+controls its price and rehearses it on streams. Nothing of this is imported with `largesse`.
+"""
+
+from largesse.serve.auth import Door as Door
+from largesse.serve.auth import Guard as Guard
+from largesse.serve.auth import make_token as make_token
+from largesse.serve.decision_table import audit_ledger as audit_ledger
+from largesse.serve.decision_table import describe_standing as describe_standing
+from largesse.serve.decision_table import read_decisions as read_decisions
+from largesse.serve.json_errors import RequestError as RequestError
+from largesse.serve.json_errors import describe_error as describe_error
+from largesse.serve.json_errors import read_json as read_json
+from largesse.serve.json_errors import status_of as status_of
+from largesse.serve.json_errors import tell_mistake as tell_mistake
+from largesse.serve.json_errors import to_json as to_json
+from largesse.serve.ledger.ledger import Ledger as Ledger
+from largesse.serve.ledger.money import MICROS as MICROS
+from largesse.serve.ledger.money import as_units as as_units
+from largesse.serve.ledger.money import count_micros as count_micros
+from largesse.serve.ledger.money import read_money as read_money
+from largesse.serve.ledger.money import show_money as show_money
+from largesse.serve.ledger.opening import open_ledger as open_ledger
+from largesse.serve.ledger.records import LONGEST_ID as LONGEST_ID
+from largesse.serve.ledger.records import Ask as Ask
+from largesse.serve.ledger.records import Audit as Audit
+from largesse.serve.ledger.records import Choice as Choice
+from largesse.serve.ledger.records import Chooser as Chooser
+from largesse.serve.ledger.records import Decided as Decided
+from largesse.serve.ledger.records import Offers as Offers
+from largesse.serve.ledger.records import Reason as Reason
+from largesse.serve.ledger.records import Redemption as Redemption
+from largesse.serve.ledger.records import Standing as Standing
+from largesse.serve.ledger.records import is_id as is_id
+from largesse.serve.ledger.statements import ENTRY as ENTRY
+from largesse.serve.ledger.terms import DAY as DAY
+from largesse.serve.ledger.terms import KEPT as KEPT
+from largesse.serve.ledger.terms import PROMISES as PROMISES
+from largesse.serve.ledger.terms import Terms as Terms
+from largesse.serve.ledger.terms import agree as agree
+from largesse.serve.ledger.terms import count_time as count_time
+from largesse.serve.ledger.terms import now_micros as now_micros
+from largesse.serve.ledger.terms import show_time as show_time
+from largesse.serve.ledger_context import LedgerSettings as LedgerSettings
+from largesse.serve.ledger_context import read_book as read_book
+from largesse.serve.opened import OpenedPolicy as OpenedPolicy
+from largesse.serve.opened import find_policy as find_policy
+from largesse.serve.opened import open_policy as open_policy
+from largesse.serve.opened import read_population as read_population
+from largesse.serve.pacing.controller import Gains as Gains
+from largesse.serve.pacing.controller import PacePlan as PacePlan
+from largesse.serve.pacing.controller import Pacer as Pacer
+from largesse.serve.pacing.controller import plan_pace as plan_pace
+from largesse.serve.pacing.customers import Population as Population
+from largesse.serve.pacing.offers import make_offers as make_offers
+from largesse.serve.pacing.offers import make_population as make_population
+from largesse.serve.pacing.offline import Offline as Offline
+from largesse.serve.pacing.offline import plan_offline as plan_offline
+from largesse.serve.pacing.rehearsal import SIMULATED as SIMULATED
+from largesse.serve.pacing.rehearsal import pace as pace
+from largesse.serve.pacing.rehearsal import read_streaming as read_streaming
+from largesse.serve.pacing.simulation import WAYS as WAYS
+from largesse.serve.pacing.simulation import Course as Course
+from largesse.serve.pacing.simulation import Paced as Paced
+from largesse.serve.pacing.simulation import compare_offline as compare_offline
+from largesse.serve.pacing.simulation import make_plan as make_plan
+from largesse.serve.pacing.simulation import pace_stream as pace_stream
+from largesse.serve.pacing.simulation import trace_course as trace_course
+from largesse.serve.pacing.streams import Stream as Stream
+from largesse.serve.pacing.streams import StreamTraits as StreamTraits
+from largesse.serve.pacing.streams import draw_stream as draw_stream
+from largesse.serve.pacing.streams import draw_traits as draw_traits
+from largesse.serve.pacing.streams import fill_stream as fill_stream
+from largesse.serve.server import check_parts as check_parts
+from largesse.serve.server import listen as listen
+from largesse.serve.server import serve as serve
+from largesse.serve.settings import Settings as Settings
+from largesse.serve.start import open_service as open_service

@@ -1,0 +1,63 @@
+"""A service over the shop's run folder, asked without a network."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from postgres import Server, run_server, why_not
+from services import Ask, connect
+
+from largesse.serve import LedgerSettings, Settings
+from largesse.serve.service import Service
+from largesse.serve.settings import open_parts
+
+_SCHEMAS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A PostgreSQL server; tests that need one are skipped where there is none."""
+    missing = why_not()
+    if missing:
+        pytest.skip(missing)
+    with run_server() as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a ledger that is not there yet, in each kind of store."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/ledger.db"
+    return str(request.getfixturevalue("server").address(f"ledger_{next(_SCHEMAS)}"))
+
+
+@pytest.fixture(scope="session")
+def customers(ran: Path) -> list[dict[str, Any]]:
+    """The shop's customers as JSON has them."""
+    rows = pq.read_table(ran.parent / "customers.parquet").to_pylist()
+    return [json.loads(json.dumps(row, default=str)) for row in rows]
+
+
+@pytest.fixture
+def ask(ran: Path) -> Iterator[Ask]:
+    """A service without a ledger."""
+    with ExitStack() as stack:
+        watched, _ = open_parts(Settings(ran), stack)
+        yield connect(Service(watched))
+
+
+@pytest.fixture
+def booked(ran: Path, tmp_path: Path) -> Iterator[tuple[Ask, Service]]:
+    """A service with a ledger of 60 units."""
+    ledger = LedgerSettings(f"sqlite:///{tmp_path / 'spring.db'}", "60", "2999-12-31")
+    with ExitStack() as stack:
+        watched, books = open_parts(Settings(ran, ledger=ledger), stack)
+        assert books is not None
+        service = Service(watched, books)
+        yield connect(service), service

@@ -1,0 +1,144 @@
+"""Requests that wait for the ledger are booked together, and each gets its own answer."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from ledgers import Dearest, make_offers
+
+from largesse.errors import LedgerError, Problem
+from largesse.serve import Ask, Decided, Ledger
+from largesse.serve.app import THREADS
+from largesse.serve.batching import TOGETHER, Clerk
+from largesse.serve.ledger_context import Books
+from largesse.serve.service import Service
+
+
+class SlowLedger:
+    """Answers the first request when it is told to; notes what came together."""
+
+    def __init__(self) -> None:
+        self.taken, self.go = threading.Event(), threading.Event()
+        self.together: list[list[str]] = []
+
+    def decide_together(self, asks: Sequence[Ask], _: Any) -> list[Decided | LedgerError]:
+        self.together.append([ask.request for ask in asks])
+        self.taken.set()
+        assert self.go.wait(10)
+        if any(ask.request == "gone" for ask in asks):
+            raise OSError("the database is gone")
+        return [refusal(ask.request) if ask.request == "no" else decide(ask) for ask in asks]
+
+
+def refusal(request: str) -> LedgerError:
+    return LedgerError("ledger", [Problem(f"{request} is refused", "ask otherwise")])
+
+
+def decide(ask: Ask) -> Decided:
+    none = np.zeros(len(ask.offers), dtype=np.int64)
+    return Decided(ask.request, ask.offers.customers, none, none, none, none, none, none, none, none, "v1", 0, None)
+
+
+def make_ask(request: str, many: int = 1) -> Ask:
+    return Ask(request, make_offers([f"c{k}" for k in range(many)]))
+
+
+async def come(ledger: SlowLedger, clerk: Clerk, first: str, others: Sequence[Ask]) -> list[Any]:
+    """Book a request, and others while the ledger is busy with it."""
+    waiting = [asyncio.ensure_future(clerk.book(make_ask(first)))]
+    await asyncio.to_thread(ledger.taken.wait, 10)
+    waiting += [asyncio.ensure_future(clerk.book(ask)) for ask in others]
+    await asyncio.sleep(0)
+    ledger.go.set()
+    return await asyncio.gather(*waiting, return_exceptions=True)
+
+
+def run(first: str, others: Sequence[Ask]) -> tuple[list[Any], list[list[str]]]:
+    """Return the answers, and what the ledger was asked together."""
+    ledger = SlowLedger()
+    clerk = Clerk(Books(cast(Ledger, ledger), Dearest(), None))
+    found: list[Any] = []
+    # A thread of its own: the browser of other tests keeps an event loop in this one.
+    thread = threading.Thread(target=lambda: found.extend(asyncio.run(come(ledger, clerk, first, others))))
+    thread.start()
+    thread.join()
+    clerk.stop()
+    return found, ledger.together
+
+
+def test_requests_that_wait_are_booked_together() -> None:
+    found, together = run("a", [make_ask(name) for name in ("b", "no", "c")])
+    assert together == [["a"], ["b", "no", "c"]]
+    assert [one.request for one in found if isinstance(one, Decided)] == ["a", "b", "c"]
+    assert str(found[2]) == str(refusal("no"))
+
+
+def test_large_requests_do_not_wait_for_each_other() -> None:
+    _, together = run("a", [make_ask("b", TOGETHER), make_ask("c")])
+    assert together == [["a"], ["b"], ["c"]]
+
+
+def test_a_ledger_that_is_gone_is_told_to_all_who_wait() -> None:
+    found, together = run("a", [make_ask("gone"), make_ask("b")])
+    assert together == [["a"], ["gone", "b"]]
+    assert isinstance(found[0], Decided)
+    assert [type(one) for one in found[1:]] == [OSError, OSError]
+
+
+def test_metrics_answer_while_all_others_wait_for_the_ledger(
+    booked: tuple[Any, Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, service = booked
+    monkeypatch.setattr("largesse.serve.service.SCRAPE", 0.05)
+    assert service.ledger is not None
+    with ThreadPoolExecutor(THREADS + 2) as pool:
+        with service.ledger._turn:
+            waiting = [pool.submit(ask, "/v1/redeem", {"request_id": "r", "customer": "c"}) for _ in range(THREADS + 1)]
+            told = pool.submit(ask, "/metrics").result(timeout=20).text
+        assert "\nlargesse_ledger_up 0.0\n" in told
+        assert {one.result().status_code for one in waiting} == {409}
+
+
+def test_a_loop_that_is_closed_does_not_end_the_clerk() -> None:
+    ledger = SlowLedger()
+    clerk = Clerk(Books(cast(Ledger, ledger), Dearest(), None))
+
+    async def leave() -> None:
+        waiting = asyncio.ensure_future(clerk.book(make_ask("a")))
+        await asyncio.to_thread(ledger.taken.wait, 10)
+        waiting.cancel()
+
+    async def follow() -> Decided:
+        return await asyncio.wait_for(clerk.book(make_ask("b")), 10)
+
+    with ThreadPoolExecutor(1) as apart:
+        apart.submit(asyncio.run, leave()).result()
+        ledger.go.set()
+        assert apart.submit(asyncio.run, follow()).result().request == "b"
+    clerk.stop()
+
+
+def test_what_waits_is_booked_before_the_clerk_goes() -> None:
+    ledger = SlowLedger()
+    clerk = Clerk(Books(cast(Ledger, ledger), Dearest(), None))
+
+    async def leave() -> None:
+        waiting = asyncio.ensure_future(clerk.book(make_ask("a")))
+        await asyncio.to_thread(ledger.taken.wait, 10)
+        left = asyncio.ensure_future(clerk.book(make_ask("b")))
+        await asyncio.sleep(0)
+        left.cancel()  # the client has hung up; the decision is kept all the same
+        ledger.go.set()
+        await waiting
+        await asyncio.to_thread(clerk.stop)
+        with pytest.raises(asyncio.CancelledError):
+            await left
+
+    thread = threading.Thread(target=asyncio.run, args=(leave(),))
+    thread.start()
+    thread.join()
+    assert ledger.together == [["a"], ["b"]]
