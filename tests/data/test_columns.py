@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from largesse.data.binning import find_grouping, group_column
 from largesse.data.columns import (
     as_floats,
     as_plain,
@@ -21,7 +22,6 @@ from largesse.data.columns import (
     why_skip,
     word_codes,
 )
-from largesse.data.groups import find_grouping, group_column
 
 
 def column(*values: Any, kind: pa.DataType | None = None) -> pa.ChunkedArray:

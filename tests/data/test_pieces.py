@@ -8,7 +8,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.data import Piece, merge_schemas, pieces, read_piece, read_table, split_file
+from largesse.data import Piece, chunked, merge_schemas, read_piece, read_table, split_file
 from largesse.errors import InputError
 
 TABLE = pa.table({"age": list(range(100)), "city": ["Oslo", "Rome"] * 50, "id": [f"c{i}" for i in range(100)]})
@@ -19,8 +19,8 @@ TABLE = pa.table({"age": list(range(100)), "city": ["Oslo", "Rome"] * 50, "id": 
 def test_the_pieces_of_a_parquet_file_hold_its_rows_in_order(
     groups: int, few: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "FEW_ROWS", few)
-    monkeypatch.setattr(pieces, "BATCH", 9)
+    monkeypatch.setattr(chunked, "PIECE_ROWS", few)
+    monkeypatch.setattr(chunked, "BATCH_ROWS", 9)
     file = tmp_path / "t.parquet"
     pq.write_table(TABLE, file, row_group_size=groups)
     found = split_file(file, "table")
@@ -36,7 +36,7 @@ def test_the_pieces_of_a_parquet_file_hold_its_rows_in_order(
 
 
 def test_other_files_are_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "BATCH", 9)
+    monkeypatch.setattr(chunked, "BATCH_ROWS", 9)
     file = tmp_path / "t.csv"
     csv.write_csv(TABLE, file)
     assert split_file(file, "table") == [Piece(str(file))]

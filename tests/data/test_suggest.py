@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from largesse.data.suggest import read_suggested, suggest_parse
+from largesse.data.parsing import read_suggested, suggest_parse
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def write_shop(folder: Path, campaign: str = CAMPAIGN + LARGE, **columns: Any) -
 @pytest.fixture(scope="module", autouse=True)
 def _small() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("largesse.data.batches.BATCH", 128)
+        patch.setattr("largesse.data.chunked.BATCH", 128)
         yield
 
 
@@ -90,7 +90,7 @@ def test_another_budget_fits_nothing(large: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_the_limit_that_memory_sets_is_kept_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largesse.data.large.memory_limit", lambda: 1_000_000)
+    monkeypatch.setattr("largesse.data.large_log.memory_limit", lambda: 1_000_000)
     shop = write_shop(tmp_path, CAMPAIGN)
     line.fit(read_campaign(shop), shop / "run")
     kept = read_campaign(shop / "run").most_rows

@@ -9,10 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
-import pyarrow.parquet as pq
 import pytest
 from folders import everything_in
 from houses import NASTY, Running, start
@@ -137,14 +135,6 @@ def test_a_run_that_is_cancelled_leaves_nothing_and_one_runs_at_a_time(running: 
 # -- tables that harm ----------------------------------------------------------------------------------------------------
 
 
-def bomb() -> bytes:
-    """Return a small Parquet file that unpacks to gigabytes."""
-    sink = io.BytesIO()
-    column = pa.chunked_array([pa.array(np.zeros(1 << 22))] * 64)
-    pq.write_table(pa.table({"x": column}), sink, compression="zstd", use_dictionary=False)
-    return sink.getvalue()
-
-
 def damaged_arrow() -> bytes:
     sink = io.BytesIO()
     table = pa.table({"a": ["x"] * 50, "b": list(range(50))})
@@ -158,7 +148,6 @@ def damaged_arrow() -> bytes:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("bomb.parquet", bomb()),
         ("cut.arrow", damaged_arrow()),
         ("cut.parquet", b"PAR1" + b"\x00" * 100),
         ("no.csv.gz", b"\x1f\x8b nonsense"),

@@ -1,4 +1,4 @@
-"""The rules of the door: each is checked once, and all that are broken are named together."""
+"""Rules for logs and tables of customers: each is checked once, and all violations are reported together."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from largesse.data.columns import (
     is_text,
     is_unusable,
     nan_as_null,
+    why_skip,
 )
-from largesse.data.notation import find_style, map_words, reads_as_number, words_as_numbers
-from largesse.data.propensities import LEAVE_OUT, Choices, impossible_propensities
+from largesse.data.parsing import find_style, map_words, reads_as_number, words_as_numbers
+from largesse.data.propensity_checks import LEAVE_OUT, Choices, impossible_propensities
 from largesse.errors import Problem, join_some, percent, plural, suggest
 from largesse.levels import Levels
 from largesse.records import Array
@@ -38,7 +39,7 @@ MOST_MISSING = 0.2  # above this share of missing responses, missing probably me
 
 @dataclass
 class Check:
-    """The rules of one table: each method reads a column, returns its values and collects what is wrong with it."""
+    """Checks of one table: each method reads a column, returns its values and collects its problems."""
 
     table: pa.Table
     problems: list[Problem] = field(default_factory=list)
@@ -296,6 +297,63 @@ class Check:
         if light:
             self.add_problem(f"all rows with level {join_some(light)} have weight zero, or next to nothing", hint)
 
+    def resolve_costs(self, levels: Levels, named: bool) -> Levels:
+        """Return the levels with the kind of costs that the log has: observed if their column is named."""
+        if levels.observed and not named:
+            hint = "name the column with what each row cost: cost_column=…"
+            self.problems.append(Problem("costs are observed, but no column says what was paid", hint))
+        if levels.observed or not named:
+            return levels
+        said = {
+            "on_redemption": levels.on_redemption,
+            "contact_cost": levels.contact_cost,
+            "costs": levels.cost_columns,
+        }
+        if clash := [word for word, on in said.items() if on]:
+            hint = "a column of observed costs holds all that a row cost: keep one of the two"
+            self.problems.append(Problem(f"a cost column is named, and {clash[0]} says how levels are paid", hint))
+            return levels
+        if any(levels.costs):
+            self.notes.append("costs are observed: the costs listed for the levels are not used")
+        return replace(levels, observed=True)
+
+    def read_observed_costs(self, name: str, outcome: Array) -> Array | None:
+        """Return the observed cost of each row (n,): zero or more, and not zero throughout; rows without a response need none."""
+        values = self.read_numbers(name, "cost")
+        if values is None:
+            return None
+        known = np.isfinite(outcome)
+        bad = known & ~(np.isfinite(values) & (values >= 0))
+        if bad.any():
+            self.add_problem(
+                f"the cost {name!r} is missing, infinite or negative in {plural(int(bad.sum()), 'row')}",
+                "write what the row cost, 0 if nothing was paid",
+            )
+        elif values[known].max(initial=0.0) > MOST_RESPONSE:
+            hint = f"numbers beyond {MOST_RESPONSE:g} cannot be computed with: is it a code for missing? Else use a larger unit"
+            self.add_problem(f"the cost {name!r} is as large as {values[known].max():g}", hint)
+        elif not values[known].any():
+            self.add_problem(f"the cost {name!r} is 0 in every row", "name the column with what was paid")
+        return values
+
+    def select_features(self, listed: Sequence[str] | None, taken: set[str]) -> pa.Table:
+        """Return the columns to learn from: those listed, or all usable ones without another role."""
+        names = list(listed) if listed is not None else [n for n in self.table.column_names if n not in taken]
+        kept = []
+        for name in names:
+            column = self.stand_ins.get(name, self.table.column(name))
+            if listed is not None and is_unusable(column.type):
+                hint = "features are numbers, booleans, text, dates or times"
+                self.add_problem(f"the feature {name!r} holds {column.type}", hint)
+            elif listed is None and (reason := why_skip(name, column)):
+                self.notes.append(f"column {name!r} left out: {reason}")
+            else:
+                kept.append(name)
+                self.notes += _describe_feature(name, column)
+        if not kept and not self.problems:
+            self.add_problem("there is no column left to learn from", "the log needs at least one feature")
+        return self.table.select(kept)
+
     def read_numbers(self, name: str, role: str) -> Array | None:
         """Return a column as float64, missing as NaN; None when it does not hold numbers."""
         import pyarrow as pa
@@ -323,7 +381,7 @@ class Check:
 
 
 def _tell_not_numbers(name: str, role: str, column: pa.ChunkedArray) -> tuple[str, str]:
-    """Say what of a column is no number: the few words that are none, where most are; and what to do."""
+    """Describe the non-numeric values of a column: the few odd words of a mostly numeric one; and the remedy."""
     key = f'"{name}"'
     if is_text(column.type):
         tally = count_words(column)
@@ -377,3 +435,17 @@ def _written_numbers(levels: Levels) -> list[float]:
     if levels.names is not None and all(reads_as_number(name) for name in levels.names):
         return [float(name) for name in levels.names]
     return [float(k) for k in range(len(levels))]
+
+
+def _describe_feature(name: str, column: pa.ChunkedArray) -> list[str]:
+    """Return notes on a feature without information."""
+    import pyarrow.compute as pc
+
+    if column.null_count == len(column):
+        return [f"column {name!r} is empty: it says nothing"]
+    if reason := why_skip(name, column):
+        return [f"column {name!r} is listed as a feature: {reason}"]
+    if len(column) > 1 and all(len(pc.unique(part)) == 1 for part in (column.slice(0, 1000), column)):
+        value = join_some(as_words(as_plain(column).slice(0, 1)))
+        return [f"column {name!r} is {value} in every row: it says nothing"]
+    return []

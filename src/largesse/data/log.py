@@ -1,19 +1,22 @@
-"""From a table, or from arrays, to a checked `Log` or `Customers`. The rules are in `checks`."""
+"""Checked logs and tables of customers, from files, dataframes or arrays. The rules are in `checks`."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from largesse.data.checks import Check
-from largesse.data.large import read_large
-from largesse.data.notation import parse_problems, read_notation
+from largesse.data.columns import as_floats, as_seconds, count_words, kind_of, word_codes
+from largesse.data.large_log import read_large
+from largesse.data.parsing import parse_problems, read_notation
 from largesse.data.read import check_names, read_table
-from largesse.data.roles import ask, read_roles
+from largesse.data.roles import make_role_spec, read_roles
 from largesse.errors import InputError, Problem, fail, join_some, plural, refuse, suggest, worth_problems
 from largesse.levels import Levels
 from largesse.records import Array, Customers, Log, Roles
@@ -67,16 +70,16 @@ def read_log(
     array([0, 1, 0, 1])
     """
     refuse("log", worth_problems(response_value))
-    asked = ask(Levels(levels) if isinstance(levels, Mapping) else levels, {**roles})
-    if most_rows is not None and (large := read_large(source, asked, most_rows, seed)) is not None:
+    spec = make_role_spec(Levels(levels) if isinstance(levels, Mapping) else levels, {**roles})
+    if most_rows is not None and (large := read_large(source, spec, most_rows, seed)) is not None:
         return replace(large, response_value=response_value)
-    texts = dict.fromkeys(asked.texts, "text")
-    table = read_table(source, what="log", plain=asked.coded, parse=texts)
+    texts = dict.fromkeys(spec.texts, "text")
+    table = read_table(source, what="log", plain=spec.coded, parse=texts)
     check_names(table, "log")
-    reading = read_notation(table, asked.parse, skip=asked.coded)
-    problems = [*parse_problems(asked.parse, table.column_names), *reading.problems]
+    reading = read_notation(table, spec.parse, skip=spec.coded)
+    problems = [*parse_problems(spec.parse, table.column_names), *reading.problems]
     check = Check(reading.table, problems, [*reading.notes])
-    log = replace(read_roles(check, asked), response_value=response_value)
+    log = replace(read_roles(check, spec), response_value=response_value)
     refuse("log", check.problems)
     known = np.isfinite(log.response)
     return log if known.all() else log.take(known)
@@ -228,3 +231,40 @@ def _highest(level: Array) -> int:
         hint = "levels are numbered 0, 1, 2 …; for amounts: read_log with levels=Levels(costs=…)"
         fail("arrays", Problem(f"level goes up to {top} in {plural(len(level), 'row')}", hint))
     return max(top, 0)
+
+
+def digest_log(log: Log) -> str:
+    """Return a digest of a log: features, levels, responses and all optional columns.
+
+    It depends on values, not on their storage: the same table read from another kind of file has the same digest.
+
+    >>> from largesse.data import log_from_arrays
+    >>> one, other = (log_from_arrays([[1.0], [x]], [0, 1], [0, 1]) for x in (2.0, 3.0))
+    >>> digest_log(one) == digest_log(one), digest_log(one) == digest_log(other)
+    (True, False)
+    """
+    found = hashlib.blake2b(digest_size=16)
+    found.update(json.dumps(asdict(log.levels), sort_keys=True).encode())
+    if log.sample is not None:  # whose features are elsewhere: what was learnt depends on the rows that were drawn
+        found.update(f"\0{log.sample.digest}\0".encode() + log.sample.rows.tobytes())
+    for name in log.features.column_names:
+        found.update(f"\0{name}\0".encode("utf-8", "surrogatepass"))
+        _add_column(found, log.features.column(name))
+    for word in ("level", "response", "propensity", "logger", "cluster", "weight", "costs", "paid"):
+        values = getattr(log, word)
+        found.update(f"\0{word}\0".encode())
+        if values is not None:
+            found.update(np.ascontiguousarray(values).tobytes())
+    return found.hexdigest()
+
+
+def _add_column(found: Any, column: pa.ChunkedArray) -> None:
+    """Add the values of a column: numbers as they are; text as codes of its words in their order."""
+    kind = kind_of(column.type)
+    found.update(kind.encode())
+    if kind == "text":
+        words = sorted(count_words(column))
+        found.update("\0".join(words).encode("utf-8", "surrogatepass"))
+        found.update(np.asarray(word_codes(column, words), dtype=np.int64).tobytes())
+    elif kind not in ("nothing", "other"):
+        found.update((as_seconds(column) if kind == "date" else as_floats(column)).tobytes())

@@ -1,29 +1,42 @@
-"""Any table in, one Arrow table out.
+"""Tables from files or from memory, as one Arrow table.
 
 Files: Parquet, CSV (also .gz, also ; or tab separated), Arrow/Feather, a glob or a folder of them. In memory: pyarrow,
-pandas, polars, a dict of columns, and whatever else speaks the Arrow C stream. Text comes out dictionary-encoded:
-a million rows of a few thousand words then take four bytes each.
+pandas, polars, a dict of columns, and any object with the Arrow C stream. Text comes out dictionary-encoded: a million rows of a
+few thousand words then take four bytes each. A damaged file is refused: every buffer is checked before it is used, because
+Arrow itself trusts the offsets, lengths and codes of a file. Nothing is mapped into memory.
 """
 
 from __future__ import annotations
 
 import glob
+import gzip
 import os
 import re
+import zlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from largesse.data.columns import is_text, is_unusable
-from largesse.data.formats import KNOWN, is_table, read_file
-from largesse.data.notation import parse_problems, read_notation
+from largesse.data.csv_reader import Text, describe_text, read_text
+from largesse.data.parsing import parse_problems, read_notation
 from largesse.errors import InputError, Problem, fail, join_some, path_problems, plural, refuse
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LONGEST = 200  # letters of what Arrow says
+KINDS = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"),
+    "arrow": (".arrow", ".feather", ".ipc"),
+}
+KNOWN = "Parquet (.parquet), CSV (.csv, .csv.gz) and Arrow/Feather (.arrow, .feather)"
+MAX_QUOTED = 200  # letters of a message of Arrow
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")  # bytes of memory that a container may use
+UNKNOWN_MEMORY = 1 << 40
 
 
 def read_table(
@@ -49,6 +62,9 @@ def read_table(
     reading = read_notation(table, parse, None)
     refuse(what, reading.problems)
     return reading.table
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
 
 
 def find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
@@ -141,6 +157,211 @@ def _column_mismatches(files: Sequence[Path], columns: Sequence[set[str]]) -> li
     return problems
 
 
+# -- one file ------------------------------------------------------------------------------------------------------------
+
+
+def read_file(file: Path, what: str, plain: Collection[str] = (), texts: Collection[str] = ()) -> pa.Table:
+    """Read one file; text of Parquet comes dictionary-encoded, except in the `plain` columns.
+
+    The columns `texts` of a CSV are text, even where they hold digits.
+    """
+    with explain(file, what):
+        check_file(file, what)
+        kind = kind_of_file(file, what)
+        if kind == "csv":
+            return checked(read_text(describe_csv(file, texts)))
+        return _read_arrow(file, what) if kind == "arrow" else _read_parquet(file, what, plain)
+
+
+def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    schema, rows, unpacked = inspect_parquet(file)
+    # A few bytes of a file can hold a billion equal rows: in memory each takes the width of its columns, a text that of a code.
+    _check_memory(file, what, max(unpacked, rows * sum(_byte_width(field.type) for field in schema)), rows)
+    # Pages are decoded straight into dictionary codes: the plain strings never exist in memory. pq.read_table would fail on
+    # two columns of one name before an error could name them.
+    with open_file(file) as stream, pq.ParquetFile(stream, read_dictionary=text_columns(schema, plain)) as opened:
+        return checked(opened.read())
+
+
+def _byte_width(kind: pa.DataType) -> float:
+    """Return the bytes of a value of a column in memory, at least."""
+    try:
+        return float(kind.bit_width) / 8
+    except ValueError:  # a type of variable width
+        return 4
+
+
+def inspect_parquet(file: Path) -> tuple[pa.Schema, int, int]:
+    """Return the schema of a Parquet file, its number of rows, and the size of its pages before compression, in bytes."""
+    import pyarrow.parquet as pq
+
+    with open_file(file) as stream, pq.ParquetFile(stream) as opened:
+        found = opened.metadata
+        pages = sum(found.row_group(k).total_byte_size for k in range(found.num_row_groups))
+        return opened.schema_arrow, found.num_rows, pages
+
+
+def text_columns(schema: pa.Schema, plain: Collection[str]) -> list[str]:
+    """Return the columns of text that are read as dictionaries."""
+    return [field.name for field in schema if is_text(field.type) and field.name not in plain]
+
+
+def _read_arrow(file: Path, what: str) -> pa.Table:
+    import pyarrow as pa
+
+    # Read, not mapped: a file that is cut while it is mapped ends the process.
+    content = pa.py_buffer(file.read_bytes())
+    try:
+        opened = pa.ipc.open_file(content)
+        batches = (opened.get_batch(k) for k in range(opened.num_record_batches))
+    except pa.ArrowInvalid:
+        opened = batches = pa.ipc.open_stream(content)
+    parts, size, rows = [], 0, 0
+    for batch in batches:
+        rows += batch.num_rows
+        size += max(batch.nbytes, 4 * batch.num_rows * batch.num_columns)  # run-ends grow when they are written out
+        _check_memory(file, what, size, rows)
+        parts.append(batch)
+    return checked(pa.Table.from_batches(parts, opened.schema))
+
+
+def _check_memory(file: Path, what: str, size: float, rows: int) -> None:
+    """Refuse a file that takes more memory than there is."""
+    if size > memory_limit():
+        got = f"{file} takes at least {write_size(size)} for {plural(rows, 'row')}, and this machine has {write_size(memory_limit())}"
+        fail(what, Problem(got, "read fewer rows at a time"))
+
+
+def check_file(file: Path, what: str) -> None:
+    """Refuse what is not a regular file, or is empty."""
+    if not file.is_file():
+        fail(what, Problem(f"{file} is not a regular file", "give a file or a folder of files"))
+    if file.stat().st_size == 0:
+        fail(what, Problem(f"{file} is empty (0 bytes)", "was the export interrupted?"))
+
+
+def checked(table: pa.Table) -> pa.Table:
+    """Return a table, every name, offset, length and code of which was checked."""
+    _ = [field.name for field in table.schema]  # a name that is not UTF-8 raises here
+    table.validate(full=True)
+    for column in table.columns:
+        for chunk in column.chunks:
+            _check_array(chunk)
+    return table
+
+
+def _check_array(array: pa.Array) -> None:
+    import pyarrow as pa
+
+    array.validate(full=True)
+    if isinstance(array, pa.DictionaryArray):
+        _check_array(array.dictionary)
+
+
+def is_table(file: Path) -> bool:
+    """Whether the name of a file ends as that of a table."""
+    return file.name.lower().endswith(tuple(ending for kind in KINDS.values() for ending in kind))
+
+
+def kind_of_file(file: Path, what: str) -> str:
+    """Return the kind of a table, by the ending of its name or its first bytes."""
+    name = file.name.lower()
+    for kind, endings in KINDS.items():
+        if name.endswith(endings):
+            return kind
+    with file.open("rb") as stream:
+        head = stream.read(6)
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(b"ARROW1"):
+        return "arrow"
+    raise InputError(what, [Problem(f"{file} is of an unknown kind", f"known kinds: {KNOWN}")])
+
+
+@contextmanager
+def explain(file: Path, what: str) -> Iterator[None]:
+    """Turn the errors of Arrow's readers into a sentence that names the file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except PermissionError as error:
+        raise InputError(what, [Problem(f"{file} may not be read", "check its permissions")]) from error
+    except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InputError(what, [_diagnosis(file, str(error))]) from error
+
+
+def _diagnosis(file: Path, message: str) -> Problem:
+    ragged = re.search(r"Expected (\d+) columns, got (\d+)", message)
+    if ragged:
+        where = re.search(r"Row #(\d+)", message)
+        row = f"line {where[1]}" if where else "a line"
+        return Problem(
+            f"{file}: {row} has {ragged[2]} fields where the header has {ragged[1]}",
+            "quote fields that contain the separator",
+        )
+    if "UTF8" in message or "utf-8" in message:
+        return Problem(f"{file} is not UTF-8 text", "save it as UTF-8 (iconv -f latin1 -t utf-8)")
+    if "Not a gzipped file" in message:
+        return Problem(f"{file} is not a gzip file, though its name says so", "rename it, or compress it with gzip")
+    if "Empty CSV" in message:
+        return Problem(f"{file} is empty", "was the export interrupted?")
+    first = message.strip().splitlines()[0] if message.strip() else "unreadable"
+    return Problem(f"{file} is damaged or cut off: {first}", "write the file again; was the export interrupted?")
+
+
+def describe_csv(file: Path, texts: Collection[str], *, whole: bool = True) -> Text:
+    """Return the dialect of a CSV, from its first lines; with `whole`, all of it must fit into memory at once."""
+    return describe_text(lambda: open_file(file, whole=whole), _read_head(file), texts)
+
+
+def open_file(file: Path, *, whole: bool = True) -> Any:
+    """Open a file for Arrow; with `whole`, a gzip file must fit into memory when it is unpacked."""
+    import pyarrow as pa
+
+    if is_gzip(file):
+        return pa.PythonFile(_GzipFile(file, memory_limit() if whole else None), mode="r")
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:  # Arrow knows only names in UTF-8
+        return pa.PythonFile(file.open("rb"), mode="r")
+    return pa.OSFile(str(file))
+
+
+class _GzipFile(gzip.GzipFile):
+    """A gzip file that is read up to a limit of unpacked bytes."""
+
+    def __init__(self, file: Path, max_size: int | None) -> None:
+        super().__init__(file, "rb")
+        self._file, self._max_size = file, max_size
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return the next bytes, at most `size`."""
+        content = super().read(size)
+        if self._max_size is not None and self.tell() > self._max_size:
+            got = f"{self._file} unpacks to more than the {write_size(self._max_size)} of memory of this machine"
+            fail("table", Problem(got, "write Parquet, or read fewer rows at a time"))
+        return content
+
+
+def is_gzip(file: Path) -> bool:
+    """Whether the name of a file has the ending of gzip."""
+    return file.name.lower().endswith(".gz")
+
+
+def _read_head(file: Path, size: int = 65536) -> str:
+    with (gzip.open if is_gzip(file) else open)(file, "rb") as stream:
+        head = stream.read(size)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16, as Excel writes "Unicode text"
+        raise UnicodeDecodeError("utf-8", head[:2], 0, 2, "UTF-16 byte order mark")
+    return str(head.decode("utf-8", errors="replace"))
+
+
+# -- tables in memory --------------------------------------------------------------------------------------------------
+
+
 def from_memory(source: Any, what: str) -> pa.Table:
     """Return a table in memory as an Arrow table."""
     import pyarrow as pa
@@ -179,7 +400,7 @@ def _conversion_problem(error: Exception) -> Problem:
         )
     first = said.splitlines()[0]
     return Problem(
-        f"the table could not be converted: {first if len(first) <= LONGEST else first[:LONGEST] + '…'}",
+        f"the table could not be converted: {first if len(first) <= MAX_QUOTED else first[:MAX_QUOTED] + '…'}",
         "a column is a list or array of one type, all columns of one length",
     )
 
@@ -241,3 +462,30 @@ def check_size(names: Sequence[str], rows: int, what: str) -> None:
 def _repeated_names(names: Sequence[str]) -> list[Problem]:
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     return [Problem(f"two columns have the same name: {join_some(twice)}", "rename one of them")] if twice else []
+
+
+# -- memory --------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def memory_limit() -> int:
+    """Return the bytes of memory that this machine, or the container, has."""
+    limits = [UNKNOWN_MEMORY]
+    if hasattr(os, "sysconf") and {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(os.sysconf_names):
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with suppress(OSError, ValueError):  # not a container, or one without a limit
+        limits.append(int(CONTAINER_LIMIT.read_text(encoding="ascii")))
+    return min(limit for limit in limits if limit > 0)
+
+
+def write_size(size: float) -> str:
+    """Write a number of bytes for people.
+
+    >>> write_size(3_200_000_000)
+    '3.2 GB'
+    """
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size /= 1000
+    return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"

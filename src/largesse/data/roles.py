@@ -1,4 +1,4 @@
-"""What is asked of a log: which column has which role, and the log that its columns make."""
+"""Roles of columns: the arguments of `read_log`, and the log that the columns make."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from largesse.data.checks import Check
-from largesse.data.features import select_features
-from largesse.data.notation import parse_problems
-from largesse.data.paid import read_paid, settle_costs
-from largesse.data.propensities import (
+from largesse.data.parsing import parse_problems
+from largesse.data.propensity_checks import (
     Choices,
     impossible_shares,
     propensities_by_level,
@@ -29,8 +27,8 @@ CODED = ("level", "logger", "cluster", "customer", "propensity_strata")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The roles of columns, as `read_log` is asked for them."""
+class RoleSpec:
+    """The roles of columns, as given to `read_log`."""
 
     levels: Levels
     named: dict[str, str]  # role → column
@@ -50,14 +48,14 @@ class Asked:
         return [name for name, way in self.parse.items() if way == "text"]
 
 
-def ask(levels: Levels, roles: Mapping[str, Any]) -> Asked:
-    """Return what is asked of a log; refuse what makes no sense whatever the log holds."""
+def make_role_spec(levels: Levels, roles: Mapping[str, Any]) -> RoleSpec:
+    """Return the arguments of `read_log` as a record; refuse those that are invalid for every log."""
     refuse("log", _argument_problems(levels, roles))
     # Column names are text, also those that were numbers in a dataframe.
     named = {role: str(roles[role]) for role in ROLES if role in COLUMNS and _is_name(roles.get(role))}
     features = None if roles.get("features") is None else [str(name) for name in roles["features"]]
     shares = None if _is_name(roles.get("propensity")) else roles.get("propensity")
-    return Asked(levels, named, features, shares, roles.get("parse") or {}, bool(roles.get("absent")))
+    return RoleSpec(levels, named, features, shares, roles.get("parse") or {}, bool(roles.get("absent")))
 
 
 def _is_name(given: Any) -> bool:
@@ -65,9 +63,9 @@ def _is_name(given: Any) -> bool:
     return given is not None and not isinstance(given, list | tuple) and np.ndim(given) == 0
 
 
-def read_roles(check: Check, asked: Asked) -> Log:
+def read_roles(check: Check, spec: RoleSpec) -> Log:
     """Read every column that is there, so that all that is wrong is named together."""
-    named, levels, features, shares = asked.named, asked.levels, asked.features, asked.shares
+    named, levels, features, shares = spec.named, spec.levels, spec.features, spec.shares
     check.check_roles(named, levels, features)
     known = set(check.table.column_names)
     there = {role: column for role, column in named.items() if column in known}
@@ -76,9 +74,9 @@ def read_roles(check: Check, asked: Asked) -> Log:
     if "level" in there:
         codes, levels = check.read_level(there["level"], levels)
     if "response" in there:
-        outcome = check.read_response(there["response"], alike=asked.absent)
-    levels = settle_costs(levels, "cost_column" in named, check)
-    paid = read_paid(check, there["cost_column"], outcome) if "cost_column" in there else None
+        outcome = check.read_response(there["response"], alike=spec.absent)
+    levels = check.resolve_costs(levels, "cost_column" in named)
+    paid = check.read_observed_costs(there["cost_column"], outcome) if "cost_column" in there else None
     policy = check.read_groups(there["logger"], "logger") if "logger" in there else None
     groups = check.read_groups(there["cluster"], "cluster") if "cluster" in there else None
     weights = check.read_weight(there["weight"]) if "weight" in there else None
@@ -86,8 +84,8 @@ def read_roles(check: Check, asked: Asked) -> Log:
     costs = check.read_costs(levels) if known.issuperset(levels.cost_columns or ()) else None
     listed = None if features is None else [name for name in features if name in known]
     taken = {column for role, column in named.items() if role != "propensity_strata"}
-    used = select_features(check, listed, taken | {*(levels.cost_columns or ())})
-    if not asked.absent:
+    used = check.select_features(listed, taken | {*(levels.cost_columns or ())})
+    if not spec.absent:
         check.check_support(codes, outcome, levels, weights)
     propensity = _read_propensity(check, there, shares, codes, levels)
     if propensity is not None:

@@ -17,8 +17,8 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.data.encode import Encoder
-from largesse.data.encodings import DAY, FARTHEST, Date, Means, Number, Words
+from largesse.data.column_encoders import DAY, FARTHEST, Date, Means, Number, Words
+from largesse.data.encoder import Encoder
 from largesse.data.read import read_table
 from largesse.errors import InputError, Problem, join_some, plural, refuse, repr_short, suggest
 from largesse.records import Array

@@ -13,8 +13,8 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.data import batches, delimited, open_batches, read_table
-from largesse.data.delimited import describe_text, read_text, settle_types
+from largesse.data import chunked, csv_reader, open_batches, read_table
+from largesse.data.csv_reader import describe_text, read_text, settle_types
 from largesse.errors import InputError
 
 TABLE = pa.table(
@@ -30,8 +30,8 @@ TABLE = pa.table(
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "BATCH", 16)
-    monkeypatch.setattr(delimited, "BLOCK", 300)
+    monkeypatch.setattr(chunked, "BATCH_ROWS", 16)
+    monkeypatch.setattr(csv_reader, "BLOCK", 300)
 
 
 def packed(table: pa.Table, file: Path) -> None:
@@ -48,7 +48,7 @@ WRITERS: dict[str, Callable[[pa.Table, Path], Any]] = {
 }
 
 
-def joined(found: batches.Batches, columns: list[str] | None = None) -> pa.Table:
+def joined(found: chunked.Batches, columns: list[str] | None = None) -> pa.Table:
     parts = list(found.read(columns))
     assert max(map(len, parts), default=0) <= 16
     schema = found.schema if columns is None else pa.schema([found.schema.field(name) for name in columns])
@@ -106,7 +106,7 @@ def test_types_of_a_csv_are_those_that_arrow_finds_in_the_whole_file(seed: int) 
     settled, whole = settle_types(written), read_text(written)
     assert settled.schema == whole.schema
     assert settled.rows == len(whole)
-    assert pa.Table.from_batches(list(delimited.iter_text(settled))).equals(whole)
+    assert pa.Table.from_batches(list(csv_reader.iter_text(settled))).equals(whole)
 
 
 def test_line_breaks_in_late_quotes_are_read(tmp_path: Path) -> None:
@@ -160,11 +160,11 @@ def test_a_file_that_changes_between_two_passes_is_refused(tmp_path: Path) -> No
 def test_few_values_are_known_without_reading_them(kind: str, tmp_path: Path) -> None:
     file = tmp_path / f"t.{kind}"
     WRITERS[kind](TABLE, file)
-    cells, columns = batches.most_cells(file)
+    cells, columns = chunked.most_cells(file)
     assert 500 <= cells < 100_000  # never less than it has
     assert 1 <= columns <= 5
-    assert batches.most_cells(TABLE) == (500, 5)
-    assert batches.has_at_most(file, 1_000_000)
-    assert not batches.has_at_most(file, 99)  # never told of a table that has more
-    assert batches.has_at_most(TABLE, 100)
-    assert not batches.has_at_most(TABLE, 99)
+    assert chunked.most_cells(TABLE) == (500, 5)
+    assert chunked.has_at_most(file, 1_000_000)
+    assert not chunked.has_at_most(file, 99)  # never told of a table that has more
+    assert chunked.has_at_most(TABLE, 100)
+    assert not chunked.has_at_most(TABLE, 99)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from largesse.data.log import read_log
-from largesse.data.propensities import Choices, doubt_propensities, impossible_propensities
+from largesse.data.propensity_checks import Choices, doubt_propensities, impossible_propensities
 from largesse.errors import InputError
 from largesse.evaluation import doctor
 from largesse.levels import Levels

@@ -1,4 +1,4 @@
-"""Can given propensities be right? What they imply is compared with what the log shows.
+"""Plausibility checks of given propensities: their implications compared with the log.
 
 Where a level is drawn with the probability that the log says, the sum of 1 / propensity over the level's rows is about the
 number of all rows (`sums` are near one), or less where some customers could not get the level, but never clearly more. And

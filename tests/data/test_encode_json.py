@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from largesse.data import RowEncoder, check_rows, read_table
-from largesse.data.encode import Encoder
+from largesse.data.encoder import Encoder
 from largesse.errors import InputError
 
 

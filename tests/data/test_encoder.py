@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largesse.data.encode import Encoder
+from largesse.data.encoder import Encoder
 from largesse.data.read import read_table
 from largesse.errors import InputError
 

@@ -9,7 +9,7 @@ import pytest
 
 from largesse.campaign.file import campaign_from
 from largesse.data import Encoder, read_log
-from largesse.data.notation import find_style, words_as_numbers
+from largesse.data.parsing import find_style, words_as_numbers
 from largesse.data.read import read_table
 from largesse.errors import InputError
 from largesse.levels import Levels

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from largesse.data.column_encoders import CYCLES, DAY, Column, Date, Means, Number, Scale, Words, read_columns
 from largesse.data.columns import Kind, as_floats, as_plain, as_seconds, count_words, kind_of, word_codes
-from largesse.data.encodings import CYCLES, DAY, Column, Date, Means, Number, Scale, Words, read_columns
-from largesse.data.notation import match_kinds
+from largesse.data.parsing import match_kinds
 from largesse.errors import Problem, refuse, suggest
 from largesse.records import Array
 

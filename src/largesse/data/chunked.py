@@ -1,0 +1,277 @@
+"""Out-of-core reading: the table of `read_table` in batches of rows, of which one at a time is in memory.
+
+Columns, types and the number of rows are known before the first batch: from the metadata of Parquet, and for CSV from a first pass that
+settles the types (see `csv_reader`). Arrow files are read whole, one after the other. Every pass gives the same rows in the same
+order; a file that changes between two passes is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from largesse.data.csv_reader import Text, iter_text, settle_types
+from largesse.data.read import (
+    check_file,
+    checked,
+    describe_csv,
+    encode_text,
+    explain,
+    find_files,
+    from_memory,
+    inspect_parquet,
+    is_gzip,
+    kind_of_file,
+    merge_schemas,
+    open_file,
+    read_file,
+    text_columns,
+)
+from largesse.errors import Problem, fail
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_ROWS = 65_536
+MAX_GZIP_RATIO = 20  # of most tables
+MAX_ARROW_CELLS = 8  # values in a byte of an Arrow file
+PIECE_ROWS = 500_000  # row groups are put together up to this many rows
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """A table that is read in batches; text is dictionary-encoded as in `read_table`."""
+
+    schema: pa.Schema
+    rows: int
+    passes: Callable[[Sequence[str] | None], Iterator[pa.Table]]  # of some columns, or of all
+
+    def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield the rows in order, in batches; only some columns, if they are named."""
+        return self.passes(columns)
+
+
+def open_batches(
+    source: Any, *, what: str = "table", plain: Collection[str] = (), texts: Collection[str] = ()
+) -> Batches:
+    """Open a path, a glob, a folder or a table in memory to be read in batches; ready `Batches` pass through.
+
+    The columns `plain` stay plain text; `texts` of a CSV are text, even where they hold digits; `what` names the table in errors.
+
+    >>> batches = open_batches({"age": [31, 44], "city": ["Oslo", "Rome"]})
+    >>> batches.rows, batches.schema.names, [len(batch) for batch in batches.read(["age"])]
+    (2, ['age', 'city'], [2])
+    """
+    if isinstance(source, Batches):
+        return source
+    if not isinstance(source, str | os.PathLike):
+        table = encode_text(from_memory(source, what), plain)
+        return Batches(table.schema, table.num_rows, partial(_slice, table))
+    parts = [_inspect_file(file, what, plain, texts) for file in find_files(source, what)]
+    schemas = [encode_text(part.schema.empty_table(), plain).schema for part in parts]
+    schema = schemas[0] if len(parts) == 1 else merge_schemas([part.file for part in parts], schemas, what)
+    rows = sum(part.rows for part in parts)
+    return Batches(schema, rows, partial(_read_all, parts, schema, what, plain))
+
+
+def has_at_most(source: Any, rows: int, what: str = "table") -> bool:
+    """Whether a table surely has no more rows than this, by the metadata or the sizes of its files."""
+    if isinstance(source, Batches):
+        return source.rows <= rows
+    if not isinstance(source, str | os.PathLike):
+        return len(from_memory(source, what)) <= rows
+    bounds = (_bound_cells(file, what) for file in find_files(source, what))
+    return sum(cells / max(columns, 1) for cells, columns in bounds) <= rows
+
+
+def most_cells(source: Any, what: str = "table") -> tuple[float, int]:
+    """Return the maximum number of values of a table, by the metadata or the sizes of its files, and its minimum number of columns."""
+    if isinstance(source, Batches):
+        return source.rows * len(source.schema), len(source.schema)
+    if not isinstance(source, str | os.PathLike):
+        table = from_memory(source, what)
+        return table.num_rows * table.num_columns, table.num_columns
+    bounds, columns = zip(*(_bound_cells(file, what) for file in find_files(source, what)), strict=True)
+    return sum(bounds), min(columns)
+
+
+def _bound_cells(file: Path, what: str) -> tuple[float, int]:
+    with explain(file, what):
+        check_file(file, what)
+        kind, size = kind_of_file(file, what), file.stat().st_size
+        if kind == "parquet":
+            schema, rows, _ = inspect_parquet(file)
+            return rows * len(schema), len(schema)
+        if kind == "arrow":
+            return MAX_ARROW_CELLS * size, 1
+        # A field takes a byte at least: its separator.
+        return size * (MAX_GZIP_RATIO if is_gzip(file) else 1), describe_csv(file, ()).columns
+
+
+@dataclass(frozen=True, eq=False)
+class _File:
+    """One file of a table."""
+
+    file: Path
+    schema: pa.Schema
+    rows: int
+    state: tuple[int, int]  # size and time of the last change
+    text: Text | None = None  # dialect of a CSV
+    words: tuple[str, ...] = ()  # columns that are read as dictionaries from a Parquet file
+    kind: str = "parquet"
+
+
+def _inspect_file(file: Path, what: str, plain: Collection[str], texts: Collection[str]) -> _File:
+    """Return schema and number of rows of a file; refuse one that cannot be read."""
+    with explain(file, what):
+        check_file(file, what)
+        kind, state = kind_of_file(file, what), _read_state(file)
+        if kind == "csv":
+            text = settle_types(describe_csv(file, texts, whole=False))
+            return _File(file, text.schema, text.rows, state, text, kind=kind)
+        if kind == "arrow":
+            table = read_file(file, what, plain, texts)
+            return _File(file, table.schema, table.num_rows, state, kind=kind)
+        schema, rows, _ = inspect_parquet(file)
+        return _File(file, schema, rows, state, words=tuple(text_columns(schema, plain)))
+
+
+def _read_state(file: Path) -> tuple[int, int]:
+    found = file.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _read_all(
+    parts: Sequence[_File], schema: pa.Schema, what: str, plain: Collection[str], columns: Sequence[str] | None
+) -> Iterator[pa.Table]:
+    """Yield the rows of all files in batches of one schema."""
+    import pyarrow as pa
+
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    for part in parts:
+        _check_same(part, what)
+        rows = 0
+        for batch in _merge_small(_read_file(part, what, plain, columns)):
+            rows += len(batch)
+            yield _conform(batch, wanted)
+        _check_same(part, what, rows)
+
+
+def _check_same(part: _File, what: str, rows: int | None = None) -> None:
+    """Refuse a file that is not as it was when its columns were found, or that has another number of rows."""
+    try:
+        same = _read_state(part.file) == part.state and rows in (None, part.rows)
+    except OSError:  # it is gone
+        same = False
+    if not same:
+        fail(what, Problem(f"{part.file} changed while it was read", "try again when nothing writes to it"))
+
+
+def _read_file(part: _File, what: str, plain: Collection[str], columns: Sequence[str] | None) -> Iterator[pa.Table]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if part.kind == "arrow":
+        table = encode_text(read_file(part.file, what, plain), plain)
+        yield from _slice(table, columns)
+        return
+    with explain(part.file, what):
+        if part.text is not None:
+            for batch in iter_text(part.text, columns):
+                yield from _slice(encode_text(checked(pa.Table.from_batches([batch])), plain))
+            return
+        with open_file(part.file) as stream, pq.ParquetFile(stream, read_dictionary=part.words) as opened:
+            for batch in opened.iter_batches(BATCH_ROWS, columns=None if columns is None else list(columns)):
+                yield encode_text(checked(pa.Table.from_batches([batch])), plain)
+
+
+def _merge_small(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Concatenate small batches."""
+    import pyarrow as pa
+
+    held: list[pa.Table] = []
+    for batch in batches:
+        if held and sum(map(len, held)) + len(batch) > BATCH_ROWS:
+            yield pa.concat_tables(held).unify_dictionaries()
+            held = []
+        held.append(batch)
+    if held:
+        yield pa.concat_tables(held).unify_dictionaries()
+
+
+def _slice(table: pa.Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    if columns is not None:
+        table = table.select(list(columns))
+    return (table.slice(start, BATCH_ROWS) for start in range(0, table.num_rows, BATCH_ROWS))
+
+
+def _conform(batch: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return a batch with the columns and types that all files share."""
+    import pyarrow as pa
+
+    if batch.schema.equals(schema):
+        return batch
+    if batch.column_names != schema.names:
+        batch = batch.select(schema.names)
+    columns = [
+        pa.chunked_array([pa.nulls(len(batch), field.type)])
+        if pa.types.is_null(column.type)
+        else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+# -- pieces of files for several machines -----------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    """A file, or some row groups of a Parquet file."""
+
+    path: str
+    first: int = 0  # row group
+    groups: int = 0  # how many; 0: the whole file
+    rows: int = -1  # −1: not known before it is read
+
+
+def split_file(file: Path, what: str) -> list[Piece]:
+    """Return the pieces of a file in the order of its rows; refuse a file that cannot be read."""
+    import pyarrow.parquet as pq
+
+    path = str(file.absolute())
+    with explain(file, what):
+        check_file(file, what)
+        if kind_of_file(file, what) != "parquet":
+            return [Piece(path)]
+        with open_file(file) as stream, pq.ParquetFile(stream) as opened:
+            sizes = [opened.metadata.row_group(k).num_rows for k in range(opened.metadata.num_row_groups)]
+    if not sum(sizes):
+        return [Piece(path, rows=0)]  # it has columns all the same
+    pieces, first = [], 0
+    for k in range(1, len(sizes) + 1):
+        if k == len(sizes) or sum(sizes[first : k + 1]) > PIECE_ROWS:
+            pieces.append(Piece(path, first, k - first, sum(sizes[first:k])))
+            first = k
+    return pieces
+
+
+def read_piece(piece: Piece, what: str, plain: Collection[str] = (), texts: Collection[str] = ()) -> Iterator[pa.Table]:
+    """Yield the rows of a piece in batches, as `read_table` reads those of a file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = Path(piece.path)
+    if not piece.groups:
+        batches = open_batches(piece.path, what=what, plain=plain, texts=texts)
+        yield from batches.read() if batches.rows else [batches.schema.empty_table()]
+        return
+    with explain(file, what):
+        words = text_columns(inspect_parquet(file)[0], plain)
+        groups = range(piece.first, piece.first + piece.groups)
+        with open_file(file) as stream, pq.ParquetFile(stream, read_dictionary=words) as opened:
+            for batch in opened.iter_batches(BATCH_ROWS, row_groups=groups):
+                yield encode_text(checked(pa.Table.from_batches([batch])), plain)

@@ -1,0 +1,393 @@
+"""Logs larger than memory: the roles of all rows, and the features of a sample.
+
+Three passes over the files. The first keeps the columns that have a role (some bytes of every row) and collects statistics of the
+features, so that rules and messages are those of `read_log`. A sample of rows is drawn at random from every level, or of whole
+clusters; the second pass reads its features. Later passes, through `Sample.batches`, score the rows outside of the sample.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from largesse.data.checks import Check
+from largesse.data.chunked import Batches, most_cells, open_batches
+from largesse.data.columns import FEW_ROWS, OWN_TEXT, as_floats, as_plain, as_seconds, is_number, kind_of
+from largesse.data.parsing import (
+    DATE_NAME,
+    EXCEL,
+    SAMPLE,
+    excel_note,
+    map_words,
+    may_be_read,
+    parse_as,
+    parse_problems,
+    parse_words,
+    read_notation,
+    read_words,
+    recognise_words,
+)
+from largesse.data.read import check_size, memory_limit
+from largesse.data.roles import RoleSpec, read_roles
+from largesse.errors import Problem, fail, join_some, plural, refuse, repr_short
+from largesse.progress import advance
+from largesse.records import Array, Log, Sample
+from largesse.stats import draw_clusters, draw_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BYTES_PER_NUMBER = 64  # of memory that a fit takes for the encoded log, measured
+ENCODED_WIDTHS = {"text": 12, "date": 5}  # numbers that encode a value, usually; other kinds take one
+MEMORY_SHARE = 0.5  # of the machine's memory that a fit may take
+MIN_OUTSIDE = 6  # at least one row in six stays outside of the sample
+MAX_WORDS = 1 << 20  # different words of a column that are counted
+
+
+def read_large(source: Any, spec: RoleSpec, most_rows: int | str, seed: int = 0) -> Log | None:
+    """Read a log of more rows than `most_rows` ("auto": than fit into memory); return None for a smaller one."""
+    refuse("log", limit_problems(most_rows, "most_rows"))
+    cells = MEMORY_SHARE * memory_limit() / BYTES_PER_NUMBER
+    bound, columns = most_cells(source, "log")
+    if bound <= (cells / max(ENCODED_WIDTHS.values()) if isinstance(most_rows, str) else most_rows * columns):
+        return None
+    batches = open_batches(source, what="log", plain=spec.coded, texts=spec.texts)
+    width = sum(ENCODED_WIDTHS.get(kind_of(field.type), 1) for field in batches.schema)
+    most = int(cells / max(width, 1)) if isinstance(most_rows, str) else int(most_rows)
+    if batches.rows <= most:
+        return None
+    check_size(batches.schema.names, batches.rows, "log")
+    found = _scan(batches, spec)
+    log = _check(batches, spec, found)
+    return _draw(log, batches, found, most, seed)
+
+
+def limit_problems(most_rows: Any, name: str) -> list[Problem]:
+    """Return what is wrong with the most rows that a log may have in memory, if anything."""
+    whole = isinstance(most_rows, int | np.integer) and not isinstance(most_rows, bool) and most_rows >= 1
+    if whole or most_rows == "auto":
+        return []
+    return [Problem(f"{name} is {repr_short(most_rows)}", 'give a whole number of rows, or "auto"')]
+
+
+# -- the first pass ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _FirstPass:
+    """Roles and column statistics of all rows."""
+
+    roles: pa.Table  # (n rows) the columns that have a role
+    profiles: dict[str, ColumnProfile]  # of the possible features
+    readings: dict[str, ColumnReading]
+
+
+def _scan(batches: Batches, spec: RoleSpec) -> _FirstPass:
+    """Read all rows once."""
+    import pyarrow as pa
+
+    names = batches.schema.names
+    paid = spec.levels.cost_columns or ()
+    taken = {*spec.named.values(), *paid}
+    kept = [name for name in names if name in taken]
+    strata = spec.named.get("propensity_strata")
+    may = [n for n in names if n not in taken or n == strata] if spec.features is None else spec.features
+    may = [*may, *(name for name in spec.parse if name not in taken)]
+    profiles = {
+        name: ColumnProfile(
+            name, batches.schema.field(name).type, batches.rows, spec.parse.get(name), name in spec.coded
+        )
+        for name in names
+        if name in may
+    }
+    parts, done = [], 0
+    for batch in batches.read([name for name in names if name in taken or name in profiles]):
+        parts.append(batch.select(kept))
+        for name, profile in profiles.items():
+            profile.add(batch.column(name))
+        done += len(batch)
+        advance(done / batches.rows)
+    roles = pa.concat_tables(parts).unify_dictionaries()
+    return _FirstPass(roles, profiles, {name: choose_reading(profile) for name, profile in profiles.items()})
+
+
+def _check(batches: Batches, spec: RoleSpec, found: _FirstPass) -> Log:
+    """Apply every rule of a log; its features are only named."""
+    import pyarrow as pa
+
+    names = batches.schema.names
+    problems, columns = parse_problems(spec.parse, names), []
+    notes: list[str] = []
+    for name in names:
+        if name in found.roles.column_names:
+            reading = read_notation(found.roles.select([name]), spec.parse, skip=spec.coded)
+            notes += reading.notes
+            problems += reading.problems
+            columns.append(reading.table.column(0))
+        else:
+            if name in found.readings:
+                notes += found.readings[name].notes
+                problems += found.readings[name].problems
+            columns.append(pa.chunked_array([pa.nulls(batches.rows)]))
+    stand_ins = {name: make_stand_in(profile, found.readings[name]) for name, profile in found.profiles.items()}
+    check = Check(pa.Table.from_arrays(columns, names=names), problems, notes, stand_ins)
+    log = read_roles(check, spec)
+    refuse("log", check.problems)
+    return log
+
+
+# -- the sample ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Features:
+    """The features of the rows that have a response, batch by batch."""
+
+    batches: Batches
+    found: _FirstPass
+    names: Sequence[str]
+    known: Array  # (rows of the table,) which have a response
+
+    def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield some features, or all, of all rows in order."""
+        start, all_known = 0, bool(self.known.all())
+        for batch in self.batches.read(self.names if columns is None else columns):
+            here = self.known[start : start + len(batch)]
+            start += len(batch)
+            yield self._convert(batch if all_known else batch.filter(here))
+
+    def take(self, rows: Array) -> pa.Table:
+        """Return the features of some rows (rising indices) among those that have a response."""
+        import pyarrow as pa
+
+        parts, start = [], 0
+        for batch in self.read():
+            here = rows[slice(*np.searchsorted(rows, [start, start + len(batch)]))] - start
+            start += len(batch)
+            parts.append(batch.take(here))
+            advance(start / len(self.known))
+        return pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+
+    def _convert(self, batch: pa.Table) -> pa.Table:
+        import pyarrow as pa
+
+        columns = [
+            convert(column, self.found.profiles[name], self.found.readings[name])
+            for name, column in zip(batch.column_names, batch.columns, strict=True)
+        ]
+        return pa.Table.from_arrays(columns, names=batch.column_names)
+
+    @property
+    def digest(self) -> str:
+        """Digest of all values."""
+        found = hashlib.blake2b(digest_size=16)
+        for name in self.names:
+            found.update(f"{self.found.profiles[name].digest} {self.found.readings[name].way}\0".encode())
+        return found.hexdigest()
+
+
+def _draw(log: Log, batches: Batches, found: _FirstPass, most: int, seed: int) -> Log:
+    """Return the log with a sample of its rows that have a response."""
+    known = np.isfinite(log.response)
+    read = replace(
+        found, roles=found.roles.schema.empty_table()
+    )  # their columns are in the log: nobody needs them twice
+    features = _Features(batches, read, log.features.column_names, known)
+    log = log if known.all() else log.take(known)
+    m = min(most, len(log) - len(log) // MIN_OUTSIDE)
+    rows, stand_for = _draw_rows(log, m, seed)
+    note = f"models learn from a random sample of {len(rows):,} of {len(log):,} rows; all rows judge them"
+    log = replace(log, features=log.features.select([]), notes=(*log.notes, note))
+    part = log.take(rows)
+    weight = part.weight if stand_for is None else part.weights * stand_for / stand_for.mean()
+    part = replace(part, features=features.take(rows), weight=weight)
+    return replace(log, sample=Sample(part, rows, features.read, features.digest, most))
+
+
+def _draw_rows(log: Log, most: int, seed: int) -> tuple[Array, Array | None]:
+    """Return the rows of the sample, and the rows that each represents if these differ; refuse a sample without one of the levels."""
+    K = len(log.levels)
+    rows, stand_for = (
+        draw_rows(log.level, K, most, seed) if log.cluster is None else (draw_clusters(log.cluster, most, seed), None)
+    )
+    empty = [log.levels.labels[k] for k in np.flatnonzero(np.bincount(log.level[rows], minlength=K) == 0)]
+    if empty:
+        whole = "" if log.cluster is None else " in whole clusters"
+        got = f"a sample of {plural(most, 'row')}{whole} has no row with level {join_some(empty)}"
+        fail("log", Problem(got, "raise most_rows under [data]"))
+    return rows, stand_for
+
+
+# -- statistics of a column over batches ------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class ColumnProfile:
+    """Statistics of a feature, accumulated over batches: sufficient for every rule that looks at a whole column."""
+
+    name: str
+    type: pa.DataType
+    rows: int  # of the table
+    asked: Any = None  # how `parse` says that it is written
+    skip: bool = False  # its text stays as it is
+    seen: int = 0  # rows
+    nulls: int = 0
+    values: Any = None  # one or two different values, of what is not words
+    words: dict[str, int] = field(default_factory=dict)  # and how often they come, in order of appearance
+    known: int = 0  # rows until there were too many words
+    spread: set[str] = field(default_factory=set)  # words of rows spread over the table
+    ends: tuple[float, float] = (np.inf, -np.inf)  # of numbers that may be dates
+    hashes: tuple[Any, Any] = field(default_factory=lambda: (hashlib.blake2b(), hashlib.blake2b()))
+
+    @property
+    def has_words(self) -> bool:
+        """Whether its values are words."""
+        return kind_of(self.type) == "text" or self.asked == "text" or isinstance(self.asked, Mapping)
+
+    def add(self, column: pa.ChunkedArray) -> None:
+        """Add the next rows."""
+        self.nulls += column.null_count
+        if self.has_words:
+            self._count_words(column)
+        elif DATE_NAME.search(self.name) and is_number(self.type):
+            found = as_floats(column)
+            found = found[np.isfinite(found)]
+            low, high = self.ends
+            self.ends = (min(low, found.min(initial=np.inf)), max(high, found.max(initial=-np.inf)))
+        if not self.has_words:
+            self._keep_values(column)
+        self._hash(column)
+        self.seen += len(column)
+
+    def _keep_values(self, column: pa.ChunkedArray) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if kind_of(self.type) in ("nothing", "other") or (self.values is not None and len(self.values) > 1):
+            return
+        few = as_plain(column.slice(0, 1000))
+        for part in (few, as_plain(column)):  # the first rows show of most columns that they vary
+            own = pa.chunked_array([*([] if self.values is None else self.values.chunks), *part.chunks], part.type)
+            distinct = pc.unique(own.cast(pa.float32()) if pa.types.is_float16(own.type) else own)
+            if len(distinct) > 1:
+                break
+        self.values = pa.chunked_array([distinct.slice(0, 2)])
+
+    def _count_words(self, column: pa.ChunkedArray) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        step = max(self.rows // SAMPLE, 1)
+        column = as_plain(column).cast(pa.string())
+        some = column.take(np.arange(-self.seen % step, len(column), step))
+        self.spread |= set(some.unique().drop_null().to_pylist())
+        if len(self.words) > MAX_WORDS:
+            return
+        tally = pc.value_counts(column.drop_null())
+        for word, times in zip(tally.field("values").to_pylist(), tally.field("counts").to_pylist(), strict=True):
+            self.words[word] = self.words.get(word, 0) + times
+            self.known += times
+
+    def _hash(self, column: pa.ChunkedArray) -> None:
+        """Add values to the digest: their bytes, and the lengths of texts separately, so that batches do not matter."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kind = kind_of(self.type)
+        if kind == "text":
+            texts = pc.fill_null(column.cast(pa.large_string()), "")
+            lengths = np.where(np.asarray(column.is_null()), -1, np.asarray(pc.binary_length(texts)))
+            self.hashes[1].update(lengths.astype(np.int64).tobytes())
+            for chunk in texts.chunks:
+                start, end = np.frombuffer(chunk.buffers()[1], np.int64)[[chunk.offset, chunk.offset + len(chunk)]]
+                self.hashes[0].update(memoryview(chunk.buffers()[2] or b"")[start:end])
+        elif kind not in ("nothing", "other"):
+            self.hashes[0].update((as_seconds(column) if kind == "date" else as_floats(column)).tobytes())
+
+    @property
+    def digest(self) -> str:
+        """Digest of its name, kind and values."""
+        found = hashlib.blake2b(digest_size=16)
+        found.update(f"{self.name}\0{kind_of(self.type)}\0{self.asked!r}".encode("utf-8", "surrogatepass"))
+        for part in self.hashes:
+            found.update(part.digest())
+        return found.hexdigest()
+
+
+@dataclass(frozen=True)
+class ColumnReading:
+    """The notation of a feature, known after the first pass, with notes and problems."""
+
+    way: str | None = None  # notation of its numbers or dates
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def choose_reading(profile: ColumnProfile) -> ColumnReading:
+    """Return the notation in which `read_notation` would read the whole column."""
+    if profile.asked is not None:
+        read = profile.has_words and profile.asked not in ("text", "excel date")
+        return ColumnReading(
+            problems=tuple(parse_words(profile.name, list(profile.words), profile.asked)[1] if read else ())
+        )
+    if profile.skip:
+        return ColumnReading()
+    if profile.has_words:
+        if not may_be_read(sorted(profile.spread)):
+            return ColumnReading()
+        if len(profile.words) > MAX_WORDS:
+            say = f"it has more than {MAX_WORDS:,} different values; if they are numbers or dates, parse says how to read them"
+            return ColumnReading(notes=(f"column {profile.name!r} is read as text: {say}",))
+        words = sorted(profile.words, key=lambda word: (-profile.words[word], word))
+        way, notes = recognise_words(profile.name, words, sorted(profile.spread))
+        return ColumnReading(way, tuple(notes))
+    low, high = profile.ends
+    return ColumnReading(notes=(excel_note(profile.name),)) if EXCEL[0] <= low <= high <= EXCEL[1] else ColumnReading()
+
+
+def convert(column: pa.ChunkedArray, profile: ColumnProfile, reading: ColumnReading) -> pa.ChunkedArray:
+    """Return some rows of a feature, parsed in the chosen notation."""
+    import pyarrow as pa
+
+    if profile.asked is not None:
+        found = parse_as(profile.name, column, profile.asked, [])
+    elif reading.way is not None:
+        words = column.cast(pa.string()).unique().drop_null().to_pylist()
+        found = map_words(column, words, read_words(words, reading.way))
+    else:
+        return column
+    # A part without any words says nothing about its type; the words of all rows do.
+    if not pa.types.is_null(found.type) or not profile.words:
+        return found
+    dates = (reading.way or profile.asked) in ("day first", "month first")
+    return found.cast(pa.date32() if dates else pa.float64())
+
+
+def make_stand_in(profile: ColumnProfile, reading: ColumnReading) -> pa.ChunkedArray:
+    """Return a short column that passes and fails the same rules for features as the whole column."""
+    import pyarrow as pa
+
+    if profile.has_words:
+        if _is_identifier(profile, reading):
+            return pa.chunked_array([pa.array([str(k) for k in range(FEW_ROWS)]).dictionary_encode()])
+        as_text = reading.way is None and profile.asked in (None, "text")
+        some = [*list(profile.words)[: 2 if as_text else SAMPLE], *([None] if profile.nulls else [])]
+        found = convert(pa.chunked_array([pa.array(some, pa.string())]), profile, reading)
+    elif profile.values is None:  # empty, or nothing that can be compared
+        return pa.chunked_array([pa.nulls(2, profile.type)])
+    else:
+        found = convert(profile.values, profile, reading)
+    return pa.chunked_array([*found.chunks, *found.chunks]) if len(found) == 1 else found
+
+
+def _is_identifier(profile: ColumnProfile, reading: ColumnReading) -> bool:
+    """Whether nearly every row has a text of its own, among those counted."""
+    import pyarrow as pa
+
+    coded = profile.asked == "text" or (profile.asked is None and pa.types.is_dictionary(profile.type))
+    many = profile.rows >= FEW_ROWS and len(profile.words) > OWN_TEXT * profile.known > 0
+    return coded and reading.way is None and many
