@@ -19,8 +19,8 @@ from largesse.evaluation.doses import DoseLog as DoseLog
 from largesse.evaluation.doses import evaluate_doses as evaluate_doses
 from largesse.evaluation.policy_value import compare as compare
 from largesse.evaluation.policy_value import evaluate as evaluate
-from largesse.evaluation.sample_size import power as power
 from largesse.levels import Levels as Levels
+from largesse.monitoring.power_analysis import power as power
 from largesse.pipeline.notebook import run as run
 from largesse.pipeline.notebook import show_report as show_report
 from largesse.policy.banditnet import BanditNet as BanditNet

@@ -5,22 +5,22 @@ import pyarrow as pa
 from browsers import PHONE, needs_browser, watch
 
 from largesse.levels import Levels
-from largesse.records import CampaignCheck, Drift, Estimate, Finding, FollowedLevel, KeptPromise, KeptTenth, Leak, Log
+from largesse.records import CampaignCheck, Drift, Estimate, Finding, Leak, LevelUptake, Log, Realised, RealisedTenth
 from largesse.report import describe_check, render_check
 
 
 def _make(answer: str = "no") -> dict[str, object]:
     some = Estimate(0.31, 0.01, 0.29, 0.33)
-    kept = KeptPromise(some, some, Estimate(0.0, 0.01, -0.02, 0.02), 0.9)
+    kept = Realised(some, some, Estimate(0.0, 0.01, -0.02, 0.02), 0.9)
     nothing = Estimate(float("nan"), float("nan"), float("nan"), float("nan"))
     found = CampaignCheck(
         (Finding("plan", answer, "Some <b>words</b>."),),
         100,
         None,
         kept,
-        KeptPromise(some, nothing, nothing, 1.0),
-        tuple(KeptTenth(0.01 * k, 0.3, some, 10) for k in range(10)),
-        (FollowedLevel("none", 50, 50, 1.0), FollowedLevel("<i>", 0, 50, float("nan"))),
+        Realised(some, nothing, nothing, 1.0),
+        tuple(RealisedTenth(0.01 * k, 0.3, some, 10) for k in range(10)),
+        (LevelUptake("none", 50, 50, 1.0), LevelUptake("<i>", 0, 50, float("nan"))),
         0.5,
         (Drift("age", float("inf"), 0.0), Drift("city", 0.01, 0.9)),
         (0.1, some),

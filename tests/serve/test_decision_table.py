@@ -15,7 +15,7 @@ from ledgers import make_offers as ledger_offers
 
 from largesse import cli
 from largesse.errors import InputError, LedgerError, OutputError
-from largesse.pipeline.decided import join_ids
+from largesse.monitoring import join_ids
 from largesse.serve import audit_ledger, describe_standing, open_ledger
 
 Serve = Callable[[list[str]], str]

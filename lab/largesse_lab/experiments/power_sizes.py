@@ -15,7 +15,8 @@ import numpy as np
 
 from largesse.allocation import mix_two_levels
 from largesse.errors import percent
-from largesse.evaluation import Asked, crossfit, meet_incumbent, plan_held_out, size_test, spread_levels
+from largesse.evaluation import crossfit, plan_held_out
+from largesse.monitoring import PowerSpec, as_probabilities, find_arms, size_test
 from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.response import make_model
@@ -52,8 +53,8 @@ def _measure_world(seed: int) -> dict[str, Any]:
     record: dict[str, Any] = {"seed": seed, "response": world.traits.response, "gain": gain, "switchers": share}
     if gain <= 0:
         return record | {"shown": None, "why": "the plan gains nothing"}
-    plan = spread_levels(plan_held_out(scores, budget).levels.astype(np.int64), scores)
-    sized = size_test(scores, meet_incumbent(scores, plan, "uniform", log.levels), Asked(POWER, gain=gain), log)
+    plan = as_probabilities(plan_held_out(scores, budget).levels.astype(np.int64), scores)
+    sized = size_test(scores, find_arms(scores, plan, "uniform", log.levels), PowerSpec(POWER, gain=gain), log)
     if not sized.cases:
         return record | {"shown": None, "why": "the plan of held-out rows changes nothing"}
     # The plan of held-out rows has a share of switchers of its own; the test is about switchers alone.

@@ -20,7 +20,7 @@ from largesse.cli.verbs import (
     verb,
 )
 from largesse.errors import plural, require_part
-from largesse.evaluation import Asked
+from largesse.monitoring import PowerSpec
 from largesse.report import (
     print_check,
     print_pace,
@@ -94,7 +94,7 @@ def power(
 ) -> None:
     """Say how many customers a test of the plan needs, among those whose level differs, and how long it takes."""
     with show_progress(as_json or is_quiet()) as progress:
-        found = pipeline.power(run_folder, incumbent, asked=Asked(**asked), progress=progress)
+        found = pipeline.power(run_folder, incumbent, spec=PowerSpec(**asked), progress=progress)
     if as_json:
         typer.echo(to_json(pipeline.describe_power(found)))
     elif not is_quiet():

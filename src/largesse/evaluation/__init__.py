@@ -8,8 +8,7 @@ evaluations repeat as warnings. `weigh_options` puts a policy beside a simple ru
 least over the best uniform mix. `estimate_profit` says what is left after costs where a response has a value, and
 `trace_profit` which budget leaves most. `measure_spending` says what plans really cost where that depends on what customers do.
 `measure_changes` says what a plan changes in comparison with what was done. `evaluate_doses` judges policies of continuous doses.
-`measure_noise` says how much responses vary about what is expected of them. `check_campaign` compares a new log with what its plan
-promised and with the log before. `power` says how many customers a test of a plan needs.
+`measure_noise` says how much responses vary about what is expected of them.
 """
 
 from largesse.evaluation.checks import doctor as doctor
@@ -18,6 +17,7 @@ from largesse.evaluation.cost_calibration import measure_spending as measure_spe
 from largesse.evaluation.crossfitting import crossfit as crossfit
 from largesse.evaluation.crossfitting import hold_out_rows as hold_out_rows
 from largesse.evaluation.crossfitting import score_rows as score_rows
+from largesse.evaluation.crossfitting import what_was_paid as what_was_paid
 from largesse.evaluation.doses import DoseLog as DoseLog
 from largesse.evaluation.doses import evaluate_doses as evaluate_doses
 from largesse.evaluation.estimates import estimate_difference as estimate_difference
@@ -26,6 +26,8 @@ from largesse.evaluation.estimates import estimate_per_spend as estimate_per_spe
 from largesse.evaluation.estimates import estimate_uniform as estimate_uniform
 from largesse.evaluation.estimates import estimate_value as estimate_value
 from largesse.evaluation.estimates import find_best_mix as find_best_mix
+from largesse.evaluation.estimates import score_log as score_log
+from largesse.evaluation.estimates import score_policy as score_policy
 from largesse.evaluation.estimates import take_scores as take_scores
 from largesse.evaluation.estimators import ESTIMATORS as ESTIMATORS
 from largesse.evaluation.frontier_estimate import plan_budgets as plan_budgets
@@ -34,6 +36,7 @@ from largesse.evaluation.frontier_estimate import spread_budgets as spread_budge
 from largesse.evaluation.frontier_estimate import trace_cost_curve as trace_cost_curve
 from largesse.evaluation.frontier_estimate import trace_frontier as trace_frontier
 from largesse.evaluation.group_curves import trace_groups as trace_groups
+from largesse.evaluation.leaks import measure_explained as measure_explained
 from largesse.evaluation.lower_bounds import weigh_options as weigh_options
 from largesse.evaluation.noise import Noise as Noise
 from largesse.evaluation.noise import learn_noise as learn_noise
@@ -41,17 +44,10 @@ from largesse.evaluation.noise import measure_noise as measure_noise
 from largesse.evaluation.policy_value import compare as compare
 from largesse.evaluation.policy_value import evaluate as evaluate
 from largesse.evaluation.policy_value import examine_held_out as examine_held_out
+from largesse.evaluation.policy_value import as_policy as as_policy
+from largesse.evaluation.policy_value import settle as settle
 from largesse.evaluation.profit import estimate_profit as estimate_profit
 from largesse.evaluation.profit import trace_profit as trace_profit
-from largesse.evaluation.realised.checks import Before as Before
-from largesse.evaluation.realised.checks import check_campaign as check_campaign
-from largesse.evaluation.sample_size import Asked as Asked
-from largesse.evaluation.sample_size import check_asked as check_asked
-from largesse.evaluation.sample_size import check_incumbent as check_incumbent
-from largesse.evaluation.sample_size import meet_incumbent as meet_incumbent
-from largesse.evaluation.sample_size import power as power
-from largesse.evaluation.sample_size import size_test as size_test
-from largesse.evaluation.sample_size import spread_levels as spread_levels
 from largesse.evaluation.simple_rule import RULE_GROUPS as RULE_GROUPS
 from largesse.evaluation.simple_rule import SimpleRule as SimpleRule
 from largesse.evaluation.simple_rule import learn_rules as learn_rules

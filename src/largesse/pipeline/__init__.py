@@ -5,13 +5,11 @@ folder. `examine` checks a log before anything is fitted. An `Engine` touches th
 and `spark` runs a campaign on Spark.
 """
 
-from largesse.pipeline.afterwards import check as check
+from largesse.pipeline.campaign_check import check as check
+from largesse.pipeline.campaign_check import describe_power as describe_power
+from largesse.pipeline.campaign_check import power as power
 from largesse.pipeline.bring import bring_log as bring_log
 from largesse.pipeline.bring import clear_unfinished as clear_unfinished
-from largesse.pipeline.decided import CUSTOMER as CUSTOMER
-from largesse.pipeline.decided import PROPENSITY as PROPENSITY
-from largesse.pipeline.decided import REQUEST as REQUEST
-from largesse.pipeline.decided import write_table as write_table
 from largesse.pipeline.demo import demo_campaign as demo_campaign
 from largesse.pipeline.doctor import examine as examine
 from largesse.pipeline.doctor import find_campaign as find_campaign
@@ -36,13 +34,12 @@ from largesse.pipeline.line import report as report
 from largesse.pipeline.line import run as run
 from largesse.pipeline.next_log import Wanted as Wanted
 from largesse.pipeline.next_log import write_log as write_log
+from largesse.pipeline.next_log import write_table as write_table
 from largesse.pipeline.notebook import Page as Page
 from largesse.pipeline.notebook import Run as Run
 from largesse.pipeline.notebook import show_report as show_report
 from largesse.pipeline.on_spark import open_engine as open_engine
 from largesse.pipeline.on_spark import spark as spark
-from largesse.pipeline.testing import describe_power as describe_power
-from largesse.pipeline.testing import power as power
 from largesse.pipeline.trial import change_plan as change_plan
 from largesse.pipeline.trial import keep_plan as keep_plan
 from largesse.pipeline.trial import refuse_existing as refuse_existing

@@ -13,8 +13,10 @@ from largesse.campaign import Campaign, read_campaign
 from largesse.data import read_table
 from largesse.errors import Problem, fail, join_some, plural, refuse, suggest
 from largesse.levels import Levels
+from largesse.monitoring import CUSTOMER, PROPENSITY, REQUEST, has_unique_ids, join_ids
 from largesse.pipeline import folder as files
-from largesse.pipeline.decided import CUSTOMER, PROPENSITY, REQUEST, come_once, join_ids, write_table
+from largesse.pipeline.planned import Target
+from largesse.pipeline.writing import open_writer
 from largesse.policy import Policy
 from largesse.records import Array
 
@@ -175,7 +177,7 @@ def _attach(decided: pa.Table, sources: list[_Source], needs: _Needs) -> pa.Tabl
         redeemed = np.nan_to_num(np.asarray(decided["redeemed"], dtype=np.float64))
         columns[needs.campaign.columns["cost_column"]] = pa.array(np.asarray(decided["paid_at_once"]) + redeemed)
     refuse("log", problems)
-    if REQUEST in decided.column_names and not come_once(decided):
+    if REQUEST in decided.column_names and not has_unique_ids(decided):
         columns[REQUEST] = decided[REQUEST]
     return pa.table(columns)
 
@@ -214,7 +216,7 @@ def _find(
     requests = REQUEST in source.table.column_names and REQUEST in decided.column_names
     held = join_ids(source.table, needs.key, requests=requests)
     problems += _doubt_ids(held, source, needs.key)
-    if outcome and not requests and not come_once(decided):
+    if outcome and not requests and not has_unique_ids(decided):
         got = f"customers came more than once, and {source.name} does not say which response belongs to which request"
         problems.append(Problem(got, f"add the column {REQUEST!r} to it, with the ids of the requests"))
     place = pc.index_in(join_ids(decided, CUSTOMER, requests=requests), value_set=held.combine_chunks())
@@ -290,3 +292,9 @@ def _write_campaign(campaign: Campaign, log: Path, out: Path, propensity: str, f
     roles |= {"propensity": propensity, "features": features}
     after = replace(campaign, log=str(log.absolute()), customers=None, roles=roles, propensities=None)
     files.write_text(out, after.text)
+
+
+def write_table(table: pa.Table, out: Path) -> None:
+    """Write a table to a file, in the format of its suffix."""
+    with open_writer(Target(out)) as writer:
+        writer.write(table)

@@ -15,6 +15,4 @@ from largesse.policy.mlflow import save_mlflow as save_mlflow
 from largesse.policy.movers import judge_shuffled as judge_shuffled
 from largesse.policy.policy import Outlook as Outlook
 from largesse.policy.policy import Policy as Policy
-from largesse.policy.promised import find_price as find_price
-from largesse.policy.promised import promise_anew as promise_anew
 from largesse.policy.score_card import ScoreCard as ScoreCard

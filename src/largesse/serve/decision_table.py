@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.errors import LedgerError, Problem, fail, plural
-from largesse.pipeline import CUSTOMER, PROPENSITY, REQUEST, check_table, write_table
+from largesse.monitoring import CUSTOMER, PROPENSITY, REQUEST
+from largesse.pipeline import check_table, write_table
 from largesse.serve.ledger.ledger import Ledger
 from largesse.serve.ledger.money import MICROS, show_money
 from largesse.serve.ledger.opening import open_ledger

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from largesse.records import CampaignCheck, KeptPromise, Log
+from largesse.records import CampaignCheck, Log, Realised
 from largesse.report.formats import name_day
 from largesse.report.plain import plain_estimate, plain_finding, plain_response
 from largesse.report.section import Part
@@ -56,7 +56,7 @@ def describe_check(found: CampaignCheck, log: Log, *, title: str, unit: str = ""
     return plain
 
 
-def _plain_kept(kept: KeptPromise) -> Part:
+def _plain_kept(kept: Realised) -> Part:
     names = ("promised", "realised", "difference")
     return {**{name: plain_estimate(getattr(kept, name)) for name in names}, "p": kept.p}
 

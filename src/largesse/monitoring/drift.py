@@ -1,4 +1,4 @@
-"""Which columns have changed since the log: two-sample tests with one error rate for all columns, and how large a change is."""
+"""Drift of the features: population stability index and two-sample tests with one error rate for all columns."""
 
 from __future__ import annotations
 
@@ -14,33 +14,34 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 GROUPS = 10
-ROWS = 100_000  # more would only show changes that are too small to matter
+MAX_ROWS = 100_000  # more rows would only show changes too small to matter
 
 
 def measure_drift(
-    before: pa.Table, after: pa.Table, units: tuple[Array | None, Array | None] = (None, None), seed: int = 0
+    before: pa.Table, after: pa.Table, clusters: tuple[Array | None, Array | None] = (None, None), seed: int = 0
 ) -> tuple[Drift, ...]:
     """Return the drift of every column that both tables have, the largest first.
 
-    Rows of one cluster are not independent: of each, one row is looked at. `units` are the clusters (n,) of both tables. The p-value
-    of a column is the smaller of that of its groups (χ²) and, for numbers, that of Kolmogorov and Smirnov, twice; all are then
-    multiplied by the number of columns (Bonferroni).
+    Rows of one cluster (n,) are not independent: one row of each is used. The p-value of a column is that of its groups (χ²) or, for
+    numbers, twice the smaller one of χ² and Kolmogorov-Smirnov; all are multiplied by the number of columns (Bonferroni).
     """
-    one, two = (_thin(table, own, seed) for table, own in zip((before, after), units, strict=True))
-    names = [name for name in one.column_names if name in two.column_names]
-    found = [Drift(name, *_compare(one.column(name), two.column(name))) for name in names]
-    found = [Drift(drift.column, drift.psi, min(drift.p * len(names), 1.0)) for drift in found]
-    return tuple(sorted(found, key=lambda drift: (-drift.psi, drift.column)))
+    before, after = (_thin(table, cluster, seed) for table, cluster in zip((before, after), clusters, strict=True))
+    names = [name for name in before.column_names if name in after.column_names]
+    drifts = []
+    for name in names:
+        psi, p = _compare(before.column(name), after.column(name))
+        drifts.append(Drift(name, psi, min(p * len(names), 1.0)))
+    return tuple(sorted(drifts, key=lambda drift: (-drift.psi, drift.column)))
 
 
 def _thin(table: pa.Table, cluster: Array | None, seed: int) -> pa.Table:
-    """Return one row of every cluster, and of many rows a sample."""
+    """Return one row of every cluster, and a sample of a large table."""
     rows = np.arange(len(table))
     if cluster is not None:
         order = np.random.default_rng(seed).permutation(len(table))
         _, first = np.unique(cluster[order], return_index=True)
         rows = np.sort(order[first])
-    rows = rows[sample_rows(len(rows), ROWS, seed)]
+    rows = rows[sample_rows(len(rows), MAX_ROWS, seed)]
     return table if len(rows) == len(table) else table.take(rows)
 
 
@@ -56,9 +57,9 @@ def _compare(before: pa.ChunkedArray, after: pa.ChunkedArray) -> tuple[float, fl
     if kind_of(before.type) == "number":
         from scipy.stats import ks_2samp
 
-        one, two = (values[np.isfinite(values)] for values in map(as_floats, (before, after)))
-        if len(one) and len(two):
-            p = min(2 * min(p, float(ks_2samp(one, two, method="asymp").pvalue)), 1.0)
+        old, new = (values[np.isfinite(values)] for values in map(as_floats, (before, after)))
+        if len(old) and len(new):
+            p = min(2 * min(p, float(ks_2samp(old, new, method="asymp").pvalue)), 1.0)
     return _measure_psi(counts), p
 
 
@@ -68,7 +69,7 @@ def _test_counts(counts: Array) -> float:
 
     if counts.shape[1] < 2:
         return 1.0
-    # Groups of few rows are put together: the χ² distribution needs some.
+    # The χ² distribution needs groups of some size: small ones are merged.
     few = counts.sum(axis=0) < 10
     if few.any():
         counts = np.column_stack([counts[:, ~few], counts[:, few].sum(axis=1)])

@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.evaluation import Before, check_campaign
-from largesse.evaluation.realised.checks import _find_leaks, _fit_line
 from largesse.levels import Levels
-from largesse.records import Estimate, Log, Promise
+from largesse.monitoring import OldLog, Prediction, check_campaign
+from largesse.monitoring.checks import _find_leaks, fit_line
+from largesse.records import Estimate, Log
 
 N = 3000
 LEVELS = Levels(costs=[0, 1, 2])
@@ -17,7 +17,7 @@ def _log(X: np.ndarray, level: np.ndarray, response: np.ndarray) -> Log:
     return Log(pa.table({"age": X[:, 0], "visits": X[:, 1]}), level, response, LEVELS)
 
 
-def _draw(seed: int = 0) -> tuple[Log, Promise, Before]:
+def _draw(seed: int = 0) -> tuple[Log, Prediction, OldLog]:
     """Return a campaign in which nothing is wrong, and the log before it."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(2 * N, 2))
@@ -28,11 +28,11 @@ def _draw(seed: int = 0) -> tuple[Log, Promise, Before]:
     log = _log(X[:N], level[:N], response[:N])
     rows = np.arange(N)
     expected = curves[rows, level[:N]]
-    promise = Promise(
+    promise = Prediction(
         level[:N], expected, level[:N].astype(float), curves[:N], honest=Estimate(0.0, 0.01, -0.02, 0.02), joined=N
     )
     old = _log(X[N:], level[N:], response[N:])
-    return log, promise, Before(old.features, response[N:] - curves[np.arange(N, 2 * N), level[N:]], None, True)
+    return log, promise, OldLog(old.features, response[N:] - curves[np.arange(N, 2 * N), level[N:]], None, True)
 
 
 def _topics(found: object) -> dict[str, str]:
@@ -140,7 +140,7 @@ def test_the_order_of_columns_says_nothing_about_which_of_them_know_too_much() -
         rng = np.random.default_rng(seed)
         table = pa.table({f"x{k}": rng.normal(size=20) for k in range(20)})
         log = Log(table, np.zeros(20, dtype=np.int64), rng.normal(size=20), LEVELS)
-        before = Before(table, rng.normal(size=20), None, False)
+        before = OldLog(table, rng.normal(size=20), None, False)
         turned = replace(log, features=table.select(table.column_names[::-1]))
         one, other = (_find_leaks(each, each.response, before, seed) for each in (log, turned))
         assert one == other
@@ -166,11 +166,11 @@ def test_a_line_explains_the_same_in_whatever_unit(scale: float) -> None:
     rng = np.random.default_rng(1)
     values, target = rng.normal(size=(2, 50))
     plain = np.corrcoef(values, target)[0, 1] ** 2
-    assert _fit_line(values * scale, target) == pytest.approx(plain, rel=1e-9)
-    assert _fit_line(target, values * scale) == pytest.approx(plain, rel=1e-9)
+    assert fit_line(values * scale, target) == pytest.approx(plain, rel=1e-9)
+    assert fit_line(target, values * scale) == pytest.approx(plain, rel=1e-9)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("value", [0.0, 0.1, 5e-324, 1.7e308, -3.0])
 def test_a_constant_explains_nothing(value: float) -> None:
-    assert _fit_line(np.full(50, value), np.arange(50.0)) == _fit_line(np.arange(50.0), np.full(50, value)) == 0
+    assert fit_line(np.full(50, value), np.arange(50.0)) == fit_line(np.arange(50.0), np.full(50, value)) == 0

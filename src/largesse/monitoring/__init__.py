@@ -1,0 +1,24 @@
+"""Monitoring of a campaign: prediction against result, drift, and the power of a test.
+
+`predict_for_log` and `match_decisions` give the prediction of a plan for the rows of a new log, `check_campaign` compares it
+with the outcome, and `power` says how many customers a test of a plan needs.
+"""
+
+from largesse.monitoring.checks import OldLog as OldLog
+from largesse.monitoring.checks import check_campaign as check_campaign
+from largesse.monitoring.power_analysis import PowerSpec as PowerSpec
+from largesse.monitoring.power_analysis import as_probabilities as as_probabilities
+from largesse.monitoring.power_analysis import check_incumbent as check_incumbent
+from largesse.monitoring.power_analysis import find_arms as find_arms
+from largesse.monitoring.power_analysis import power as power
+from largesse.monitoring.power_analysis import size_test as size_test
+from largesse.monitoring.prediction import CUSTOMER as CUSTOMER
+from largesse.monitoring.prediction import PROPENSITY as PROPENSITY
+from largesse.monitoring.prediction import REQUEST as REQUEST
+from largesse.monitoring.prediction import Prediction as Prediction
+from largesse.monitoring.prediction import add_errors as add_errors
+from largesse.monitoring.prediction import find_price as find_price
+from largesse.monitoring.prediction import has_unique_ids as has_unique_ids
+from largesse.monitoring.prediction import join_ids as join_ids
+from largesse.monitoring.prediction import match_decisions as match_decisions
+from largesse.monitoring.prediction import predict_for_log as predict_for_log

@@ -1,0 +1,227 @@
+"""The check of a new log against the plan of a run folder, and the size of a test of that plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from largesse.campaign import Campaign, read_campaign
+from largesse.data import read_table
+from largesse.errors import LargesseError, Problem, fail, refuse
+from largesse.evaluation import measure_spending, plan_held_out, score_rows
+from largesse.monitoring import (
+    CUSTOMER,
+    PROPENSITY,
+    REQUEST,
+    OldLog,
+    PowerSpec,
+    add_errors,
+    as_probabilities,
+    check_campaign,
+    check_incumbent,
+    find_arms,
+    find_price,
+    has_unique_ids,
+    join_ids,
+    match_decisions,
+    predict_for_log,
+    size_test,
+)
+from largesse.pipeline import folder as files
+from largesse.pipeline.engine import Engine
+from largesse.pipeline.kept import key_of, read_kept
+from largesse.pipeline.line import LOCAL, recall, silent
+from largesse.pipeline.next_log import OLD_ROLES
+from largesse.policy import Policy
+from largesse.records import CampaignCheck, Log, PowerAnalysis, Progress, Scores
+from largesse.report import describe_check, render_check
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """The campaign, policy, plan numbers and decisions of a run folder."""
+
+    campaign: Campaign
+    policy: Policy
+    numbers: dict[str, Any]  # of plan.json
+    decisions: pa.Table | None  # None: the plan is in parts
+    served: bool  # the decisions are those of a service
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the decisions have propensities."""
+        return self.decisions is not None and PROPENSITY in self.decisions.column_names
+
+
+def check(
+    folder: str | Path,
+    log: Any,
+    *,
+    decisions: pa.Table | None = None,
+    out: str | Path | None = None,
+    progress: Progress = silent,
+    engine: Engine = LOCAL,
+) -> tuple[CampaignCheck, dict[str, Any]]:
+    """Check a new log against the plan of a run folder: return the record, and its numbers as JSON types.
+
+    Rows are matched with the plan by the customer's id, or with the `decisions` of a service; without ids the policy decides
+    again. With `out`, the page is written there.
+    """
+    with files.look_into_run_folder(folder) as home:
+        campaign, policy = read_campaign(home), Policy.load(home / files.POLICY)
+        path, served = home / files.PLAN, decisions is not None
+        if decisions is None and path.is_file():
+            decisions = read_table(path, what="plan", plain=[CUSTOMER])
+        made = _Made(campaign, policy, files.read_part(home, files.PLAN_PART), decisions, served)
+        files.check_file(out, log if isinstance(log, str) else None, campaign.log, campaign.customers)
+        progress("reading the new log", 0.0)
+        new = _read_new(made, log, engine)
+        progress("reading the old log", 0.0)
+        old, scores = _read_old(home, campaign, engine)
+        progress("comparing", 0.0)
+        budget: float | None = made.numbers["budget"]["average"]
+        prediction = predict_for_log(policy, new, budget)
+        if new.customer is not None and decisions is not None and (served or campaign.roles.get("customer")):
+            new, prediction = match_decisions(prediction, new, decisions, served=served)
+        if scores is not None and budget is not None:
+            # Of the log's own customers, whom the model saw, the plan predicts more than held-out models do.
+            seen = campaign.customers is None and prediction.joined is not None and not served
+            planned = made.numbers["planned"]["value"] if seen else None
+            prediction = add_errors(prediction, scores, budget, campaign.planning.budget_confidence, planned)
+        if budget is not None and not campaign.planning.constrained and policy.price:
+            price = find_price(policy, new, budget, made.numbers["customers"], campaign.seed)
+            prediction = replace(prediction, price=policy.price, price_now=price)
+        reference = None if old is None else _look_back(policy, old, scores)
+        result = check_campaign(new, prediction, reference, campaign.seed)
+    numbers = describe_check(result, new, title=campaign.title, unit=campaign.unit)
+    if out is not None:
+        files.write_text(Path(out), render_check(numbers))
+    return result, numbers
+
+
+def _read_new(made: _Made, log: Any, engine: Engine) -> Log:
+    """Read the new log with the campaign's columns, except those that say how the old log chose its levels."""
+    campaign = made.campaign
+    parse = campaign.roles.get("parse") or {}
+    key = campaign.columns.get("customer", CUSTOMER)
+    # Only text must be known as such from the start; the log's own reader parses the rest, once.
+    texts = {name: way for name, way in parse.items() if way == "text"}
+    table = read_table(log, what="new log", plain=[key, REQUEST], parse=texts)
+    if made.served:
+        assert made.decisions is not None
+        table = _name_rows(made.decisions, table, key)
+    roles: Any = {
+        role: column
+        for role, column in campaign.roles.items()
+        if role not in OLD_ROLES or (isinstance(column, str) and column in table.column_names)
+    }
+    if "propensity" not in roles and PROPENSITY in table.column_names and made.drawn:
+        roles["propensity"] = PROPENSITY
+    if made.served:
+        roles["customer"] = key
+    if roles.get("customer") not in (None, *table.column_names):
+        del roles["customer"]
+    roles["absent"] = True  # a plan need not use every level
+    new = engine.read_log(replace(campaign, levels=made.policy.levels, roles=roles, propensities=None), table).seen
+    unusable = [
+        Problem(
+            f"the feature {name!r} cannot be used: the new log holds it as {table[name].type}",
+            "write it as in the log that the model learnt from",
+        )
+        for name in made.policy.model.encoder_.features
+        if name not in new.features.column_names and name in table.column_names
+    ]
+    refuse("check", unusable)
+    return new
+
+
+def _name_rows(decisions: pa.Table, table: pa.Table, key: str) -> pa.Table:
+    """Return the new log with ids that identify decisions even if customers came more than once."""
+    if key not in table.column_names:
+        hint = "largesse log RUN --ledger … writes a log with them"
+        fail("check", Problem(f"the new log has no column {key!r}, which says whose decisions its rows are", hint))
+    repeated = not has_unique_ids(decisions)
+    if repeated and REQUEST not in table.column_names:
+        hint = f"add the column {REQUEST!r}, with the ids of the requests: largesse log RUN --ledger … writes it"
+        fail("check", Problem("customers came more than once, and the new log does not say with which request", hint))
+    ids = join_ids(table, key, requests=repeated)
+    named = table.set_column(table.column_names.index(key), key, ids)
+    return named.drop_columns([REQUEST]) if REQUEST in named.column_names else named
+
+
+def _read_old(home: Path, campaign: Campaign, engine: Engine) -> tuple[Log | None, Scores | None]:
+    """Return the log that the model learnt from and its out-of-fold scores, each None if missing."""
+    try:
+        old = engine.read_log(campaign)
+    except (LargesseError, OSError):
+        return None, None
+    kept = read_kept(home / files.SCORES, key_of(campaign, old), old)
+    if kept is None or kept[1] is None:
+        return old, None
+    return old, score_rows(old, kept[0], kept[1])
+
+
+def _look_back(policy: Policy, old: Log, scores: Scores | None) -> OldLog:
+    seen = old.seen
+    curves = policy.model.predict(seen) if scores is None or old.sample is not None else scores.curves
+    residual = seen.response - curves[np.arange(len(seen)), seen.level]
+    return OldLog(seen.features, residual, seen.cluster, seen.binary)
+
+
+def power(
+    folder: str | Path,
+    incumbent: str = "before",
+    *,
+    spec: PowerSpec = PowerSpec(),  # noqa: B008 — a frozen value
+    progress: Progress = silent,
+    engine: Engine = LOCAL,
+) -> PowerAnalysis:
+    """Estimate the number of customers that a test of the plan of a run folder needs.
+
+    The plan is the one that the run's evaluation judges: on held-out rows, at the budget of the run. It is tested against the
+    log's own policy ("before"), the best uniform mix ("uniform") or a level for everybody.
+    """
+    spec.check()
+    with files.look_into_run_folder(folder) as home:
+        campaign = read_campaign(home)
+        check_incumbent(incumbent, campaign.levels)
+        planned = files.read_part(home, files.PLAN_PART)
+        progress("reading", 0.0)
+        log = engine.read_log(campaign)
+        scores = recall(home, campaign, log, engine, progress).scores
+        budget = planned["budget"]["average"]
+        budget = float("inf") if budget is None else budget
+        held_out = plan_held_out(scores, budget, measure_spending(scores), campaign.planning.budget_confidence)
+        plan = as_probabilities(held_out.levels.astype("int64"), scores)
+        return size_test(scores, find_arms(scores, plan, incumbent, log.levels), spec, log, planned["planned"]["price"])
+
+
+def describe_power(analysis: PowerAnalysis) -> dict[str, Any]:
+    """Return an analysis as JSON types; infinite and missing numbers are None."""
+
+    def plain(record: Any) -> dict[str, float | None]:
+        return {name: value if value is not None and isfinite(value) else None for name, value in vars(record).items()}
+
+    names = ("incumbent", "switchers", "power", "coverage", "per_day", "rows")
+    return {name: getattr(analysis, name) for name in names} | {
+        "notes": list(analysis.notes),
+        "cases": [
+            {
+                "name": case.name,
+                "detail": case.detail,
+                "gain": plain(case.gain),
+                "sd": list(case.sd),
+                "best_share": case.best_share,
+                "expected": plain(case.expected),
+                "least": plain(case.least),
+            }
+            for case in analysis.cases
+        ],
+    }

@@ -1,0 +1,215 @@
+"""Results of monitoring: predictions against outcomes, drift, and the power of a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from largesse.records.evaluation import Estimate, Finding, spread_estimate, write_ends
+from largesse.records.display import Card, Shown
+from largesse.records.study import Leak
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CODES = {"fine": 0, "careful": 10, "no": 20}  # exit codes; 2 stays that of errors
+SERIOUS = ("no", "careful")
+
+
+@dataclass(frozen=True)
+class Realised:
+    """A predicted and a realised mean, and their difference with the error of both."""
+
+    promised: Estimate
+    realised: Estimate
+    difference: Estimate  # realised − promised
+    p: float  # of no difference
+
+
+@dataclass(frozen=True)
+class RealisedTenth:
+    """Prediction and outcome of a tenth of the customers, by predicted gain over the cheapest level."""
+
+    gain: float  # promised, per customer
+    promised: float  # response
+    realised: Estimate
+    rows: int
+
+
+@dataclass(frozen=True)
+class LevelUptake:
+    """The share of the customers planned for a level who received it."""
+
+    name: str
+    planned: int  # customers
+    given: int
+    followed: float  # share of those it was planned for who got it; NaN where it was planned for nobody
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The drift of one column since the log that the model learnt from."""
+
+    column: str
+    psi: float  # population stability index: 0 where nothing changed; 0.25 is a lot
+    p: float  # of no change, corrected for the number of columns
+
+
+@dataclass(frozen=True, eq=False)
+class CampaignCheck(Shown):
+    """Comparison of a campaign with its plan: the findings (fine, careful or no) and their numbers."""
+
+    findings: tuple[Finding, ...]  # the most serious first
+    rows: int
+    joined: int | None
+    value: Realised
+    spend: Realised
+    tenths: tuple[RealisedTenth, ...]
+    levels: tuple[LevelUptake, ...]
+    followed: float  # share of customers who got the planned level
+    drifts: tuple[Drift, ...]  # the largest first; empty where there is nothing to compare with
+    price: tuple[float, Estimate] | None  # then and now
+    leaks: tuple[Leak, ...]
+
+    @property
+    def answer(self) -> str:
+        """The most serious answer: fine, careful or no. Notes do not count."""
+        return next((word for word in SERIOUS if any(found.answer == word for found in self.findings)), "fine")
+
+    @property
+    def code(self) -> int:
+        """The exit code for a scheduler: 0 fine, 10 careful, 20 no."""
+        return CODES[self.answer]
+
+    def __repr__(self) -> str:
+        checks = "; ".join(f"{finding.topic}: {finding.answer}" for finding in self.findings)
+        return f"CampaignCheck({self.rows:,} rows, {self.answer}: {checks})"
+
+    def card(self) -> Card:
+        """Return all findings, and promise against result."""
+        rows = [(found.topic, found.answer, found.text) for found in self.findings]
+        kept = [
+            (
+                name,
+                one.promised.estimate,
+                one.realised.estimate,
+                write_ends(one.realised.interval),
+                one.difference.estimate,
+            )
+            for name, one in (("value", self.value), ("spend", self.spend))
+        ]
+        below = Card("Per customer", ("", "promised", "realised", "95 %", "difference"), kept)
+        return Card(f"Campaign of {self.rows:,} rows: {self.answer}", ("check", "answer", ""), rows, below=below)
+
+    def to_arrow(self) -> pa.Table:
+        """Return promise and result by tenth of promised gain."""
+        import pyarrow as pa
+
+        rows = [
+            {"tenth": place, "gain": one.gain, "promised": one.promised, **spread_estimate("realised", one.realised)}
+            for place, one in enumerate(self.tenths, 1)
+        ]
+        return pa.Table.from_pylist(rows)
+
+
+# -- power of a test --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TestSize:
+    """Number of customers that a test needs to show one gain; infinite for a gain of zero or below."""
+
+    __test__ = False  # pytest: not a test class
+
+    gain: float  # per customer, switchers or not
+    switchers: float  # both arms together, among customers whose level differs
+    traffic: float  # customers who must come by until so many differ
+    diluted: float  # customers in a test of everybody
+    days: float | None = None  # until the traffic has come; None: not asked
+
+
+@dataclass(frozen=True)
+class TestCase:
+    """One tested outcome: its gain, its standard deviations and the sizes of the test."""
+
+    __test__ = False
+
+    name: str  # "value", "profit", "value less cost" or "not worse"
+    detail: str
+    gain: Estimate  # per customer, from the log; or as given
+    sd: tuple[float, float]  # of a switcher's outcome, under the plan and under what it is compared with
+    best_share: float  # of the customers for the plan's arm, with which the test is smallest
+    expected: TestSize  # if the gain is what it seems
+    least: TestSize  # if it is at the lower end of its interval
+
+
+@dataclass(frozen=True)
+class PowerAnalysis(Shown):
+    """Sizes and duration of tests of a plan against its alternative."""
+
+    incumbent: str
+    switchers: float  # share of customers whose level differs
+    cases: tuple[TestCase, ...]
+    power: float
+    coverage: float
+    rows: int  # of the log
+    per_day: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> TestCase:
+        """The test of the value; a plan that changes nothing has none."""
+        return self.cases[0]
+
+    def __repr__(self) -> str:
+        if not self.cases:
+            return f"PowerAnalysis({self.switchers:.1%} switchers: there is nothing to test)"
+        size = self.value.expected
+        return (
+            f"PowerAnalysis({self.switchers:.1%} switchers, {write_size(size.switchers)} of them or {write_size(size.traffic)} "
+            f"customers for a gain of {size.gain:.3g}, power {self.power:.0%})"
+        )
+
+    def card(self) -> Card:
+        """Return the customers that each test needs, for the estimate and for the lower end of its interval."""
+        rows: list[tuple[Any, ...]] = []
+        for case in self.cases:
+            for words, size in (("if it is what it seems", case.expected), ("at the lower end", case.least)):
+                numbers = (write_size(size.switchers), write_size(size.traffic), write_size(size.diluted))
+                rows.append((case.name, words, size.gain, *numbers, _write_days(size.days)))
+        head = ("test of", "", "gain", "switchers", "customers until then", "customers if all are tested", "days")
+        title = f"Test against {self.incumbent}: {self.switchers:.1%} of the customers are switchers"
+        return Card(title, head, rows, self.notes)
+
+    def to_arrow(self) -> pa.Table:
+        """Return one row for each test, and for the estimate and the lower end of the gain."""
+        import pyarrow as pa
+
+        rows = [
+            {
+                "test": case.name,
+                "at": word,
+                **{name: getattr(size, name) for name in ("gain", "switchers", "traffic", "diluted", "days")},
+            }
+            for case in self.cases
+            for word, size in (("estimate", case.expected), ("low", case.least))
+        ]
+        return pa.Table.from_pylist(rows)
+
+
+def write_size(size: float) -> str:
+    """Write a number of customers, rounded up to three digits.
+
+    >>> write_size(12345.6), write_size(12), write_size(float("inf"))
+    ('12,400', '12', 'no number')
+    """
+    if not np.isfinite(size):
+        return "no number"
+    unit = 10 ** max(len(str(int(size))) - 3, 0)
+    return f"{int(-(-size // unit) * unit):,}"
+
+
+def _write_days(days: float | None) -> str:
+    return "–" if days is None or not np.isfinite(days) else f"{int(-(-days // 1)):,}"
