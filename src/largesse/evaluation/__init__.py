@@ -41,10 +41,10 @@ from largesse.evaluation.lower_bounds import weigh_options as weigh_options
 from largesse.evaluation.noise import Noise as Noise
 from largesse.evaluation.noise import learn_noise as learn_noise
 from largesse.evaluation.noise import measure_noise as measure_noise
+from largesse.evaluation.policy_value import as_policy as as_policy
 from largesse.evaluation.policy_value import compare as compare
 from largesse.evaluation.policy_value import evaluate as evaluate
 from largesse.evaluation.policy_value import examine_held_out as examine_held_out
-from largesse.evaluation.policy_value import as_policy as as_policy
 from largesse.evaluation.policy_value import settle as settle
 from largesse.evaluation.profit import estimate_profit as estimate_profit
 from largesse.evaluation.profit import trace_profit as trace_profit

@@ -267,7 +267,8 @@ class _Outcome:
         """Return the number of customers that show a gain per customer."""
         gain, per_day, a = float(gain), self.spec.per_day, self.spec.share
         if not gain > 0:
-            return TestSize(gain, *3 * [float("inf")], None if per_day is None else float("inf"))
+            never = float("inf")
+            return TestSize(gain, never, never, never, None if per_day is None else never)
 
         def need(sd: tuple[float, float], effect: float) -> float:
             return float(reach**2 * (sd[0] ** 2 / a + sd[1] ** 2 / (1 - a)) / effect**2)

@@ -46,8 +46,9 @@ def predict_for_log(policy: Policy, log: Log, budget: float | None = None) -> Pr
     curves, costs = _predict(policy, customers)
     levels, rows = decide_at_price(curves, costs * policy.scale, policy.price or 0.0), np.arange(len(log))
     probabilities = policy.probabilities(customers) if policy.draws else None
-    calibrated = policy.spending is not None and budget is not None
-    paid = costs * (correct_costs(curves, costs, budget, policy.spending).ratio if calibrated else 1.0)
+    paid = costs
+    if policy.spending is not None and budget is not None:
+        paid = costs * correct_costs(curves, costs, budget, policy.spending).ratio
     if probabilities is None:
         return Prediction(levels, curves[rows, levels], paid[rows, levels], curves)
     expected, spend = ((probabilities * values).sum(axis=1) for values in (curves, paid))
@@ -59,6 +60,7 @@ def match_decisions(prediction: Prediction, log: Log, decisions: pa.Table, *, se
 
     Rows without a decision are left out. If no row matches, the policy's own prediction stays.
     """
+    assert log.customer is not None
     ids = join_ids(decisions, CUSTOMER, requests=served and not has_unique_ids(decisions))
     planned, wanted = (np.asarray([str(name) for name in column.to_pylist()]) for column in (ids, log.customer))
     order = np.argsort(planned, kind="stable")

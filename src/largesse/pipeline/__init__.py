@@ -5,11 +5,11 @@ folder. `examine` checks a log before anything is fitted. An `Engine` touches th
 and `spark` runs a campaign on Spark.
 """
 
+from largesse.pipeline.bring import bring_log as bring_log
+from largesse.pipeline.bring import clear_unfinished as clear_unfinished
 from largesse.pipeline.campaign_check import check as check
 from largesse.pipeline.campaign_check import describe_power as describe_power
 from largesse.pipeline.campaign_check import power as power
-from largesse.pipeline.bring import bring_log as bring_log
-from largesse.pipeline.bring import clear_unfinished as clear_unfinished
 from largesse.pipeline.demo import demo_campaign as demo_campaign
 from largesse.pipeline.doctor import examine as examine
 from largesse.pipeline.doctor import find_campaign as find_campaign

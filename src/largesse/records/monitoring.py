@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.records.evaluation import Estimate, Finding, spread_estimate, write_ends
 from largesse.records.display import Card, Shown
+from largesse.records.evaluation import Estimate, Finding, spread_estimate, write_ends
 from largesse.records.study import Leak
 
 if TYPE_CHECKING:

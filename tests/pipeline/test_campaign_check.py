@@ -1,6 +1,7 @@
 """A new log is compared with the plan of a run folder."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from largesse import cli
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
-from largesse.pipeline import check, run
+from largesse.pipeline import check, power, run
 from largesse.serve import pace, read_streaming
 
 
@@ -185,3 +186,21 @@ def test_amounts_of_which_none_came_are_told_in_money(tmp_path: Path) -> None:
     assert any("All responses are 0" in one["text"] for one in shown["checks"])
     assert shown["response"]["kind"] == "amount"
     assert not [finding for finding in found.findings if finding.topic == "value" and " pp" in finding.text]
+
+
+def test_the_size_of_a_test_of_the_plan(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = power(run_copy, "uniform")
+    assert 0 < found.switchers <= 1
+    assert found.cases[1].name == "value less cost"
+
+    def call(*words: str) -> str:
+        monkeypatch.setattr("sys.argv", ["largesse", "power", str(run_copy), *words])
+        with suppress(SystemExit):
+            cli.main()
+        return capsys.readouterr().out
+
+    value = json.loads(call("--gain", "0.05", "--per-day", "50", "--json"))["cases"][0]
+    assert value["expected"]["days"] == pytest.approx(value["expected"]["traffic"] / 50)
+    assert "switchers" in call("--incumbent", "0", "--gain", "0.05", "--per-day", "50")
