@@ -142,8 +142,3 @@ def test_rules_that_cannot_be_kept_are_named_with_what_would_help(
 def test_rules_that_make_no_sense_are_refused(rules: Constraints, message: str) -> None:
     with pytest.raises(InputError, match=message):
         allocate(CURVES, COSTS, 3, constraints=rules)
-
-
-def test_chance_is_refused_with_rules() -> None:
-    with pytest.raises(InputError, match="one budget only"):
-        allocate(CURVES, COSTS, 3, constraints=Constraints(), randomise=True)

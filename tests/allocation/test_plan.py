@@ -261,36 +261,6 @@ def test_whole_numbers_and_lists_are_welcome() -> None:
     assert "2 customers" in repr(plan)
 
 
-# ---------------------------------------------------------------------------------------------- one customer mixed
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_mixing_one_customer_spends_the_budget_and_reaches_the_bound(kind: Any) -> None:
-    for curves, costs, budget in instances(kind, 60):
-        n = len(curves)
-        plan = allocate(curves, costs, budget, randomise=True)
-        assert plan.value == pytest.approx(linear_optimum(curves, costs, budget), abs=1e-9)
-        if plan.mix is None:
-            assert paid_by(plan.levels, costs, curves.shape) <= budget * n
-            continue
-        wide, mix, expected = np.broadcast_to(costs, curves.shape), plan.mix, plan.levels.copy()
-        expected[mix.customer] = mix.low
-        step = wide[mix.customer, mix.high] - wide[mix.customer, mix.low]
-        assert paid_by(expected, costs, curves.shape) + mix.probability * step == pytest.approx(budget * n, rel=1e-9)
-        assert plan.levels[mix.customer] in (mix.low, mix.high)
-
-
-def test_the_mixed_customer_is_drawn_with_the_chance_that_is_told() -> None:
-    curves, costs = np.tile([0.0, 1.0], (3, 1)), [0.0, 1.0]
-    drawn = [allocate(curves, costs, total=1.3, randomise=True, seed=seed).levels.sum() for seed in range(400)]
-    assert np.mean(drawn) == pytest.approx(1.3, abs=0.1)
-
-
-def test_proof_and_chance_exclude_each_other() -> None:
-    with pytest.raises(InputError, match="exact and randomise"):
-        allocate([[0.1, 0.4]], [0, 1], 1, exact=True, randomise=True)
-
-
 # ---------------------------------------------------------------------------------------------- refusals
 
 GOOD = [[0.1, 0.4], [0.2, 0.3]]

@@ -58,7 +58,7 @@ def plan(rng: Rng) -> Outcome | None:
     import largesse as lg
 
     options: dict[str, Any] = {str(rng.choice(["budget", "total"])): pick(rng, NUMBERS, 1.0)}
-    for name in ("exact", "randomise", "seed", "constraints", "budget", "total"):
+    for name in ("exact", "constraints", "budget", "total"):
         if rng.random() < 0.15:
             options[name] = pick(rng, NUMBERS)
     curves, costs = pick(rng, TABLES, TABLES[0]), pick(rng, COSTS, COSTS[0])

@@ -39,7 +39,6 @@ COMMANDS = {
     "doctor": "doctor campaign.toml --out checkup.html",
     "fit": f"fit log.parquet {COLUMNS} --out R",
     "run": "run campaign.toml --budget 1 --out R",
-    "run --resume": "run campaign.toml --budget 1 --out R --resume",
     "run into a new folder": "run campaign.toml --out new/deep/R",
     "plan": "plan R --budget 1",
     "plan --out": "plan R --budget 1 --out x.csv",

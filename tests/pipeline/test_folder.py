@@ -3,7 +3,6 @@
 import math
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -58,9 +57,7 @@ main()
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_run_killed_in_the_middle_leaves_the_earlier_run_and_what_it_had_finished(
-    sent: signal.Signals, code: int, shop: Path
-) -> None:
+def test_a_run_killed_in_the_middle_leaves_the_earlier_run(sent: signal.Signals, code: int, shop: Path) -> None:
     earlier_run(shop)
     before = everything_in(shop)
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
@@ -80,8 +77,6 @@ def test_a_run_killed_in_the_middle_leaves_the_earlier_run_and_what_it_had_finis
     _, errors = child.communicate(timeout=20)
     assert child.returncode == code
     assert "Traceback" not in errors
-    assert "with --resume goes on" in errors
-    shutil.rmtree(shop / ".run.largesse.work")
     assert everything_in(shop) == before
 
 

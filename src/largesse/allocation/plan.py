@@ -10,15 +10,17 @@ import numpy as np
 
 from largesse.allocation.checks import check_task, too_small, total_limit
 from largesse.allocation.constraints import Budget, Constraints
+from largesse.allocation.exact.under_rules import Proof, prove_under_rules
 from largesse.allocation.price.hull import as_rows, cheapest, climb
 from largesse.allocation.price.rounding import Draft, keep_within, make_draft, spend_rest
-from largesse.allocation.price.search import Found, Short, price_search
-from largesse.allocation.rules.instance import arrange_rules
+from largesse.allocation.price.search import Short, price_search
+from largesse.allocation.rules.instance import arrange_rules, pose
+from largesse.allocation.rules.multipliers import Multipliers
 from largesse.allocation.rules.rule import Limit
 from largesse.allocation.rules.solve import plan_under_rules
-from largesse.errors import Problem, fail, refuse, repr_short, whole_problems
+from largesse.errors import Problem, refuse, repr_short
 from largesse.levels import Levels
-from largesse.records import Array, Frontier, Mix, Plan
+from largesse.records import Array, Frontier, Plan
 
 TIE = 1e-12  # relative; a price is a rounded slope, so the two ends of its step are worth the same only up to this
 
@@ -31,8 +33,6 @@ def allocate(
     total: float | None = None,
     constraints: Constraints | None = None,
     exact: bool = False,
-    randomise: bool = False,
-    seed: int = 0,
 ) -> Plan:
     """Give every customer one level so that the responses are as large as the budget allows.
 
@@ -47,11 +47,8 @@ def allocate(
     constraints
         Further rules: who may get what, caps, shares, budgets of segments. `plan.shadow` says what relaxing each would bring.
     exact
-        Prove the best whole plan, instead of one within `plan.gap` of it. Under constraints optimality is proven over at
-        most 20,000 customer–level choices; if that is not enough, or times out, `plan.gap` is the remaining gap.
-    randomise, seed
-        Draw one customer's level at random, so that the expected cost is the budget itself and the expected value the
-        best that any mixed plan has: `plan.mix` names the customer, the two levels and the probability.
+        Prove the best whole plan, instead of one within `plan.gap` of it. A mixed-integer programme decides among at most
+        20,000 customer–level choices; if these are not enough, or it times out, `plan.gap` is the remaining gap.
 
     Returns the plan: whole levels, never over budget, its value proven to be within `plan.gap` of the best there is.
 
@@ -59,7 +56,7 @@ def allocate(
     >>> plan.levels, round(plan.value, 3), plan.spend
     (array([1, 2]), 0.65, 1.5)
     """
-    _check_wishes(constraints, exact, randomise, seed)
+    _check_options(constraints, exact)
     labels = costs.labels if isinstance(costs, Levels) else None
     curves, costs = check_task(curves, costs)
     limit = total_limit(n := len(curves), budget, total)
@@ -75,53 +72,34 @@ def allocate(
     plan = make_draft(found, curves, costs, limit)
     bound = float(plan.value) + (found.price * max(plan.room, 0.0) if found.price > 0 else 0.0)
     keep_within(plan, found.rows)
-    if randomise:
-        return replace(_mixed(plan, found, average, seed), labels=labels)
     spend_rest(plan, found.rows)
-    if exact:
-        from largesse.allocation.exact.budget import prove_within_budget
+    if exact and bound > plan.value:
+        bound = _prove_within_budget(plan, found.price, bound)
+    bound = max(bound, float(plan.value))
+    # The exact mean is within the budget; spend / n is rounded and may be a bit above it.
+    spend = min(float(plan.spend) / n, average)
+    return Plan(plan.levels, float(plan.value) / n, spend, found.price, bound / n, average, labels=labels)
 
-        bound = prove_within_budget(plan, found.price, bound)
-    return replace(_plan(plan, found.price, max(bound, float(plan.value)), average), labels=labels)
 
-
-def _check_wishes(constraints: Any, exact: Any, randomise: Any, seed: Any) -> None:
-    """Refuse wishes that are not of their kind, or that exclude each other."""
-    problems = whole_problems(seed, "seed")
-    for name, wish in (("exact", exact), ("randomise", randomise)):
-        if not isinstance(wish, bool | np.bool_):
-            problems.append(Problem(f"{name} is {repr_short(wish)}", "give True or False"))
+def _check_options(constraints: Any, exact: Any) -> None:
+    """Refuse options of the wrong type."""
+    problems = []
+    if not isinstance(exact, bool | np.bool_):
+        problems.append(Problem(f"exact is {repr_short(exact)}", "give True or False"))
     if constraints is not None and not isinstance(constraints, Constraints):
         got = f"constraints are a {type(constraints).__name__}"
         problems.append(Problem(got, "give Constraints(caps={2: 100}, …)"))
     refuse("allocate", problems)
-    if exact and randomise:
-        hint = "exact proves the best whole plan, randomise mixes one customer: choose one"
-        fail("allocate", Problem("exact and randomise were both asked for", hint))
-    if constraints is not None and randomise:
-        hint = "without constraints; under them, exact=True proves the best whole plan"
-        fail("allocate", Problem("randomise works with one budget only", hint))
 
 
-def _plan(plan: Draft, price: float, bound: float, average: float) -> Plan:
-    n = len(plan.levels)
-    # The exact mean is within the budget; spend / n is rounded and may be a bit above it.
-    return Plan(plan.levels, float(plan.value) / n, min(float(plan.spend) / n, average), price, bound / n, average)
-
-
-def _mixed(plan: Draft, found: Found, average: float, seed: int) -> Plan:
-    """Return the plan with the customer on whom the budget ran out between two levels."""
-    steps = climb(plan.curves, plan.costs, found.rows, plan.levels, found.price)
-    dear = np.flatnonzero(steps.cost > plan.room)
-    if found.price <= 0 or plan.room <= 0 or not len(dear):
-        return _plan(plan, found.price, float(plan.value), average)
-    step = dear[np.argmax(steps.slope[dear])]
-    row, level, n = int(found.rows[steps.place[step]]), int(steps.level[step]), len(plan.levels)
-    mix = Mix(row, int(plan.levels[row]), level, plan.room / float(steps.cost[step]))
-    value = (float(plan.value) + float(steps.slope[step]) * plan.room) / n
-    if np.random.default_rng(seed).random() < mix.probability:
-        plan.levels[row] = level
-    return Plan(plan.levels, value, average, found.price, value, average, mix)
+def _prove_within_budget(plan: Draft, price: float, bound: float) -> float:
+    """Improve a draft to the best whole plan, as far as its core can be solved; return the bound on the total value."""
+    rules = arrange_rules([Budget(plan.limit)], (), plan.curves.shape)
+    instance = replace(pose(plan.curves, plan.costs, rules), levels=plan.levels.copy())
+    proof = prove_under_rules(instance, Proof(True, Multipliers(rules, np.array([price])), bound))
+    for row in np.flatnonzero(instance.levels != plan.levels):
+        plan.change(int(row), int(instance.levels[row]))
+    return proof.bound
 
 
 def frontier(curves: Any, costs: Any) -> Frontier:

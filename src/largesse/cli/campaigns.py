@@ -85,13 +85,6 @@ def run(
     total: Total = None,
     confidence: Confidence = None,
     out: Out = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where a run of the same log and model was stopped.")
-    ] = False,
-    time: Annotated[
-        str | None,
-        typer.Option("--time", help="Keep within a time such as 10m; what is left out for it is said."),
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Go the whole way: read, learn, plan, judge, report."""
@@ -99,9 +92,8 @@ def run(
     found = read_campaign(campaign, blank_budget=given)
     found = found.spending(budget=budget, total=total, confidence=confidence)
     folder = out or Path(found.out or campaign.with_suffix("").name + "-run")
-    seconds = None if time is None else pipeline.read_time(time)
     with show_progress(as_json or is_quiet()) as progress, pipeline.open_engine(**where, out=folder) as engine:
-        shown = pipeline.run(found, folder, progress, engine=engine, resume=resume, seconds=seconds)
+        shown = pipeline.run(found, folder, progress, engine=engine)
     _show_answer(shown, folder, as_json)
 
 

@@ -24,6 +24,3 @@ from largesse.io.scratch import private_folder as private_folder
 from largesse.io.scratch import scratch_file as scratch_file
 from largesse.io.scratch import scratch_folder as scratch_folder
 from largesse.io.shapes import check_shape as check_shape
-from largesse.io.work import find_work as find_work
-from largesse.io.work import keep_work as keep_work
-from largesse.io.work import open_work as open_work

@@ -33,11 +33,6 @@ def name_beside(path: Path, end: str) -> Path:
     return path.parent / f".{_stem(path)}.{uuid.uuid4().hex[:8]}.{end}"
 
 
-def name_work(path: Path) -> Path:
-    """Return the name of the folder beside a path in which unfinished work is kept."""
-    return path.parent / f".{_stem(path)}.largesse.work"
-
-
 def is_temporary(name: str) -> bool:
     """Whether a name is one that only this package gives.
 

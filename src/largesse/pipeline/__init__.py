@@ -6,14 +6,12 @@ and `spark` runs a campaign on Spark.
 """
 
 from largesse.pipeline.bring import bring_log as bring_log
-from largesse.pipeline.bring import clear_unfinished as clear_unfinished
 from largesse.pipeline.campaign_check import check as check
 from largesse.pipeline.campaign_check import describe_power as describe_power
 from largesse.pipeline.campaign_check import power as power
 from largesse.pipeline.demo import demo_campaign as demo_campaign
 from largesse.pipeline.doctor import examine as examine
 from largesse.pipeline.doctor import find_campaign as find_campaign
-from largesse.pipeline.economy import read_time as read_time
 from largesse.pipeline.exported import export as export
 from largesse.pipeline.folder import CAMPAIGN as CAMPAIGN
 from largesse.pipeline.folder import FILES as FILES

@@ -7,8 +7,7 @@ from pathlib import Path
 from largesse.campaign import Campaign
 from largesse.data import CODED, open_batches
 from largesse.errors import Problem, refuse
-from largesse.io import atomic_file, hold_folder, keep_work
-from largesse.pipeline.folder import FILES
+from largesse.io import atomic_file
 from largesse.progress import advance, start_stage
 
 
@@ -36,9 +35,3 @@ def bring_log(campaign: Campaign, target: Path) -> Path:
             done += len(table)
             advance(done / batches.rows)
     return target
-
-
-def clear_unfinished(out: Path) -> None:
-    """Remove what a run that was stopped left beside its folder: half of it, and what it kept to go on from."""
-    with hold_folder(out, FILES), keep_work(out):
-        pass

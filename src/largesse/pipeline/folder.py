@@ -27,9 +27,7 @@ from largesse.io import (
     atomic_folder,
     can_recover,
     check_shape,
-    fill_folder,
     hold_folder,
-    keep_work,
     refuse_foreign,
     resolve_file,
     resolve_folder,
@@ -80,21 +78,6 @@ TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
 def replace_run_folder(out: str | Path) -> AbstractContextManager[Path]:
     """Give a temporary folder to fill; it takes the place of `out`, which may be an earlier run folder."""
     return atomic_folder(out, marks=MARKS, files=FILES)
-
-
-@contextmanager
-def finish_run_folder(out: str | Path, *, resume: bool) -> Iterator[tuple[Path, Path]]:
-    """Give a temporary folder as `replace_run_folder` does, and the path of the work folder of a run.
-
-    The latter is that of the run before, if that was stopped and is to be resumed. It goes when the block ends well.
-    """
-    refuse_foreign(out, MARKS, FILES)
-    with (
-        hold_folder(out, FILES),
-        keep_work(out, resume=resume) as work,
-        fill_folder(out, marks=MARKS, files=FILES) as folder,
-    ):
-        yield folder, work
 
 
 @contextmanager
@@ -208,7 +191,7 @@ def write_log(path: Path, table: Any, engine: Engine) -> None:
 def write_fit(folder: Path, fitted: Fitted, log: Log) -> dict[str, Any]:
     """Write what was learnt, and return it as it is written."""
     model = fitted.model.model_ if isinstance(fitted.model, WithCosts) else fitted.model
-    step = FitStep(type(model).__name__, fitted.choices, log, fitted.left_out)
+    step = FitStep(type(model).__name__, fitted.choices, log)
     return write_part(folder, FIT_PART, describe_fit(step))
 
 

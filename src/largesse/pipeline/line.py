@@ -14,16 +14,14 @@ from largesse.evaluation import Noise, measure_noise, measure_spending
 from largesse.io import write_together
 from largesse.pipeline import folder as files
 from largesse.pipeline import steps
-from largesse.pipeline.economy import Clock, Economy, economise
 from largesse.pipeline.engine import Engine
 from largesse.pipeline.kept import key_of, read_kept
 from largesse.pipeline.local import Local
 from largesse.pipeline.planned import ScoredCustomers
 from largesse.pipeline.plans import make_plan
-from largesse.pipeline.unfinished import Unfinished, go_on
 from largesse.policy import Policy
 from largesse.progress import report_to
-from largesse.records import Customers, Log, Progress
+from largesse.records import Log, Progress
 from largesse.response import check_model_name
 
 LOCAL = Local()
@@ -40,17 +38,12 @@ def run(
     *,
     table: Any = None,
     engine: Engine = LOCAL,
-    resume: bool = False,
-    seconds: float | None = None,
 ) -> dict[str, Any]:
     """Fit, plan, judge and report; leave a run folder and return the numbers of the report.
 
     With `table`, the log is that table, and the folder keeps it under the name that the campaign gives; a path of one is that
-    of a Parquet file, which the folder keeps as it is. With `resume`, a
-    run of the same log, model and seed that was stopped goes on: what it had finished is not computed again. A run that may
-    take so many `seconds` leaves out what does not fit, and says what.
+    of a Parquet file, which the folder keeps as it is.
     """
-    clock = None if seconds is None else Clock(seconds)
     check_model_name(campaign.model)
     campaign = campaign.spending()
     files.check_output(campaign, out, own_log=table is not None)
@@ -59,23 +52,13 @@ def run(
         log = engine.read_log(campaign, table)
         campaign = steps.settle_rows(campaign, log)
         customers = steps.choose_customers(campaign, log, engine)
-        with (
-            files.finish_run_folder(out, resume=resume) as (folder, work),
-            go_on(work, campaign, log, engine, resume=resume, seconds=seconds) as unfinished,
-        ):
+        with files.replace_run_folder(out) as folder:
             if table is not None:
                 files.write_log(folder / campaign.log, table, engine)
-            left_out: tuple[str, ...] = ()
-            if clock is not None:
-                economy = _economise(campaign, log, customers, engine, clock, unfinished)
-                left_out, rows, campaign = economy.left_out, campaign.most_rows, economy.apply(campaign)
-                if campaign.most_rows != rows:
-                    heard("reading a sample", 0.0)
-                    log = engine.read_log(campaign, table)
-                    customers = steps.choose_customers(campaign, log, engine)
             files.write_campaign(folder, campaign)
-            fitted, examined = _learn(campaign, log, engine, heard, unfinished)
-            learnt = files.write_fit(folder, replace(fitted, left_out=left_out), log)
+            fitted = steps.fit(campaign, log, engine, heard)
+            examined = steps.examine(campaign, log, fitted.held, engine, heard)
+            learnt = files.write_fit(folder, fitted, log)
             files.write_scores(folder, campaign, log, examined, engine)
             policy = Policy(fitted.model, fitted.levels)
             own = None if campaign.customers is not None or log.levels.certain else examined.scores
@@ -94,33 +77,6 @@ def run(
 def _heard_by(progress: Progress) -> AbstractContextManager[Progress]:
     """Let what happens inside the block be heard by `progress`, or by whoever listens already."""
     return report_to(None if progress is silent else progress)
-
-
-def _economise(
-    campaign: Campaign, log: Log, customers: Any, engine: Engine, clock: Clock, unfinished: Unfinished
-) -> Economy:
-    """Return what does not fit into the time."""
-    economy = unfinished.recall_economy()
-    if economy is None:
-        many = len(customers) if isinstance(customers, Customers) else getattr(customers, "n", len(log))
-        economy = economise(campaign, log, many, engine, clock)
-        unfinished.keep_economy(economy)
-    return economy
-
-
-def _learn(
-    campaign: Campaign, log: Log, engine: Engine, progress: Progress, unfinished: Unfinished
-) -> tuple[steps.Fitted, steps.Examined]:
-    """Fit the model and score the log, but for what is finished already."""
-    fitted = unfinished.recall_fit()
-    if fitted is None:
-        fitted = steps.fit(campaign, log, engine, progress)
-        unfinished.keep_fit(fitted)
-    known = unfinished.recall_propensities()
-    examined = steps.examine(campaign, log, fitted.held, engine, progress, known)
-    if known is None:
-        unfinished.keep_examined(examined)
-    return fitted, examined
 
 
 def fit(campaign: Campaign, out: str | Path, progress: Progress = silent, *, engine: Engine = LOCAL) -> dict[str, Any]:

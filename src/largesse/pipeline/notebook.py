@@ -89,8 +89,6 @@ def run(
     *,
     table: Any = None,
     customers: Any = None,
-    resume: bool = False,
-    seconds: float | None = None,
     **settings: Any,
 ) -> Run:
     """Fit, plan, judge and report; return the numbers of the report, with plan, policy and the report itself.
@@ -109,8 +107,6 @@ def run(
     customers
         The customers to plan for, as a dataframe or a path; by default those of the log. A dataframe is kept beside the
         run folder, under its name with ``-customers.parquet``.
-    resume, seconds
-        Go on with a run that was stopped; leave out what does not fit into this time.
     settings
         Any setting of a campaign file by its name, such as ``model="quick"``, ``seed=1``, ``unit="€"``,
         ``response_unit="€"``, ``response_value=0.35``.
@@ -123,7 +119,7 @@ def run(
         with _beside(place, customers) as named:
             if named is not None:
                 campaign = replace(campaign, customers=named)
-            numbers = line.run(campaign, place, progress, table=table, engine=engine, resume=resume, seconds=seconds)
+            numbers = line.run(campaign, place, progress, table=table, engine=engine)
     except BaseException:
         if home is not None:
             shutil.rmtree(home, ignore_errors=True)

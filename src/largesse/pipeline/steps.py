@@ -39,7 +39,6 @@ class Fitted:
     levels: Levels
     choices: tuple[Choice, ...]  # what the model tried and chose among
     held: HeldOut  # what models that did not see the log's rows expect of them
-    left_out: tuple[str, ...] = ()  # for lack of time, in sentences
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,6 @@ from largesse.records.monitoring import TestSize as TestSize
 from largesse.records.monitoring import write_size as write_size
 from largesse.records.plan import Decisions as Decisions
 from largesse.records.plan import Frontier as Frontier
-from largesse.records.plan import Mix as Mix
 from largesse.records.plan import Plan as Plan
 from largesse.records.plan import Spending as Spending
 from largesse.records.study import NOT_BY_CHANCE as NOT_BY_CHANCE

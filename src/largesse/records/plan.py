@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True)
-class Mix:
-    """The one customer who gets the higher of two levels at random, so that the budget is spent in expectation."""
-
-    customer: int  # row
-    low: int
-    high: int
-    probability: float  # of the higher level
-
-
 @dataclass(frozen=True, eq=False)
 class Plan(Shown):
     """One level for each customer, what it costs, and how far from the best plan it can be at most."""
@@ -35,7 +25,6 @@ class Plan(Shown):
     price: float  # response gained per further unit of budget (λ)
     bound: float  # no plan within the budget can be worth more than this
     budget: float  # average per customer
-    mix: Mix | None = None  # when one customer is mixed; value and spend are then expected ones
     shadow: dict[str, float] = field(default_factory=dict)  # rule → what one more unit of it would bring
     labels: tuple[str, ...] | None = None  # how tables write the levels, where they are known
 

@@ -40,7 +40,6 @@ def describe_fit(step: FitStep) -> Part:
         "observed": levels.observed,
         "fingerprint": step.log.fingerprint,
         **({} if step.log.sample is None else {"sample": {"rows": len(step.log.seen), "of": len(step.log)}}),
-        **({"left_out": list(step.left_out)} if step.left_out else {}),
         **{section.name: section.fit(step) for section in SECTIONS if section.fit},
     }
 

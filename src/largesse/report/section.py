@@ -22,12 +22,11 @@ Part: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class FitStep:
-    """What was learnt: the model's name, what it tried, the log, and what was left out for lack of time."""
+    """What was learnt: the model's name, what it tried, and the log."""
 
     model: str
     choices: Sequence[Choice]
     log: Log
-    left_out: Sequence[str] = ()
 
 
 class PlanFacts(Protocol):

@@ -113,7 +113,6 @@ class FitNumbers(TypedDict):
     observed: NotRequired[bool]
     fingerprint: str
     sample: NotRequired[LearntRows]
-    left_out: NotRequired[list[str]]
     method: Choices
 
 

@@ -40,7 +40,6 @@ from largesse.response.catalogue import list_models as list_models
 from largesse.response.catalogue import make_model as make_model
 from largesse.response.catalogue import model_classes as model_classes
 from largesse.response.choose import Choose as Choose
-from largesse.response.finished import keep_fits as keep_fits
 from largesse.response.fold_ensemble import predict_held_out as predict_held_out
 from largesse.response.linear import Linear as Linear
 from largesse.response.monotone import Pava as Pava

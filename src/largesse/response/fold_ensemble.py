@@ -10,7 +10,6 @@ import numpy as np
 from largesse.progress import report_to, start_stage, subrange, track
 from largesse.records import Array, HeldOut, Log, Progress, Sample
 from largesse.response.base import ResponseModel, blank_copy, fresh
-from largesse.response.finished import Job, Ready, keep_jobs
 from largesse.response.links import Link
 from largesse.response.outside import add_outside
 from largesse.stats import side_by_side
@@ -32,25 +31,19 @@ def fit_members(
 ) -> tuple[tuple[ResponseModel, ...], ...]:
     """Return what `fit_folds` returns for each of several models; where threads pay, all their fits are done side by side."""
     blank = [blank_copy(model, log, owner.encoder_) for model in models]
-    jobs = keep_jobs(blank, [one.fold_jobs(X, log, fold) for one in blank], X, log, fold, owner.encoder_)
+    jobs = [one.fold_jobs(X, log, fold) for one in blank]
     free = [m for m, one in enumerate(blank) if one.threads]
     workers = min((blank[m].workers(X) for m in free), default=1)
     others = [m for m in range(len(models)) if m not in free]
     share = len(others) / len(models)
     with subrange(0.0, share):
-        alone = {m: _do(jobs[m], 1) for m in track(others)}
+        alone = {m: side_by_side(jobs[m], 1, tracked=True) for m in track(others)}
     # The longest first: those of single models with all folds in one job.
     order = sorted(free, key=lambda m: len(jobs[m]))
     with subrange(share, 1.0):
-        done = iter(_do([job for m in order for job in jobs[m]], workers))
+        done = iter(side_by_side([job for m in order for job in jobs[m]], workers, tracked=True))
     found = alone | {m: [next(done) for _ in jobs[m]] for m in order}
     return tuple(tuple(one for part in found[m] for one in part) for m in range(len(models)))
-
-
-def _do(jobs: Sequence[Job], workers: int) -> list[list[ResponseModel]]:
-    """Return what jobs return; those that are done already are no part of the work."""
-    found = iter(side_by_side([job for job in jobs if not isinstance(job, Ready)], workers, tracked=True))
-    return [job() if isinstance(job, Ready) else next(found) for job in jobs]
 
 
 def held_out_scores(models: Sequence[ResponseModel], X: Array, fold: Array, link: Link) -> Array:

@@ -147,7 +147,7 @@ class Studio:
         table, toml = await self._settle(given.get("draft"))
         self.tables.home(table).mkdir(mode=0o700, exist_ok=True)
         task = {"task": "run", "toml": toml, "out": str(out), "private": str(self.tables.home(table)), "own": table.own}
-        job = self.jobs.start("run", task, partial(pipeline.clear_unfinished, out))
+        job = self.jobs.start("run", task)
         self.tables.busy = table.id
         return job
 
@@ -180,7 +180,7 @@ class Studio:
         path, trial = await asyncio.to_thread(self.place.find_run, name), self.trials.find(name, key)
         out = await asyncio.to_thread(self.place.new_run, given.get("name"))
         task = {"task": "keep", "folder": str(path), "tried": str(trial.folder), "out": str(out)}
-        job = await self.jobs.wait(self.jobs.start("keep", task, partial(pipeline.clear_unfinished, out)))
+        job = await self.jobs.wait(self.jobs.start("keep", task))
         if job.state == "cancelled":
             raise RequestError(409, "the run was not kept: it was cancelled", "keep it again")
         if job.error is not None:

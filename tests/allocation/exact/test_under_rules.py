@@ -1,15 +1,51 @@
+import math
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-from instances import RULES, attempt, keeps, paid_by, ruled_instance, ruled_optimum
+from instances import KINDS, RULES, attempt, instances, keeps, paid_by, ruled_instance, ruled_optimum, whole_optima
 
 from largesse.allocation.constraints import Constraints
 from largesse.allocation.plan import allocate
 from largesse.errors import BudgetError
 
 NEARLY = 1e-7  # HiGHS takes a budget to be kept when it is overdrawn by less
+
+
+def proves_within_budget(kind: Any, count: int) -> None:
+    for (curves, costs, budget), best in zip(instances(kind, count), whole_optima(kind, count), strict=True):
+        n = len(curves)
+        plan = allocate(curves, costs, budget, exact=True)
+        assert plan.value == pytest.approx(best, abs=1e-9)
+        assert plan.gap <= 1e-9
+        assert paid_by(plan.levels, costs, curves.shape) <= budget * n
+        assert plan.value == math.fsum(curves[np.arange(n), plan.levels]) / n
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_exact_is_the_best_whole_plan_within_a_budget(kind: Any) -> None:
+    proves_within_budget(kind, 40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_exact_is_the_best_whole_plan_within_a_budget_of_many(kind: Any) -> None:
+    proves_within_budget(kind, 500)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_exact_closes_the_gap_of_many_customers(own: bool) -> None:
+    rng = np.random.default_rng(6)
+    n, K = 3_000, 5
+    curves, costs = rng.random((n, K)), np.sort(rng.random((n, K) if own else K) * 5, axis=-1)
+    costs[..., 0] = 0
+    budget = float(costs.mean()) / 2
+    plan, proven = allocate(curves, costs, budget), allocate(curves, costs, budget, exact=True)
+    assert proven.value >= plan.value
+    assert proven.gap <= 1e-9 * proven.value < plan.gap
+    assert paid_by(proven.levels, costs, curves.shape) <= budget * n
 
 
 def proves(only: str, count: int) -> None:
