@@ -1,58 +1,108 @@
 """Decide who gets which incentive, under a budget, from the logs you already have.
 
 The way through: `read_log` → `Stack().fit` → `predict` → `allocate` → `evaluate` → report. Each step is one call and
-hands over plain arrays or a frozen record.
+returns plain arrays or a frozen record. Names are loaded when they are first used.
 """
 
-from largesse.allocation.constraints import Constraints as Constraints
-from largesse.allocation.doses import best_doses as best_doses
-from largesse.allocation.explore import explore_plan as explore_plan
-from largesse.allocation.plan import allocate as allocate
-from largesse.allocation.plan import frontier as frontier
-from largesse.campaign.file import Campaign as Campaign
-from largesse.campaign.file import read_campaign as read_campaign
-from largesse.data.log import log_from_arrays as log_from_arrays
-from largesse.data.log import read_customers as read_customers
-from largesse.data.log import read_log as read_log
-from largesse.evaluation.checks import doctor as doctor
-from largesse.evaluation.doses import DoseLog as DoseLog
-from largesse.evaluation.doses import evaluate_doses as evaluate_doses
-from largesse.evaluation.policy_value import compare as compare
-from largesse.evaluation.policy_value import evaluate as evaluate
-from largesse.levels import Levels as Levels
-from largesse.monitoring.power_analysis import power as power
-from largesse.pipeline.notebook import run as run
-from largesse.pipeline.notebook import show_report as show_report
-from largesse.policy.banditnet import BanditNet as BanditNet
-from largesse.policy.policy import Policy as Policy
-from largesse.records import Customers as Customers
-from largesse.records import Estimate as Estimate
-from largesse.records import Evaluation as Evaluation
-from largesse.records import Explanation as Explanation
-from largesse.records import Frontier as Frontier
-from largesse.records import Log as Log
-from largesse.records import Plan as Plan
-from largesse.report.live import show_progress as show_progress
-from largesse.response.additive import Additive as Additive
-from largesse.response.baselines.bart import BART as BART
-from largesse.response.baselines.cfrnet import CFRNet as CFRNet
-from largesse.response.baselines.ganite import GANITE as GANITE
-from largesse.response.baselines.tlearner import TLearner as TLearner
-from largesse.response.boosting import Boosting as Boosting
-from largesse.response.choose import Choose as Choose
-from largesse.response.linear import Linear as Linear
-from largesse.response.monotone import Pava as Pava
-from largesse.response.networks.dose import DoseSIRE as DoseSIRE
-from largesse.response.networks.settings import Balance as Balance
-from largesse.response.networks.settings import Network as Network
-from largesse.response.networks.settings import Training as Training
-from largesse.response.networks.sire import IRE as IRE
-from largesse.response.networks.sire import SIRE as SIRE
-from largesse.response.proportional import Proportional as Proportional
-from largesse.response.stack import Shrunk as Shrunk
-from largesse.response.stack import Stack as Stack
-from largesse.response.thresholds import Thresholds as Thresholds
-from largesse.response.two_part import TwoPart as TwoPart
-from largesse.response.with_costs import WithCosts as WithCosts
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
 from largesse.version import __version__ as __version__
-from largesse.worlds.simulation import simulate as simulate
+
+if TYPE_CHECKING:
+    from largesse.allocation import Constraints as Constraints
+    from largesse.allocation import allocate as allocate
+    from largesse.allocation import best_doses as best_doses
+    from largesse.allocation import explore_plan as explore_plan
+    from largesse.allocation import frontier as frontier
+    from largesse.campaign import Campaign as Campaign
+    from largesse.campaign import read_campaign as read_campaign
+    from largesse.data import log_from_arrays as log_from_arrays
+    from largesse.data import read_customers as read_customers
+    from largesse.data import read_log as read_log
+    from largesse.evaluation import DoseLog as DoseLog
+    from largesse.evaluation import compare as compare
+    from largesse.evaluation import doctor as doctor
+    from largesse.evaluation import evaluate as evaluate
+    from largesse.evaluation import evaluate_doses as evaluate_doses
+    from largesse.levels import Levels as Levels
+    from largesse.monitoring import power as power
+    from largesse.pipeline.notebook import run as run
+    from largesse.pipeline.notebook import show_report as show_report
+    from largesse.policy import BanditNet as BanditNet
+    from largesse.policy import Policy as Policy
+    from largesse.records import Customers as Customers
+    from largesse.records import Estimate as Estimate
+    from largesse.records import Evaluation as Evaluation
+    from largesse.records import Explanation as Explanation
+    from largesse.records import Frontier as Frontier
+    from largesse.records import Log as Log
+    from largesse.records import Plan as Plan
+    from largesse.report import show_progress as show_progress
+    from largesse.response import BART as BART
+    from largesse.response import GANITE as GANITE
+    from largesse.response import IRE as IRE
+    from largesse.response import SIRE as SIRE
+    from largesse.response import Additive as Additive
+    from largesse.response import Balance as Balance
+    from largesse.response import Boosting as Boosting
+    from largesse.response import CFRNet as CFRNet
+    from largesse.response import Choose as Choose
+    from largesse.response import DoseSIRE as DoseSIRE
+    from largesse.response import Linear as Linear
+    from largesse.response import Network as Network
+    from largesse.response import Pava as Pava
+    from largesse.response import Proportional as Proportional
+    from largesse.response import Shrunk as Shrunk
+    from largesse.response import Stack as Stack
+    from largesse.response import Thresholds as Thresholds
+    from largesse.response import TLearner as TLearner
+    from largesse.response import Training as Training
+    from largesse.response import TwoPart as TwoPart
+    from largesse.response import WithCosts as WithCosts
+    from largesse.worlds import simulate as simulate
+
+# The same names by module, for loading them when they are first used.
+_NAMES = {
+    "allocation": "Constraints allocate best_doses explore_plan frontier",
+    "campaign": "Campaign read_campaign",
+    "data": "log_from_arrays read_customers read_log",
+    "evaluation": "DoseLog compare doctor evaluate evaluate_doses",
+    "levels": "Levels",
+    "monitoring": "power",
+    "pipeline.notebook": "run show_report",
+    "policy": "BanditNet Policy",
+    "records": "Customers Estimate Evaluation Explanation Frontier Log Plan",
+    "report": "show_progress",
+    "response": "Additive BART Balance Boosting CFRNet Choose DoseSIRE GANITE IRE Linear Network Pava Proportional SIRE "
+    "Shrunk Stack TLearner Thresholds Training TwoPart WithCosts",
+    "worlds": "simulate",
+}
+_MODULE_OF = {name: f"largesse.{module}" for module, names in _NAMES.items() for name in names.split()}
+_MOVED: dict[str, str] = {}  # names that are now in the lab, by module
+
+
+def _load(name: str) -> Any:
+    """Import a public name, a name that moved to the lab, or a package, when it is first used."""
+    if name in _MODULE_OF:
+        value = globals()[name] = getattr(importlib.import_module(_MODULE_OF[name]), name)
+        return value
+    if name in _MOVED:
+        from largesse.errors import require_part
+
+        hint = f"{name} is now {_MOVED[name]}.{name}; install the lab from a checkout of the repository: pip install -e lab"
+        return getattr(require_part(_MOVED[name], "", name, hint=hint), name)
+    if not name.startswith("_") and importlib.util.find_spec(f"largesse.{name}") is not None:
+        return importlib.import_module(f"largesse.{name}")
+    raise AttributeError(f"module 'largesse' has no attribute {name!r}")
+
+
+if not TYPE_CHECKING:  # type checkers go by the imports above, and find misspelt names
+    __getattr__ = _load
+
+
+def __dir__() -> list[str]:
+    return ["__version__", *sorted(_MODULE_OF)]
