@@ -30,7 +30,7 @@ FEATURES = {"age": "number", "city": "text", "since": "date"}
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engine:
     if request.param == "spark":
         return Spark(request.getfixturevalue("session"))
-    monkeypatch.setattr("largesse.data.chunked.BATCH", 64)
+    monkeypatch.setattr("largesse.data.chunked.BATCH_ROWS", 64)
     monkeypatch.setattr("largesse.pipeline.scored.BATCH", 50)
     return Local() if request.param == "local" else Local(rows=10)
 

@@ -30,7 +30,7 @@ from largesse.records import Array
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largesse.data.chunked.BATCH", 64)
+    monkeypatch.setattr("largesse.data.chunked.BATCH_ROWS", 64)
     monkeypatch.setattr("largesse.pipeline.scored.BATCH", 50)
     monkeypatch.setattr("largesse.pipeline.writing.GROUP", 70)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from largesse.errors import OutputError, PolicyFileError, Problem, repr_short
-from largesse.io.atomic import atomic_file
+from largesse.io.folders import atomic_file
 from largesse.records import Array
 
 VERSION = 2  # of archives; 1 was written by largesse 0.1.0

@@ -86,7 +86,7 @@ def hold_run_folder(folder: str | Path) -> Iterator[Path]:
     path = Path(folder)
     if not can_recover(path):
         open_run_folder(path)
-    with hold_folder(path, FILES):
+    with hold_folder(path):
         yield open_run_folder(path)
 
 
@@ -95,7 +95,7 @@ def look_into_run_folder(folder: str | Path) -> Iterator[Path]:
     """Give the path of a run folder that is only read; refuse it if another command replaces it meanwhile."""
     path = Path(folder)
     if can_recover(path):
-        with hold_folder(path, FILES):
+        with hold_folder(path):
             pass
     before = _identify(open_run_folder(path))
     yield path

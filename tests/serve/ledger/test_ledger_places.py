@@ -98,7 +98,7 @@ def test_a_ledger_that_is_mounted_by_itself_is_refused(path: Path, monkeypatch: 
     open_ledger(f"sqlite:///{path}", make_terms()).close()
     mounts = path.with_name("mountinfo")
     mounts.write_text(f"36 35 98:0 /l.db {path.resolve()} rw - ext4 /dev/x rw\n")
-    monkeypatch.setattr("largesse.io.places.MOUNTS", mounts)
+    monkeypatch.setattr("largesse.io.paths.MOUNTS", mounts)
     with pytest.raises(LedgerError, match="is mounted by itself"):
         open_ledger(f"sqlite:///{path}")
     mounts.write_text(f"36 35 98:0 / {path.parent.resolve()} rw - ext4 /dev/x rw\n")

@@ -1,7 +1,7 @@
-"""Where output may go: to a regular file, a folder, or a name that is still free. Links are followed.
+"""Paths of output: a regular file, a folder, or a name that is still free. Links are followed.
 
-Devices, FIFOs, sockets, mount points and whatever a process has open (`/dev/stdout`) are refused: what is written takes
-the place of what was there, and these must keep their place.
+Devices, FIFOs, sockets, mount points and open files of a process (`/dev/stdout`) are refused: output replaces its target, and
+these must stay.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ KINDS = {
     stat.S_IFSOCK: "a socket",
 }
 MOUNTS = Path("/proc/self/mountinfo")
-SQLITE = b"SQLite format 3\0"  # how such files begin
+SQLITE_HEADER = b"SQLite format 3\0"
+MAX_LINKS = 40
 NEW_FILE = "give the name of a regular file, or one that is still free, as --out"
 NEW_FOLDER = "give the name of a run folder, or one that is still free, as --out"
 
 
-def as_path(target: Target) -> Path:
-    """Return a path; refuse what is none, or what no file can be called."""
+def to_path(target: Target) -> Path:
+    """Return a path; refuse values and names that no file can have."""
     try:
         path = Path(target)
         os.fsencode(path)
@@ -41,7 +42,7 @@ def as_path(target: Target) -> Path:
 
 
 def where_is(path: Target) -> Path:
-    """Return where a path leads: behind all links, unless they lead in a circle."""
+    """Return the path behind all links; the path itself if they are circular."""
     try:
         return Path(path).resolve()
     except (OSError, RuntimeError):  # RuntimeError: a circle, before Python 3.13
@@ -49,53 +50,51 @@ def where_is(path: Target) -> Path:
 
 
 def resolve_file(target: Target) -> Path:
-    """Return the file that a path names; refuse what is there and not a regular file that may be written."""
-    with explain(target):
+    """Return the file that a path names; refuse anything but a regular file that may be written."""
+    with wrap_os_error(target):
         path = _follow_links(target)
-        kind = _kind_of(path)
-        if kind == "a folder":
-            raise IsADirectoryError(errno.EISDIR, "a folder")
-        _refuse_others(target, path, kind, "a file", NEW_FILE)
+        kind = _check_kind(target, path, "a file", NEW_FILE)
         if kind is not None and _is_database(path):
             raise _refusal(f"{target} is a database, perhaps a ledger: it is not written over", NEW_FILE)
         return path
 
 
 def resolve_folder(target: Target) -> Path:
-    """Return the folder that a path names; refuse what is there and not a folder that may be written."""
-    with explain(target):
+    """Return the folder that a path names; refuse anything but a folder that may be written."""
+    with wrap_os_error(target):
         path = _follow_links(target)
-        kind = _kind_of(path)
-        if kind == "a file":
-            raise _refusal(f"{target} is a file, not a folder", "give another --out")
-        _refuse_others(target, path, kind, "a folder", NEW_FOLDER)
+        _check_kind(target, path, "a folder", NEW_FOLDER)
         return path
 
 
 def resolve_replaceable(target: Target) -> Path:
-    """Return the folder that a path names, as `resolve_folder` does; refuse the one where the command was called."""
+    """Return the folder that a path names, as `resolve_folder` does; refuse the current directory of the command."""
     path = resolve_folder(target)
-    with explain(target):
+    with wrap_os_error(target):
         if path.exists() and Path.cwd().resolve().is_relative_to(path):
             raise _refusal(f"you are inside {path}, which is replaced as a whole", "leave it (cd ..) and try again")
     return path
 
 
-def _refuse_others(target: Target, path: Path, kind: str | None, wanted: str, hint: str) -> None:
-    if kind is None:
-        return
+def _check_kind(target: Target, path: Path, wanted: str, hint: str) -> str | None:
+    """Return the kind of an existing path; refuse another kind than wanted, mount points and read-only paths."""
+    try:
+        kind = KINDS.get(stat.S_IFMT(path.lstat().st_mode), "something unknown")
+    except FileNotFoundError:
+        return None
     if kind != wanted:
-        raise _refusal(f"{target} is {kind}", hint)
+        raise _refusal(f"{target} is {kind}, not {wanted}", hint)
     if is_mounted(path):
         raise _refusal(f"{target} is a mount point", hint)
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, "read-only")
+    return kind
 
 
 def _follow_links(target: Target) -> Path:
-    """Return the path behind all links; refuse links that end in what a process has open."""
-    path = Path.cwd() / as_path(target)
-    for _ in range(40):
+    """Return the path behind all links; refuse links to an open file of a process."""
+    path = Path.cwd() / to_path(target)
+    for _ in range(MAX_LINKS):
         path = path.resolve() if path.name in ("", "..") else path.parent.resolve() / path.name
         if path.is_relative_to("/proc"):
             raise _refusal(f"{target} is what a process has open, not a file of its own", NEW_FILE)
@@ -105,19 +104,11 @@ def _follow_links(target: Target) -> Path:
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
-def _kind_of(path: Path) -> str | None:
-    """Return what lies at a path, links not followed; None if nothing does."""
-    try:
-        return KINDS.get(stat.S_IFMT(path.lstat().st_mode), "something unknown")
-    except FileNotFoundError:
-        return None
-
-
 def _is_database(path: Path) -> bool:
-    """Whether a file is one of SQLite: what others keep there cannot be made again."""
+    """Whether a file is an SQLite database, whose content cannot be made again."""
     try:
         with path.open("rb") as file:
-            return file.read(len(SQLITE)) == SQLITE
+            return file.read(len(SQLITE_HEADER)) == SQLITE_HEADER
     except OSError:
         return False
 
@@ -130,8 +121,8 @@ def is_mounted(path: Path) -> bool:
         lines = os.fsdecode(MOUNTS.read_bytes()).splitlines()
     except OSError:
         return False
-    written = str(path).replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011").replace("\n", "\\012")
-    return any(line.split(" ")[4:5] == [written] for line in lines)
+    escaped = str(path).replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011").replace("\n", "\\012")
+    return any(line.split(" ")[4:5] == [escaped] for line in lines)
 
 
 def _refusal(what: str, hint: str) -> OutputError:
@@ -139,31 +130,28 @@ def _refusal(what: str, hint: str) -> OutputError:
 
 
 @contextmanager
-def explain(target: Target) -> Iterator[None]:
+def wrap_os_error(target: Target) -> Iterator[None]:
     """Turn an error of the system into a sentence."""
     try:
         yield
     except OutputError:
         raise
     except OSError as error:
-        raise OutputError("output", [_diagnosis(target, error)]) from error
+        raise OutputError("output", [_diagnose(target, error)]) from error
     except ValueError as error:
         if "null" not in str(error):  # the system's own word for a path that no file can have
             raise
-        raise _refusal(f"{str(target)!r} holds a null character", "give another --out") from error
+        raise _refusal(f"{str(target)!r} contains a NUL character", "give another --out") from error
 
 
-def _diagnosis(path: Target, error: OSError) -> Problem:
+def _diagnose(path: Target, error: OSError) -> Problem:
     if error.errno == errno.ENOSPC or "No space left" in str(error):
-        return Problem(
-            f"the disk is full; {path} was not written", "free some space; what was there before is untouched"
-        )
+        hint = "free some space; what was there before is untouched"
+        return Problem(f"the disk is full; {path} was not written", hint)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return Problem(f"{path} may not be written", "choose a folder you may write to with --out")
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
         return Problem(f"{path} cannot be made: a part of the path is a file", "give another --out")
-    if error.errno == errno.EISDIR:
-        return Problem(f"{path} is a folder, not a file", "give the name of a file as --out")
     if error.errno == errno.ENAMETOOLONG:
         return Problem("the path to write to is too long", "give a shorter --out")
     return Problem(f"{path} could not be written: {error}", "what was there before is untouched")

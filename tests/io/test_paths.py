@@ -62,17 +62,6 @@ def test_what_a_process_has_open_is_not_a_file_to_replace(tmp_path: Path) -> Non
     assert (tmp_path / "out").is_symlink()
 
 
-def test_of_a_link_the_file_it_points_to_is_replaced_also_where_there_is_none_yet(tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    (tmp_path / "link").symlink_to("there/t.txt")
-    for text in ("first", "second"):
-        with atomic_file(tmp_path / "link") as part:
-            part.write_text(text)
-        assert (tmp_path / "there" / "t.txt").read_text() == text
-    assert (tmp_path / "link").is_symlink()
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["link", "t.txt", "there"]
-
-
 def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
@@ -108,14 +97,6 @@ def test_what_is_marked_read_only_stays(tmp_path: Path) -> None:
     (tmp_path / "t.txt").chmod(0o400)
     with pytest.raises(OutputError, match="may not be written"), atomic_file(tmp_path / "t.txt"):
         pytest.fail("it must not come so far")
-
-
-def test_a_name_as_long_as_a_name_may_be_can_be_written(tmp_path: Path) -> None:
-    with atomic_file(tmp_path / ("a" * 255)) as part:
-        part.write_text("new")
-    with atomic_folder(tmp_path / ("b" * 255)):
-        pass
-    assert sorted(len(path.name) for path in tmp_path.iterdir()) == [255, 255]
 
 
 def test_links_that_lead_in_a_circle_lead_nowhere(tmp_path: Path) -> None:

@@ -1,0 +1,381 @@
+"""Files and folders that replace earlier ones as a whole.
+
+New content is written under a temporary name next to its target, brought to the disk, and exchanged with the target. A kill at
+any instant leaves the old or the new content, and perhaps a temporary name, which the next command for the same target removes.
+One lock file per target keeps other commands away; other files in a folder come along.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import re
+import shutil
+import stat
+import uuid
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from largesse.errors import OutputError, Problem, join_some
+from largesse.io.paths import Target, resolve_file, resolve_folder, resolve_replaceable, to_path, wrap_os_error
+
+MAX_WAIT = 10.0  # seconds for the lock of another command
+JUNK = ("Thumbs.db", "ehthumbs.db", "desktop.ini")  # like all hidden files: other programs leave them
+TEMPORARY = r"[0-9a-f]{8}\.(part|old)(\.\w+)?"
+MAX_NAME = 200  # bytes of a name that others are made from; systems allow 255
+AT_CWD, EXCHANGE = -100, 2  # constants of renameat2
+UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
+@contextmanager
+def atomic_file(target: Target) -> Iterator[Path]:
+    """Yield a temporary path to write to; it becomes `target` when the block succeeds, and vanishes otherwise."""
+    path = to_path(target)
+    if is_temporary(path.name) or is_temporary(path.parent.name):  # part of a replacement that is not published yet
+        with wrap_os_error(path):
+            if is_temporary(path.parent.name):
+                path.unlink(missing_ok=True)  # it may be a hard link to the published file
+            yield path
+        return
+    with write_together() as batch:
+        part = batch.add_file(target)
+        with wrap_os_error(target):
+            yield part
+
+
+@contextmanager
+def atomic_folder(target: Target, *, marks: Collection[str] = (), files: Collection[str] = ()) -> Iterator[Path]:
+    """Yield a temporary folder to fill; it replaces `target` when the block succeeds.
+
+    An empty folder of that name is replaced, and one that holds all of the `marks` and nothing but `files`; any other
+    folder is refused. Hidden files do not count, and stay.
+    """
+    refuse_foreign(target, marks, files)
+    with hold_folder(target):
+        refuse_foreign(target, marks, files)  # it may be another folder after the wait
+        with write_together() as batch:
+            part = batch.add_folder(target, files)
+            with wrap_os_error(target):
+                yield part
+
+
+def refuse_foreign(target: Target, marks: Collection[str], files: Collection[str]) -> None:
+    """Refuse to replace a folder with other than hidden files, unless it has all marks and only `files`."""
+    path = resolve_replaceable(target)
+    with wrap_os_error(target):
+        names = {one.name for one in path.iterdir() if not _is_stray(one)} if path.is_dir() else set()
+    # A folder with all marks and nothing unknown was made by us; a user's own file among the known names proves nothing.
+    other = sorted(names - {*files}) if marks and names.issuperset(marks) else sorted(names)
+    if other:
+        what = f"{path} holds other files and will not be replaced: {join_some(other)}"
+        raise OutputError("output", [Problem(what, "give a new folder as --out")])
+
+
+def _is_stray(path: Path) -> bool:
+    """Whether it is a hidden file, such as systems and killed commands leave."""
+    hidden = path.name.startswith(".") or path.name in JUNK
+    return is_temporary(path.name) or (hidden and path.is_file() and not path.is_symlink())
+
+
+# -- replacements --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def write_together() -> Iterator[Batch]:
+    """Yield a `Batch`: its files and folders appear together when the block succeeds, and none otherwise."""
+    with ExitStack() as stack:
+        batch = Batch(stack)
+        yield batch
+        batch.publish()
+
+
+class Batch:
+    """Files and folders that appear together, folders first; if one cannot, those before it go back."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._items: list[_Replacement] = []
+
+    def add_file(self, target: Target) -> Path:
+        """Return a temporary path, with the ending of `target`, that will replace it."""
+        path = resolve_file(target)
+        with wrap_os_error(target):
+            for item in self._items:
+                if item.files is not None and path.is_relative_to(item.path):
+                    inside = item.part / path.relative_to(item.path)
+                    inside.parent.mkdir(parents=True, exist_ok=True)
+                    return inside
+            self._stack.enter_context(_make_parents(path))
+            self._stack.enter_context(lock_path(path))
+            part = self._add(path, f"part{path.suffix}", None)
+            part.touch(mode=0o600 if path.exists() else 0o666, exist_ok=False)
+        return part
+
+    def add_folder(self, target: Target, files: Collection[str], *, renew: bool = False) -> Path:
+        """Return a temporary folder that will replace `target`; with `renew` it starts with the `files` of the old one.
+
+        The caller holds the folder. All its other content is taken over at the end.
+        """
+        path = resolve_replaceable(target)
+        with wrap_os_error(target):
+            part = self._add(path, "part", frozenset(files))
+            part.mkdir(mode=0o700 if path.is_dir() else 0o777)
+            if renew:
+                _carry(path, part, lambda name: name in files)
+        return part
+
+    def _add(self, path: Path, ending: str, files: frozenset[str] | None) -> Path:
+        part = temporary_name(path, ending)
+        self._items.append(_Replacement(path, part, files))
+        self._stack.callback(_remove, part)  # the new content if something fails, the old one after it was exchanged
+        return part
+
+    def publish(self) -> None:
+        """Let everything replace its target."""
+        items = sorted(self._items, key=lambda item: item.files is None)  # a file cannot go back
+        for item in items:
+            with wrap_os_error(item.path):
+                item.complete()
+        published: list[tuple[_Replacement, bool]] = []
+        try:
+            for item in items:
+                with wrap_os_error(item.path):
+                    published.append((item, item.publish()))
+        except BaseException:
+            for item, had_old in reversed(published):
+                item.take_back(had_old)
+            raise
+        for item in items:
+            _sync_folder(item.path.parent)
+
+
+@dataclass(frozen=True)
+class _Replacement:
+    """New content under a temporary name."""
+
+    path: Path
+    part: Path
+    files: frozenset[str] | None  # of a folder: the names that are replaced; None: a file
+
+    def complete(self) -> None:
+        """Take over rights and other files of the old content, and bring everything to the disk."""
+        if self.files is None:
+            if self.path.exists():
+                _copy_rights(self.path, self.part)
+            _sync(self.part)
+            return
+        if self.path.is_dir():
+            for new in self.part.iterdir():
+                old = self.path / new.name
+                if old.is_file() and not old.is_symlink() and not old.samefile(new):
+                    _copy_rights(old, new)
+            _carry(self.path, self.part, lambda name: name not in (self.files or ()) and not is_temporary(name))
+            _copy_rights(self.path, self.part)
+        for folder, _, names in os.walk(self.part):
+            for name in names:
+                if stat.S_ISREG((Path(folder) / name).lstat().st_mode):
+                    _sync(Path(folder) / name)
+            _sync_folder(Path(folder))
+
+    def publish(self) -> bool:
+        """Replace the target; return whether there was one, which then has the temporary name."""
+        had_old = os.path.lexists(self.path)
+        if self.files is None:
+            self.part.replace(self.path)
+        elif had_old:
+            exchange(self.part, self.path)
+        else:
+            self.part.rename(self.path)
+        return had_old
+
+    def take_back(self, had_old: bool) -> None:
+        """Undo `publish` of a folder."""
+        if had_old:
+            exchange(self.part, self.path)
+        else:
+            self.path.rename(self.part)
+
+
+def _carry(source: Path, target: Path, wanted: Callable[[str], bool]) -> None:
+    """Link or copy the wanted content of a folder that the other one lacks."""
+    for old in [*source.iterdir()]:
+        new = target / old.name
+        if not wanted(old.name) or os.path.lexists(new):
+            continue
+        if old.is_dir() and not old.is_symlink():
+            shutil.copytree(old, new, symlinks=True, copy_function=_link_or_copy)
+        else:
+            with suppress(FileNotFoundError):  # removed in the meantime
+                _link_or_copy(old, new)
+
+
+def _link_or_copy(source: Any, target: Any) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileNotFoundError:
+        raise
+    except OSError:  # another file system, one without hard links, or a file of another user
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _copy_rights(source: Path, target: Path) -> None:
+    """Give a file or folder the owner and mode of another one, as far as this user may."""
+    wanted = source.stat()
+    with suppress(OSError, AttributeError):
+        os.chown(target, wanted.st_uid, wanted.st_gid)
+    target.chmod(stat.S_IMODE(wanted.st_mode))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(path: Path) -> None:
+    """Bring the names in a folder to the disk, where the system can."""
+    with suppress(OSError):
+        _sync(path)
+
+
+def exchange(part: Path, path: Path) -> None:
+    """Exchange the names of two folders: in one step, or in three renames where the system has no such step.
+
+    A kill between the renames leaves the old folder as `….old`; `hold_folder` brings it back.
+    """
+    import ctypes
+
+    rename = _find_renameat2()
+    if rename is not None:
+        if rename(AT_CWD, os.fsencode(part), AT_CWD, os.fsencode(path), EXCHANGE) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in UNSUPPORTED:
+            raise OSError(number, os.strerror(number), str(path))
+    old = temporary_name(path, "old")
+    path.rename(old)
+    try:
+        part.rename(path)
+    except BaseException:
+        if not path.exists():
+            old.rename(path)
+        raise
+    old.rename(part)
+
+
+@functools.cache
+def _find_renameat2() -> Callable[..., Any] | None:
+    import ctypes
+
+    try:
+        found = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, TypeError, AttributeError):
+        return None
+    found.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    found.restype = ctypes.c_int
+    return found
+
+
+# -- locks and leftovers -------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def hold_folder(target: Target) -> Iterator[None]:
+    """Keep other commands away from a folder, which need not exist yet, and clean up after a killed command."""
+    path = resolve_replaceable(target)
+    with ExitStack() as stack:
+        with wrap_os_error(target):
+            stack.enter_context(_make_parents(path))
+            stack.enter_context(lock_path(path))
+        yield
+
+
+def can_recover(target: Target) -> bool:
+    """Whether a folder is missing because a command was killed, and `hold_folder` will bring it back."""
+    path = resolve_folder(target)
+    return not path.exists() and any(left.name.endswith(".old") for left in _find_leftovers(path))
+
+
+@contextmanager
+def lock_path(path: Path) -> Iterator[None]:
+    """Hold the lock file of a path; bring back the old folder that a killed command moved away, and remove its temporary names."""
+    from filelock import FileLock, Timeout  # less code than fcntl.flock, and Windows has it, too
+
+    lock = FileLock(path.parent / f".{_shorten(path)}.largesse.lock")
+    try:
+        lock.acquire(timeout=MAX_WAIT, poll_interval=0.02)
+    except Timeout as error:
+        problem = Problem(f"{path} is in use by another largesse command", "wait for it to end, and try again")
+        raise OutputError("output", [problem]) from error
+    try:
+        leftovers = _find_leftovers(path)
+        if not os.path.lexists(path):
+            for old in [left for left in leftovers if left.name.endswith(".old")][-1:]:
+                old.rename(path)
+        for left in leftovers:
+            _remove(left)
+        yield
+    finally:
+        with suppress(OSError):  # before the release: a command that waits notices, and makes a new one
+            Path(lock.lock_file).unlink()
+        lock.release()
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a name is temporary.
+
+    >>> is_temporary(".plan.parquet.8f30e26a.part"), is_temporary("plan.parquet")
+    (True, False)
+    """
+    return re.fullmatch(rf"\..+\.{TEMPORARY}", name, re.DOTALL) is not None
+
+
+def temporary_name(path: Path, ending: str) -> Path:
+    """Return a new temporary name next to a path."""
+    return path.parent / f".{_shorten(path)}.{uuid.uuid4().hex[:8]}.{ending}"
+
+
+def _shorten(path: Path) -> str:
+    """Return a name that leaves room for an ending."""
+    if len(os.fsencode(path.name)) <= MAX_NAME:
+        return path.name
+    return f"{path.name[: MAX_NAME // 8]}-{uuid.uuid5(uuid.NAMESPACE_URL, os.fsencode(path.name).hex()).hex}"
+
+
+def _find_leftovers(path: Path) -> list[Path]:
+    """Return the temporary names that killed commands left for a path, oldest first."""
+    name = re.compile(rf"\.{re.escape(_shorten(path))}\.{TEMPORARY}", re.DOTALL)
+    try:
+        found = [one for one in path.parent.iterdir() if name.fullmatch(one.name) and not one.is_symlink()]
+        return sorted(found, key=lambda one: one.lstat().st_mtime_ns)
+    except OSError:  # the folder above is missing or not readable
+        return []
+
+
+def _remove(path: Path) -> None:
+    """Remove a temporary file or folder, as far as possible."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _make_parents(path: Path) -> Iterator[None]:
+    """Make the folders above a path; remove those again if the block fails."""
+    made = [folder for folder in path.parents if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+        raise

@@ -1,0 +1,102 @@
+"""Temporary files without a name, which vanish with the command however it ends, and temporary folders.
+
+A private folder belongs to a long-running command: it goes with the command, or, if that was killed, with the next one that is
+started there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from largesse.io.folders import lock_path, temporary_name
+from largesse.io.paths import wrap_os_error
+
+
+@dataclass(frozen=True, eq=False)
+class Scratch:
+    """An open temporary file; errors of writing are sentences."""
+
+    file: IO[bytes]
+    near: Path
+
+    def append(self, content: memoryview | bytes) -> None:
+        """Write at the end."""
+        with wrap_os_error(self.near):
+            self.file.write(content)
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return some bytes of a finished file; several threads may read at once."""
+        parts = []
+        while size and (part := os.pread(self.file.fileno(), size, start)):
+            parts.append(part)
+            start, size = start + len(part), size - len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def finish(self) -> None:
+        """Make all written bytes readable."""
+        with wrap_os_error(self.near):
+            self.file.flush()
+
+
+@contextmanager
+def scratch_file(near: Path) -> Iterator[Scratch]:
+    """Yield a file without a name on the disk of the folder `near`."""
+    with wrap_os_error(near):
+        file = tempfile.TemporaryFile(dir=near)  # noqa: SIM115
+    with file:
+        yield Scratch(file, near)
+
+
+@contextmanager
+def scratch_folder(near: Path) -> Iterator[Path]:
+    """Yield a hidden folder in the folder `near`, where other processes can write, too; it goes at the end."""
+    with wrap_os_error(near):
+        folder = temporary_name(near.absolute() / "spool", "part")
+        folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def private_folder(near: Path, word: str) -> Iterator[Path]:
+    """Yield a hidden folder in the folder `near` that only this user can read; it goes at the end.
+
+    Those that killed commands left are removed; those of running commands, which are locked, stay.
+    """
+    from filelock import FileLock
+
+    with wrap_os_error(near):
+        near.stat()  # the lock would make a missing folder
+    with wrap_os_error(near), lock_path(near.absolute() / word):  # one command at a time removes and makes folders
+        for left in near.iterdir():
+            if (
+                re.fullmatch(rf"\.{re.escape(word)}-[a-z0-9_]{{8}}", left.name)
+                and left.is_dir()
+                and not left.is_symlink()
+            ):
+                _remove_unlocked(left)
+        folder = Path(tempfile.mkdtemp(prefix=f".{word}-", dir=near.absolute()))
+        lock = FileLock(folder / "lock")
+        lock.acquire()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
+
+
+def _remove_unlocked(folder: Path) -> None:
+    from filelock import FileLock, Timeout
+
+    with suppress(OSError, Timeout), FileLock(folder / "lock", timeout=0):
+        shutil.rmtree(folder, ignore_errors=True)
