@@ -30,6 +30,7 @@ slow: setup
 
 # Inputs made to do harm, from seeds SEED, SEED + 1 …; ONLY="a name" tries one kind.
 attack: setup
+	$(BIN)/python -m pytest --hypothesis-profile=attack --hypothesis-seed=$(SEED) tests/properties $(if $(ONLY),-k "$(ONLY)")
 	$(BIN)/python tests/attacks/harness.py $(SEED) $(COUNT) $(if $(ONLY),"$(ONLY)")
 
 # The documentation: build/docs/index.html, which needs no server and no network.

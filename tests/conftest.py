@@ -11,6 +11,8 @@ import pytest
 from browsers import launch
 from shops import write_shop
 
+from support import examples  # noqa: F401  registers the profiles of hypothesis
+
 # Tests compile many small networks once each: compiling quickly is worth more than fast code. Set before JAX is imported.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 

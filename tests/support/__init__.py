@@ -1,0 +1,1 @@
+"""Makers, fixtures and helpers that tests share."""
