@@ -6,6 +6,7 @@ the plan. A plan that was followed is followed, one that was not is found, and e
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,6 @@ def draw_log(kind: str, rng: Rng) -> pa.Table:
 def attack(seed: int) -> Outcome:
     """Check one campaign, twice."""
     from largesse import pipeline
-    from largesse.cli.verbs import to_json
 
     rng = np.random.default_rng([seed, 91])
     kind = "plain" if seed < 4 or rng.random() < 0.6 else "explored"
@@ -57,7 +57,7 @@ def attack(seed: int) -> Outcome:
         change = CHANGES[seed % len(CHANGES)]
         name = change(log, folder, rng)
         (found, shown), (again, other) = (pipeline.check(ran(kind), str(folder / one)) for one in ("one.parquet", name))
-    read_strictly(to_json(shown))
+    read_strictly(json.dumps(shown))
     followed = float((log["coupon"].to_numpy() == AMOUNTS[plan_of(kind)["level_number"].to_numpy()]).mean())
     answer = next(one["answer"] for one in shown["checks"] if one["topic"] == "plan")
     wanted = "fine" if followed >= 0.98 else "careful" if followed >= 0.9 else "no"

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largesse.campaign.file import Campaign, campaign_from, read_campaign
+from largesse.campaign.file import Campaign, campaign_from, campaign_from_options, read_campaign
 from largesse.campaign.plan import Planning
 from largesse.errors import InputError
 from largesse.levels import Levels
 
+NAMED = {"level": "coupon", "response": "bought"}
 HUGE = 10**320  # no float holds it
 SMALLEST = """
 log = "log.parquet"
@@ -328,3 +329,25 @@ def test_a_file_that_python_itself_cannot_take_is_refused_in_words(text: str, wh
         read_campaign(path)
     assert what in str(caught.value)
     assert len(str(caught.value)) < 2000
+
+
+def test_options_describe_a_campaign() -> None:
+    levels = {"costs": "0, 5", "doses": "0,5", "on_redemption": True}
+    found = campaign_from_options("a/l.csv", {**NAMED, "features": "age, city,"}, levels, model={"name": "linear"})
+    assert found.roles == {**NAMED, "features": ["age", "city"]}
+    assert (found.levels.costs, found.levels.doses, found.levels.on_redemption) == ((0.0, 5.0), (0.0, 5.0), True)
+    assert (found.title, found.model) == ("l.csv", "linear")
+
+
+def test_options_say_what_money_is_counted_in() -> None:
+    levels = {"costs": "0,5", "unit": "€", "response_unit": "€"}
+    assert campaign_from_options("l.csv", NAMED, levels).response_value == 1.0
+    found = campaign_from_options("l.csv", NAMED, {"costs": "0,5", "unit": "€", "response_value": 12.0})
+    assert (found.unit, found.response_unit, found.response_value) == ("€", "", 12.0)
+
+
+def test_costs_may_be_columns_or_left_to_the_order_of_the_names() -> None:
+    assert campaign_from_options("l.csv", NAMED, {"costs": "c0,c1"}).levels.cost_columns == ("c0", "c1")
+    assert campaign_from_options("l.csv", NAMED, {"names": "none,small,big"}).levels.costs == (0.0, 1.0, 2.0)
+    with pytest.raises(InputError, match="the levels are not given"):
+        campaign_from_options("l.csv", NAMED, {})

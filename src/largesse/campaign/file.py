@@ -7,7 +7,7 @@ default spelt out, so that a run folder says exactly what was run.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
@@ -33,6 +33,7 @@ from largesse.records import ROLES, Roles
 
 TEXTS = ("title", "unit", "response_unit", "log", "customers", "out")
 TOP = (*TEXTS, "response_value")
+MONEY = ("unit", "response_unit", "response_value")  # options of levels that stand at the top of a campaign file
 SECTIONS = {
     "columns": (*ROLES, "parse"),
     "levels": ("costs", "names", "doses", "dose_unit", "on_redemption", "contact_cost", "propensities"),
@@ -325,3 +326,49 @@ def _placed(path: str, folder: Path) -> str:
     if is_elsewhere(path):
         return path
     return str((folder / expand_home(path)).absolute())
+
+
+# -- from options ------------------------------------------------------------------------------------------------------
+
+
+def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str, Any], **more: Any) -> Campaign:
+    """Return the campaign that options describe; without costs, the levels cost 0, 1, 2 and so on."""
+    read: dict[str, Callable[[str], Any]] = {"costs": _numbers_or_words, "doses": _numbers_or_words, "names": _split}
+    read["propensities"] = _numbers_or_words
+    levels, more = {**levels}, {**{word: levels[word] for word in MONEY if word in levels}, **more}
+    for word in MONEY:
+        levels.pop(word, None)
+    section = {word: read[word](given) if isinstance(given, str) else given for word, given in levels.items()}
+    if "costs" not in section and "cost_column" not in columns:
+        if "names" not in section:
+            fail("levels", Problem("the levels are not given", "add --costs 0,5,10 or --names none,small,big"))
+        section["costs"] = [float(k) for k in range(len(section["names"]))]
+    named = columns | ({"features": _split(columns["features"])} if isinstance(columns.get("features"), str) else {})
+    return campaign_from({"log": log, "title": Path(log).name, "columns": named, "levels": section, **more})
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _numbers_or_words(text: str) -> list[Any]:
+    """Return numbers where they are numbers: among words, which name columns, a number is a slip that is named."""
+    parts: list[Any] = []
+    for part in _split(text):
+        try:
+            parts.append(float(part))
+        except ValueError:
+            parts.append(part)
+    return parts
+
+
+def read_list(text: str, name: str) -> tuple[float, ...]:
+    """Return numbers that an option lists.
+
+    >>> read_list("0,20,50", "--most")
+    (0.0, 20.0, 50.0)
+    """
+    numbers = _numbers_or_words(text)
+    if not numbers or not all(isinstance(number, float) for number in numbers):
+        fail("options", Problem(f"{name} is {text!r}", "give numbers, the cheapest level's first: 0,20,50"))
+    return tuple(numbers)

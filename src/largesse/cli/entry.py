@@ -1,19 +1,50 @@
-"""The command line as a whole: every command, and what becomes of errors and signals."""
+"""The entry point of the command line: its list of commands, and the handling of errors and signals."""
 
 from __future__ import annotations
 
 import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-import largesse.cli.campaigns
-import largesse.cli.loop  # noqa: F401  both add their commands
-from largesse.cli.verbs import app
+from largesse.cli import campaign, operate
 from largesse.errors import LargesseError
 from largesse.report import print_error
 from largesse.version import __version__
+
+
+class Commands(TyperGroup):
+    """The group of commands, listed with the first sentence of their help on as many lines as it needs."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands."""
+        known = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        firsts = {name: (command.help or "").split("\n\n")[0] for name, command in known.items() if command is not None}
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, " ".join(text.split())) for name, text in firsts.items()])
+
+
+app = typer.Typer(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Decide who gets which incentive, under a budget, from the logs you already have.",
+)
+for command in (
+    *(campaign.demo, campaign.init, campaign.run, campaign.fit, campaign.plan, campaign.evaluate, campaign.report),
+    *(campaign.export, campaign.doctor),
+    *(operate.check, operate.pace, operate.power, operate.log, operate.ledger, operate.studio, operate.serve),
+):
+    app.command()(command)
+app.command(
+    # The lab has options of its own.
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)(operate.experiment)
 
 
 def main() -> None:
@@ -38,7 +69,7 @@ def main() -> None:
 
 
 def terminate(*_: object) -> None:
-    """Stop by an exception, so that half-written folders are cleaned up; objects it leaves half made say nothing."""
+    """Stop by an exception, so that half-written folders are removed; hide errors of objects that are half made."""
     sys.unraisablehook = lambda _: None
     sys.exit(143)
 

@@ -6,6 +6,7 @@ for each kind of record how it is drawn (`Shown.drawers`): records know nothing 
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -107,6 +108,7 @@ class Shown:
 
     def plot(self) -> Picture:
         """Return the record as a drawing, with the pens and papers of the report."""
+        importlib.import_module("largesse.report")  # adds the drawers
         draw = self.drawers.get(type(self))
         if draw is None:
             known = ", ".join(sorted(kind.__name__ for kind in self.drawers))

@@ -1,4 +1,4 @@
-"""The commands between campaigns: check what became of a plan, test it, pace it, serve it; the studio, and experiments."""
+"""The commands between campaigns: check and test a plan, write the next log, pace, serve; the studio and the experiments."""
 
 from __future__ import annotations
 
@@ -8,29 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from largesse import pipeline
-from largesse.campaign import ledger_options, pace_options, power_options, with_options
-from largesse.cli.verbs import (
-    AsJson,
-    Budget,
-    Total,
-    app,
-    echo,
-    is_quiet,
-    to_json,
-    verb,
-)
+from largesse.cli.options import AsJson, Budget, Most, Promises, Quiet, RunFolder, Total, echo, echo_json, pick
 from largesse.errors import plural, require_part
 from largesse.monitoring import PowerSpec
-from largesse.report import (
-    print_check,
-    print_pace,
-    print_power,
-    print_warnings,
-    show_progress,
-)
+from largesse.report import print_check, print_pace, print_power, print_warnings, show_progress
+
+STREAM = ("time", "streams", "customers", "days", "valid_days", "promises", "most", "seed")
+POWER = ("gain", "power", "coverage", "per_day", "share")
+LEDGER = ("ledger", "total", "since", "until", "customers", "valid_days", "most", "promises", "late")
 
 
-@verb
 def check(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with the plan.")],
     log: Annotated[
@@ -41,27 +28,44 @@ def check(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the check as an HTML page here.")] = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compare a campaign with its plan: promise and result, was the plan followed, and what has changed since.
 
     Each check says fine, careful or no. The exit code is for a scheduler: 0 fine, 10 careful, 20 no; 2 is an error.
     """
-    with show_progress(as_json or is_quiet()) as progress:
-        found, shown = pipeline.check(run_folder, log, decisions=_read_decisions(ledger), out=out, progress=progress)
+    with show_progress(as_json or quiet) as progress:
+        decisions = _read_decisions(ledger)
+        result, shown = pipeline.check(run_folder, log, decisions=decisions, out=out, progress=progress)
     if as_json:
-        typer.echo(to_json(shown))
-    elif is_quiet():
+        echo_json(shown)
+    elif quiet:
         print_warnings(shown["checks"], to_stderr=True)
     else:
         print_check(shown, out)
-    raise typer.Exit(found.code)
+    raise typer.Exit(result.code)
 
 
-@verb
-@with_options("how", pace_options())
 def pace(
-    run_folder: Annotated[Path, typer.Argument(help="Run folder made by fit or run.")],
-    how: dict[str, Any],
+    run_folder: RunFolder,
+    time: Annotated[
+        str | None,
+        typer.Option(help="Column of the table that says when each customer came; default: rows come evenly."),
+    ] = None,
+    streams: Annotated[int | None, typer.Option(help="Number of simulated streams; default: 20.")] = None,
+    customers: Annotated[
+        int | None, typer.Option(help="Customers foreseen in the period; default: as many as the run has.")
+    ] = None,
+    days: Annotated[int | None, typer.Option(help="Length of the period; default: 30.")] = None,
+    valid_days: Annotated[
+        float | None,
+        typer.Option(
+            help="Days that a promise stands, where costs are paid later; default: a quarter of the period.",
+        ),
+    ] = None,
+    promises: Promises = None,
+    most: Most = None,
+    seed: Annotated[int | None, typer.Option(help="Same seed, same streams.")] = None,
     stream: Annotated[str, typer.Option(help="simulated, or a table of customers to replay.")] = "simulated",
     budget: Budget = None,
     total: Total = None,
@@ -69,39 +73,48 @@ def pace(
         Path | None, typer.Option("--out", help="Write price, spend and value as an HTML page here.")
     ] = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Simulate how a budget is kept while customers come one by one, before you serve."""
+    settings = pick(locals(), STREAM)
     from largesse import serve as service
 
-    with show_progress(as_json or is_quiet()) as progress:
-        streaming = service.read_streaming(stream, how)
+    with show_progress(as_json or quiet) as progress:
+        streaming = service.read_streaming(stream, settings)
         shown = service.pace(run_folder, streaming, progress, budget=budget, total=total, out=out)
     if as_json:
-        typer.echo(to_json(shown))
-    elif not is_quiet():
+        echo_json(shown)
+    elif not quiet:
         print_pace(shown, out)
 
 
-@verb
-@with_options("asked", power_options())
 def power(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan.")],
-    asked: dict[str, Any],
+    gain: Annotated[
+        float | None, typer.Option(help="Gain per customer that the test is to show; default: the log's.")
+    ] = None,
+    power: Annotated[
+        float | None, typer.Option(help="Probability that the test shows a gain that exists; default: 0.8.")
+    ] = None,
+    coverage: Annotated[float | None, typer.Option(help="Confidence level of the test; default: 0.95.")] = None,
+    per_day: Annotated[float | None, typer.Option(help="Customers per day: adds the duration.")] = None,
+    share: Annotated[float | None, typer.Option(help="Share of the customers in the plan's arm; default: 0.5.")] = None,
     incumbent: Annotated[
         str, typer.Option(help="What the plan is tested against: before (what was done), uniform (a mix), or a level.")
     ] = "before",
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Say how many customers a test of the plan needs, among those whose level differs, and how long it takes."""
-    with show_progress(as_json or is_quiet()) as progress:
-        found = pipeline.power(run_folder, incumbent, spec=PowerSpec(**asked), progress=progress)
+    spec = PowerSpec(**pick(locals(), POWER))
+    with show_progress(as_json or quiet) as progress:
+        analysis = pipeline.power(run_folder, incumbent, spec=spec, progress=progress)
     if as_json:
-        typer.echo(to_json(pipeline.describe_power(found)))
-    elif not is_quiet():
-        print_power(found)
+        echo_json(pipeline.describe_power(analysis))
+    elif not quiet:
+        print_power(analysis)
 
 
-@verb
 def log(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with the plan, or of the policy that was served.")],
     out: Annotated[Path, typer.Option("--out", help="The log to write: .parquet, .csv, .feather.")],
@@ -119,27 +132,29 @@ def log(
         Path | None, typer.Option("--campaign", help="Write a campaign file for this log here, too.")
     ] = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write the next log: what was decided, with which propensity, and what came of it."""
     wanted = pipeline.Wanted(_read_decisions(ledger), tuple(join or ()), missing)
     shown = pipeline.write_log(run_folder, wanted, out, campaign_file=campaign)
-    whom = plural(shown["customers"], "customer")
-    text = (
-        f"wrote {out}: {plural(shown['rows'], 'decision')} for {whom}, {shown['drawn']:,} with a propensity below 1\n"
-    )
-    if shown["others"]:
-        text += f"{plural(shown['others'], 'response')} of customers who were not decided for: left out\n"
+    drawn, others = shown["drawn"], shown["others"]
+    lines = [
+        f"wrote {out}: {plural(shown['rows'], 'decision')} for {plural(shown['customers'], 'customer')}, "
+        f"{drawn:,} with a propensity below 1"
+    ]
+    if others:
+        lines.append(f"{plural(others, 'response')} of customers who were not decided for: left out")
     # The address of a server may hold its password.
     booked = "" if ledger is None else f" --ledger {ledger if ledger.startswith('sqlite:') else '…'}"
-    text += f"compare it with the plan: largesse check {run_folder} {out}{booked}"
-    if not shown["drawn"]:
-        text += "\nno level was drawn at random, so a run cannot learn from this log; plan the next one with --explore-for evaluation"
+    lines.append(f"compare it with the plan: largesse check {run_folder} {out}{booked}")
+    if not drawn:
+        hint = "plan the next one with --explore-for evaluation"
+        lines.append(f"no level was drawn at random, so a run cannot learn from this log; {hint}")
     elif campaign is not None:
-        text += f"\nlearn from it: largesse run {campaign}"
-    echo(shown, as_json, text)
+        lines.append(f"learn from it: largesse run {campaign}")
+    echo(shown, "\n".join(lines), as_json=as_json, quiet=quiet)
 
 
-@verb
 def ledger(
     address: Annotated[str, typer.Argument(help="The ledger: sqlite:///spring.db, or postgresql://….")],
     total: Annotated[
@@ -149,16 +164,16 @@ def ledger(
         Path | None, typer.Option("--out", help="Write all decisions as a table: .parquet, .csv, .feather.")
     ] = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Say where the budget of a ledger stands, and add its decisions up again."""
     from largesse.serve import audit_ledger, describe_standing
 
     shown = audit_ledger(address, total, out)
     text = describe_standing(shown)
-    echo(shown, as_json, text if out is None else f"{text}\nwrote {out}")
+    echo(shown, text if out is None else f"{text}\nwrote {out}", as_json=as_json, quiet=quiet)
 
 
-@verb
 def studio(
     run_folder: Annotated[Path | None, typer.Argument(help="Run folder to open first.")] = None,
     port: Annotated[int | None, typer.Option(help="Port of this machine; default: 8137, or one that is free.")] = None,
@@ -166,18 +181,37 @@ def studio(
     folder: Annotated[
         Path | None, typer.Option("--folder", help="Where runs are kept; default: beside the run folder, or here.")
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Open a page in the browser: from a table to a report, for people who do not write Python."""
     from largesse.studio import open_studio
 
-    open_studio(run_folder, folder=folder, port=port, browser=not no_browser, say=typer.echo, quiet=is_quiet())
+    open_studio(run_folder, folder=folder, port=port, browser=not no_browser, say=typer.echo, quiet=quiet)
 
 
-@verb
-@with_options("book", ledger_options())
 def serve(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan, or its policy file.")],
-    book: dict[str, Any],
+    ledger: Annotated[
+        str | None,
+        typer.Option(help="Book decisions here: sqlite:///spring.db, or postgresql://… for many machines."),
+    ] = None,
+    total: Annotated[str | None, typer.Option(help="The budget that a new ledger begins with.")] = None,
+    since: Annotated[str | None, typer.Option(help="When its period begins: 2027-01-01; default: now.")] = None,
+    until: Annotated[str | None, typer.Option(help="When it ends: 2027-01-31, the last day, or a time.")] = None,
+    customers: Annotated[
+        float | None,
+        typer.Option(
+            help="How many customers will come in it; default: as many as the plan's budget pays for.",
+        ),
+    ] = None,
+    valid_days: Annotated[
+        float | None, typer.Option(help="How many days a promise stands; default: until it is redeemed.")
+    ] = None,
+    most: Most = None,
+    promises: Promises = None,
+    late: Annotated[
+        str | None, typer.Option(help="What becomes of a redemption after that: refuse (default), accept.")
+    ] = None,
     host: Annotated[str, typer.Option(help="Where to listen; elsewhere than here, a token is needed.")] = "127.0.0.1",
     port: Annotated[int | None, typer.Option(help="Port; default: 8000, or one that is free.")] = None,
     token_file: Annotated[Path | None, typer.Option(help="File with the token that requests must bring.")] = None,
@@ -185,12 +219,20 @@ def serve(
     without_rules: Annotated[
         bool, typer.Option("--without-rules", help="Serve although the plan has rules that a price cannot keep.")
     ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Decide over HTTP, customer by customer, within a budget that a ledger keeps."""
+    options = pick(locals(), LEDGER)
     from largesse.serve import Settings, open_service, read_book
 
-    settings = Settings(run_folder, host, port, token_file, read_book(book), workers, without_rules, is_quiet())
-    open_service(settings)
+    open_service(Settings(run_folder, host, port, token_file, read_book(options), workers, without_rules, quiet))
+
+
+def experiment(context: typer.Context) -> None:
+    """Repeat the paper's experiments, or measure models where the truth is known."""
+    hint = "install it from a checkout of the repository: pip install -e lab"
+    lab = require_part("largesse_lab.cli", "", "experiment", hint=hint).app
+    lab(context.args, prog_name="largesse experiment", standalone_mode=False)
 
 
 def _read_decisions(address: str | None) -> Any:
@@ -200,11 +242,3 @@ def _read_decisions(address: str | None) -> Any:
     from largesse.serve import read_decisions
 
     return read_decisions(address)
-
-
-@app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def experiment(context: typer.Context) -> None:
-    """Repeat the paper's experiments, or measure models where the truth is known."""
-    hint = "install it from a checkout of the repository: pip install -e lab"
-    lab = require_part("largesse_lab.cli", "", "experiment", hint=hint).app
-    lab(context.args, prog_name="largesse experiment", standalone_mode=False)

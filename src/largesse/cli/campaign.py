@@ -1,0 +1,298 @@
+"""The commands of one campaign: from a table to a report, step by step or in one go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from largesse import pipeline
+from largesse.campaign import Spent, campaign_from_options, guess_campaign, read_campaign
+from largesse.cli.options import (
+    AsJson,
+    Budget,
+    Cluster,
+    Confidence,
+    CostColumn,
+    Customer,
+    Engine,
+    Explore,
+    ExploreFor,
+    Features,
+    Logger,
+    Master,
+    Out,
+    Propensity,
+    PropensityStrata,
+    Quiet,
+    RunFolder,
+    Total,
+    Weight,
+    column_option,
+    echo,
+    echo_json,
+    pick,
+)
+from largesse.errors import Problem, fail, path_problems, plural, refuse
+from largesse.evaluation import ESTIMATORS
+from largesse.policy import DIALECTS
+from largesse.records import ROLES
+from largesse.report import (
+    print_answer,
+    print_checkup,
+    print_judgement,
+    print_plan,
+    print_warnings,
+    show_progress,
+)
+from largesse.response import list_models
+
+LEVELS = ("costs", "names", "doses", "propensities", "on_redemption", "unit", "response_unit", "response_value")
+EXPORT = ("to", "dialect", "table", "customer", "depth")
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Run folder.")] = Path("largesse-demo"),
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Plan real cash incentives (Thornton 2008) from a log, judge the plan, and leave a report."""
+    campaign, table = pipeline.demo_campaign()
+    with show_progress(as_json or quiet) as progress:
+        shown = pipeline.run(campaign, out, progress, table=table)
+    _print_answer(shown, out, as_json, quiet)
+
+
+def init(
+    log: Annotated[str, typer.Argument(help="The log: a Parquet, CSV or Arrow file.")],
+    out: Annotated[Path, typer.Option("--out", help="The campaign file to write.")] = Path("campaign.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace a campaign file that already exists.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Look at a table and write a first campaign.toml, with its guesses commented."""
+    refuse("init", path_problems(out, "--out"))
+    if out.exists() and not force:
+        fail("init", Problem(f"{out} already exists", "give another --out, or --force to replace it"))
+    pipeline.check_file(out, log)
+    with show_progress(quiet) as progress:
+        progress("looking at the table", 0.0)
+        text = guess_campaign(log, out)
+    pipeline.write_text(out, text)
+    hint = "Fill in its blank lines and look through those marked CHECK"
+    echo({}, f"wrote {out}. {hint}, then: largesse run {out}", as_json=False, quiet=quiet)
+
+
+def run(
+    campaign: Annotated[Path, typer.Argument(help="The campaign file.")],
+    engine: Engine = None,
+    master: Master = None,
+    budget: Budget = None,
+    total: Total = None,
+    confidence: Confidence = None,
+    out: Out = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Go the whole way: read, learn, plan, judge, report."""
+    spent = budget is not None or total is not None
+    settings = read_campaign(campaign, blank_budget=spent).spending(budget=budget, total=total, confidence=confidence)
+    folder = out or Path(settings.out or campaign.with_suffix("").name + "-run")
+    where = pick(locals(), ("engine", "master"))
+    with show_progress(as_json or quiet) as progress, pipeline.open_engine(**where, out=folder) as opened:
+        shown = pipeline.run(settings, folder, progress, engine=opened)
+    _print_answer(shown, folder, as_json, quiet)
+
+
+def fit(
+    log: Annotated[str, typer.Argument(help="The log: a Parquet, CSV or Arrow file, or a glob in quotes.")],
+    level: Annotated[str, column_option("level")],
+    response: Annotated[str, column_option("response")],
+    out: Annotated[Path, typer.Option("--out", help="Run folder to write.")],
+    costs: Annotated[
+        str | None,
+        typer.Option(help="Cost of each level, cheapest first: 0,5,10; or K column names; none with --cost-column."),
+    ] = None,
+    names: Annotated[str | None, typer.Option(help="How the log writes the levels, in order: none,small,big.")] = None,
+    doses: Annotated[str | None, typer.Option(help="The amounts behind the levels, in order: 0,5,10.")] = None,
+    propensities: Annotated[
+        str | None, typer.Option(help="The levels' probabilities, the same for all customers: 0.2,0.2,0.6.")
+    ] = None,
+    on_redemption: Annotated[
+        bool,
+        typer.Option(
+            "--on-redemption",
+            help="Costs are face values, paid only to customers who respond: cost × response.",
+        ),
+    ] = False,
+    unit: Annotated[str | None, typer.Option(help="The unit of costs, for the report: €, USD.")] = None,
+    response_unit: Annotated[
+        str | None, typer.Option(help="The unit of the response, where it is an amount: €, USD.")
+    ] = None,
+    response_value: Annotated[
+        float | None,
+        typer.Option(
+            help="The value of one unit of response, in the unit of costs: a margin, or the value of a yes.",
+        ),
+    ] = None,
+    propensity: Propensity = None,
+    propensity_strata: PropensityStrata = None,
+    cost_column: CostColumn = None,
+    logger: Logger = None,
+    cluster: Cluster = None,
+    weight: Weight = None,
+    customer: Customer = None,
+    features: Features = None,
+    model: Annotated[str, typer.Option(help=f"Response model: {', '.join(list_models())}.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
+    most_rows: Annotated[
+        int | None, typer.Option(help="Of a larger log, learn from so many random rows. Default: what memory holds.")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Learn the response from a log and leave a run folder."""
+    columns, levels = pick(locals(), ROLES), pick(locals(), LEVELS)
+    if costs is None and cost_column is None:
+        hint = "add --costs 0,5,10, or --cost-column with what each row really cost"
+        fail("fit", Problem("nothing says what levels cost", hint))
+    more: dict[str, Any] = {} if most_rows is None else {"data": {"most_rows": most_rows}}
+    campaign = campaign_from_options(log, columns, levels, model={"name": model, "seed": seed}, **more)
+    with show_progress(as_json or quiet) as progress:
+        shown = pipeline.fit(campaign, out, progress)
+    rows = f" ({shown['sample']['rows']:,} of {shown['sample']['of']:,} rows)" if "sample" in shown else ""
+    text = f"learnt {shown['response']['name']!r} at {plural(len(shown['levels']), 'level')} from {campaign.log}{rows}"
+    text += f"; model: {shown['model']['name']}\nnext: largesse plan {out} CUSTOMERS --budget …"
+    echo(shown, text, as_json=as_json, quiet=quiet)
+
+
+def plan(
+    run_folder: RunFolder,
+    customers: Annotated[str | None, typer.Argument(help="Table of customers; default: those of the campaign.")] = None,
+    engine: Engine = None,
+    master: Master = None,
+    budget: Budget = None,
+    total: Total = None,
+    confidence: Confidence = None,
+    explore: Explore = None,
+    explore_for: ExploreFor = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Plan to write (.parquet, .csv, .feather); default: in the run folder.")
+    ] = None,
+    raw_ids: Annotated[
+        bool, typer.Option("--raw-ids", help="In CSV, write ids such as =1+1 as they are: spreadsheets compute them.")
+    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Give every customer a level at a budget."""
+    spent: Spent = {"budget": budget, "total": total, "confidence": confidence}
+    spent |= {"explore": explore, "explore_for": explore_for}
+    where = pick(locals(), ("engine", "master"))
+    about = {} if as_json or quiet else pipeline.describe_run(run_folder)
+    with show_progress(as_json or quiet) as progress, pipeline.open_engine(**where, out=run_folder) as opened:
+        made = pipeline.plan(run_folder, customers, out=out, raw_ids=raw_ids, progress=progress, engine=opened, **spent)
+    if as_json:
+        echo_json(made)
+    elif not quiet:
+        print_plan({**about, **made}, out or run_folder / "plan.parquet", run_folder)
+
+
+def evaluate(
+    run_folder: RunFolder,
+    log: Annotated[str | None, typer.Argument(help="The log to judge by; default: the campaign's.")] = None,
+    budget: Budget = None,
+    estimator: Annotated[str, typer.Option(help=f"How to judge: {', '.join(ESTIMATORS)}.")] = "dr",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Estimate from the log what the plan will bring and cost, each with a 95 % interval."""
+    about = {} if as_json or quiet else pipeline.describe_run(run_folder)
+    with show_progress(as_json or quiet) as progress:
+        judged = pipeline.judge(run_folder, log, budget=budget, estimator=estimator, progress=progress)
+    if as_json:
+        echo_json(judged)
+    elif quiet:
+        print_warnings(judged["warnings"], to_stderr=True)
+    else:
+        print_judgement({**about, **judged}, run_folder / "evaluation.json")
+
+
+def report(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan and an evaluation.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Page to write; default: report.html in the run folder.")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make the HTML report of a run folder."""
+    shown = pipeline.report(run_folder, out)
+    echo(shown, f"wrote {out or run_folder / 'report.html'}", as_json=as_json, quiet=quiet)
+
+
+def export(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan.")],
+    to: Annotated[str, typer.Option(help="sql, onnx, card (a score card: .html, .txt or .sql) or mlflow (a folder).")],
+    out: Annotated[Path, typer.Option("--out", help="File to write; to mlflow: a new folder.")],
+    dialect: Annotated[str | None, typer.Option(help=f"Of SQL: {', '.join(DIALECTS)}. Default: duckdb.")] = None,
+    table: Annotated[
+        str | None, typer.Option(help="Table of customers that the query reads. Default: customers.")
+    ] = None,
+    customer: Annotated[
+        str | None, typer.Option(help="Its column that says who a row is. Default: the campaign's.")
+    ] = None,
+    depth: Annotated[str | None, typer.Option(help="Of a score card: conditions in a row, 1 to 4. Default: 3.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the policy as SQL, as an ONNX or MLflow model, or as a score card that people can read."""
+    settings = pick(locals(), EXPORT)
+    with show_progress(as_json or quiet) as progress:
+        shown = pipeline.export(run_folder, out, progress, **settings)
+    echo(shown, shown["text"], as_json=as_json, quiet=quiet)
+
+
+def doctor(
+    log: Annotated[str, typer.Argument(help="The log: a table, a campaign file or a run folder.")],
+    level: Annotated[str | None, column_option("level")] = None,
+    response: Annotated[str | None, column_option("response")] = None,
+    propensity: Propensity = None,
+    propensity_strata: PropensityStrata = None,
+    cost_column: CostColumn = None,
+    logger: Logger = None,
+    cluster: Cluster = None,
+    weight: Weight = None,
+    customer: Customer = None,
+    features: Features = None,
+    costs: Annotated[
+        str | None, typer.Option(help="Cost of each level, cheapest first; a checkup does not need it.")
+    ] = None,
+    names: Annotated[str | None, typer.Option(help="How the log writes the levels, in order: none,small,big.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write the checkup as an HTML page here.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Check whether a log can answer the question: overlap, balance, randomisation, suspicious features.
+
+    Each check says fine, careful or no. The columns of a bare table are guessed unless options name them.
+    """
+    columns, levels = pick(locals(), ROLES), pick(locals(), ("costs", "names"))
+    campaign, guessed = pipeline.find_campaign(log, columns, levels)
+    with show_progress(as_json or quiet) as progress:
+        shown = pipeline.examine(campaign, guessed=guessed, out=out, progress=progress)
+    if as_json:
+        echo_json(shown)
+    elif quiet:
+        print_warnings(shown["support"]["checks"], to_stderr=True)
+    else:
+        print_checkup(shown, out)
+
+
+def _print_answer(shown: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        echo_json({"run": str(folder), **shown})
+    elif quiet:
+        print_warnings(shown["answer"]["warnings"], to_stderr=True)
+    else:
+        print_answer(shown, folder)

@@ -1,0 +1,97 @@
+"""Options that several commands share, and how commands print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from largesse.errors import make_visible
+from largesse.records import ROLES
+
+
+def column_option(role: str) -> Any:
+    """Return the option that names the column of a role."""
+    return typer.Option(help=f"{'Comma-separated:' if role == 'features' else 'Column with'} {ROLES[role]}.")
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a summary.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but warnings and errors.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Where to write.")]
+RunFolder = Annotated[Path, typer.Argument(help="Run folder made by fit or run.")]
+
+# What may be spent.
+Budget = Annotated[float | None, typer.Option("--budget", help="Average cost per customer that may be spent.")]
+Total = Annotated[float | None, typer.Option("--total", help="Or the cost of all customers together.")]
+Confidence = Annotated[
+    float | None,
+    typer.Option(
+        "--confidence",
+        help="Probability, from 0.5, that the true cost is within the budget, where it depends on what customers do.",
+    ),
+]
+Explore = Annotated[
+    float | None,
+    typer.Option("--explore", help="Explore as much as drawing the levels of this share of customers at random."),
+]
+ExploreFor = Annotated[
+    str | None,
+    typer.Option("--explore-for", help="Goal of exploring: evaluation or learning; random: no goal."),
+]
+
+# The machines that do the work.
+Engine = Annotated[str | None, typer.Option(help="local (default), or spark for tables that one machine cannot hold.")]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        help="Where Spark runs, like local[4], spark://host:7077 or sc://host; default: as it is installed, or here."
+    ),
+]
+
+# The columns of a log.
+Propensity = Annotated[str | None, column_option("propensity")]
+PropensityStrata = Annotated[str | None, column_option("propensity_strata")]
+CostColumn = Annotated[str | None, column_option("cost_column")]
+Logger = Annotated[str | None, column_option("logger")]
+Cluster = Annotated[str | None, column_option("cluster")]
+Weight = Annotated[str | None, column_option("weight")]
+Customer = Annotated[str | None, column_option("customer")]
+Features = Annotated[str | None, column_option("features")]
+
+# Promises whose costs are paid later.
+Promises = Annotated[
+    str | None,
+    typer.Option(
+        help="kept (default): every promise can be redeemed. while_it_lasts: redemptions are refused once the budget is spent."
+    ),
+]
+Most = Annotated[
+    str | None,
+    typer.Option(help="The most that each level may cost, cheapest first, where no list says it: 0,20,50."),
+]
+
+
+def pick(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the named options that are given.
+
+    >>> pick({"level": "coupon", "weight": None, "out": "run"}, ["level", "weight"])
+    {'level': 'coupon'}
+    """
+    return {name: options[name] for name in names if options[name] is not None}
+
+
+def echo(content: Mapping[str, Any], text: str, *, as_json: bool, quiet: bool) -> None:
+    """Print a text, or its numbers as JSON; a quiet command prints only the JSON."""
+    if as_json:
+        echo_json(content)
+    elif not quiet:
+        typer.echo(make_visible(text))
+
+
+def echo_json(content: Mapping[str, Any]) -> None:
+    """Print JSON as letters that a terminal shows, with escapes for names that hold others."""
+    text = json.dumps(content, ensure_ascii=False)
+    typer.echo(text if make_visible(text) == text else json.dumps(content))
