@@ -1,4 +1,4 @@
-"""The compiled loop over customers. Nothing imports this file until it is needed: it brings numba with it.
+"""Compiled loops of exploration. Imported inside functions only: it loads numba.
 
 A customer's probabilities minimise Σ_k s_k²/p_k + Σ_k h_k p_k with Σ p = 1 and p ≥ least, so p_k = max(least_k, s_k / √(a + h_k))
 with one number a for each customer. The sum falls in a and is convex, so Newton from the left converges.
@@ -11,13 +11,13 @@ import math
 import numpy as np
 from numba import njit
 
-from largesse.allocation.neyman.weights import LEAST_WEIGHT, NEIGHBOUR_WEIGHT, PLAN_WEIGHT
+from largesse.exploration.design import MIN_WEIGHT, NEAR_WEIGHT, PLAN_WEIGHT
 from largesse.records import Array
 
 STEPS = 200
 CLOSE = 1e-13
 
-# Places in `rule`: what all customers share. Then the incumbent's probabilities (K,).
+# Places in `rule`, the numbers that all customers share; then the incumbent's probabilities (K,).
 LEARNING, LEAST, FLOOR, RULE = range(4)
 
 
@@ -144,5 +144,5 @@ def _weigh(k: int, levels: tuple[int, int, int], rule: Array) -> float:
     weight = (own - rule[RULE + k]) ** 2 + PLAN_WEIGHT * own
     for near in levels[1:]:
         if (k == near) != (k == levels[0]):
-            weight += NEIGHBOUR_WEIGHT
-    return max(weight, LEAST_WEIGHT)
+            weight += NEAR_WEIGHT
+    return max(weight, MIN_WEIGHT)

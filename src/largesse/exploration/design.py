@@ -1,0 +1,257 @@
+"""Design of the next log: probabilities of levels that make its estimates as precise as possible for a given cost.
+
+A doubly robust estimate of the mean of Σ_k Δ_k r_k over customers has the variance
+
+    (1/n) (Var(Σ_k Δ_k f_k) + mean_i Σ_k Δ_ik² σ_ik² / p_ik),
+
+p the probability with which the log gives a level. Under limits on the mean value and the mean cost the best probabilities are
+p_k ∝ Δ_k σ_k / √(α + β · (value given up at k)): Neyman allocation with costs. A part of the cost of exploring goes to every
+level alike, so that the log can also evaluate policies that nobody considered. The dual has one price for each limit; it is
+concave and smooth, its gradient is the excess over each limit, and Newton finds the prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NoReturn
+
+import numpy as np
+
+from largesse.allocation import Constraints, allocate, exploring_budget, mix_levels, mix_two_levels
+from largesse.errors import BudgetError, Problem
+from largesse.records import Array, Plan
+
+GOALS = ("evaluation", "learning")
+UNIFORM_SHARE = 0.1  # of the exploration rate: it goes to all levels alike
+VARIANCE_FLOOR = 1e-3  # as a share of the mean variance: where the model is sure, it may be wrong
+MAX_BROKEN = 1e-6  # relative excess over a limit
+MAX_MOVED = 0.5  # of the probabilities, to keep the budget: rounding needs far less
+NEAR_BUDGETS = (0.75, 1.333)  # as shares of the plan's: the next evaluation may find these plans better
+NEAR_WEIGHT, PLAN_WEIGHT = 0.25, 0.25  # the plan against its incumbent has weight 1
+MIN_WEIGHT = 0.01  # of any level, also of one that no plan gives
+NEWTON_STEPS, HALVINGS = 100, 30
+DUAL_ROUNDING = 1e-12
+CONVERGED = 1e-9  # of a limit's own scale
+MIN_RISE = 1e-4  # of the rise that the gradient predicts
+ZERO_PRICE = 1e-12  # a price below this share of the largest is zero if its limit is kept
+
+
+@dataclass(frozen=True, eq=False)
+class ExplorationTask:
+    """A plan, the incumbent that it is compared with, and the precision with which responses are known."""
+
+    curves: Array  # (n, K)
+    costs: Array  # (n, K)
+    variance: Array  # (n, K) of a response about its curve
+    plan: Plan
+    incumbent: Array  # (n, K) probabilities
+    allowed: Array  # (n, K)
+    floor: float  # variances below it are not believed
+
+    @property
+    def planned(self) -> Array:
+        """The plan's probabilities (n, K): zeros and ones."""
+        return np.eye(self.curves.shape[1])[self.plan.levels]
+
+    @cached_property
+    def net_value(self) -> Array:
+        """Response − price × cost (n, K)."""
+        return np.asarray(self.curves - self.plan.price * self.costs)
+
+    @cached_property
+    def near(self) -> tuple[Plan, ...]:
+        """Plans at two other budgets, without constraints."""
+        least = float(self.costs.min(axis=1).mean())
+        return tuple(allocate(self.curves, self.costs, max(share * self.plan.budget, least)) for share in NEAR_BUDGETS)
+
+    def predict_se(self, contrast: Array, probabilities: Array) -> float:
+        """Return the standard error of a contrast (n, K) in a log drawn with these probabilities; inf if it has none."""
+        effect = (contrast * self.curves).sum(axis=1)
+        needed = np.abs(contrast) > 1e-12
+        if (needed & (probabilities <= 0)).any():
+            return float("inf")
+        noise = np.divide(contrast**2 * self.variance, probabilities, out=np.zeros(contrast.shape), where=needed)
+        return float(np.sqrt((effect.var() + noise.sum(axis=1).mean()) / len(effect)))
+
+    def value(self, probabilities: Array) -> float:
+        """Return the mean expected response."""
+        return float((probabilities * self.curves).sum(axis=1).mean())
+
+    def spend(self, probabilities: Array) -> float:
+        """Return the mean cost."""
+        return float((probabilities * self.costs).sum(axis=1).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Probabilities of the levels in the next log, and levels at random that give up as much."""
+
+    probabilities: Array  # (n, K)
+    random: Array  # (n, K)
+    limits: Array  # (2,) of mean Σ_k p_k x_k, x = (−curves, costs)
+    prices: Array  # (2,) of these limits
+
+
+@dataclass(frozen=True, eq=False)
+class NeymanSolution:
+    """Probabilities and the prices of the limits that shape them."""
+
+    probabilities: Array  # (n, K)
+    prices: Array  # (m,)
+    broken: float  # the largest excess over a limit, as a share of its scale
+
+
+def make_task(
+    curves: Array,
+    costs: Array,
+    variance: Array,
+    budget: float,
+    incumbent: Array | None = None,
+    eligible: Array | None = None,
+) -> ExplorationTask:
+    """Plan within the budget for eligible levels (n, K), and compare with the best uniform mix unless an incumbent is given."""
+    shape = n, K = curves.shape
+    costs = np.ascontiguousarray(np.broadcast_to(costs, shape), dtype=np.float64)
+    curves = np.asarray(curves, dtype=np.float64)
+    plan = allocate(curves, costs, budget, constraints=None if eligible is None else Constraints(eligible=eligible))
+    allowed = np.ones(shape, dtype=bool) if eligible is None else np.asarray(eligible, dtype=bool)
+    if incumbent is None:
+        weight = mix_two_levels(curves.mean(axis=0), costs.mean(axis=0), plan.spend)
+        incumbent = np.tile(weight, (n, 1))
+    # A customer who may get none of the incumbent's levels gets the plan's.
+    incumbent = np.where(allowed, incumbent, 0.0)
+    total = incumbent.sum(axis=1, keepdims=True)
+    incumbent = np.where(total > 0, incumbent / np.where(total > 0, total, 1.0), np.eye(K)[plan.levels])
+    floor = VARIANCE_FLOOR * float(variance.mean()) + 1e-300
+    return ExplorationTask(curves, costs, np.maximum(variance, floor), plan, incumbent, allowed, floor)
+
+
+def design_log(task: ExplorationTask, rate: float, goal: str = "evaluation") -> Design:
+    """Return the probabilities with which the next log should give levels.
+
+    They cost no more than the plan's budget and give up no more expected response than giving a share `rate` of the customers
+    a level at random, within the same budget.
+    """
+    random, loss = _explore_at_random(task, rate)
+    n_allowed = task.allowed.sum(axis=1, keepdims=True)
+    least = np.where(task.allowed, np.where(n_allowed == 1, 1.0, UNIFORM_SHARE * rate / n_allowed), 0.0)
+    weight = np.ones(task.curves.shape)
+    if goal != "learning":
+        eye = np.eye(task.curves.shape[1])
+        weight = weigh_levels(task.planned, task.incumbent, [eye[plan.levels] for plan in task.near])
+    spread = np.sqrt(weight * task.variance) * task.allowed
+    terms = np.stack([-task.curves, task.costs])
+    limits = np.array([loss - task.plan.value, min(task.plan.budget, float(task.costs.max()))])
+    solution = solve_neyman(spread, terms, limits, least, _guess_prices(task, spread, loss))
+    if not solution.broken <= MAX_BROKEN:
+        _refuse()
+    return Design(_keep_budget(solution.probabilities, task), random, limits, solution.prices)
+
+
+def weigh_levels(planned: Array, incumbent: Array, near: Sequence[Array]) -> Array:
+    """Return the weight (n, K) of each level's variance in the estimates that the next log is for.
+
+    Arguments are probabilities (n, K) of levels: in the plan, in the incumbent, and in plans at other budgets. Where levels
+    tie, the plan gives one or the other, and the weight is the mean over both.
+    """
+    rest = 1 - planned
+    weight = planned * (1 - incumbent) ** 2 + rest * incumbent**2 + PLAN_WEIGHT * planned
+    for other in near:
+        weight += NEAR_WEIGHT * (planned * (1 - other) + rest * other)
+    return np.maximum(weight, MIN_WEIGHT)
+
+
+def _explore_at_random(task: ExplorationTask, rate: float) -> tuple[Array, float]:
+    """Return the probabilities (n, K) of exploring at random, and the expected response that it gives up."""
+    if not task.allowed.all():
+        uniform = task.allowed / task.allowed.sum(axis=1, keepdims=True)
+        mixed = (1 - rate) * task.planned + rate * uniform
+        return mixed, max(float(((task.planned - mixed) * task.net_value).sum(axis=1).mean()), 0.0)
+    rest = exploring_budget(task.costs, task.plan.budget, rate)
+    levels = allocate(task.curves, task.costs, rest).levels
+    mixed = mix_levels(np.eye(task.curves.shape[1])[levels], rate)
+    return mixed, max(task.plan.value - task.value(mixed), 0.0)
+
+
+def _guess_prices(task: ExplorationTask, spread: Array, loss: float) -> Array:
+    """Return the prices (2,) of value and of cost that are right where little is explored."""
+    lost = np.maximum((task.planned * task.net_value).sum(axis=1, keepdims=True) - task.net_value, 0.0)
+    if loss <= 0:
+        return np.zeros(2)
+    price = (float((spread * np.sqrt(lost)).sum(axis=1).mean()) / loss) ** 2
+    return np.array([price, price * task.plan.price])
+
+
+def _keep_budget(probabilities: Array, task: ExplorationTask) -> Array:
+    """Return probabilities (n, K) that cost no more than the budget, in whichever order floats are added up.
+
+    The solver stops within its accuracy, on either side of a limit; the excess moves to the cheapest level. Where levels cost
+    the same, nothing can be lowered, and the sum is the budget up to rounding.
+    """
+    K, budget = probabilities.shape[1], task.plan.budget
+    cheapest = np.eye(K)[np.where(task.allowed, task.costs, np.inf).argmin(axis=1)]
+    rounding = (probabilities.size + 8) * np.finfo(np.float64).eps  # two sums of as many floats differ by no more
+    spend = task.spend(probabilities)
+    room = spend - task.spend(cheapest)
+    if spend <= budget * (1 - rounding) or room <= rounding * spend:
+        return probabilities
+    share = (spend - budget * (1 - 2 * rounding)) / room
+    if share > MAX_MOVED:
+        _refuse()
+    return np.where((task.costs != 0).any(axis=1, keepdims=True), probabilities + share * (cheapest - probabilities), probabilities)
+
+
+def _refuse() -> NoReturn:
+    hint = "explore with a smaller rate, or raise the budget"
+    raise BudgetError("explore", [Problem("exploring does not fit within the budget", hint)])
+
+
+def solve_neyman(spread: Array, terms: Array, limits: Array, least: Array, start: Array) -> NeymanSolution:
+    """Minimise mean_i Σ_k s_ik²/p_ik subject to mean_i Σ_k p_ik x_jik ≤ t_j, Σ_k p_ik = 1 and p_ik ≥ least_ik.
+
+    Parameters
+    ----------
+    spread
+        s (n, K): standard deviations, times the root of the level's weight; at least one of each row is above 0.
+    terms, limits
+        x (m, n, K) and t (m,).
+    least
+        (n, K) the smallest probability of each level.
+    start
+        (m,) prices to begin with.
+    """
+    from largesse.exploration.kernels import spread_rows
+
+    n = len(spread)
+    spread, least = np.ascontiguousarray(spread), np.ascontiguousarray(least)
+    out = np.empty(spread.shape)
+    scale = np.maximum(np.abs(terms).mean(axis=(1, 2)), 1e-300)
+
+    def evaluate_dual(prices: Array) -> tuple[Array, Array, float]:
+        sums, curvature, dual = spread_rows(spread, terms, prices, least, out)
+        return (sums / n - limits) / scale, curvature / n / np.outer(scale, scale), dual / n - float(prices @ limits)
+
+    # All prices are in units of the limits' own scales.
+    prices = np.maximum(start, 0.0) * scale
+    slack, curvature, dual = evaluate_dual(prices / scale)
+    for _ in range(NEWTON_STEPS):
+        free = (prices > ZERO_PRICE * prices.max(initial=0.0)) | (slack > 0)
+        prices = np.where(free, prices, 0.0)
+        if np.abs(slack[free]).max(initial=0.0) < CONVERGED:
+            break
+        step = np.zeros(len(prices))
+        block = curvature[np.ix_(free, free)]
+        step[free] = np.linalg.solve(block + 1e-12 * (np.trace(block) + 1e-300) * np.eye(len(block)), slack[free])
+        noise = DUAL_ROUNDING * (abs(dual) + float(prices.sum()))  # of the dual, a difference of large numbers
+        for halving in range(HALVINGS):
+            tried = np.maximum(prices + step * 0.5**halving, 0.0)  # the projected Newton step of Bertsekas
+            result = evaluate_dual(tried / scale)
+            if result[2] >= dual + MIN_RISE * float(slack @ (tried - prices)) - noise:
+                break
+        else:
+            break
+        prices, (slack, curvature, dual) = tried, result
+    evaluate_dual(prices / scale)
+    return NeymanSolution(out, prices / scale, float(slack.max(initial=0.0)))

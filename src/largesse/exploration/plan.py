@@ -1,0 +1,108 @@
+"""Plan that explores: levels drawn around a plan, their propensities, and the precision of the log that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from largesse.allocation import Constraints
+from largesse.errors import Problem, as_number, fail, join_some, refuse, repr_short, suggest, whole_problems
+from largesse.exploration.design import GOALS, ExplorationTask, design_log, make_task
+from largesse.exploration.rule import ExplorationRule, find_rule
+from largesse.exploration.variance import ResponseVariance
+from largesse.records import Array, Decisions, Exploration, Log, Precision
+from largesse.stats import draw_levels
+
+AT_RANDOM = "random"  # not a goal: a share of the customers gets levels at random
+DEFAULT_RATE = 0.05  # of exploration, where only its goal is given
+NAMES = ("this exploration", "levels at random", "no exploration")
+WITHOUT = "exploration keeps a budget and eligible levels only: leave out one of them"
+
+
+def check_exploration(goal: Any, rate: Any, seed: Any, log: Any = None, constraints: Any = None) -> None:
+    """Validate the goal, rate, seed, log and constraints of an exploration."""
+    problems = whole_problems(seed, "the seed")
+    if not isinstance(log, Log | None):
+        problems.append(Problem(f"the log is {repr_short(log)}", "read it first: read_log(…)"))
+    if not isinstance(constraints, Constraints | None):
+        problems.append(Problem(f"the constraints are {repr_short(constraints)}", "give Constraints(eligible=…)"))
+    elif constraints is not None and (limits := _list_limits(constraints)):
+        problems.append(Problem(f"exploration and {join_some(limits)} were both requested", WITHOUT))
+    if not isinstance(goal, str) or goal not in GOALS:
+        problems.append(Problem(f"the goal is {repr_short(goal)}", suggest(str(goal), GOALS)))
+    number = as_number(rate)
+    if number is None or not 0 < number <= 1:
+        hint = "give the share of customers whose random levels would cost as much: above 0, at most 1"
+        problems.append(Problem(f"the rate is {repr_short(rate)}", hint))
+    refuse("explore", problems)
+
+
+def _list_limits(constraints: Constraints) -> list[str]:
+    """Return the names of the constraints that are not about eligible levels."""
+    given = {name: getattr(constraints, name) for name in ("caps", "shares", "segment_budgets", "least_return", "further")}
+    return [name for name, value in given.items() if (len(value) if isinstance(value, Sized) else value != 0)]
+
+
+def as_probabilities(policy: Any, customers: Any, shape: tuple[int, ...]) -> Array:
+    """Return the probabilities (n, K) of a policy in any of its forms, or refuse it."""
+    given = policy.probabilities(customers) if hasattr(policy, "probabilities") else np.asarray(policy)
+    n, K = shape
+    levels = given.shape == (n,) and given.dtype.kind in "iu" and given.min() >= 0 and given.max() < K
+    shares = given.shape == (n, K) and given.dtype.kind in "iuf" and given.min() >= 0
+    if not levels and not (shares and np.allclose(given.sum(axis=1), 1)):
+        hint = f"give levels ({n},) from 0 to {K - 1}, probabilities ({n}, {K}) or a policy"
+        fail("explore", Problem(f"the incumbent has shape {given.shape} and type {given.dtype}", hint))
+    return np.asarray(np.eye(K)[given]) if levels else given.astype(np.float64)
+
+
+def explore(
+    curves: Array,
+    costs: Array,
+    budget: float,
+    variance: ResponseVariance,
+    *,
+    goal: str = GOALS[0],
+    rate: float = DEFAULT_RATE,
+    incumbent: Array | None = None,
+    constraints: Constraints | None = None,
+    seed: int = 0,
+) -> tuple[Exploration, ExplorationRule | None]:
+    """Plan within the budget, explore around the plan, and draw the levels.
+
+    Curves are (n, K), costs (K,) or (n, K), the incumbent's probabilities (n, K), by default those of the best uniform mix.
+    Also returns the rule for customers who are not in the plan, if there is one.
+    """
+    eligible = None if constraints is None else constraints.eligible
+    task = make_task(curves, costs, variance.at(curves), budget, incumbent, eligible)
+    design = design_log(task, rate, goal)
+    levels = draw_levels(design.probabilities, seed)
+    propensity = design.probabilities[np.arange(len(levels)), levels]
+    drawn, random, none = (
+        _measure(name, task, probabilities)
+        for name, probabilities in zip(NAMES, (design.probabilities, design.random, task.planned), strict=True)
+    )
+    exploration = Exploration(
+        design.probabilities,
+        Decisions(levels, propensity),
+        task.plan.levels,
+        goal,
+        float(rate),
+        task.plan.budget,
+        task.plan.price,
+        # Where all levels cost the budget, their sum is the budget up to rounding.
+        (replace(drawn, spend=min(drawn.spend, task.plan.budget)), random, none),
+    )
+    # Eligible levels that happen to be all of them for these customers may be fewer for others.
+    return exploration, find_rule(task, design, rate, goal, variance) if constraints is None else None
+
+
+def _measure(name: str, task: ExplorationTask, probabilities: Array) -> Precision:
+    """Return the cost of probabilities (n, K), and the precision of the log that they give."""
+    value = task.value(probabilities)
+    lost = max(task.plan.value - value, 0.0)
+    money = lost / task.plan.price if task.plan.price > 0 else float("nan")
+    errors = [task.predict_se(part, probabilities) for part in (task.planned, task.planned - task.incumbent)]
+    return Precision(name, value, task.spend(probabilities), lost, money, *errors)

@@ -1,0 +1,122 @@
+"""Rule of exploration: level probabilities around a plan's price, for customers who are not in the plan.
+
+Under a budget alone, the probabilities that make the next log most informative depend on each customer by themselves:
+
+    p_k = max(least, s_k / √(a + h_k)),   h_k = −β f_k + λ c_k,   s_k² = weight_k · variance_k,   a such that Σ_k p_k = 1.
+
+β and λ are the prices of value and of cost that the design of the plan's next log found. The weight says which levels the log
+is to measure: that of the plan at its price, those of plans at other prices, and those of the incumbent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from largesse.allocation import Mixture, find_mixture
+from largesse.exploration.design import (
+    GOALS,
+    UNIFORM_SHARE,
+    Design,
+    ExplorationTask,
+    solve_neyman,
+    weigh_levels,
+)
+from largesse.exploration.variance import ResponseVariance
+from largesse.records import Array, Plan
+
+MAX_PRICE = 1e100  # sums and squares of prices and variances stay finite
+MIN_VARIANCE = 1e-300
+
+
+@dataclass(frozen=True)
+class ExplorationRule:
+    """Rule by which levels are drawn around a price, so that the next log is most informative for a given cost."""
+
+    goal: str  # "evaluation" or "learning"
+    rate: float  # it gives up as much as levels at random for this share of customers
+    plan: Mixture  # that is explored around
+    near: tuple[Mixture, ...]  # (2,) plans at other budgets, which the log is to measure, too
+    incumbent: tuple[float, ...]  # (K,) probabilities of the uniform mix that the plan is compared with
+    value_price: float  # β
+    cost_price: float  # λ
+    floor: float  # variances below it are not believed
+    variance: ResponseVariance = ResponseVariance()
+
+    def __post_init__(self) -> None:
+        prices = (self.value_price, self.cost_price, *(mixture.price for mixture in (self.plan, *self.near)))
+        shares = (self.rate, *self.incumbent, *(mixture.share for mixture in (self.plan, *self.near)))
+        sound = (
+            self.goal in GOALS
+            and len(self.near) == 2
+            and all(0 <= price <= MAX_PRICE for price in prices)
+            and all(0 <= share <= 1 for share in shares)
+            and MIN_VARIANCE <= self.floor <= MAX_PRICE
+            and math.isclose(sum(self.incumbent), 1.0, rel_tol=1e-6)
+            and not any(mixture.explore for mixture in (self.plan, *self.near))
+        )
+        if not sound:
+            raise ValueError("the numbers of the exploration rule are invalid")
+
+    @property
+    def least(self) -> float:
+        """The smallest probability of any level."""
+        return UNIFORM_SHARE * self.rate / len(self.incumbent)
+
+    def probabilities(self, curves: Array, costs: Array) -> Array:
+        """Return the probability (n, K) of each level, for curves (n, K) and costs (K,) or (n, K)."""
+        from largesse.exploration.kernels import spread_rows
+
+        spread = self.spread(curves, costs)
+        terms = np.empty((2, *spread.shape))
+        terms[0], terms[1] = -curves, costs
+        prices, least = np.array([self.value_price, self.cost_price]), np.full(spread.shape, self.least)
+        out = np.empty(spread.shape)
+        spread_rows(spread, terms, prices, least, out)
+        return out
+
+    def spread(self, curves: Array, costs: Array) -> Array:
+        """Return s (n, K): standard deviations, times the root of the level's weight."""
+        variance = np.maximum(np.ascontiguousarray(self.variance.at(curves), dtype=np.float64), self.floor)
+        if self.goal == "learning":
+            return np.sqrt(variance)
+        planned, *near = (mixture.probabilities(curves, costs) for mixture in (self.plan, *self.near))
+        return np.ascontiguousarray(np.sqrt(weigh_levels(planned, np.array(self.incumbent), near) * variance))
+
+    def pack(self) -> Array:
+        """Return the numbers that all customers share, in the order that the step of `load_spread` reads."""
+        return np.array([self.goal == "learning", self.least, self.floor, *self.incumbent], dtype=np.float64)
+
+
+def find_rule(
+    task: ExplorationTask, design: Design, rate: float, goal: str, variance: ResponseVariance
+) -> ExplorationRule | None:
+    """Return the rule that gives customers like the plan's the probabilities of a design.
+
+    None where there is no such rule: eligibility and an incumbent of each customer say nothing about other customers.
+    """
+    mix = task.incumbent[0]
+    if not task.allowed.all() or not (task.incumbent == mix).all():
+        return None
+
+    def mixture(plan: Plan) -> Mixture:
+        return find_mixture(task.curves, task.costs, plan.price, plan.spend)
+
+    near = tuple(mixture(plan) for plan in task.near)
+    shared = (tuple(mix.tolist()), 0.0, 0.0, task.floor, variance)
+    rule = ExplorationRule(goal, float(rate), mixture(task.plan), near, *shared)
+    # Ties are split for each customer of the plan, but on average in the rule: its prices may be a little different.
+    spread = rule.spread(task.curves, task.costs)
+    terms, least = np.stack([-task.curves, task.costs]), np.full(spread.shape, rule.least)
+    value_price, cost_price = solve_neyman(spread, terms, design.limits, least, design.prices).prices.tolist()
+    return replace(rule, value_price=value_price, cost_price=cost_price)
+
+
+def load_spread() -> Callable[..., None]:
+    """Return the compiled step that writes one customer's probabilities; it loads numba."""
+    from largesse.exploration.kernels import spread_row
+
+    return spread_row
