@@ -76,7 +76,7 @@ def book_decisions(run_copy: Path, shop: Path, tmp_path: Path) -> Callable[[list
         plan(run_copy, explore=0.3)
         policy, people = Policy.load(run_copy / "policy.largesse"), pq.read_table(shop / "customers.parquet")
         terms = agree(1000, "2999-12-31", starts="2026-01-01")
-        paced = plan_pace(make_population(policy, people), terms, len(ids), at_random=policy.at_random)
+        paced = plan_pace(make_population(policy, people), terms, len(ids), exploration_rate=policy.exploration_rate)
         address = f"sqlite:///{tmp_path / 'spring.db'}"
         named = {**paced.as_dict(), "levels": list(policy.levels.labels), "unit": "€"}
         place = {name: at for at, name in enumerate(people["id"].to_pylist())}

@@ -25,7 +25,8 @@ LAB = Path(largesse_lab.__file__).parent
 # A room imports only from those before it: the order in which a row walks through them.
 ROOMS = (
     *("version", "errors", "levels", "records", "progress", "io", "stats", "data", "propensity"),
-    *("response", "allocation", "worlds", "evaluation", "policy", "monitoring", "report", "campaign", "pipeline"),
+    *("response", "allocation", "worlds", "evaluation", "exploration", "policy", "monitoring", "report"),
+    *("campaign", "pipeline"),
     *("serve", "studio", "cli", "__main__"),
 )
 # Opening a file with one of these can run code that the file brings along.

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from largesse.allocation import Constraints as Constraints
     from largesse.allocation import allocate as allocate
     from largesse.allocation import best_doses as best_doses
-    from largesse.allocation import explore_plan as explore_plan
     from largesse.allocation import frontier as frontier
     from largesse.campaign import Campaign as Campaign
     from largesse.campaign import read_campaign as read_campaign
@@ -67,7 +66,7 @@ if TYPE_CHECKING:
 
 # The same names by module, for loading them when they are first used.
 _NAMES = {
-    "allocation": "Constraints allocate best_doses explore_plan frontier",
+    "allocation": "Constraints allocate best_doses frontier",
     "campaign": "Campaign read_campaign",
     "data": "log_from_arrays read_customers read_log",
     "evaluation": "DoseLog compare doctor evaluate evaluate_doses",

@@ -191,7 +191,7 @@ def make_policy(rng: Rng) -> None:
         pick(rng, NUMBERS, good_model(), 0.9),
         good_log().levels,
         pick(rng, NUMBERS, 0.05),
-        at_random=pick(rng, NUMBERS, 0.1),
+        exploration_rate=pick(rng, NUMBERS, 0.1),
     )
     customers = pick(rng, (*TABLES, *NUMBERS, {"age": [10**400], "city": ["x"]}), shop_table(20, 3, log=False))
     if rng.random() < 0.5:
@@ -213,14 +213,6 @@ def predict(rng: Rng) -> Outcome | None:
     return None if np.isfinite(curves).all() else Outcome("wrong", "curves that are not finite")
 
 
-def explore(rng: Rng) -> None:
-    import largesse as lg
-
-    lg.explore_plan(
-        pick(rng, TABLES, TABLES[0]), pick(rng, COSTS, COSTS[0]), pick(rng, NUMBERS, 1.5), pick(rng, NUMBERS, 0.1)
-    )
-
-
 CALLS: tuple[Callable[[Rng], Outcome | None], ...] = (
-    plan, plan_under_rules, trace, name_levels, read, read_arrays, judge_policy, make_policy, predict, explore,
+    plan, plan_under_rules, trace, name_levels, read, read_arrays, judge_policy, make_policy, predict,
 )  # fmt: skip

@@ -106,7 +106,7 @@ def explore(rng: Rng) -> Outcome | None:
         "before",
     )
     options: dict[str, Any] = {
-        "for_": pick(rng, WORDS, "evaluation" if rng.random() < 0.7 else "learning", 0.85),
+        "goal": pick(rng, WORDS, "evaluation" if rng.random() < 0.7 else "learning", 0.85),
         "rate": pick(rng, NUMBERS, 0.05, 0.8),
         "seed": pick(rng, NUMBERS, 1, 0.85),
     }
@@ -115,7 +115,7 @@ def explore(rng: Rng) -> Outcome | None:
     if rng.random() < 0.2:
         options["log"] = pick(rng, (*NUMBERS, ROWS), good_log(), 0.5)
     if rng.random() < 0.2:
-        options["constraints"] = pick(rng, NUMBERS, lg.Constraints(caps={2: 5}), 0.5)
+        options["constraints"] = pick(rng, NUMBERS, lg.Constraints(eligible=np.ones((30, 3), bool)), 0.5)
     found = good_policy().explore(pick(rng, CUSTOMERS, ROWS, 0.8), pick(rng, NUMBERS, 2.0, 0.6), **options)
     likely = found.decisions.propensity
     if not ((likely > 0) & (likely <= 1 + 1e-12)).all() or not np.isfinite(found.spend):
@@ -258,7 +258,7 @@ def plan_price(rng: Rng) -> Outcome | None:
         terms,
         pick(rng, NUMBERS, 100.0),
         season=pick(rng, seasons, (1,) * 7, 0.4),
-        at_random=pick(rng, NUMBERS, 0.1),
+        exploration_rate=pick(rng, NUMBERS, 0.1),
     )
     return None if np.isfinite(plan.begin(terms)).all() and plan.is_sound else Outcome("wrong", str(plan)[:300])
 

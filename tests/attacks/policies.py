@@ -93,7 +93,7 @@ def good_policy(kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
         return (
             lg.Policy(make_model("linear").fit(log), log.levels).calibrate(log, 1.0, explore_for="evaluation")._state()
         )
-    policy = lg.Policy(make_model(kind).fit(log), log.levels, price=0.1, at_random=0.05, share=0.3)
+    policy = lg.Policy(make_model(kind).fit(log), log.levels, price=0.1, exploration_rate=0.05, tie_probability=0.3)
     return policy._state()
 
 
@@ -131,8 +131,8 @@ def make(seed: int, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
     for _ in range(1 + int(rng.integers(4) == 0)):
         if arrays and rng.random() < 0.35:
             arrays = change_array(arrays, rng)
-        elif kind == "aimed" and manifest.get("aimed"):
-            manifest = {**manifest, "aimed": change(manifest["aimed"], rng)}
+        elif kind == "aimed" and manifest.get("exploration"):
+            manifest = {**manifest, "exploration": change(manifest["exploration"], rng)}
         else:
             manifest = change(manifest, rng)
     return manifest, arrays

@@ -7,23 +7,12 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from largesse.allocation import (
-    AimedMixture,
-    Constraints,
-    Mixture,
-    design_log,
-    find_aimed,
-    load_spread,
-    pack_shared,
-    set_aim,
-)
+from largesse.allocation import Mixture
+from largesse.exploration import ExplorationRule, ResponseVariance, design_log, find_rule, load_spread, make_task
 from largesse.records import Array
+from largesse.response import Reader, pack
 
 COSTS = np.array([0.0, 1.0, 2.0, 3.0])
-
-
-def pack(rule: AimedMixture) -> Array:
-    return pack_shared(rule.for_, rule.least, rule.floor, rule.incumbent)
 
 
 def draw_curves(seed: int, n: int = 2000, kinds: int | None = None) -> Array:
@@ -34,58 +23,54 @@ def draw_curves(seed: int, n: int = 2000, kinds: int | None = None) -> Array:
     return curves if kinds is None else curves[np.random.default_rng(seed).integers(0, kinds, n)]
 
 
-def explore(curves: Array, budget: float, for_: str, **more: Any) -> Any:
-    aim = set_aim(curves, COSTS, curves * (1 - curves), budget, more.get("incumbent"), more.get("constraints"))
-    found = design_log(aim, 0.05, for_)
-    return aim, found, find_aimed(aim, found, 0.05, for_)
-
-
-def follow(rule: AimedMixture, curves: Array) -> Array:
-    return rule.probabilities(curves, COSTS, curves * (1 - curves))
+def explore(curves: Array, budget: float, goal: str, **more: Any) -> Any:
+    task = make_task(curves, COSTS, curves * (1 - curves), budget, **more)
+    design = design_log(task, 0.05, goal)
+    return task, design, find_rule(task, design, 0.05, goal, ResponseVariance())
 
 
 @pytest.mark.parametrize("budget", [0.3, 1.2, 2.9, 5.0])
-@pytest.mark.parametrize("for_", ["evaluation", "learning"])
-def test_the_plans_own_customers_get_the_plans_probabilities(for_: str, budget: float) -> None:
-    aim, found, rule = explore(draw_curves(0), budget, for_)
+@pytest.mark.parametrize("goal", ["evaluation", "learning"])
+def test_the_plans_own_customers_get_the_plans_probabilities(goal: str, budget: float) -> None:
+    task, found, rule = explore(draw_curves(0), budget, goal)
     value_price, cost_price = found.prices
     same = replace(rule, value_price=value_price, cost_price=cost_price)
     for one, close in ((same, 1e-8), (rule, 2e-3)):  # the rule's own prices allow for customers on the edge of a plan
-        off = np.abs(follow(one, aim.curves) - found.probabilities).max(axis=1)
+        off = np.abs(one.probabilities(task.curves, COSTS) - found.probabilities).max(axis=1)
         assert np.sort(off)[:-3].max() < close
         assert off.max() < 0.2  # of the plan's and of its neighbours' edge
 
 
 @pytest.mark.parametrize("kinds", [None, 1, 2, 5])
 @pytest.mark.parametrize("budget", [0.3, 1.2, 2.5])
-@pytest.mark.parametrize("for_", ["evaluation", "learning"])
+@pytest.mark.parametrize("goal", ["evaluation", "learning"])
 def test_it_costs_and_gives_up_what_the_plan_does_even_where_many_customers_tie(
-    for_: str, budget: float, kinds: int | None
+    goal: str, budget: float, kinds: int | None
 ) -> None:
-    aim, found, rule = explore(draw_curves(0, kinds=kinds), budget, for_)
-    given = follow(rule, aim.curves)
-    assert aim.spend(given) <= budget * (1 + 1e-7)
-    assert aim.value(given) == pytest.approx(aim.value(found.probabilities), rel=1e-7)
+    task, found, rule = explore(draw_curves(0, kinds=kinds), budget, goal)
+    given = rule.probabilities(task.curves, COSTS)
+    assert task.spend(given) <= budget * (1 + 1e-7)
+    assert task.value(given) == pytest.approx(task.value(found.probabilities), rel=1e-7)
 
 
 @pytest.mark.parametrize("kinds", [None, 1, 7])
-@pytest.mark.parametrize("for_", ["evaluation", "learning"])
-def test_new_customers_cost_the_budget_on_average(for_: str, kinds: int | None) -> None:
+@pytest.mark.parametrize("goal", ["evaluation", "learning"])
+def test_new_customers_cost_the_budget_on_average(goal: str, kinds: int | None) -> None:
     off = []
     for seed in range(6):
-        rule = explore(draw_curves(seed, kinds=kinds), 1.2, for_)[2]
-        spend = follow(rule, draw_curves(100 + seed, kinds=kinds)) @ COSTS
+        rule = explore(draw_curves(seed, kinds=kinds), 1.2, goal)[2]
+        spend = rule.probabilities(draw_curves(100 + seed, kinds=kinds), COSTS) @ COSTS
         off.append((spend.mean() - 1.2) / max(spend.std() * np.sqrt(2 / 2000), 1e-6))
     assert np.abs(off).max() < 4  # standard errors: both sets of customers are samples
     assert np.abs(np.mean(off)) < 2
 
 
-def spread_slowly(levels: tuple[int, int, int], cost: Array, variance: Array, rule: AimedMixture) -> Array:
+def spread_slowly(levels: tuple[int, int, int], cost: Array, variance: Array, rule: ExplorationRule) -> Array:
     """One customer's probabilities, as the formula has them."""
     eye = np.eye(len(cost))
     weight = (eye[levels[0]] - rule.incumbent) ** 2 + 0.25 * eye[levels[0]]
     weight += sum(0.25 * (eye[near] - eye[levels[0]]) ** 2 for near in levels[1:])
-    weight = np.ones(len(cost)) if rule.for_ == "learning" else np.maximum(weight, 0.01)
+    weight = np.ones(len(cost)) if rule.goal == "learning" else np.maximum(weight, 0.01)
     spread = np.sqrt(weight * np.maximum(variance, rule.floor))
 
     def given(a: float) -> Array:
@@ -96,30 +81,30 @@ def spread_slowly(levels: tuple[int, int, int], cost: Array, variance: Array, ru
     )
 
 
-@pytest.mark.parametrize("for_", ["evaluation", "learning"])
-def test_the_compiled_step_is_the_formula(for_: str) -> None:
+@pytest.mark.parametrize("goal", ["evaluation", "learning"])
+def test_the_compiled_step_is_the_formula(goal: str) -> None:
     rng, step = np.random.default_rng(3), load_spread()
     for _ in range(200):
         K = int(rng.integers(2, 7))
         plans = [Mixture(1.0)] * 3
         mix = rng.dirichlet(np.ones(K))
-        rule = AimedMixture(for_, rng.uniform(0.01, 0.5), plans[0], tuple(plans[1:]), tuple(mix), 1.0, 1.0, 1e-4)
+        rule = ExplorationRule(goal, rng.uniform(0.01, 0.5), plans[0], tuple(plans[1:]), tuple(mix), 1.0, 1.0, 1e-4)
         levels = tuple(int(k) for k in rng.integers(0, K, 3))
         cost, variance = rng.exponential(10 ** rng.uniform(-1, 4), K), rng.uniform(0, 0.25, K) * (rng.random(K) < 0.8)
         out = np.empty(K)
-        step(levels, cost, variance, pack(rule), out)
+        step(levels, cost, variance, rule.pack(), out)
         assert out == pytest.approx(spread_slowly(levels, cost, variance, rule), rel=1e-6)
         assert out.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("for_", ["evaluation", "learning"])
-def test_one_customer_by_the_compiled_step_gets_what_all_of_them_do_together(for_: str) -> None:
-    aim, _, rule = explore(draw_curves(1, n=300), 1.2, for_)
-    step, given = load_spread(), follow(rule, aim.curves)
-    plans = [mixture.probabilities(aim.curves, COSTS).argmax(axis=1) for mixture in (rule.plan, *rule.near)]
+@pytest.mark.parametrize("goal", ["evaluation", "learning"])
+def test_one_customer_by_the_compiled_step_gets_what_all_of_them_do_together(goal: str) -> None:
+    task, _, rule = explore(draw_curves(1, n=300), 1.2, goal)
+    step, given = load_spread(), rule.probabilities(task.curves, COSTS)
+    plans = [mixture.probabilities(task.curves, COSTS).argmax(axis=1) for mixture in (rule.plan, *rule.near)]
     for i in range(300):
-        cost, out = rule.cost_price * COSTS - rule.value_price * aim.curves[i], np.empty(4)
-        step(tuple(int(plan[i]) for plan in plans), cost, aim.curves[i] * (1 - aim.curves[i]), pack(rule), out)
+        cost, out = rule.cost_price * COSTS - rule.value_price * task.curves[i], np.empty(4)
+        step(tuple(int(plan[i]) for plan in plans), cost, task.curves[i] * (1 - task.curves[i]), rule.pack(), out)
         assert out == pytest.approx(given[i], rel=1e-9)
 
 
@@ -131,21 +116,24 @@ def test_a_mix_that_is_given_is_explored_against_and_levels_of_each_customer_are
     assert explore(curves, 1.2, "evaluation", incumbent=own)[2] is None
 
 
-def test_constraints_have_no_rule_for_others() -> None:
-    curves = draw_curves(3, n=400)
+def test_eligible_levels_have_no_rule_for_other_customers() -> None:
     eligible = np.ones((400, 4), dtype=bool)
     eligible[:9, 3] = False
-    for constraints in (Constraints(caps={3: 30}), Constraints(eligible=eligible)):
-        assert explore(curves, 1.2, "evaluation", constraints=constraints)[2] is None
+    assert explore(draw_curves(3, n=400), 1.2, "evaluation", eligible=eligible)[2] is None
 
 
 def test_a_rule_is_read_back_as_it_was_written() -> None:
     rule = explore(draw_curves(4, kinds=3), 1.2, "evaluation")[2]
-    content = rule.as_dict()
-    assert AimedMixture.from_dict(content) == rule
+
+    def read(content: Any) -> ExplorationRule:
+        return Reader({}, {}, None).unpack(content, ExplorationRule, "exploration", {})  # type: ignore[no-any-return]
+
+    content = pack(rule, ExplorationRule, "exploration", {})
+    assert read(content) == rule
     for wrong in (
-        {"for": "fun"}, {"rate": -0.1}, {"rate": 2}, {"rate": True}, {"near": []}, {"plan": [0.1]}, {"plan": [0.1, 7.0]},
-        {"incumbent": [0.2, 0.2, 0.2, 0.2]}, {"value_price": float("inf")}, {"cost_price": -1.0}, {"floor": 0.0},
+        {"goal": "fun"}, {"rate": -0.1}, {"rate": 2}, {"rate": True}, {"near": []}, {"plan": [0.1]},
+        {"plan": {"price": 0.1, "share": 7.0, "explore": 0.0}}, {"incumbent": [0.2, 0.2, 0.2, 0.2]},
+        {"value_price": "inf"}, {"value_price": "nan"}, {"cost_price": -1.0}, {"floor": 0.0},
     ):  # fmt: skip
         with pytest.raises((ValueError, TypeError)):
-            AimedMixture.from_dict(content | wrong)
+            read(content | wrong)

@@ -185,7 +185,7 @@ def test_exploring_writes_the_propensity_of_every_decision(shop: Path) -> None:
     plan = pq.read_table(run / "plan.parquet")
     assert set(plan["propensity"].to_numpy().round(6)) == {0.1, 0.8}
     assert plan["expected_cost"].to_numpy().mean() == pytest.approx(2.5, abs=0.8)
-    assert lg.Policy.load(run / "policy.largesse").at_random == 0.3
+    assert lg.Policy.load(run / "policy.largesse").exploration_rate == 0.3
 
 
 def test_exploring_for_evaluation_draws_around_the_plan(run_copy: Path) -> None:
@@ -199,7 +199,7 @@ def test_exploring_for_evaluation_draws_around_the_plan(run_copy: Path) -> None:
     assert this < random
     assert none is None  # a log of this plan alone could not tell
     assert made["planned"]["spend"] <= 2.5
-    assert lg.Policy.load(run_copy / "policy.largesse").at_random == 0
+    assert lg.Policy.load(run_copy / "policy.largesse").exploration_rate == 0
     assert 'explore_for = "evaluation"' in (run_copy / "campaign.toml").read_text()
     line.judge(run_copy)
     line.report(run_copy)

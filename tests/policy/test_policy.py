@@ -60,7 +60,11 @@ def kept(path: Path, raw: bytes) -> Path:
     "given",
     [
         *({"price": price} for price in ("x", float("nan"), float("inf"), -1, True, [1], 10**400)),
-        *({word: value} for word in ("at_random", "share") for value in ("x", None, float("nan"), -0.1, 1.1, 10**400)),
+        *(
+            {word: value}
+            for word in ("exploration_rate", "tie_probability")
+            for value in ("x", None, float("nan"), -0.1, 1.1, 10**400)
+        ),
         {"model": None},
         {"model": Linear},
         {"levels": [0, 1, 2]},
@@ -282,7 +286,7 @@ def test_a_calibrated_policy_costs_just_the_budget_on_its_own_customers() -> Non
 
 
 def test_offers_are_drawn_with_the_propensity_that_they_report() -> None:
-    policy = Policy(fitted("Boosting"), LEVELS, at_random=0.3).calibrate(fresh(0), 0.8)
+    policy = Policy(fitted("Boosting"), LEVELS, exploration_rate=0.3).calibrate(fresh(0), 0.8)
     probabilities, made = policy.probabilities(fresh(1)), policy.offer(fresh(1), seed=3)
     assert probabilities.sum(axis=1) == pytest.approx(np.ones(4000))
     assert probabilities.min() == pytest.approx(0.1)
@@ -301,10 +305,10 @@ def test_without_randomness_an_offer_is_the_decision() -> None:
 
 
 def test_calibrating_leaves_the_policy_as_it_was() -> None:
-    policy = Policy(fitted("Linear"), LEVELS, at_random=0.2)
+    policy = Policy(fitted("Linear"), LEVELS, exploration_rate=0.2)
     other = policy.calibrate(fresh(0), 0.8, explore=0.1)
-    assert (policy.price, policy.at_random, policy.share) == (None, 0.2, 0.0)
-    assert (other.at_random, other.model, other.levels) == (0.1, policy.model, LEVELS)
+    assert (policy.price, policy.exploration_rate, policy.tie_probability) == (None, 0.2, 0.0)
+    assert (other.exploration_rate, other.model, other.levels) == (0.1, policy.model, LEVELS)
     with pytest.raises(FrozenInstanceError):
         policy.price = 0.1  # type: ignore[misc]
 
@@ -312,16 +316,21 @@ def test_calibrating_leaves_the_policy_as_it_was() -> None:
 def test_a_budget_that_exploring_alone_exceeds_is_refused() -> None:
     with pytest.raises(BudgetError, match=r"explore with 0\.75 at most"):
         Policy(fitted("Linear"), LEVELS).calibrate(fresh(0), 1.0, explore=0.9)
-    with pytest.raises(InputError, match="at_random is 2"):
-        Policy(fitted("Linear"), LEVELS, at_random=2)
+    with pytest.raises(InputError, match="exploration_rate is 2"):
+        Policy(fitted("Linear"), LEVELS, exploration_rate=2)
 
 
 def test_exploration_and_contact_cost_are_kept_with_the_policy(tmp_path: Path) -> None:
     levels = Levels(costs=[0, 1, 2], on_redemption=True, contact_cost=0.25)
-    policy = Policy(fitted("Boosting"), levels, at_random=0.1).calibrate(fresh(0), 0.6)
+    policy = Policy(fitted("Boosting"), levels, exploration_rate=0.1).calibrate(fresh(0), 0.6)
     policy.save(tmp_path / "p.largesse")
     again = Policy.load(tmp_path / "p.largesse")
-    assert (again.price, again.at_random, again.share, again.levels) == (policy.price, 0.1, policy.share, levels)
+    assert (again.price, again.exploration_rate, again.tie_probability, again.levels) == (
+        policy.price,
+        0.1,
+        policy.tie_probability,
+        levels,
+    )
     assert np.array_equal(again.probabilities(fresh(1)), policy.probabilities(fresh(1)))
 
 

@@ -56,7 +56,7 @@ def test_the_same_request_gets_the_same_answer(ask: Ask, customers: list[Row]) -
 def test_exploring_draws_levels_with_the_stated_probabilities(ran: Path, tmp_path: Path, customers: list[Row]) -> None:
     folder = shutil.copytree(ran, tmp_path / "run")
     policy = Policy.load(folder / "policy.largesse")
-    Policy(policy.model, policy.levels, policy.price, at_random=0.6).save(folder / "policy.largesse")
+    Policy(policy.model, policy.levels, policy.price, exploration_rate=0.6).save(folder / "policy.largesse")
     with ExitStack() as stack:
         watched, _ = open_parts(Settings(folder), stack)
         ask = connect(Service(watched))
@@ -143,7 +143,7 @@ def test_what_a_service_does_not_draw_is_said(ran: Path, tmp_path: Path) -> None
         text.replace("[plan]\n", "[plan]\nleast_return = 0.001\n").replace("least_return = 0.0\n", "")
     )
     plan(folder)
-    assert Policy.load(folder / "policy.largesse").aimed is None
+    assert Policy.load(folder / "policy.largesse").exploration is None
     assert "its own customers only" in str(doubt_exploring(open_policy(folder)))
     assert doubt_exploring(open_policy(ran)) is None
 

@@ -57,7 +57,7 @@ def _measure_world(seed: int, name: str, rows: int) -> dict[str, Any]:
     found: dict[str, Exploration] = {}
     for way in WAYS[1:]:
         try:
-            found[way] = policy.explore(fresh.table, budget, for_=way, rate=RATE, log=log, seed=seed)
+            found[way] = policy.explore(fresh.table, budget, goal=way, rate=RATE, log=log, seed=seed)
         except BudgetError as error:
             return record | {"refused": str(error)}
     plan = found["evaluation"].plan

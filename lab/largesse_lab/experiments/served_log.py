@@ -72,9 +72,9 @@ def _draw_by_ledger(
     world: RandomWorld, policy: Policy, known: RandomLog, new: RandomLog, budget: float
 ) -> tuple[RandomLog, float]:
     """Return the log of customers who come one after the other and are decided by a ledger, and what they cost on average."""
-    assert policy.aimed is not None
+    assert policy.exploration is not None
     terms = Terms(int(budget * ROWS * 1e6), 0, DAYS * DAY)
-    plan = plan_pace(make_population(policy, known.table), terms, ROWS, aimed=policy.aimed.rule)
+    plan = plan_pace(make_population(policy, known.table), terms, ROWS, exploration=policy.exploration)
     names, pacer, found = [f"c{i}" for i in range(ROWS)], Pacer(world.seed), []
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -7,29 +7,20 @@ more than the budget. `constraints` holds what else a campaign must keep, one cl
 a multiplier, repairs the plan, and names an impossible set with the smallest change that helps. `exact/` proves the best
 whole plan, with and without constraints. `costs` says what a level is expected to cost a customer, however it is paid;
 `spending` corrects costs that are expected, not known, so that a plan really costs its budget; `doses` chooses amounts on a
-continuous scale; `explore` gives a share of customers a level at random; `next_log` finds
-probabilities with which the next log tells most for what it costs (`neyman/`), and `aimed` the rule behind them. `scored` plans
+continuous scale; `explore` gives a share of customers a level at random. `scored` plans
 customers who are never all in one place, by a few passes over batches of them (`passes/`): the plan is the same whatever the batches.
 """
 
-from largesse.allocation.aimed import AimedMixture as AimedMixture
-from largesse.allocation.aimed import find_aimed as find_aimed
-from largesse.allocation.aimed import load_spread as load_spread
-from largesse.allocation.aimed import pack_shared as pack_shared
 from largesse.allocation.constraints import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
 from largesse.allocation.constraints import Constraints as Constraints
 from largesse.allocation.costs import expected_costs as expected_costs
 from largesse.allocation.doses import best_doses as best_doses
 from largesse.allocation.explore import Mixture as Mixture
 from largesse.allocation.explore import calibrate_mixture as calibrate_mixture
-from largesse.allocation.explore import explore_plan as explore_plan
+from largesse.allocation.explore import exploring_budget as exploring_budget
 from largesse.allocation.explore import find_mixture as find_mixture
+from largesse.allocation.explore import mix_levels as mix_levels
 from largesse.allocation.mix import mix_two_levels as mix_two_levels
-from largesse.allocation.next_log import AIMS as AIMS
-from largesse.allocation.next_log import Aim as Aim
-from largesse.allocation.next_log import Design as Design
-from largesse.allocation.next_log import design_log as design_log
-from largesse.allocation.next_log import set_aim as set_aim
 from largesse.allocation.passes.gather import Gather as Gather
 from largesse.allocation.passes.gather import Gathered as Gathered
 from largesse.allocation.passes.look import Look as Look

@@ -6,18 +6,17 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from largesse.allocation import AIMS, CONSTRAINT_SETTINGS, EVEN, Setting, confidence_problems
+from largesse.allocation import CONSTRAINT_SETTINGS, EVEN, Setting, confidence_problems
 from largesse.campaign.rules import number_levels, read_barred, read_fixed, write_personal
 from largesse.campaign.write import to_toml
-from largesse.errors import Problem, as_number, budget_problems, refuse, repr_short, suggest
+from largesse.errors import Problem, as_number, budget_problems, join_some, refuse, repr_short, suggest
+from largesse.exploration import AT_RANDOM, DEFAULT_RATE, GOALS
 from largesse.levels import Levels
 
 TABLES = [setting for per in ("level", "segment") for setting in CONSTRAINT_SETTINGS if setting.per == per]
 NUMBERS = [setting for setting in CONSTRAINT_SETTINGS if setting.per == "plan"]
 COLUMNS = [setting for setting in CONSTRAINT_SETTINGS if setting.per == "customer"]
 PLAIN = ("budget", "total", "budget_confidence", "exact", "explore", "explore_for")
-RANDOM = "random"  # levels at random, for a share of the customers
-USUAL_RATE = 0.05  # of exploring, where only its purpose is given
 KEYS = (*PLAIN, "segment", *(setting.word for setting in (*NUMBERS, *COLUMNS, *TABLES)), "barred", "fixed")
 
 
@@ -31,7 +30,7 @@ class Planning:
     explore: float = 0.0
     segment: str | None = None  # column
     constraints: dict[str, Any] = field(default_factory=dict)  # word of `Constraints` → what it is given, if anything
-    explore_for: str = RANDOM  # what the next log is to tell: "evaluation" or "learning", drawn around the plan
+    explore_for: str = AT_RANDOM  # what the next log is to tell: "evaluation" or "learning", drawn around the plan
     budget_confidence: float = EVEN  # probability that the true cost is within the budget, where costs are not certain
     barred: dict[str, dict[str, tuple[int, ...]]] = field(
         default_factory=dict
@@ -46,7 +45,7 @@ class Planning:
     @property
     def aimed(self) -> bool:
         """Whether the plan explores for a purpose, and not at random."""
-        return self.explore > 0 and self.explore_for != RANDOM
+        return self.explore > 0 and self.explore_for != AT_RANDOM
 
     def exploring(self, rate: float | None, purpose: str | None) -> Planning:
         """Return the same with another rate of exploring, or for another purpose."""
@@ -116,24 +115,33 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
 
 
 def _clashing(planning: Planning) -> list[Problem]:
-    """Return what does not go together with exploring."""
-    if planning.aimed and planning.exact:
-        return [Problem("plan.explore_for and plan.exact", "a plan that explores has no proof: remove one of them")]
-    if planning.explore and not planning.aimed and (planning.constrained or planning.exact):
-        hint = 'levels drawn at random break constraints: remove explore or them, or add explore_for = "evaluation"'
-        return [Problem("plan.explore works with a budget only", hint)]
+    """Return the keys that exclude exploration: levels that are drawn cannot keep limits, and have no proof."""
+    if not planning.explore:
+        return []
+    eligible = [*planning.columns, *(name for name in ("barred", "fixed") if getattr(planning, name))]
+    limits = [
+        *(word for word in planning.constraints if word not in planning.columns),
+        *(["exact"] if planning.exact else []),
+    ]
+    if not planning.aimed and eligible:
+        hint = 'remove explore or them, or add explore_for = "evaluation", which draws eligible levels only'
+        return [
+            Problem(f"plan.explore gives any level at random, also against {join_some([*eligible, *limits])}", hint)
+        ]
+    if limits:
+        return [Problem(f"plan.explore and {join_some(limits)} exclude each other", "remove one of them")]
     return []
 
 
 def _exploring(section: dict[str, Any], problems: list[Problem]) -> tuple[float, str]:
     """Return the rate of exploring and its purpose."""
-    purpose = section.get("explore_for", RANDOM)
-    known = (RANDOM, *AIMS)
+    purpose = section.get("explore_for", AT_RANDOM)
+    known = (AT_RANDOM, *GOALS)
     if purpose not in known:
         problems.append(Problem(f"plan.explore_for is {repr_short(purpose)}", suggest(str(purpose), known)))
-        purpose = RANDOM
-    if purpose != RANDOM and "explore" not in section:
-        return USUAL_RATE, purpose
+        purpose = AT_RANDOM
+    if purpose != AT_RANDOM and "explore" not in section:
+        return DEFAULT_RATE, purpose
     return _number(section, "explore", 1.0, "a share of customers, from 0 to 1", problems), purpose
 
 

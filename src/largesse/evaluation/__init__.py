@@ -8,7 +8,6 @@ evaluations repeat as warnings. `weigh_options` puts a policy beside a simple ru
 least over the best uniform mix. `estimate_profit` says what is left after costs where a response has a value, and
 `trace_profit` which budget leaves most. `measure_spending` says what plans really cost where that depends on what customers do.
 `measure_changes` says what a plan changes in comparison with what was done. `evaluate_doses` judges policies of continuous doses.
-`measure_noise` says how much responses vary about what is expected of them.
 """
 
 from largesse.evaluation.checks import doctor as doctor
@@ -38,9 +37,6 @@ from largesse.evaluation.frontier_estimate import trace_frontier as trace_fronti
 from largesse.evaluation.group_curves import trace_groups as trace_groups
 from largesse.evaluation.leaks import measure_explained as measure_explained
 from largesse.evaluation.lower_bounds import weigh_options as weigh_options
-from largesse.evaluation.noise import Noise as Noise
-from largesse.evaluation.noise import learn_noise as learn_noise
-from largesse.evaluation.noise import measure_noise as measure_noise
 from largesse.evaluation.policy_value import as_policy as as_policy
 from largesse.evaluation.policy_value import compare as compare
 from largesse.evaluation.policy_value import evaluate as evaluate

@@ -12,7 +12,7 @@ from largesse.exploration.plan import AT_RANDOM as AT_RANDOM
 from largesse.exploration.plan import DEFAULT_RATE as DEFAULT_RATE
 from largesse.exploration.plan import as_probabilities as as_probabilities
 from largesse.exploration.plan import check_exploration as check_exploration
-from largesse.exploration.plan import explore as explore
+from largesse.exploration.plan import plan_exploration as plan_exploration
 from largesse.exploration.rule import ExplorationRule as ExplorationRule
 from largesse.exploration.rule import find_rule as find_rule
 from largesse.exploration.rule import load_spread as load_spread

@@ -200,7 +200,9 @@ def _keep_budget(probabilities: Array, task: ExplorationTask) -> Array:
     share = (spend - budget * (1 - 2 * rounding)) / room
     if share > MAX_MOVED:
         _refuse()
-    return np.where((task.costs != 0).any(axis=1, keepdims=True), probabilities + share * (cheapest - probabilities), probabilities)
+    return np.where(
+        (task.costs != 0).any(axis=1, keepdims=True), probabilities + share * (cheapest - probabilities), probabilities
+    )
 
 
 def _refuse() -> NoReturn:

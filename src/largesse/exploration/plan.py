@@ -42,7 +42,9 @@ def check_exploration(goal: Any, rate: Any, seed: Any, log: Any = None, constrai
 
 def _list_limits(constraints: Constraints) -> list[str]:
     """Return the names of the constraints that are not about eligible levels."""
-    given = {name: getattr(constraints, name) for name in ("caps", "shares", "segment_budgets", "least_return", "further")}
+    given = {
+        name: getattr(constraints, name) for name in ("caps", "shares", "segment_budgets", "least_return", "further")
+    }
     return [name for name, value in given.items() if (len(value) if isinstance(value, Sized) else value != 0)]
 
 
@@ -58,7 +60,7 @@ def as_probabilities(policy: Any, customers: Any, shape: tuple[int, ...]) -> Arr
     return np.asarray(np.eye(K)[given]) if levels else given.astype(np.float64)
 
 
-def explore(
+def plan_exploration(
     curves: Array,
     costs: Array,
     budget: float,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class ExplorationRule:
     value_price: float  # β
     cost_price: float  # λ
     floor: float  # variances below it are not believed
-    variance: ResponseVariance = ResponseVariance()
+    variance: ResponseVariance = field(default_factory=ResponseVariance)
 
     def __post_init__(self) -> None:
         prices = (self.value_price, self.cost_price, *(mixture.price for mixture in (self.plan, *self.near)))
@@ -89,6 +89,12 @@ class ExplorationRule:
     def pack(self) -> Array:
         """Return the numbers that all customers share, in the order that the step of `load_spread` reads."""
         return np.array([self.goal == "learning", self.least, self.floor, *self.incumbent], dtype=np.float64)
+
+    def pack_for_pacing(self) -> Array:
+        """Return the rule for a price that moves: β, the near prices as multiples of the plan's, and the shared numbers."""
+        price = self.plan.price
+        near = [mixture.price / price if price > 0 else 1.0 for mixture in self.near]
+        return np.concatenate([[self.value_price, *near], self.pack()])
 
 
 def find_rule(

@@ -49,7 +49,10 @@ def measure_variance(log: Log, curves: Array) -> ResponseVariance:
     groups = np.array_split(order, max(min(GROUPS, len(order) // MIN_GROUP_ROWS), 1))
     squares, weight = (log.response - expected) ** 2, log.weights
     points = sorted(
-        (float(np.average(expected[rows], weights=weight[rows])), float(np.average(squares[rows], weights=weight[rows])))
+        (
+            float(np.average(expected[rows], weights=weight[rows])),
+            float(np.average(squares[rows], weights=weight[rows])),
+        )
         for rows in groups
         if weight[rows].sum() > 0
     )

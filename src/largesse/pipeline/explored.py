@@ -1,4 +1,4 @@
-"""A plan that explores for the next log: levels drawn with probabilities that make it tell most for what that costs."""
+"""Exploration of a campaign's plan: drawn levels, their propensities, and the numbers for the report."""
 
 from __future__ import annotations
 
@@ -7,48 +7,52 @@ from typing import Any
 
 from largesse.allocation import Constraints
 from largesse.campaign import Planning
-from largesse.evaluation import Noise
-from largesse.policy import Aimed, Expected, Exploring, explore_by_rule
+from largesse.exploration import ExplorationRule, ResponseVariance, plan_exploration
 from largesse.records import Array, Exploration, Plan
 
 
 @dataclass(frozen=True, eq=False)
-class Explored:
+class ExplorationResult:
     """A plan whose levels were drawn, their propensities, and the numbers for the report."""
 
     plan: Plan
     propensity: Array  # (n,)
     numbers: dict[str, Any]
-    rule: Aimed | None  # for customers who are not in the plan; there is none where it has constraints
+    rule: ExplorationRule | None  # for customers who are not in the plan; None if levels are not open to everyone
 
 
-def explore_for(
-    how: Planning, curves: Array, costs: Array, constraints: Constraints | None, noise: Noise, seed: int
-) -> Explored:
+def explore_plan(
+    planning: Planning,
+    curves: Array,
+    costs: Array,
+    constraints: Constraints | None,
+    variance: ResponseVariance,
+    seed: int,
+) -> ExplorationResult:
     """Plan for curves (n, K) and costs (K,) or (n, K) as a campaign says, and explore around the plan."""
-    asked = Exploring(how.explore_for, how.explore, None, constraints, seed)
-    found, rule = explore_by_rule(Expected(curves, costs, noise), how.average(len(curves)), asked)
+    goal, rate, budget = planning.explore_for, planning.explore, planning.average(len(curves))
+    settings: Any = {"goal": goal, "rate": rate, "constraints": constraints, "seed": seed}
+    exploration, rule = plan_exploration(curves, costs, budget, variance, **settings)
     plan = Plan(
-        levels=found.decisions.levels,
-        value=found.value,
-        spend=min(found.spend, found.budget),
-        price=found.price,
-        bound=found.value + found.given_up,  # what a plan that does not explore brings
-        budget=found.budget,
+        levels=exploration.decisions.levels,
+        value=exploration.value,
+        spend=min(exploration.spend, exploration.budget),
+        price=exploration.price,
+        bound=exploration.value + exploration.given_up,  # the value of the plan without exploration
+        budget=exploration.budget,
     )
-    return Explored(plan, found.decisions.propensity, describe(found), rule)
+    return ExplorationResult(plan, exploration.decisions.propensity, describe(exploration), rule)
 
 
-def describe(found: Exploration) -> dict[str, Any]:
-    """Return what the report says of an exploration, in JSON types."""
+def describe(exploration: Exploration) -> dict[str, Any]:
+    """Return the report's numbers about an exploration, in JSON types."""
     return {
-        "for": found.for_,
-        "rate": found.rate,
-        "given_up": found.given_up,
-        "money": found.this.money,
-        "narrowing": found.narrowing,
+        "for": exploration.goal,
+        "rate": exploration.rate,
+        "given_up": exploration.given_up,
+        "money": exploration.this.money,
         "ways": [
-            {"name": one.name, "given_up": one.given_up, "plan_se": one.plan_se, "gain_se": one.gain_se}
-            for one in found.precisions
+            {"name": way.name, "given_up": way.given_up, "plan_se": way.plan_se, "gain_se": way.gain_se}
+            for way in exploration.precisions
         ],
     }

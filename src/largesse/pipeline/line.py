@@ -10,7 +10,8 @@ from typing import Any, Unpack
 
 from largesse.campaign import Campaign, Spent, read_campaign
 from largesse.errors import Problem, fail
-from largesse.evaluation import Noise, measure_noise, measure_spending
+from largesse.evaluation import measure_spending
+from largesse.exploration import ResponseVariance, measure_variance
 from largesse.io import write_together
 from largesse.pipeline import folder as files
 from largesse.pipeline import steps
@@ -64,8 +65,10 @@ def run(
             own = None if campaign.customers is not None or log.levels.certain else examined.scores
             with engine.score_customers(policy, customers, folder, heard, own) as scored:
                 study = steps.judge(campaign, log, examined, campaign.planning.average(scored.n), "dr", engine)
-                noise = measure_noise(log, examined.scores.curves) if campaign.planning.aimed else Noise()
-                planned = make_plan(campaign, replace(policy, spending=study.spending), scored, heard, noise)
+                variance = (
+                    measure_variance(log, examined.scores.curves) if campaign.planning.aimed else ResponseVariance()
+                )
+                planned = make_plan(campaign, replace(policy, spending=study.spending), scored, heard, variance)
                 planning = files.write_plan(folder, planned, engine, heard)
             evaluation = files.write_study(folder, study, log, engine)
             heard("writing the report", 0.0)
@@ -124,8 +127,8 @@ def plan(
         source = customers or campaign.customers
         files.check_table(out, source, campaign.log)
         with open_scored(home, campaign, source, engine, progress) as (policy, scored):
-            noise = find_noise(home, campaign, policy, engine, progress)
-            planned = make_plan(campaign, policy, scored, progress, noise)
+            variance = find_variance(home, campaign, policy, engine, progress)
+            planned = make_plan(campaign, policy, scored, progress, variance)
             with write_together() as batch:
                 new = files.renew_run_folder(batch, home)
                 copy = batch.add_file(out) if out else None
@@ -209,12 +212,14 @@ def recall(
     return steps.examine(campaign, log, held, engine, progress, known)
 
 
-def find_noise(home: Path, campaign: Campaign, policy: Policy, engine: Engine, progress: Progress) -> Noise:
+def find_variance(
+    home: Path, campaign: Campaign, policy: Policy, engine: Engine, progress: Progress
+) -> ResponseVariance:
     """Return how much the log's responses vary about what is expected of them, where a plan needs to know."""
     if not campaign.planning.aimed or policy.model.binary_:
-        return Noise()
+        return ResponseVariance()
     log = engine.read_log(campaign)
-    return measure_noise(log, recall(home, campaign, log, engine, progress).scores.curves)
+    return measure_variance(log, recall(home, campaign, log, engine, progress).scores.curves)
 
 
 def describe_run(folder: str | Path) -> dict[str, Any]:

@@ -21,14 +21,14 @@ from largesse.allocation import (
 )
 from largesse.campaign import Campaign, find_eligible
 from largesse.errors import BudgetError, Problem, refuse, suggest
-from largesse.evaluation import Noise
-from largesse.pipeline.explored import explore_for
+from largesse.exploration import ResponseVariance
+from largesse.pipeline.explored import explore_plan
 from largesse.pipeline.planned import Planned, ScoredCustomers
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
 from largesse.records import Array, Customers, Plan, Progress
 
-YES_OR_NO = Noise()  # what varies then follows from its probability
+YES_OR_NO = ResponseVariance()  # follows from the probability
 FEW = 20  # plans at other budgets under constraints, each made for itself
 MOST = 200_000  # customers × levels for whom they are made
 TOO_MANY = (
@@ -48,11 +48,15 @@ class Task:
 
 
 def make_plan(
-    campaign: Campaign, policy: Policy, scored: ScoredCustomers, progress: Progress, noise: Noise = YES_OR_NO
+    campaign: Campaign,
+    policy: Policy,
+    scored: ScoredCustomers,
+    progress: Progress,
+    variance: ResponseVariance = YES_OR_NO,
 ) -> Planned:
     """Give every customer a level, within the campaign's budget and constraints.
 
-    How much responses vary matters where the plan explores for a purpose.
+    The variance of responses is used if the plan explores for evaluation or learning.
     """
     how = campaign.planning
     with report_to(progress):
@@ -66,9 +70,9 @@ def make_plan(
         if how.aimed:
             start_stage("planning with all customers in memory", scored.n)
             task = _gather(campaign, scored)
-            explored = explore_for(how, task.curves, task.costs * scale, task.rules, noise, campaign.seed)
+            explored = explore_plan(how, task.curves, task.costs * scale, task.rules, variance, campaign.seed)
             made, aimed = explored.plan, explored.rule
-            rule = Mixture(made.price) if aimed is None else aimed.rule.plan
+            rule = Mixture(made.price) if aimed is None else aimed.plan
             stops, excuse = (), EXPLORED
         elif how.constrained or how.exact:
             start_stage("planning with all customers in memory", scored.n)
@@ -80,8 +84,13 @@ def make_plan(
             kept = scored if policy.spending is None else scored.scaled(scale)
             made = price_plan(kept, how.budget, total=how.total, explore=how.explore, seed=campaign.seed)
             rule = made.rule
-    facts: Any = {"price": rule.price, "at_random": rule.explore, "share": rule.share, "scale": fix.scale}
-    policy = replace(policy, **facts, aimed=aimed)
+    facts: Any = {
+        "price": rule.price,
+        "exploration_rate": rule.explore,
+        "tie_probability": rule.share,
+        "scale": fix.scale,
+    }
+    policy = replace(policy, **facts, exploration=aimed)
     planned = Planned(made, policy, scored, stops=stops, listed=listed, excuse=excuse)
     if explored is not None:
         planned = replace(planned, propensity=explored.propensity, exploration=explored.numbers)

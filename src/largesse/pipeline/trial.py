@@ -17,7 +17,7 @@ from largesse.io import where_is
 from largesse.pipeline import folder as files
 from largesse.pipeline import steps
 from largesse.pipeline.engine import Engine
-from largesse.pipeline.line import LOCAL, find_noise, open_scored, recall, silent
+from largesse.pipeline.line import LOCAL, find_variance, open_scored, recall, silent
 from largesse.pipeline.planned import Planned
 from largesse.pipeline.plans import make_plan
 from largesse.pipeline.spreadsheets import escape_formulas
@@ -56,8 +56,8 @@ def try_plan(
     with files.look_into_run_folder(folder) as home:
         campaign = change_plan(read_campaign(home), rules)
         with open_scored(home, campaign, campaign.customers, engine, progress, refit=False) as (policy, scored):
-            noise = find_noise(home, campaign, policy, engine, progress)
-            planned = make_plan(campaign, policy, scored, progress, noise)
+            variance = find_variance(home, campaign, policy, engine, progress)
+            planned = make_plan(campaign, policy, scored, progress, variance)
             out.mkdir()
             try:
                 shown = files.write_plan(out, planned, engine, progress)

@@ -1,10 +1,11 @@
-"""A response model and a price: a rule for customers not seen yet, and the small file it is saved in."""
+"""Policy: a response model and a price decide for customers not seen yet; saved as one small file."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -23,6 +24,7 @@ from largesse.data import feature_table, read_customers
 from largesse.errors import (
     NotFittedError,
     Problem,
+    as_number,
     budget_problems,
     fail,
     refuse,
@@ -30,35 +32,33 @@ from largesse.errors import (
     suggest,
     whole_problems,
 )
-from largesse.evaluation import Noise, learn_noise
+from largesse.exploration import (
+    AT_RANDOM,
+    DEFAULT_RATE,
+    ExplorationRule,
+    ResponseVariance,
+    as_probabilities,
+    check_exploration,
+    learn_variance,
+    plan_exploration,
+)
 from largesse.io import archive_error, atomic_file, expected_content, read_archive, write_archive
 from largesse.levels import Levels
-from largesse.policy.aimed import Aimed
-from largesse.policy.checks import check_policy
-from largesse.policy.exploring import (
-    Expected,
-    Exploring,
-    as_probabilities,
-    check_exploring,
-    choose_aim,
-    explore,
-    find_rule,
-)
 from largesse.policy.export import onnx_inputs, policy_onnx, policy_sql
 from largesse.policy.held_out import hold_out_policy
 from largesse.policy.movers import measure_movers
 from largesse.policy.score_card import CardSettings, ScoreCard, check_card, make_score_card, offer_levels
-from largesse.policy.state import read_facts, write_facts
 from largesse.records import Array, Card, Customers, Decisions, Explanation, Exploration, Log, Spending, find_changes
-from largesse.response import ResponseModel, model_classes, own_costs
+from largesse.response import Reader, ResponseModel, WithCosts, model_classes, own_costs, pack
 from largesse.stats import draw_levels
 
 FORMAT = "largesse-policy"
+MAX_SCALE = 1e6  # of costs, up or down: corrections are far smaller, and products stay finite
 
 
 @dataclass(frozen=True, eq=False)
-class Outlook:
-    """What a model expects of customers at every level, (n, K) each."""
+class Expected:
+    """Responses and costs that a model expects of customers at every level, (n, K) each."""
 
     responses: Array
     costs: Array  # in the mean, contact and corrections included
@@ -68,7 +68,7 @@ class Outlook:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Policy:
-    """Who gets which level: the best of expected response − price × expected cost.
+    """Rule that gives each customer the level with the best expected response − price × expected cost.
 
     Parameters
     ----------
@@ -78,16 +78,16 @@ class Policy:
         The levels and their costs.
     price
         Response given up per unit of cost: `plan.price` of a plan for similar customers, or what `calibrate` finds.
-    at_random
-        The share of customers who get a level at random, all levels alike, so that the next log can be learnt from.
-    share
-        Where two levels are worth the same at the price, the probability of the dearer one; found by `calibrate`.
+    exploration_rate
+        Share of customers who get a level at random, all levels alike, so that the next log can be learnt from.
+    tie_probability
+        Probability of the dearer of two levels that are worth the same at the price; found by `calibrate`.
     spending
-        What plans really cost on the log, where costs depend on what customers do: `measure_spending(scores).whole`.
+        True costs of plans on the log, where costs depend on customers' responses: `measure_spending(scores).whole`.
     scale
-        What expected costs are multiplied by so that the policy really costs its budget; found by `calibrate`.
-    aimed
-        How levels are drawn around the price so that the next log tells most for what that costs; found by `calibrate`.
+        Multiplier of expected costs with which the policy really costs its budget; found by `calibrate`.
+    exploration
+        Rule that draws levels around the price so that the next log is most informative; found by `calibrate`.
 
     >>> from largesse.worlds import simulate
     >>> from largesse.response import Linear
@@ -100,18 +100,18 @@ class Policy:
     model: ResponseModel
     levels: Levels
     price: float | None = None
-    at_random: float = field(default=0.0, kw_only=True)
-    share: float = field(default=0.0, kw_only=True)
+    exploration_rate: float = field(default=0.0, kw_only=True)
+    tie_probability: float = field(default=0.0, kw_only=True)
     spending: Spending | None = field(default=None, kw_only=True)
     scale: float = field(default=1.0, kw_only=True)
-    aimed: Aimed | None = field(default=None, kw_only=True)
+    exploration: ExplorationRule | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_policy(self)
+        _check_policy(self)
 
     def __repr__(self) -> str:
-        mixed = f", at_random={self.at_random:g}" if self.at_random else ""
-        mixed += "" if self.aimed is None else f", explores for {self.aimed.rule.for_}"
+        mixed = f", exploration_rate={self.exploration_rate:g}" if self.exploration_rate else ""
+        mixed += "" if self.exploration is None else f", explores for {self.exploration.goal}"
         return f"Policy({self.model!r}, {len(self.levels)} levels, price={self.price}{mixed})"
 
     def _repr_html_(self) -> str:
@@ -121,8 +121,8 @@ class Policy:
 
     @property
     def draws(self) -> bool:
-        """Whether chance has a part in who gets what."""
-        return self.aimed is not None or self.share > 0 or self.at_random > 0
+        """Whether levels are drawn at random."""
+        return self.exploration is not None or self.tie_probability > 0 or self.exploration_rate > 0
 
     def calibrate(
         self,
@@ -136,47 +136,53 @@ class Policy:
     ) -> Policy:
         """Return this policy at the price at which customers like these cost `budget` on average.
 
-        What exploring costs is part of the budget. `explore` is the share of customers who get a level at random. With
+        The budget pays for exploration, too. `explore` is the share of customers who get a level at random. With
         `explore_for`, "evaluation" or "learning", levels are drawn around the price instead, as `Policy.explore` draws them, and
-        give up as much expected response; `log` then says how much responses vary, where they are not yes or no. By default
+        give up as much expected response; `log` then provides the variance of responses that are not yes or no. By default
         the policy explores as before. `confidence` is the probability with which the true cost is to be within the budget,
-        where the policy knows what plans really cost (`spending`).
+        where the policy knows the true costs of plans (`spending`).
         """
         refuse("policy", [*budget_problems(budget, unlimited=True), *confidence_problems(confidence, "confidence")])
-        aim = choose_aim(explore, explore_for, self)
-        policy = replace(self, scale=1.0, aimed=None, at_random=self.at_random if explore is None else explore)
+        rate = self.exploration_rate if explore is None else explore
+        policy = replace(self, scale=1.0, exploration=None, exploration_rate=rate)
         curves, costs = policy._expected(customers)
         scale = correct_costs(curves, costs, budget, self.spending, confidence).scale
-        if aim is None:
-            rule = calibrate_mixture(curves, costs * scale, budget, policy.at_random)
-            return replace(policy, price=rule.price, share=rule.share, scale=scale)
-        check_exploring(aim.for_, aim.rate, 0, log)
-        known = None if self.aimed is None else self.aimed.noise
-        aimed = find_rule(Expected(curves, costs * scale, self._find_noise(log, known)), budget, aim)
-        own = aimed.rule.plan
-        return replace(policy, price=own.price, share=own.share, scale=scale, at_random=0.0, aimed=aimed)
+        known = self.exploration
+        if explore_for is None and explore is None and known is not None:
+            goal, rate = known.goal, known.rate
+        else:
+            goal, rate = explore_for or AT_RANDOM, DEFAULT_RATE if explore is None else explore
+        if goal == AT_RANDOM:
+            mixture = calibrate_mixture(curves, costs * scale, budget, policy.exploration_rate)
+            return replace(policy, price=mixture.price, tie_probability=mixture.share, scale=scale)
+        check_exploration(goal, rate, 0, log)
+        variance = self._find_variance(log, None if known is None else known.variance)
+        rule = plan_exploration(curves, costs * scale, budget, variance, goal=goal, rate=rate)[1]
+        assert rule is not None  # no customer is barred from any level
+        drawn: Any = {"tie_probability": rule.plan.share, "exploration_rate": 0.0, "exploration": rule}
+        return replace(policy, price=rule.plan.price, scale=scale, **drawn)
 
-    def _find_noise(self, log: Log | None, known: Noise | None = None, seed: int = 0) -> Noise:
-        """Return how much responses vary, from the log that the model learnt from, if it is given."""
+    def _find_variance(self, log: Log | None, known: ResponseVariance | None = None, seed: int = 0) -> ResponseVariance:
+        """Return the variance of responses, from the log that the model learnt from if it is given."""
         if log is not None:
-            return learn_noise(log, self.model, seed)
+            return learn_variance(log, self.model, seed)
         if known is None and not self.model.binary_:
             hint = "give the log that the model learnt from: log=log"
-            fail("explore", Problem("responses are amounts, and nothing says how much they vary", hint))
-        return known or Noise()
+            fail("explore", Problem("responses are amounts, and their variance is not known", hint))
+        return known or ResponseVariance()
 
     def probabilities(self, customers: Any) -> Array:
         """Return the probability (n, K) with which each customer gets each level."""
         return self._mix(*self._expected(customers))
 
-    def mix(self, expected: Outlook) -> Array:
-        """Return the probability (n, K) of each level for customers of whom this is expected."""
+    def mix(self, expected: Expected) -> Array:
+        """Return the probability (n, K) of each level for customers with these expected responses and costs."""
         return self._mix(expected.responses, np.ascontiguousarray(expected.costs))
 
     def _mix(self, curves: Array, costs: Array) -> Array:
-        if self.aimed is not None:
-            return self.aimed.probabilities(curves, costs)
-        return Mixture(self._price(), self.share, self.at_random).probabilities(curves, costs)
+        if self.exploration is not None:
+            return self.exploration.probabilities(curves, costs)
+        return Mixture(self._price(), self.tie_probability, self.exploration_rate).probabilities(curves, costs)
 
     def offer(self, customers: Any, *, seed: int = 0) -> Decisions:
         """Draw a level for each customer, and give its probability: write both into the next log."""
@@ -190,32 +196,31 @@ class Policy:
         customers: Any,
         budget: float | None = None,
         *,
-        for_: str = "evaluation",
-        rate: float = 0.05,
+        goal: str = "evaluation",
+        rate: float = DEFAULT_RATE,
         incumbent: Any = None,
         constraints: Constraints | None = None,
         log: Log | None = None,
         seed: int = 0,
     ) -> Exploration:
-        """Plan for customers, and draw levels around the plan so that the next log tells most for what that costs.
+        """Plan for customers, and draw levels around the plan so that the next log is most informative for a given cost.
 
         Parameters
         ----------
         customers, budget
-            Whom to plan for, and the average cost that may not be exceeded, exploring included; by default what the policy
-            costs at its price.
-        for_
-            "evaluation": the next log is to tell what the plan brings, and what it gains over what it is compared with.
-            "learning": it is to tell every level's effect on every customer.
+            Customers to plan for, and the average cost that may not be exceeded, exploration included; by default the cost of
+            the policy at its price.
+        goal
+            "evaluation": a precise value of the plan, and a precise gain over the incumbent.
+            "learning": a precise effect of every level on every customer.
         rate
-            Exploring gives up as much expected response as drawing the levels of this share of customers at random.
+            Exploration gives up as much expected response as drawing the levels of this share of customers at random.
         incumbent
-            What the plan will be compared with: levels (n,), probabilities (n, K) or a policy; by default the best uniform mix.
+            Levels (n,), probabilities (n, K) or a policy that the plan will be compared with; by default the best uniform mix.
         constraints
-            What the plan must keep besides the budget. Caps and least shares hold for the levels that are drawn, totals of
-            money on average.
+            `Constraints(eligible=…)`: levels that each customer may get. Exploration knows no other constraints.
         log
-            The log the model learnt from: says how much responses vary. Needed unless they are yes or no.
+            The log the model learnt from; provides the variance of responses. Needed unless they are yes or no.
         seed
             The same seed draws the same levels.
 
@@ -226,8 +231,8 @@ class Policy:
         >>> found.probabilities.shape, found.spend <= 1.5, found.precisions[0].gain_se < found.precisions[1].gain_se
         ((500, 5), True, True)
         """
-        check_exploring(for_, rate, seed, log, constraints)
-        noise = self._find_noise(log, seed=seed)
+        check_exploration(goal, rate, seed, log, constraints)
+        variance = self._find_variance(log, seed=seed)
         read = self._read(customers)
         curves, costs = (self if budget is None else replace(self, scale=1.0))._expected(read)
         if budget is None:
@@ -237,7 +242,8 @@ class Policy:
             refuse("explore", budget_problems(budget))
             costs = costs * correct_costs(curves, costs, budget, self.spending).scale
         before = None if incumbent is None else as_probabilities(incumbent, read, curves.shape)
-        return explore(Expected(curves, costs, noise), budget, Exploring(for_, rate, before, constraints, seed))
+        settings: Any = {"goal": goal, "rate": rate, "incumbent": before, "constraints": constraints, "seed": seed}
+        return plan_exploration(curves, costs, budget, variance, **settings)[0]
 
     def decide(self, customers: Any, *, names: bool = False) -> Array:
         """Return the level (n,) of each of the customers: `Customers`, a `Log`, a table, a path or an array (n, p).
@@ -284,14 +290,14 @@ class Policy:
             raise NotFittedError("policy", [Problem("it has no price yet", hint)])
         return self.price
 
-    def expect(self, customers: Any) -> Outlook:
+    def expect(self, customers: Any) -> Expected:
         """Return what the model expects of customers at every level: responses, costs, and what is listed as cost."""
         read = self._read(customers)
         curves, costs = self._expected(read)
         own = None if self.levels.observed else own_costs(self.model, read)
         listed = self.levels.common_costs if own is None else own
         wide = [None if part is None else np.broadcast_to(part, curves.shape) for part in (costs, listed)]
-        return Outlook(np.asarray(curves, dtype=np.float64), *wide)  # type: ignore[arg-type]
+        return Expected(np.asarray(curves, dtype=np.float64), *wide)  # type: ignore[arg-type]
 
     def _expected(self, customers: Any) -> tuple[Array, Array]:
         """Return the expected responses (n, K) and costs (K,) or (n, K) of customers in any form."""
@@ -381,7 +387,14 @@ class Policy:
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return the manifest and the arrays that the policy is saved as."""
         model, arrays = self.model.state()
-        return {"model": model, **write_facts(self)}, arrays
+        facts = {
+            "price": self.price,
+            "explore": self.exploration_rate,
+            "share": self.tie_probability,
+            "scale": self.scale,
+        }
+        records = {name: pack(getattr(self, name), kind, name, {}) for name, kind in RECORDS.items()}
+        return {"model": model, "levels": asdict(self.levels), **facts, **records}, arrays
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
@@ -394,4 +407,75 @@ class Policy:
                 raise archive_error(path, f"holds a model of kind {kind!r}", suggest(str(kind), known))
             model = known[kind].from_state(manifest["model"], arrays, known)
             model.check_curves()
-            return cls(model, **read_facts(manifest))
+            # Files of version 0.1.0 have no scale and no records.
+            reader = Reader({}, {}, None)
+            records = {name: reader.unpack(manifest.get(name), kind, name, {}) for name, kind in RECORDS.items()}
+            spending = records["spending"]
+            if spending is not None and not np.isfinite([*spending.price, *spending.expected, *spending.honest]).all():
+                raise ValueError("the spending curve holds infinite numbers")
+            return cls(
+                model,
+                Levels(**manifest["levels"]),
+                manifest["price"],
+                exploration_rate=manifest["explore"],
+                tie_probability=manifest["share"],
+                scale=manifest.get("scale", 1.0),
+                **records,
+            )
+
+
+RECORDS: dict[str, Any] = {"spending": Spending | None, "exploration": ExplorationRule | None}  # saved with a policy
+
+
+def _check_policy(policy: Policy) -> None:
+    """Validate the fields of a policy and their consistency."""
+    refuse("policy", _list_problems(policy))
+    n_fitted = getattr(policy.model, "levels_", len(policy.levels))
+    if n_fitted != len(policy.levels):
+        got = f"the model was fitted with {n_fitted} levels, but {len(policy.levels)} are given"
+        fail("policy", Problem(got, "give the levels of the log it was fitted on: log.levels"))
+    if policy.levels.observed and not isinstance(policy.model, WithCosts):
+        hint = "fit a model of them, too: WithCosts(Stack()).fit(log)"
+        fail("policy", Problem("costs are observed, but the model knows responses only", hint))
+    rule, problems, hint = policy.exploration, [], "calibrate it again: policy.calibrate(customers, budget)"
+    if rule is None:
+        return
+    if len(rule.incumbent) != len(policy.levels):
+        problems.append(Problem(f"it explores {len(rule.incumbent)} levels, and there are {len(policy.levels)}", hint))
+    if (rule.plan.price, rule.plan.share) != (policy.price, policy.tie_probability):
+        got = f"it explores around a price of {rule.plan.price:g}, and its price is {repr_short(policy.price)}"
+        problems.append(Problem(got, hint))
+    if policy.exploration_rate:
+        got = f"it explores for {rule.goal}, and gives {policy.exploration_rate:g} of the customers a level at random"
+        problems.append(Problem(got, "set exploration_rate or exploration, not both"))
+    refuse("policy", problems)
+
+
+def _list_problems(policy: Policy) -> list[Problem]:
+    """Return the problems of single fields."""
+    problems = []
+    calibrate = "let calibrate find it: policy.calibrate(customers, budget, explore_for='evaluation')"
+    kinds: dict[str, tuple[Any, str]] = {
+        "model": (ResponseModel, "give a response model that was fitted: Linear().fit(log)"),
+        "levels": (Levels, "give the levels of the log: log.levels"),
+        "exploration": (ExplorationRule | None, calibrate),
+    }
+    for name, (kind, hint) in kinds.items():
+        if not isinstance(getattr(policy, name), kind):
+            problems.append(Problem(f"{name} is {repr_short(getattr(policy, name))}", hint))
+    price = 0.0 if policy.price is None else as_number(policy.price)
+    if price is None or not 0 <= price < math.inf:
+        problems.append(
+            Problem(f"the price is {repr_short(policy.price)}", "a price is a number, zero or more: plan.price")
+        )
+    for name in ("exploration_rate", "tie_probability"):
+        probability = as_number(getattr(policy, name))
+        if probability is None or not 0 <= probability <= 1:
+            problems.append(
+                Problem(f"{name} is {repr_short(getattr(policy, name))}", "give a probability, from 0 to 1")
+            )
+    scale = as_number(policy.scale)
+    if scale is None or not 1 / MAX_SCALE <= scale <= MAX_SCALE:
+        hint = f"costs are multiplied by a number from {1 / MAX_SCALE:g} to {MAX_SCALE:g}"
+        problems.append(Problem(f"scale is {repr_short(policy.scale)}", hint))
+    return problems

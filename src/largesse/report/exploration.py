@@ -27,7 +27,6 @@ ExplorationNumbers = TypedDict(
         "rate": Number,
         "given_up": Number,
         "money": Number,
-        "narrowing": Number,
         "ways": list[ExplorationWay],
     },
 )

@@ -22,6 +22,8 @@ and fitted to rows in `common`; `blend` puts base, ladder, tilt and deviations t
 
 from largesse.response.additive import Additive as Additive
 from largesse.response.amounts import looks_two_part as looks_two_part
+from largesse.response.archive import Reader as Reader
+from largesse.response.archive import pack as pack
 from largesse.response.base import Learner as Learner
 from largesse.response.base import ResponseModel as ResponseModel
 from largesse.response.base import fresh as fresh

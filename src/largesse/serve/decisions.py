@@ -13,7 +13,7 @@ import numpy as np
 
 from largesse.data import check_rows
 from largesse.errors import InputError, Problem, refuse, repr_short
-from largesse.policy import Outlook
+from largesse.policy import Expected
 from largesse.records import Array
 from largesse.serve.json_errors import to_json
 from largesse.serve.ledger.money import MICROS
@@ -33,7 +33,7 @@ class Read:
     served: Served  # by which policy it is decided
     request: str
     ids: list[Any]  # of the customers, as they were given
-    expected: Outlook | None  # of each customer at each level; None where the ledger is asked
+    expected: Expected | None  # of each customer at each level; None where the ledger is asked
     ask: Ask | None  # for the ledger, if there is one
 
 

@@ -111,8 +111,7 @@ def _plan(opened: OpenedPolicy, source: Path, settings: LedgerSettings, terms: T
             fail("serve", Problem("nothing says how many customers to expect", hint))
         many = max(as_units(terms.total) / opened.budget, 1.0)
     policy = opened.policy
-    rule = None if policy.aimed is None else policy.aimed.rule
-    return plan_pace(people, terms, many, at_random=policy.at_random, aimed=rule)
+    return plan_pace(people, terms, many, exploration_rate=policy.exploration_rate, exploration=policy.exploration)
 
 
 def read_book(options: Mapping[str, Any]) -> LedgerSettings | None:

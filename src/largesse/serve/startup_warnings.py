@@ -17,11 +17,11 @@ def doubt_exploring(opened: OpenedPolicy, ledger: Ledger | None = None) -> str |
     if not opened.explores_for:
         return None
     got = f"the plan explores for {opened.explores_for}, but this service draws nothing: everyone gets the best level at the price"
-    if opened.policy.aimed is None and opened.rules:
+    if opened.policy.exploration is None and opened.rules:
         return str(Problem(got, "a plan with rules explores among its own customers only: plan without them"))
-    if opened.policy.aimed is None:
+    if opened.policy.exploration is None:
         return str(Problem(got, "the plan was made by an earlier version: make it again with `largesse plan`"))
-    if ledger is not None and ledger.standing().plan.get("aimed") is None:
+    if ledger is not None and ledger.standing().plan.get("exploration") is None:
         hint = (
             "the ledger was begun before the plan explored, and keeps to that: begin another one, with another --ledger"
         )

@@ -155,7 +155,7 @@ PLAN: dict[str, Any] = {
         {"factor": -1},
         {"customers": 0},
         {"customers": 10**400},
-        {"at_random": 1.5},
+        {"exploration_rate": 1.5},
         {"season": (0.0,) * 7},
         {"ahead": (float("inf"), 0.0)},
         {"ahead": (0.0,), "promised": (), "paid": (), "priced": ()},

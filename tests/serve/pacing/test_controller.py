@@ -78,7 +78,7 @@ def test_less_is_promised_where_promises_stand_long() -> None:
 
 def test_a_plan_is_read_back_as_it_was_written() -> None:
     plan = plan_pace(
-        draw_population(face=True), make_terms(500, valid=5), N, season=(1, 1, 1, 1, 2, 3, 1), at_random=0.1
+        draw_population(face=True), make_terms(500, valid=5), N, season=(1, 1, 1, 1, 2, 3, 1), exploration_rate=0.1
     )
     assert PacePlan.from_dict(plan.as_dict()) == plan
     for wrong in ({}, {**plan.as_dict(), "paid": [1.0]}, {**plan.as_dict(), "gains": {"speed": 1}}):
@@ -92,7 +92,7 @@ def test_a_plan_is_read_back_as_it_was_written() -> None:
         ({"customers": 0}, "foreseen customers are 0"),
         ({"season": (1, 2)}, "seven numbers"),
         ({"season": (0,) * 7}, "seven numbers"),
-        ({"at_random": 2}, "at_random is 2"),
+        ({"exploration_rate": 2}, "exploration_rate is 2"),
     ],
 )
 def test_a_wrong_plan_is_refused(given: dict[str, object], message: str) -> None:
@@ -164,7 +164,7 @@ def test_where_nothing_fits_the_request_is_refused(tmp_path: Path) -> None:
 def test_propensities_are_those_after_all_rules(total: float, fits: int) -> None:
     """Levels are drawn at random for some; what does not fit falls to the best that does, and its probability with it."""
     population, pacer = draw_population(), Pacer(seed=3)
-    plan = replace(plan_pace(population, make_terms(0.8 * N), N, at_random=0.4), gains=Gains(window=0.0))
+    plan = replace(plan_pace(population, make_terms(0.8 * N), N, exploration_rate=0.4), gains=Gains(window=0.0))
     terms, counts, chances = make_terms(total), np.zeros(K), np.zeros(K)
     standing = Standing(terms, START, *(0,) * 11, state=(), plan=plan.as_dict())
     one = offers_of(population, np.zeros(1, dtype=np.int64))

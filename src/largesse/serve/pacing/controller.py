@@ -17,15 +17,15 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.allocation import AimedMixture
 from largesse.errors import BudgetError, Problem, as_number, fail, refuse, repr_short
+from largesse.exploration import ExplorationRule
 from largesse.records import Array
+from largesse.response import Reader, pack
 from largesse.serve.ledger.money import MICROS
 from largesse.serve.ledger.records import Choice, Offers, Standing
 from largesse.serve.ledger.terms import DAY, Terms, show_time
-from largesse.serve.pacing.aimed import PacedAim, pace_aim, read_aim
 from largesse.serve.pacing.customers import Population
-from largesse.serve.pacing.forecast import Exploring, Foreseen, add_up, first_weekday
+from largesse.serve.pacing.forecast import Draws, Foreseen, add_up, first_weekday
 
 FLAT_WEEK = (1.0,) * 7
 
@@ -63,9 +63,9 @@ class PacePlan:
     customers: float  # foreseen in the whole period
     elasticity: float  # by how many per cent the cost falls when the price rises by one
     season: tuple[float, ...] = FLAT_WEEK  # how busy days of the week are, Monday first
-    at_random: float = 0.0  # share of customers who get a level at random
+    exploration_rate: float = 0.0  # share of customers who get a level at random
     gains: Gains = Gains()
-    aimed: PacedAim | None = None  # how levels are drawn for a purpose instead
+    exploration: ExplorationRule | None = None  # draws levels instead
 
     @property
     def price(self) -> float:
@@ -76,16 +76,13 @@ class PacePlan:
     def is_sound(self) -> bool:
         """Whether the numbers are finite and none is below zero, but perhaps the elasticity; busy days are above."""
         lists = [value for name in LISTS for value in getattr(self, name)]
-        rest = [self.factor, self.customers, self.at_random, *asdict(self.gains).values()]
+        rest = [self.factor, self.customers, self.exploration_rate, *asdict(self.gains).values()]
         known = all(math.isfinite(value) and value >= 0 for value in (*lists, *rest)) and math.isfinite(self.elasticity)
-        return known and min(self.season) > 0 and self.customers > 0 and self.at_random <= 1
+        return known and min(self.season) > 0 and self.customers > 0 and self.exploration_rate <= 1
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as JSON writes it."""
-        content = asdict(self)
-        if self.aimed is None:  # as earlier versions wrote it
-            del content["aimed"]
-        return content
+        return asdict(self) | {"exploration": pack(self.exploration, ExplorationRule | None, "exploration", {})}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> PacePlan:
@@ -93,8 +90,9 @@ class PacePlan:
         try:
             gains = Gains(**{name: float(value) for name, value in content["gains"].items()})
             lists = {name: tuple(map(float, content[name])) for name in LISTS}
-            numbers = {name: float(content[name]) for name in ("factor", "customers", "elasticity", "at_random")}
-            found = cls(gains=gains, aimed=read_aim(content), **lists, **numbers)  # type: ignore[arg-type]
+            numbers = {name: float(content[name]) for name in ("factor", "customers", "elasticity", "exploration_rate")}
+            rule = Reader({}, {}, None).unpack(content["exploration"], ExplorationRule | None, "exploration", {})
+            found = cls(gains=gains, exploration=rule, **lists, **numbers)  # type: ignore[arg-type]
             J = len(found.promised)
             if {len(found.ahead) - 1, len(found.paid), len(found.priced)} != {J} or len(found.season) != 7:
                 raise ValueError
@@ -126,15 +124,15 @@ class PacePlan:
         found[k.PARTS], found[k.CUSTOMERS] = len(self.promised), max(self.customers, 1.0)
         found[k.DAYS], found[k.VALID] = terms.days, terms.stands if terms.kept else 0.0
         found[k.LASTS], found[k.STANDS], found[k.MARGIN] = not terms.kept, terms.stands, gains.margin
-        found[k.FIRST_DAY], found[k.AT_RANDOM] = first_weekday(terms), self.at_random
+        found[k.FIRST_DAY], found[k.AT_RANDOM] = first_weekday(terms), self.exploration_rate
         found[k.WINDOW] = max(gains.window * self.customers, 20.0)
         found[k.GAIN] = 1.0 / min(max(self.elasticity, 0.3), 5.0)
         found[k.SMOOTH], found[k.PROPORTIONAL], found[k.FIXED] = gains.smooth, gains.proportional, gains.window <= 0
         found[k.ENDING], found[k.VOLUME], found[k.VOLUME_PRIOR] = gains.ending, gains.volume, gains.volume_prior
         found[k.RATIO_PRIOR], found[k.RATIO_SPAN] = gains.ratio_prior * total, max(gains.ratio_span * total, 1e-9)
         found[k.SEASON_PRIOR] = gains.season_prior
-        rule = np.empty(0) if self.aimed is None else self.aimed.pack()
-        found[k.AIMED] = 0 if self.aimed is None else len(self.aimed.incumbent)
+        rule = np.empty(0) if self.exploration is None else self.exploration.pack_for_pacing()
+        found[k.AIMED] = 0 if self.exploration is None else len(self.exploration.incumbent)
         return np.concatenate([found, self.ahead, self.promised, self.paid, self.priced, rule])
 
 
@@ -147,8 +145,8 @@ def plan_pace(
     customers: float,
     *,
     season: tuple[float, ...] | None = None,
-    at_random: float = 0.0,
-    aimed: AimedMixture | None = None,
+    exploration_rate: float = 0.0,
+    exploration: ExplorationRule | None = None,
     gains: Gains = Gains(),  # noqa: B008  frozen
 ) -> PacePlan:
     """Return what a price is controlled by, from customers like those who will come.
@@ -163,16 +161,14 @@ def plan_pace(
         How many are foreseen in the whole period.
     season
         How busy the seven days of the week are, Monday first; None: alike. What comes is learnt from.
-    at_random
-        The share of customers who get a level at random.
-    aimed
-        The rule by which levels are drawn for a purpose instead: `policy.aimed.rule`.
+    exploration_rate
+        Share of customers who get a level at random: `policy.exploration_rate`.
+    exploration
+        Rule that draws levels instead: `policy.exploration`.
     """
-    _check_parts(population, terms, aimed)
-    week = _check_plan(customers, season, at_random)
-    how = Exploring(at_random)
-    if aimed is not None:
-        how = Exploring(at_random, pace_aim(aimed), aimed.plan.price, aimed.value_price)
+    _check_parts(population, terms, exploration)
+    week = _check_plan(customers, season, exploration_rate)
+    how = Draws(exploration_rate, exploration, 0.0 if exploration is None else exploration.value_price)
     foreseen = Foreseen(population, terms, week, customers, how)
     prices = foreseen.solve()
     ahead = add_up(prices)
@@ -185,34 +181,41 @@ def plan_pace(
     factor = foreseen.find_factor(ahead, float(priced.sum())) if factor else 0.0
     parts = {"ahead": ahead, "promised": promised, "paid": paid, "priced": priced}
     lists: dict[str, Any] = {name: tuple(part.tolist()) for name, part in parts.items()}
-    rest: dict[str, Any] = {"season": week, "at_random": at_random, "gains": gains, "aimed": foreseen.how.aimed}
+    rest: dict[str, Any] = {
+        "season": week,
+        "exploration_rate": exploration_rate,
+        "gains": gains,
+        "exploration": foreseen.how.rule,
+    }
     return PacePlan(factor=factor, customers=float(customers), elasticity=steep, **lists, **rest)
 
 
-def _check_parts(population: Any, terms: Any, aimed: Any) -> None:
+def _check_parts(population: Any, terms: Any, rule: Any) -> None:
     if not (isinstance(population, Population) and isinstance(terms, Terms)):
         got = f"the population is {repr_short(population)}, and the terms are {repr_short(terms)}"
         fail("pace", Problem(got, "make them with make_population(policy, customers) and agree(total, ends)"))
-    if aimed is None:
+    if rule is None:
         return
-    if not isinstance(aimed, AimedMixture) or len(aimed.incumbent) != population.responses.shape[1]:
+    if not isinstance(rule, ExplorationRule) or len(rule.incumbent) != population.responses.shape[1]:
         fail(
             "pace",
-            Problem(f"the rule of exploring is {repr_short(aimed)}", "give that of the policy: policy.aimed.rule"),
+            Problem(f"the exploration rule is {repr_short(rule)}", "give that of the policy: policy.exploration"),
         )
     if population.variance is None:
         hint = "make the population with the policy that explores: make_population(policy, customers)"
-        fail("pace", Problem("levels are to be drawn for a purpose, and nothing says how much responses vary", hint))
+        fail("pace", Problem("the exploration rule needs the variance of responses, and the population has none", hint))
 
 
-def _check_plan(customers: Any, season: Any, at_random: Any) -> tuple[float, ...]:
+def _check_plan(customers: Any, season: Any, exploration_rate: Any) -> tuple[float, ...]:
     problems = []
     many = as_number(customers)
     if many is None or not 1 <= many <= 1e12:
         problems.append(Problem(f"the foreseen customers are {repr_short(customers)}", "give a number, 1 or more"))
-    share = as_number(at_random)
+    share = as_number(exploration_rate)
     if share is None or not 0 <= share <= 1:
-        problems.append(Problem(f"at_random is {repr_short(at_random)}", "give a share of customers from 0 to 1"))
+        problems.append(
+            Problem(f"exploration_rate is {repr_short(exploration_rate)}", "give a share of customers from 0 to 1")
+        )
     week = FLAT_WEEK if season is None else tuple(season) if isinstance(season, Sequence) else ()
     numbers = [as_number(value) for value in week]
     if len(week) != 7 or any(value is None or not 0 <= value < math.inf for value in numbers) or not sum(week):

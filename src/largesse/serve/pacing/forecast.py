@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from largesse.exploration import ExplorationRule
 from largesse.records import Array
 from largesse.serve.ledger.money import MICROS
 from largesse.serve.ledger.terms import DAY, Terms
-from largesse.serve.pacing.aimed import PacedAim
 from largesse.serve.pacing.customers import Population
 from largesse.serve.pacing.dual import place, solve_dual
 
@@ -22,13 +22,12 @@ DEAREST, HALVINGS = 1e6, 14  # how much dearer it may get to give something up f
 
 
 @dataclass(frozen=True)
-class Exploring:
-    """How levels are drawn: at random for a share of customers, or for a purpose."""
+class Draws:
+    """Draws of levels: at random for a share of customers, or by a rule."""
 
-    at_random: float = 0.0
-    aimed: PacedAim | None = None
-    price: float = 0.0  # of the policy whose rule draws for the purpose …
-    value_price: float = 0.0  # … and that of expected response which it gives up
+    rate: float = 0.0  # of exploration at random
+    rule: ExplorationRule | None = None
+    value_price: float = 0.0  # of the policy's rule; that of `rule` may be higher
 
 
 def first_weekday(terms: Terms) -> int:
@@ -39,9 +38,7 @@ def first_weekday(terms: Terms) -> int:
 class Foreseen:
     """Customers as they are foreseen to come: those who are known, spread over the period by the season."""
 
-    def __init__(
-        self, population: Population, terms: Terms, week: tuple[float, ...], many: float, how: Exploring
-    ) -> None:
+    def __init__(self, population: Population, terms: Terms, week: tuple[float, ...], many: float, how: Draws) -> None:
         self.parts = _count_parts(terms) if population.on_redemption and terms.kept else 1
         valid = terms.stands if terms.kept else 0.0  # nothing is reserved: a promise costs what it is expected to
         rng = np.random.default_rng(0)
@@ -61,12 +58,12 @@ class Foreseen:
     def solve(self) -> Array:
         """Return the prices (J,) at which these customers keep to the budget."""
         late = (self._when[:, 1] == self.parts)[:, None]
-        costs, random = np.where(late, self._people.late, self._people.early), self.how.at_random
+        costs, random = np.where(late, self._people.late, self._people.early), self.how.rate
         drawn = random * float(costs.mean(axis=1).sum())
         total = max(self._total - drawn, 1e-6 * self._total) / max(1.0 - random, 1e-6)
         found = solve_dual(self._people, self._share, self._when, self.parts, total)
         rows = np.arange(len(costs))
-        for _ in range(STEPS if self.how.aimed is not None else 0):
+        for _ in range(STEPS if self.how.rule is not None else 0):
             self._restrain(add_up(found.prices))
             given = self._spread(add_up(found.prices), 1.0, self._people.responses)
             # What drawing costs beyond the best levels is part of the budget.
@@ -104,8 +101,8 @@ class Foreseen:
         """Return what each customer is promised and what is paid of it, (n,) each, on average over what is drawn."""
         from largesse.serve.pacing.dual_kernels import lagrangian
 
-        people, rows, random = self._people, np.arange(len(responses)), self.how.at_random
-        if self.how.aimed is not None:
+        people, rows, random = self._people, np.arange(len(responses)), self.how.rate
+        if self.how.rule is not None:
             given = self._spread(ahead, factor, responses)
             return (given * people.late).sum(axis=1), (given * people.early).sum(axis=1)
         levels, used = np.zeros(len(rows), dtype=np.int64), np.zeros(self.parts + 1)
@@ -121,18 +118,18 @@ class Foreseen:
 
         Promises that are kept make budget dear: without this, exploring would give up a large part of a small gain.
         """
-        aim = self.how.aimed
+        aim = self.how.rule
         assert aim is not None
-        own = np.column_stack([np.zeros(len(self._when)), np.full(len(self._when), self.how.price)])
+        own = np.column_stack([np.zeros(len(self._when)), np.full(len(self._when), aim.plan.price)])
         now, low, high = self._price(ahead), 0.0, math.log(DEAREST)
         most = self._lose(own, replace(aim, value_price=self.how.value_price))
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             tried = replace(aim, value_price=self.how.value_price * math.exp(middle))
             low, high = (low, middle) if self._lose(now, tried) <= most else (middle, high)
-        self.how = replace(self.how, aimed=replace(aim, value_price=self.how.value_price * math.exp(high)))
+        self.how = replace(self.how, rule=replace(aim, value_price=self.how.value_price * math.exp(high)))
 
-    def _lose(self, prices: Array, aim: PacedAim) -> float:
+    def _lose(self, prices: Array, aim: ExplorationRule) -> float:
         """Return what drawing gives up per customer at prices (n, 2), in expected response."""
         people = self._people
         worth = people.responses - prices[:, :1] * people.late - prices[:, 1:] * people.early
@@ -146,15 +143,17 @@ class Foreseen:
 
     def _spread(self, ahead: Array, factor: float, responses: Array) -> Array:
         """Return the probabilities (n, K) with which customers get levels, drawn for a purpose at a factor of prices."""
-        assert self.how.aimed is not None
-        return self._draw(self._price(ahead), factor, responses, self.how.aimed)
+        assert self.how.rule is not None
+        return self._draw(self._price(ahead), factor, responses, self.how.rule)
 
-    def _draw(self, prices: Array, factor: float, responses: Array, aim: PacedAim) -> Array:
-        from largesse.serve.pacing.aimed_kernels import spread_people
+    def _draw(self, prices: Array, factor: float, responses: Array, aim: ExplorationRule) -> Array:
+        from largesse.serve.pacing.exploration_kernels import spread_people
 
         people, out = self._people, np.empty(responses.shape)
         assert people.variance is not None
-        spread_people(float(factor), responses, people.late, people.early, prices, people.variance, aim.pack(), out)
+        spread_people(
+            float(factor), responses, people.late, people.early, prices, people.variance, aim.pack_for_pacing(), out
+        )
         return out
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from largesse.records import Array
-from largesse.serve.pacing.aimed_kernels import draw_level, spread_at
+from largesse.serve.pacing.exploration_kernels import draw_level, spread_at
 
 compiled = njit(cache=True, nogil=True, error_model="numpy")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from largesse.errors import Problem, as_number, fail, repr_short
 from largesse.levels import Levels
-from largesse.policy import Outlook, Policy
+from largesse.policy import Expected, Policy
 from largesse.records import Array
 from largesse.serve.ledger.money import MICROS, count_micros
 from largesse.serve.ledger.records import Offers
@@ -41,7 +41,7 @@ def make_population(policy: Policy, customers: Any, *, most: Sequence[float] | N
         fail("ledger", Problem(f"the policy is {repr_short(policy)}", "load one: Policy.load(path)"))
     expected = policy.expect(customers)
     levels = policy.levels
-    varies = None if policy.aimed is None else policy.aimed.noise.of(expected.responses)
+    varies = None if policy.exploration is None else policy.exploration.variance.at(expected.responses)
     at_once = np.zeros(expected.responses.shape, dtype=np.int64)
     if levels.certain:
         shared = expected.costs.strides[0] == 0  # everyone has the same costs: one row of them says it
@@ -56,7 +56,7 @@ def make_population(policy: Policy, customers: Any, *, most: Sequence[float] | N
     return Population(expected.responses, at_once, face, redeemed, varies)
 
 
-def _worst(policy: Policy, expected: Outlook, most: Sequence[float] | None) -> Array:
+def _worst(policy: Policy, expected: Expected, most: Sequence[float] | None) -> Array:
     """Return the most (n, K) that each level may cost on redemption, in millionths."""
     levels = policy.levels
     if (

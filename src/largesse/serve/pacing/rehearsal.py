@@ -68,12 +68,12 @@ def pace(
     how = how if how.customers else replace(how, customers=many)
     made = _make_streams(campaign, policy, population, how, budget, total)
     streams = [replace(one, terms=replace(one.terms, promises=how.promises)) for one in made]
-    rule = None if policy.aimed is None else policy.aimed.rule
+    rule = policy.exploration
     rows: list[dict[str, Any]] = []
     first: dict[str, Any] = {}
     for i, stream in enumerate(streams):
         progress("pacing", i / len(streams))
-        plan, offline = make_plan(stream, aimed=rule, at_random=policy.at_random), plan_offline(stream)
+        plan, offline = make_plan(stream, rule, policy.exploration_rate), plan_offline(stream)
         paced = {way: pace_stream(stream, way, plan=plan) for way in WAYS}
         rows.append(_describe_stream(stream, offline, paced))
         first = first or _describe_first(stream, plan, offline, paced)
@@ -87,8 +87,8 @@ def pace(
         "response": {"name": campaign.roles["response"], "kind": "binary" if policy.model.binary_ else "amount"},
         "levels": [],
         "replayed": how.stream != SIMULATED,
-        "explores_for": "" if rule is None else rule.for_,
-        "at_random": policy.at_random,
+        "explores_for": "" if rule is None else rule.goal,
+        "at_random": policy.exploration_rate,
         **_summarise(rows),
         "first": first,
     }

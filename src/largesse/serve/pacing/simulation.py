@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import AimedMixture
+from largesse.exploration import ExplorationRule
 from largesse.records import Array
 from largesse.serve.ledger.money import MICROS, as_units
 from largesse.serve.ledger.records import Reason
@@ -50,7 +50,7 @@ def pace_stream(
     from largesse.serve.pacing import kernels as k
     from largesse.serve.pacing.stream_kernels import run_stream
 
-    made = plan or make_plan(stream, gains)
+    made = plan or make_plan(stream, gains=gains)
     made = made if way == "pace" else replace(made, gains=replace(made.gains, window=0.0))
     n = len(stream)
     levels, reasons = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
@@ -58,7 +58,11 @@ def pace_stream(
     refused, order = np.zeros(n, dtype=np.bool_), np.argsort(stream.times + stream.delay, kind="stable")
     money = np.zeros(k.SETTLED_WAIT + 1, dtype=np.int64)
     money[k.TOTAL] = stream.terms.total
-    draws = np.ones(n) if made.aimed is None and not made.at_random else np.random.default_rng([DRAWS, n]).random(n)
+    draws = (
+        np.ones(n)
+        if made.exploration is None and not made.exploration_rate
+        else np.random.default_rng([DRAWS, n]).random(n)
+    )
     redemptions = (stream.redeems, stream.chance, stream.delay, order, refused)
     kept = run_stream(
         stream.times, stream.customers.parts, redemptions, made.pack(stream.terms), made.begin(stream.terms), money,
@@ -68,10 +72,15 @@ def pace_stream(
 
 
 def make_plan(
-    stream: Stream, gains: Gains | None = None, aimed: AimedMixture | None = None, at_random: float = 0.0
+    stream: Stream, exploration: ExplorationRule | None = None, rate: float = 0.0, gains: Gains | None = None
 ) -> PacePlan:
     """Return the plan that is made before a stream begins, from what is known then; see `plan_pace`."""
-    how: Any = {"season": stream.season, "gains": gains or Gains(), "aimed": aimed, "at_random": at_random}
+    how: Any = {
+        "season": stream.season,
+        "gains": gains or Gains(),
+        "exploration": exploration,
+        "exploration_rate": rate,
+    }
     return plan_pace(stream.population, stream.terms, stream.traits.foreseen, **how)
 
 

@@ -55,23 +55,23 @@ def test_its_file_keeps_how_it_draws_and_others_are_as_before(
     policy, known, new = made
     policy.save(tmp_path / "policy")
     loaded = Policy.load(tmp_path / "policy")
-    assert loaded.aimed == policy.aimed
+    assert loaded.exploration == policy.exploration
     assert np.array_equal(loaded.probabilities(new), policy.probabilities(new))
     policy.calibrate(known, 1.5, explore=0.0).save(tmp_path / "plain")
-    assert "aimed" not in read_archive(tmp_path / "plain", FORMAT)[0]
+    assert read_archive(tmp_path / "plain", FORMAT)[0]["exploration"] is None
 
 
 def test_calibrating_again_explores_as_before_unless_it_is_told_otherwise(made: tuple[Policy, Array, Array]) -> None:
     policy, known, _ = made
     again = policy.calibrate(known, 2.0)
-    assert again.aimed is not None
-    assert (again.aimed.rule.for_, again.aimed.rule.rate) == ("evaluation", 0.05)
+    assert again.exploration is not None
+    assert (again.exploration.goal, again.exploration.rate) == ("evaluation", 0.05)
     assert (again.probabilities(known) @ COSTS).mean() == pytest.approx(2.0, rel=1e-3)
-    assert policy.calibrate(known, 2.0, explore=0.1).aimed is None
-    assert policy.calibrate(known, 2.0, explore=0.1, explore_for="random").at_random == 0.1
-    learning = policy.calibrate(known, 2.0, explore=0.1, explore_for="learning").aimed
+    assert policy.calibrate(known, 2.0, explore=0.1).exploration is None
+    assert policy.calibrate(known, 2.0, explore=0.1, explore_for="random").exploration_rate == 0.1
+    learning = policy.calibrate(known, 2.0, explore=0.1, explore_for="learning").exploration
     assert learning is not None
-    assert (learning.rule.for_, learning.rule.rate) == ("learning", 0.1)
+    assert (learning.goal, learning.rate) == ("learning", 0.1)
 
 
 def test_amounts_vary_as_the_log_says_and_the_file_keeps_it(tmp_path: Path) -> None:
@@ -79,21 +79,21 @@ def test_amounts_vary_as_the_log_says_and_the_file_keeps_it(tmp_path: Path) -> N
     features = np.column_stack([log.features.column(0).to_numpy()])
     amounts = lg.log_from_arrays(features, log.level, 10 * log.response + log.level, levels=log.levels)
     policy = Policy(lg.Linear(penalty=1.0).fit(amounts), log.levels)
-    with pytest.raises(InputError, match="how much they vary"):
+    with pytest.raises(InputError, match="log=log"):
         policy.calibrate(amounts, 1.0, explore_for="evaluation")
     found = policy.calibrate(amounts, 1.0, explore_for="evaluation", log=amounts)
     found.save(tmp_path / "policy")
     loaded = Policy.load(tmp_path / "policy")
-    assert loaded.aimed is not None
-    assert loaded.aimed.noise.variance
+    assert loaded.exploration is not None
+    assert loaded.exploration.variance.variance
     assert np.array_equal(loaded.probabilities(features), found.probabilities(features))
-    assert loaded.calibrate(amounts, 1.2).aimed is not None  # what it knows of responses is enough
+    assert loaded.calibrate(amounts, 1.2).exploration is not None  # what it knows of responses is enough
 
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"explore_for": "evaluate"}, "for_ is 'evaluate'"),
+        ({"explore_for": "evaluate"}, "the goal is 'evaluate'"),
         ({"explore_for": "evaluation", "explore": 0}, "the rate is 0"),
         ({"explore_for": "evaluation", "log": "log.csv"}, "the log is"),
     ],
@@ -108,15 +108,15 @@ def test_odd_wishes_are_refused(made: tuple[Policy, Array, Array], wrong: dict[s
     ("wrong", "words"),
     [
         ({"price": 0.5}, "explores around a price"),
-        ({"at_random": 0.1}, "a level at random"),
-        ({"aimed": "evaluation"}, "aimed is 'evaluation'"),
+        ({"exploration_rate": 0.1}, "a level at random"),
+        ({"exploration": "evaluation"}, "exploration is 'evaluation'"),
     ],
 )
 def test_a_rule_for_another_price_is_refused(
     made: tuple[Policy, Array, Array], wrong: dict[str, Any], words: str
 ) -> None:
     policy = made[0]
-    own = {"price": policy.price, "share": policy.share, "aimed": policy.aimed}
+    own = {"price": policy.price, "tie_probability": policy.tie_probability, "exploration": policy.exploration}
     with pytest.raises(InputError, match=words):
         Policy(policy.model, policy.levels, **(own | wrong))
 
@@ -124,21 +124,19 @@ def test_a_rule_for_another_price_is_refused(
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda found: found.pop("noise"),
-        lambda found: found["noise"].update(expected=[1.0, 0.0], variance=[1.0, 1.0]),
-        lambda found: found["noise"].update(expected=[1.0], variance=[-1.0]),
-        lambda found: found["noise"].update(expected=[1.0]),
-        lambda found: found["rule"].update(value_price="much"),
-        lambda found: found["rule"].update(incumbent=[0.5, 0.5]),
-        lambda found: found["rule"].update(plan=[0.5, 0.0]),
-        lambda found: found["rule"].pop("for"),
+        lambda found: found.pop("variance"),
+        lambda found: found["variance"].update(expected=[1.0], variance=[-1.0]),
+        lambda found: found.update(value_price="much"),
+        lambda found: found.update(incumbent=[0.5, 0.5]),
+        lambda found: found["plan"].update(price=0.5),
+        lambda found: found.pop("goal"),
     ],
 )
 def test_a_forged_rule_is_refused(tmp_path: Path, made: tuple[Policy, Array, Array], spoil: Any) -> None:
     path = tmp_path / "policy"
     made[0].save(path)
     manifest, arrays = read_archive(path, FORMAT)
-    spoil(manifest["aimed"])
+    spoil(manifest["exploration"])
     write_archive(path, FORMAT, manifest, arrays)
     with pytest.raises(PolicyFileError, match="not expected"):
         Policy.load(path)

@@ -1,6 +1,6 @@
-"""The compiled steps of a price that explores for a purpose: probabilities of levels around the price of the moment.
+"""Compiled steps that draw levels around the current price by an exploration rule.
 
-It brings numba with it. `rule` holds the price of value, two prices beside the plan's, and what all customers share.
+Importing it loads numba. `rule` is `ExplorationRule.pack_for_pacing`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from largesse.allocation import load_spread
+from largesse.exploration import load_spread
 from largesse.records import Array
 
 compiled = njit(cache=True, nogil=True, error_model="numpy")

@@ -9,8 +9,8 @@ import pytest
 from ledgers import DAY, START
 from scipy.optimize import brentq
 
-from largesse.allocation import AimedMixture, design_log, find_aimed, set_aim
 from largesse.errors import InputError
+from largesse.exploration import ExplorationRule, ResponseVariance, design_log, find_rule, make_task
 from largesse.records import Array
 from largesse.serve import (
     Offers,
@@ -25,7 +25,6 @@ from largesse.serve import (
     pace_stream,
     plan_pace,
 )
-from largesse.serve.pacing.aimed import pace_aim
 
 N, K = 2000, 4
 
@@ -37,13 +36,14 @@ def draw_population(seed: int = 0) -> Population:
     return Population(curves, costs, np.zeros_like(costs), np.zeros_like(costs), curves * (1 - curves))
 
 
-def find_rule(population: Population, budget: float, for_: str = "evaluation") -> AimedMixture:
-    variance = population.variance
-    assert variance is not None
-    aim = set_aim(population.responses, population.early, variance, budget, None, None)
-    found = find_aimed(aim, design_log(aim, 0.05, for_), 0.05, for_)
-    assert found is not None
-    return found
+def rule_for(population: Population, budget: float, goal: str = "evaluation") -> ExplorationRule:
+    assert population.variance is not None
+    task = make_task(population.responses, population.early, population.variance, budget)
+    expected, first = np.unique(population.responses, return_index=True)
+    variance = ResponseVariance(tuple(expected.tolist()), tuple(population.variance.ravel()[first].tolist()))
+    rule = find_rule(task, design_log(task, 0.05, goal), 0.05, goal, variance)
+    assert rule is not None
+    return rule
 
 
 def make_terms(total: float) -> Terms:
@@ -57,14 +57,14 @@ def make_offers(population: Population, rows: Array, *, variance: bool = True) -
 
 
 def spread_slowly(
-    f: Array, cost: Array, variance: Array, price: float, rule: AimedMixture, value_price: float
+    f: Array, cost: Array, variance: Array, price: float, rule: ExplorationRule, value_price: float
 ) -> Array:
     """One customer's probabilities at a price, as the formula has them."""
     eye, near = np.eye(K), [price * one.price / rule.plan.price for one in rule.near]
     planned, *others = (eye[np.argmax(f - at * cost)] for at in (price, *near))
     weight = (planned - rule.incumbent) ** 2 + 0.25 * planned
     weight = np.maximum(weight + sum(0.25 * (other - planned) ** 2 for other in others), 0.01)
-    weight = np.ones(K) if rule.for_ == "learning" else weight
+    weight = np.ones(K) if rule.goal == "learning" else weight
     spread = np.sqrt(weight * np.maximum(variance, rule.floor))
     score = f - price * cost
     lost = value_price * (score.max() - score)
@@ -81,18 +81,18 @@ def decide(population: Population, plan: PacePlan, total: float, rows: Array, se
     return Pacer(seed=seed).choose(standing, make_offers(population, rows, **more))
 
 
-@pytest.mark.parametrize("for_", ["evaluation", "learning"])
-def test_every_propensity_is_that_of_the_formula_at_the_price_of_the_moment(for_: str) -> None:
+@pytest.mark.parametrize("goal", ["evaluation", "learning"])
+def test_every_propensity_is_that_of_the_formula_at_the_price_of_the_moment(goal: str) -> None:
     population = draw_population()
-    rule = find_rule(population, 0.8, for_)
-    plan = plan_pace(population, make_terms(0.8 * N), N, aimed=rule)
+    rule = rule_for(population, 0.8, goal)
+    plan = plan_pace(population, make_terms(0.8 * N), N, exploration=rule)
     rows = np.random.default_rng(1).integers(0, N, 400)
     found = decide(population, plan, 0.8 * N, rows)
     assert len(np.unique(found.price)) > 100  # it moves
     costs, variance = np.arange(K, dtype=float), population.variance
     assert variance is not None
-    assert plan.aimed is not None
-    dear = plan.aimed.value_price
+    assert plan.exploration is not None
+    dear = plan.exploration.value_price
     for at, (row, price) in enumerate(zip(rows, found.price, strict=True)):
         slow = spread_slowly(population.responses[row], costs, variance[row], price, rule, dear)
         assert found.propensity[at] == pytest.approx(slow[found.levels[at]], rel=1e-6)
@@ -100,7 +100,7 @@ def test_every_propensity_is_that_of_the_formula_at_the_price_of_the_moment(for_
 
 def test_levels_are_drawn_with_their_propensities() -> None:
     population = draw_population()
-    plan = plan_pace(population, make_terms(0.8 * N), N, aimed=find_rule(population, 0.8))
+    plan = plan_pace(population, make_terms(0.8 * N), N, exploration=rule_for(population, 0.8))
     plan = replace(plan, gains=replace(plan.gains, window=0.0))  # the price stands still
     found = decide(population, plan, 1e9, np.full(20_000, 7))
     shares = np.bincount(found.levels, minlength=K) / 20_000
@@ -112,8 +112,8 @@ def test_levels_are_drawn_with_their_propensities() -> None:
 
 def test_what_does_not_fit_is_replaced_and_the_propensity_counts_both_ways() -> None:
     population = draw_population()
-    rule = find_rule(population, 0.8)
-    plan = plan_pace(population, make_terms(0.8 * N), N, aimed=rule)
+    rule = rule_for(population, 0.8)
+    plan = plan_pace(population, make_terms(0.8 * N), N, exploration=rule)
     levels, propensity = [], []
     for seed in range(300):  # room for one unit: the dearer levels never fit
         found = decide(population, plan, 1.5, np.array([11]), seed)
@@ -128,19 +128,19 @@ def test_what_does_not_fit_is_replaced_and_the_propensity_counts_both_ways() -> 
 
 def test_without_a_variance_and_without_a_rule_nothing_is_drawn() -> None:
     population = draw_population()
-    aimed = plan_pace(population, make_terms(0.8 * N), N, aimed=find_rule(population, 0.8))
+    aimed = plan_pace(population, make_terms(0.8 * N), N, exploration=rule_for(population, 0.8))
     plain = plan_pace(population, make_terms(0.8 * N), N)
     rows = np.arange(300)
     assert (decide(population, aimed, 1e6, rows, variance=False).propensity == 1).all()
     assert (decide(population, plain, 1e6, rows).propensity == 1).all()
-    other = replace(aimed, aimed=replace(aimed.aimed, incumbent=(0.5, 0.5)))  # type: ignore[type-var]
+    other = replace(aimed, exploration=replace(aimed.exploration, incumbent=(0.5, 0.5)))  # type: ignore[type-var]
     assert (decide(population, other, 1e6, rows).propensity == 1).all()
 
 
 def test_a_ledger_keeps_the_rule_and_is_never_overspent(tmp_path: Path) -> None:
     population = draw_population()
     terms = make_terms(0.5 * N)
-    plan = plan_pace(population, terms, N, aimed=find_rule(population, 0.5))
+    plan = plan_pace(population, terms, N, exploration=rule_for(population, 0.5))
     rng, drawn = np.random.default_rng(1), []
     with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict()) as ledger:
         for day in range(30):
@@ -156,42 +156,43 @@ def test_a_ledger_keeps_the_rule_and_is_never_overspent(tmp_path: Path) -> None:
 
 def test_a_plan_is_read_back_and_plans_of_earlier_versions_are_read() -> None:
     population = draw_population()
-    plan = plan_pace(population, make_terms(500), N, aimed=find_rule(population, 0.5))
+    plan = plan_pace(population, make_terms(500), N, exploration=rule_for(population, 0.5))
     content = plan.as_dict()
     assert PacePlan.from_dict(content) == plan
     plain = plan_pace(population, make_terms(500), N)
-    assert "aimed" not in plain.as_dict()
-    assert PacePlan.from_dict(plain.as_dict()).aimed is None
-    rule = content["aimed"]
+    assert plain.as_dict()["exploration"] is None
+    assert PacePlan.from_dict(plain.as_dict()).exploration is None
+    rule = content["exploration"]
     for wrong in (
-        [], {}, {**rule, "for_": "fun"}, {**rule, "near": [1.0]}, {**rule, "floor": 0.0}, {**rule, "least": 0.5},
+        [], {}, {**rule, "goal": "fun"}, {**rule, "near": [1.0]}, {**rule, "floor": 0.0}, {**rule, "rate": 1.5},
         {**rule, "value_price": -1.0}, {**rule, "incumbent": [0.5, "x"]}, {**rule, "value_price": float("nan")},
     ):  # fmt: skip
         with pytest.raises(InputError, match="holds no plan for its price"):
-            PacePlan.from_dict({**content, "aimed": wrong})
+            PacePlan.from_dict({**content, "exploration": wrong})
 
 
 def test_a_rule_without_what_it_needs_is_refused() -> None:
     population = draw_population()
-    rule = find_rule(population, 0.5)
-    with pytest.raises(InputError, match="how much responses vary"):
-        plan_pace(replace(population, variance=None), make_terms(500), N, aimed=rule)
-    with pytest.raises(InputError, match="the rule of exploring is"):
-        plan_pace(population, make_terms(500), N, aimed="evaluation")  # type: ignore[arg-type]
+    rule = rule_for(population, 0.5)
+    with pytest.raises(InputError, match="variance of responses"):
+        plan_pace(replace(population, variance=None), make_terms(500), N, exploration=rule)
+    with pytest.raises(InputError, match="the exploration rule is"):
+        plan_pace(population, make_terms(500), N, exploration="evaluation")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="the variances of responses are not valid"):
         Offers(("a",), np.ones((1, 2)), *(np.zeros((1, 2), dtype=np.int64),) * 3, np.full((1, 2), -1.0))
 
 
 def test_where_the_policys_price_is_nothing_its_neighbours_are_alike() -> None:
-    rule = find_rule(draw_population(), 2.9)
+    rule = rule_for(draw_population(), 2.9)
     ample = replace(rule, plan=replace(rule.plan, price=0.0))
-    assert pace_aim(ample).near == (1.0, 1.0)
-    assert pace_aim(rule).near[0] >= 1 >= pace_aim(rule).near[1]
+    assert ample.pack_for_pacing()[1:3].tolist() == [1.0, 1.0]
+    lower, higher = rule.pack_for_pacing()[1:3]
+    assert lower >= 1 >= higher
 
 
 def test_where_money_is_held_for_promises_exploring_gives_up_no_more_than_the_policys_plan_does() -> None:
     population = draw_population()
-    rule, dear = find_rule(population, 0.3), []
+    rule, dear = rule_for(population, 0.3), []
     promised = replace(
         population,
         at_once=np.zeros_like(population.face),
@@ -199,9 +200,9 @@ def test_where_money_is_held_for_promises_exploring_gives_up_no_more_than_the_po
         expected=population.at_once,
     )
     for people, valid in ((population, None), (promised, 10 * DAY)):
-        plan = plan_pace(people, replace(make_terms(0.3 * N), valid=valid), N, aimed=rule)
-        assert plan.aimed is not None
-        dear.append(plan.aimed.value_price / rule.value_price)
+        plan = plan_pace(people, replace(make_terms(0.3 * N), valid=valid), N, exploration=rule)
+        assert plan.exploration is not None
+        dear.append(plan.exploration.value_price / rule.value_price)
     assert dear[0] == pytest.approx(1, abs=0.1)  # costs are paid at once: the ledger draws as the policy does
     assert dear[1] > 1.5
 
@@ -217,12 +218,14 @@ def test_on_a_stream_exploring_for_evaluation_costs_no_more_than_levels_at_rando
         return replace(people, variance=top**2 * np.clip(share * (1 - share), 0.0, None))
 
     stream = replace(drawn, population=vary(drawn.population), customers=vary(drawn.customers))
-    rule = find_rule(stream.population, stream.terms.total / 1e6 / stream.traits.foreseen)
+    rule = rule_for(stream.population, stream.terms.total / 1e6 / stream.traits.foreseen)
     plain = pace_stream(stream)
-    aimed = pace_stream(stream, plan=make_plan(stream, aimed=rule))
+    aimed = pace_stream(stream, plan=make_plan(stream, exploration=rule))
     at_random = pace_stream(
         stream,
-        plan=plan_pace(stream.population, stream.terms, stream.traits.foreseen, season=stream.season, at_random=0.05),
+        plan=plan_pace(
+            stream.population, stream.terms, stream.traits.foreseen, season=stream.season, exploration_rate=0.05
+        ),
     )
     gains = [one.value - one.base for one in (plain, aimed, at_random)]
     assert aimed.kept
@@ -233,7 +236,7 @@ def test_on_a_stream_exploring_for_evaluation_costs_no_more_than_levels_at_rando
 
 
 def test_no_level_of_probability_zero_is_drawn() -> None:
-    from largesse.serve.pacing.aimed_kernels import draw_level
+    from largesse.serve.pacing.exploration_kernels import draw_level
 
     p, largest = np.array([0.0, 0.5, 0.5 - 2**-53, 0.0]), 1.0 - 2**-53
     assert p.sum() <= largest  # the sum ends short of one
