@@ -58,7 +58,7 @@ def test_levels_without_names_go_by_number_or_by_cost() -> None:
         ({"exact": "yes"}, "plan.exact is 'yes'"),
         ({"explore": 2}, "plan.explore is 2"),
         ({"explore_for": "evaluate"}, "plan.explore_for is 'evaluate'"),
-        ({"explore_for": "learning", "exact": True}, "plan.explore_for and plan.exact"),
+        ({"explore_for": "learning", "exact": True, "least_return": 0.1}, "plan.explore and least_return, exact"),
         ({"least_return": -1}, "plan.least_return is -1"),
         ({"segment": 3}, "plan.segment is 3"),
         ({"eligible": ["a"]}, "plan.eligible is"),
@@ -67,7 +67,7 @@ def test_levels_without_names_go_by_number_or_by_cost() -> None:
         ({"caps": 5}, "plan.caps is 5"),
         ({"shares": {"five": 1.5}}, "plan.shares.five is 1.5"),
         ({"segment_budgets": {"Oslo": 1}}, "without plan.segment"),
-        ({"explore": 0.1, "caps": {"five": 1}}, "plan.explore works with a budget only"),
+        ({"explore": 0.1, "caps": {"five": 1}}, "plan.explore and caps"),
         ({"cap": {}}, "'plan.cap' is not a setting"),
     ],
 )

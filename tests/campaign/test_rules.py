@@ -42,7 +42,7 @@ def test_rules_about_persons_are_read_and_written_back_as_they_were(tmp_path: Pa
         ({"barred": {"city": ["Oslo"]}}, "plan.barred is"),
         ({"barred": {"city": {"Oslo": "five"}}}, "plan.barred is"),
         ({"barred": {"city": {"Oslo": ["ten"]}}}, "plan.barred names the level 'ten'"),
-        ({"fixed": {"a": "five"}, "explore": 0.1}, "plan.explore works with a budget only"),
+        ({"fixed": {"a": "five"}, "explore": 0.1}, "plan.explore gives any level at random, also against fixed"),
     ],
 )
 def test_a_rule_that_makes_no_sense_is_refused(plan: dict[str, Any], message: str) -> None:

@@ -208,12 +208,6 @@ def test_exploring_for_evaluation_draws_around_the_plan(run_copy: Path) -> None:
     assert again["exploration"] == made["exploration"]
 
 
-def test_exploring_for_a_purpose_keeps_constraints(shop: Path) -> None:
-    rules = 'explore_for = "learning"\n[plan.caps]\n10 = 15\n'
-    plan = pq.read_table(fit_and_plan(shop, ("budget = 2.5", f"budget = 2.5\n{rules}")) / "plan.parquet")
-    assert np.count_nonzero(plan["level_number"].to_numpy() == 2) <= 15
-
-
 def test_an_exact_plan_is_proven(shop: Path) -> None:
     run = fit_and_plan(shop, ("budget = 2.5", "budget = 2.5\nexact = true"))
     assert json.loads((run / "plan.json").read_text())["planned"]["gap"] < 1e-9

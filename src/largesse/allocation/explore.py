@@ -5,23 +5,18 @@ the price, the dearer one is given with probability `share`, so that the budget 
 probability `explore` a customer gets any level, all alike. The probability of level k is then
 
     π(k) = explore / K + (1 − explore) · ((1 − share) · 1[k cheapest of the best] + share · 1[k dearest of the best]).
-
-A plan for given customers splits ties itself, so its levels take the place of the best ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from largesse.allocation.checks import check_task, total_limit
 from largesse.allocation.plan import allocate, decide_at_price
 from largesse.errors import BudgetError, Problem, as_number, refuse, repr_short, whole_problems
-from largesse.records import Array, Decisions, Plan
-from largesse.stats import draw_levels
+from largesse.records import Array
 
 SHORT = 1e-12  # relative; the cheapest plan may exceed what is left by rounding
 
@@ -42,18 +37,6 @@ class Mixture:
         if self.share:
             found[rows, decide_at_price(curves, costs, self.price, dearest=True)] += self.share
         return mix_levels(found, self.explore)
-
-
-@dataclass(frozen=True, eq=False)
-class ExploringPlan:
-    """A plan that explores: its value and spend are expected ones. Unpacks into the plan and the decisions."""
-
-    plan: Plan
-    decisions: Decisions  # the levels that were drawn, and the probability of each
-    rule: Mixture  # for customers not seen yet
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter((self.plan, self.decisions))
 
 
 def check_exploring(explore: Any, seed: Any) -> None:
@@ -117,30 +100,3 @@ def find_mixture(curves: Array, costs: Array, price: float, budget: float, explo
         float(wide[rows, decide_at_price(curves, costs, price, dearest=dearest)].mean()) for dearest in (False, True)
     )
     return split_ties(price, (low, high), budget, explore)
-
-
-def explore_plan(
-    curves: Any, costs: Any, budget: float | None, explore: float, *, total: float | None = None, seed: int = 0
-) -> ExploringPlan:
-    """Plan within a budget that also pays for exploring, then give a share of customers a level at random.
-
-    The plan's value and spend are expected ones; the decisions give the probability with which each level was chosen.
-
-    >>> plan, made = explore_plan(np.tile([0.0, 1.0], (1000, 1)), [0, 1], budget=0.5, explore=0.1)
-    >>> plan.spend, np.unique(made.propensity).round(2)
-    (0.5, array([0.05, 0.95]))
-    """
-    check_exploring(explore, seed)
-    curves, costs = check_task(curves, costs)
-    n, K = curves.shape
-    average = total_limit(n, budget, total) / n
-    wide = np.broadcast_to(costs, curves.shape)
-    rest, common = exploring_budget(wide, average, explore), costs[0] if len(costs) == 1 else costs
-    plan = allocate(curves, common, rest)
-    probabilities = mix_levels(np.eye(K)[plan.levels], explore)
-    levels = draw_levels(probabilities, seed)
-    value, bound = ((1 - explore) * v + explore * float(curves.mean()) for v in (plan.value, plan.bound))
-    spend = (1 - explore) * plan.spend + explore * float(wide.mean())
-    rule = find_mixture(curves, common, plan.price, rest, explore)
-    plan = replace(plan, levels=levels, value=value, bound=bound, spend=min(spend, average), budget=average)
-    return ExploringPlan(plan, Decisions(levels, probabilities[np.arange(n), levels]), rule)
