@@ -138,10 +138,8 @@ def test_what_a_service_does_not_draw_is_said(ran: Path, tmp_path: Path) -> None
     words = doubt_exploring(open_policy(folder))
     assert "draws nothing" in str(words)
     assert "largesse plan" in str(words)
-    text = (folder / "campaign.toml").read_text()
-    (folder / "campaign.toml").write_text(
-        text.replace("[plan]\n", "[plan]\nleast_return = 0.001\n").replace("least_return = 0.0\n", "")
-    )
+    with (folder / "campaign.toml").open("a") as file:
+        file.write('\n[plan.barred.city]\nOslo = ["10"]\n')
     plan(folder)
     assert Policy.load(folder / "policy.largesse").exploration is None
     assert "its own customers only" in str(doubt_exploring(open_policy(folder)))

@@ -29,8 +29,6 @@ VARIANCE_FLOOR = 1e-3  # as a share of the mean variance: where the model is sur
 MAX_BROKEN = 1e-6  # relative excess over a limit
 MAX_MOVED = 0.5  # of the probabilities, to keep the budget: rounding needs far less
 NEAR_BUDGETS = (0.75, 1.333)  # as shares of the plan's: the next evaluation may find these plans better
-NEAR_WEIGHT, PLAN_WEIGHT = 0.25, 0.25  # the plan against its incumbent has weight 1
-MIN_WEIGHT = 0.01  # of any level, also of one that no plan gives
 NEWTON_STEPS, HALVINGS = 100, 30
 DUAL_ROUNDING = 1e-12
 CONVERGED = 1e-9  # of a limit's own scale
@@ -156,6 +154,8 @@ def weigh_levels(planned: Array, incumbent: Array, near: Sequence[Array]) -> Arr
     Arguments are probabilities (n, K) of levels: in the plan, in the incumbent, and in plans at other budgets. Where levels
     tie, the plan gives one or the other, and the weight is the mean over both.
     """
+    from largesse.exploration.kernels import MIN_WEIGHT, NEAR_WEIGHT, PLAN_WEIGHT
+
     rest = 1 - planned
     weight = planned * (1 - incumbent) ** 2 + rest * incumbent**2 + PLAN_WEIGHT * planned
     for other in near:

@@ -11,9 +11,10 @@ import math
 import numpy as np
 from numba import njit
 
-from largesse.exploration.design import MIN_WEIGHT, NEAR_WEIGHT, PLAN_WEIGHT
 from largesse.records import Array
 
+NEAR_WEIGHT, PLAN_WEIGHT = 0.25, 0.25  # the plan against its incumbent has weight 1
+MIN_WEIGHT = 0.01  # of any level, also of one that no plan gives
 STEPS = 200
 CLOSE = 1e-13
 
