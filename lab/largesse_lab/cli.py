@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from largesse.errors import Problem, fail
-from largesse.report import show_progress
+from largesse.progress import show_progress
 from largesse_lab.bench.request import Request
 from largesse_lab.command import NAMES, Order, run
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from largesse.pipeline.notebook import show_report as show_report
     from largesse.policy import BanditNet as BanditNet
     from largesse.policy import Policy as Policy
+    from largesse.progress import show_progress as show_progress
     from largesse.records import Customers as Customers
     from largesse.records import Estimate as Estimate
     from largesse.records import Evaluation as Evaluation
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from largesse.records import Frontier as Frontier
     from largesse.records import Log as Log
     from largesse.records import Plan as Plan
-    from largesse.report import show_progress as show_progress
     from largesse.response import BART as BART
     from largesse.response import GANITE as GANITE
     from largesse.response import IRE as IRE
@@ -74,8 +74,8 @@ _NAMES = {
     "monitoring": "power",
     "pipeline.notebook": "run show_report",
     "policy": "BanditNet Policy",
+    "progress": "show_progress",
     "records": "Customers Estimate Evaluation Explanation Frontier Log Plan",
-    "report": "show_progress",
     "response": "Additive BART Balance Boosting CFRNet Choose DoseSIRE GANITE IRE Linear Network Pava Proportional SIRE "
     "Shrunk Stack TLearner Thresholds Training TwoPart WithCosts",
     "worlds": "simulate",

@@ -1,245 +1,175 @@
-"""How far the work is: its stage, the rows of it, the share that is done and the time that is left.
+"""Progress of the current work: its stage, its number of rows and the share that is done.
 
-What works says where it is: `start_stage` names a stage, `track` goes through its parts one after the other, `advance` says how
-far the current part is, `send_message` says what is worth a line of its own. A context variable carries this to whoever listens
-(`report_to`), so that no function has to pass it on; where nobody listens, nothing happens. Time left is what was measured,
-carried on: the share of the stage that is done and the seconds it took, and for stages still to come the seconds that they
-were expected to take.
+Working code reports: `start_stage` names a stage, `track` iterates over its parts, `advance` gives the share of the current part
+that is done. A context variable carries the reports to the listener (`report_to`), so that no function has to pass it on; without a
+listener nothing happens. `show_progress` shows them as a bar on a terminal, elsewhere as lines.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from largesse.errors import make_visible
 from largesse.records import Progress
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 Part = TypeVar("Part")
-ENOUGH = 2.0  # seconds of a stage, before which nothing is known about its speed
-FASTEST, SLOWEST = 0.05, 20.0  # how much faster and slower than expected a machine may seem
+MIN_SECONDS = 2.0  # of a stage, before its end can be predicted and it is worth a line
+MIN_PAUSE, MIN_SHARE = 10.0, 0.2  # seconds between two lines of a stage, and at least this share of its time so far
 
 
-@dataclass(frozen=True)
-class Moment:
-    """Where the work is at some time."""
+class Tracker:
+    """Stage, rows and share done of the current work; passes the news on to a listener, and is itself a `Progress`."""
 
-    stage: str
-    rows: int | None  # that the stage works on
-    done: float  # share of the stage
-    seconds: float  # since the stage began
-    left: float | None  # seconds until the end of this stage and of those expected after it; None: not known yet
-
-
-@dataclass(frozen=True)
-class _Stage:
-    name: str
-    began: float
-    rows: int | None = None
-    first: float = 0.0  # share that was done when it began: then it is one of several, which are reported together
-    done: float = 0.0  # share
-    at: float = 0.0  # seconds of the stage that it took
-    end: float = 1.0  # share that will be done when the current part is
-
-
-class Meter:
-    """Hears where the work is and knows the time left. It is itself a `Progress`, and tells another one, if given."""
-
-    def __init__(self, listener: Progress | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._listener, self._clock = listener, clock
-        self._stage: _Stage | None = None
+    def __init__(self, listener: Progress | None = None) -> None:
+        self.listener = listener
+        self.stage = ""  # empty between stages
+        self.rows: int | None = None  # of the stage
+        self.done = 0.0  # share of the stage
+        self._began = 0.0
+        self._first = 0.0  # share done when the stage began: not zero if only the caller knows what a stage consists of
         self._spans: list[tuple[float, float]] = []  # start and width of the current part, of the part within it, …
-        self._expected: dict[str, float] = {}
-        self._took: dict[str, float] = {}
-        self.tell: Callable[[str], None] | None = None  # shows a sentence that stays
         self._thread = threading.get_ident()
 
-    # -- what works ------------------------------------------------------------------------------------------------------
+    @property
+    def is_mine(self) -> bool:
+        """Whether this is the thread of the work: work that others share in is reported by the thread that waits."""
+        return threading.get_ident() == self._thread
 
     def __call__(self, stage: str, done: float, /) -> None:
-        """Begin a stage, or say what share of the current one is done."""
-        if not self._is_mine():
+        """Start a stage, or report the share of the current one that is done."""
+        if not self.is_mine:
             return
-        if self._stage is None or stage != self._stage.name:
-            self.begin(stage)
-            if self._stage is not None and done > 0.0:
-                self._stage = replace(self._stage, first=done)
+        if stage != self.stage:
+            self.start(stage)
+            self._first = done
         self._spans = []
-        self._say(done, 1.0)
+        self._report(done)
 
-    def begin(self, stage: str, rows: int | None = None) -> None:
-        """Begin a stage that works on a number of rows; the one before it has ended."""
-        if not self._is_mine():
-            return
+    def start(self, stage: str, rows: int | None = None) -> None:
+        """Start a stage on a number of rows; the one before it has ended."""
         self.end()
-        self._spans = []
-        self._stage = _Stage(stage, self._clock(), rows)
-        if self._listener is not None:
-            self._listener(stage, 0.0)
+        self.stage, self.rows, self.done, self._first, self._spans = stage, rows, 0.0, 0.0, []
+        self._began = time.monotonic()
+        if self.listener is not None:
+            self.listener(stage, 0.0)
 
     def end(self) -> None:
         """End the current stage, if there is one."""
-        if self._stage is not None and self._is_mine():
-            self._took[self._stage.name] = self._took.get(self._stage.name, 0.0) + self._clock() - self._stage.began
-            self._stage = None
-
-    def expect(self, seconds: Mapping[str, float]) -> None:
-        """Expect stages to take some seconds each; those that have ended tell how this machine compares."""
-        self._expected |= seconds
+        if self.is_mine:
+            self.stage = ""
 
     def track(self, items: Iterable[Part], weights: Sequence[float]) -> Iterator[Part]:
-        """Yield items; while each is worked on, it is the current part, as large as its weight says."""
-        if not self._is_mine():
-            yield from items
-            return
-        depth, total, before = len(self._spans), float(sum(weights)) or 1.0, 0.0
-        start, width = self._span()
-        try:
-            for item, weight in zip(items, weights, strict=True):
-                part = (start + width * before / total, width * weight / total)
-                self._spans[depth:] = [part]
-                self._say(part[0], sum(part))
+        """Yield items; each is the current part while it is worked on, as large as its weight."""
+        total, before = float(sum(weights)) or 1.0, 0.0
+        for item, weight in zip(items, weights, strict=True):
+            with self.subrange(before / total, (before + weight) / total):
                 yield item
-                before += weight
-        finally:
-            del self._spans[depth:]
-        self._say(start + width, start + width)
+            before += weight
 
     @contextmanager
-    def portion(self, start: float, end: float) -> Iterator[None]:
-        """Let the block be the current part: what lies between two shares of the part around it."""
-        if not self._is_mine():
-            yield
-            return
-        depth, (first, width) = len(self._spans), self._span()
+    def subrange(self, start: float, end: float) -> Iterator[None]:
+        """Let the block be the current part: from one share to another of the part around it."""
+        depth, (first, width) = len(self._spans), self._span
         self._spans.append((first + width * start, width * (end - start)))
-        self._say(first + width * start, first + width * end)
         try:
             yield
         finally:
             del self._spans[depth:]
-        self._say(first + width * end, first + width * end)
+        self._report(first + width * end)
 
     def advance(self, done: float) -> None:
-        """Say what share of the current part is done."""
-        start, width = self._span()
-        self._say(start + width * done, start + width)
+        """Report the share of the current part that is done."""
+        start, width = self._span
+        self._report(start + width * done)
 
+    @property
+    def seconds(self) -> float:
+        """Seconds since the stage began."""
+        return time.monotonic() - self._began
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the end of the stage at its speed so far; None: too little of it is done."""
+        gained = self.done - self._first
+        if not self.stage or self.seconds < MIN_SECONDS or gained <= 0.0:
+            return None
+        return self.seconds * (1.0 - self.done) / gained
+
+    @property
     def _span(self) -> tuple[float, float]:
-        """Return where the current part starts, and its width: that of the stage, unless only the caller knows what it is."""
         if self._spans:
             return self._spans[-1]
-        alone = self._stage is None or self._stage.first == 0.0
-        return (0.0, 1.0) if alone or self._stage is None else (self._stage.done, 0.0)
+        return (0.0, 1.0) if self._first == 0.0 else (self.done, 0.0)
 
-    def _say(self, done: float, end: float) -> None:
-        if self._stage is None or not self._is_mine():
-            return
-        done = min(max(done, self._stage.done), 1.0)  # what is done stays done
-        news = done > self._stage.done
-        self._stage = replace(self._stage, done=done, at=self._clock() - self._stage.began, end=max(end, done))
-        if news and self._listener is not None:
-            self._listener(self._stage.name, done)
-
-    def _is_mine(self) -> bool:
-        """Whether this is the thread that the meter follows: work that others share in is reported by the one who waits."""
-        return threading.get_ident() == self._thread
-
-    # -- who listens -----------------------------------------------------------------------------------------------------
-
-    @property
-    def moment(self) -> Moment | None:
-        """Where the work is now; None between stages. Any thread may ask."""
-        stage = self._stage
-        if stage is None:
-            return None
-        seconds = self._clock() - stage.began
-        return Moment(stage.name, stage.rows, stage.done, seconds, self._left(stage, seconds))
-
-    @property
-    def took(self) -> dict[str, float]:
-        """Seconds that each stage took that has ended."""
-        return dict(self._took)
-
-    def _left(self, stage: _Stage, seconds: float) -> float | None:
-        later = [name for name in self._expected if name not in self._took and name != stage.name]
-        scale = self._scale()
-        left = _carry_on(stage, seconds)
-        if left is None and stage.name in self._expected:
-            left = max(scale * self._expected[stage.name] - seconds, 0.0)
-        return None if left is None else left + scale * sum(self._expected[name] for name in later)
-
-    def _scale(self) -> float:
-        """How much slower than expected this machine has been so far."""
-        known = [name for name in self._expected if name in self._took]
-        expected = sum(self._expected[name] for name in known)
-        took = sum(self._took[name] for name in known)
-        return min(max(took / expected, FASTEST), SLOWEST) if expected > 0 and took > 0 else 1.0
+    def _report(self, done: float) -> None:
+        done = min(done, 1.0)
+        if self.stage and done > self.done:  # what is done stays done
+            self.done = done
+            if self.listener is not None:
+                self.listener(self.stage, done)
 
 
-def _carry_on(stage: _Stage, seconds: float) -> float | None:
-    """Return the seconds left of a stage if it goes on as fast as so far; None: too little of it is done to say."""
-    gained = stage.done - stage.first
-    if seconds < ENOUGH or gained <= 0.0:
-        return None
-    # A part that takes longer than those before it is at its end at most, and the rest will take longer, too.
-    share = min(stage.first + gained * seconds / max(stage.at, 1e-9), stage.end)
-    return seconds * (1.0 - share) / (share - stage.first)
+# -- reporting -----------------------------------------------------------------------------------------------------------
+
+_current: ContextVar[Tracker | None] = ContextVar("tracker", default=None)
 
 
-# -- the current meter ---------------------------------------------------------------------------------------------------
-
-_meter: ContextVar[Meter | None] = ContextVar("meter", default=None)
+def _tracker() -> Tracker | None:
+    tracker = _current.get()
+    return tracker if tracker is not None and tracker.is_mine else None
 
 
 @contextmanager
 def report_to(progress: Progress | None) -> Iterator[Progress]:
-    """Let what is done inside the block, in this thread, report to `progress`; to the one before it if there is none."""
-    current = _meter.get()
+    """Use `progress` as the listener inside the block, in this thread (None: the current listener)."""
+    current = _current.get()
     if progress is None or progress is current:
         yield current or _ignore
         return
-    meter = progress if isinstance(progress, Meter) else Meter(progress)
-    token = _meter.set(meter)
+    tracker = progress if isinstance(progress, Tracker) else Tracker(progress)
+    token = _current.set(tracker)
     try:
-        yield meter
-        meter.end()
+        yield tracker
+        tracker.end()
     finally:
-        _meter.reset(token)
+        _current.reset(token)
+
+
+def _ignore(_stage: str, _done: float, /) -> None:
+    """Ignore the news."""
 
 
 def start_stage(stage: str, rows: int | None = None) -> None:
-    """Begin a stage of the work, on a number of rows; the one before it has ended."""
-    if (meter := _meter.get()) is not None:
-        meter.begin(stage, rows)
+    """Start a stage of the work on a number of rows; the one before it has ended."""
+    if (tracker := _tracker()) is not None:
+        tracker.start(stage, rows)
 
 
 @contextmanager
 def stage_of(stage: str, rows: int | None = None) -> Iterator[None]:
-    """Let the block be a stage of its own, unless it is part of one already."""
-    meter = _meter.get()
-    alone = meter is not None and meter.moment is None
-    if alone:
-        start_stage(stage, rows)
+    """Let the block be a stage, unless it is part of one already."""
+    tracker = _tracker()
+    if tracker is None or tracker.stage:
+        yield
+        return
+    tracker.start(stage, rows)
     yield
-    if alone and meter is not None:
-        meter.end()
-
-
-def expect(seconds: Mapping[str, float]) -> None:
-    """Say how many seconds stages may take: the time left counts those that are still to come."""
-    if (meter := _meter.get()) is not None:
-        meter.expect(seconds)
+    tracker.end()
 
 
 def track(items: Collection[Part], weights: Sequence[float] | None = None) -> Iterator[Part]:
-    """Go through the parts of the current work, each as much of it as its weight says: alike, without weights.
+    """Iterate over the parts of the current work, with weights proportional to their work (default: equal).
 
-    What a part itself tracks is a share of that part.
+    Inner calls report shares of the current part.
 
     >>> heard = []
     >>> with report_to(lambda stage, done: heard.append(done)):
@@ -248,62 +178,124 @@ def track(items: Collection[Part], weights: Sequence[float] | None = None) -> It
     >>> squares, heard
     ([1, 4, 9, 16], [0.0, 0.25, 0.5, 0.75, 1.0])
     """
-    meter = _meter.get()
-    if meter is None:
-        yield from items
-    else:
-        yield from meter.track(items, [1.0] * len(items) if weights is None else weights)
+    tracker = _tracker()
+    if tracker is None:
+        return iter(items)
+    return tracker.track(items, [1.0] * len(items) if weights is None else weights)
+
+
+def track_results(items: Iterable[Part], n: int) -> Iterator[Part]:
+    """Iterate over `n` results of other workers as they arrive; waiting for one is a part of the work."""
+    arriving = iter(items)
+    for _ in track(range(n)):
+        yield next(arriving)
 
 
 @contextmanager
 def subrange(start: float, end: float) -> Iterator[None]:
-    """Let the block be what lies between two shares of the current part: one of several things that are done in turn.
+    """Let the block take the current part from one share to another: one of several things done in turn.
 
-    What is tracked outside of a portion counts as all of the current part.
+    Work that is tracked outside of any subrange counts as all of the current part.
     """
-    if (meter := _meter.get()) is None:
+    if (tracker := _tracker()) is None:
         yield
         return
-    with meter.portion(start, end):
+    with tracker.subrange(start, end):
         yield
-
-
-def track_results(items: Iterable[Part], many: int) -> Iterator[Part]:
-    """Go through `many` results that others work on, as they come: what each took to come is a part of the work."""
-    coming = iter(items)
-    for _ in track(range(many)):
-        yield next(coming)
-
-
-def send_message(sentence: str) -> None:
-    """Tell whoever listens something that is worth a line of its own."""
-    if (meter := _meter.get()) is not None and meter.tell is not None:
-        meter.tell(sentence)
 
 
 def advance(done: float) -> None:
-    """Say what share of the current part of the work is done."""
-    if (meter := _meter.get()) is not None:
-        meter.advance(done)
+    """Report the share of the current part of the work that is done."""
+    if (tracker := _tracker()) is not None:
+        tracker.advance(done)
 
 
-def _ignore(_stage: str, _done: float, /) -> None:
-    """Tell nobody."""
+# -- showing -------------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def call_every(look: Callable[[], None], seconds: float) -> Iterator[None]:
-    """Call `look` every so many seconds, in a thread of its own, while the block lasts."""
-    over = threading.Event()
+def show_progress(quiet: bool = False) -> Iterator[Progress]:
+    """Show the stage, its rows and the time left of the work inside the block, on the standard error.
 
-    def watch() -> None:
-        while not over.wait(seconds):
-            look()
+    A terminal shows a bar. Elsewhere, stages of more than two seconds print a line now and then.
 
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
+    >>> from largesse.response import Linear
+    >>> from largesse.worlds import simulate
+    >>> with show_progress():
+    ...     model = Linear().fit(simulate("averaged", n=500).log)
+    """
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if quiet:
+        yield _ignore
+        return
+    tracker = Tracker()
+    with _show_bar(tracker, console) if console.is_terminal else _print_lines(tracker), report_to(tracker):
+        yield tracker
+
+
+@contextmanager
+def _show_bar(tracker: Tracker, console: Console) -> Iterator[None]:
+    from rich import progress as bars
+
+    columns = (
+        bars.TextColumn("{task.description}", markup=False),
+        bars.BarColumn(),
+        bars.TaskProgressColumn(),
+        bars.TimeElapsedColumn(),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(_stage: str, done: float) -> None:
+            if done == 0.0:
+                bar.reset(
+                    task, total=None, description=make_visible(_describe(tracker))
+                )  # a moving bar until news come
+            else:
+                bar.update(task, total=1.0, completed=done)
+
+        tracker.listener = show
         yield
-    finally:
-        over.set()
-        thread.join()
+
+
+@contextmanager
+def _print_lines(tracker: Tracker) -> Iterator[None]:
+    shown, next_line = "", MIN_SECONDS
+
+    def show(_stage: str, done: float) -> None:
+        nonlocal shown, next_line
+        if done == 0.0:
+            shown, next_line = _describe(tracker), MIN_SECONDS
+        elif tracker.seconds >= next_line:
+            left = tracker.seconds_left
+            more = [] if left is None or done == 1.0 else [f"about {write_seconds(left)} left"]
+            _write_line(" · ".join([shown, f"{int(100 * done)} %", *more]))
+            next_line = tracker.seconds + max(MIN_PAUSE, MIN_SHARE * tracker.seconds)
+
+    tracker.listener = show
+    yield
+
+
+def _describe(tracker: Tracker) -> str:
+    return tracker.stage if tracker.rows is None else f"{tracker.stage} · {tracker.rows:,} rows"
+
+
+def _write_line(line: str) -> None:
+    with suppress(OSError, ValueError):  # nobody reads the standard error any more
+        sys.stderr.write(make_visible(line) + "\n")
+        sys.stderr.flush()
+
+
+def write_seconds(seconds: float) -> str:
+    """Write a time in its two largest units.
+
+    >>> write_seconds(3.4), write_seconds(127), write_seconds(9_065)
+    ('3 s', '2 min 7 s', '2 h 31 min')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

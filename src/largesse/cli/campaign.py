@@ -37,6 +37,7 @@ from largesse.cli.options import (
 from largesse.errors import Problem, fail, path_problems, plural, refuse
 from largesse.evaluation import ESTIMATORS
 from largesse.policy import DIALECTS
+from largesse.progress import show_progress
 from largesse.records import ROLES
 from largesse.report import (
     print_answer,
@@ -44,7 +45,6 @@ from largesse.report import (
     print_judgement,
     print_plan,
     print_warnings,
-    show_progress,
 )
 from largesse.response import list_models
 

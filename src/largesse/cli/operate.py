@@ -11,7 +11,8 @@ from largesse import pipeline
 from largesse.cli.options import AsJson, Budget, Most, Promises, Quiet, RunFolder, Total, echo, echo_json, pick
 from largesse.errors import plural, require_part
 from largesse.monitoring import PowerSpec
-from largesse.report import print_check, print_pace, print_power, print_warnings, show_progress
+from largesse.progress import show_progress
+from largesse.report import print_check, print_pace, print_power, print_warnings
 
 STREAM = ("time", "streams", "customers", "days", "valid_days", "promises", "most", "seed")
 POWER = ("gain", "power", "coverage", "per_day", "share")

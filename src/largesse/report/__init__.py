@@ -30,8 +30,6 @@ from largesse.report.figures import draw_study as draw_study
 from largesse.report.formats import DASH as DASH
 from largesse.report.formats import finite as finite
 from largesse.report.formats import name_day as name_day
-from largesse.report.live import show_progress as show_progress
-from largesse.report.live import write_seconds as write_seconds
 from largesse.report.pacing import print_pace as print_pace
 from largesse.report.page import render_check as render_check
 from largesse.report.page import render_checkup as render_checkup

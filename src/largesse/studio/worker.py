@@ -15,17 +15,15 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from contextlib import suppress
 from typing import IO, Any
 
 from largesse.errors import InputError, LargesseError, Problem
-from largesse.progress import Meter, call_every, report_to
+from largesse.progress import Tracker, report_to
 from largesse.serve import to_json
 from largesse.studio.tasks import TASKS
 
-TICK = 0.2  # seconds between two words about how far the work is
+TICK = 0.2  # seconds between two reports of progress
 MUCH = 1 << 30  # bytes
 LEARNING = ("doctor", "run", "what-if", "keep")
 GRACE = 10.0  # seconds to leave the work when the studio is gone
@@ -83,24 +81,25 @@ class Voice:
             while line:
                 line = line[self._out.write(line) or 0 :]
 
-    @contextmanager
-    def report(self, meter: Meter) -> Iterator[None]:
-        """Say now and then, while the block lasts, where the work is."""
-        meter.tell = lambda sentence: self.say({"note": sentence})
+    def report(self, tracker: Tracker) -> None:
+        """Send the news of a tracker: every new stage, and its progress at most every so often."""
+        next_time = 0.0
 
-        def look() -> None:
-            if (moment := meter.moment) is not None:
-                self.say({"moment": asdict(moment)})
+        def send(stage: str, done: float) -> None:
+            nonlocal next_time
+            if done == 0.0 or time.monotonic() >= next_time:
+                next_time = time.monotonic() + TICK
+                self.say({"moment": {"stage": stage, "rows": tracker.rows, "done": done, "left": tracker.seconds_left}})
 
-        with call_every(look, TICK):
-            yield
+        tracker.listener = send
 
 
 def _do(task: dict[str, Any], voice: Voice) -> dict[str, Any]:
     """Do a task; return its result, or what is wrong."""
     try:
-        meter = Meter()
-        with voice.report(meter), report_to(meter):
+        tracker = Tracker()
+        voice.report(tracker)
+        with report_to(tracker):
             return {"result": TASKS[task.pop("task")](**task)}
     except LargesseError as error:
         return {"error": _describe(error)}
