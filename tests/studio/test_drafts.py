@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from shops import shop_table
 
-from largesse.campaign import Seen, campaign_from_options, see
+from largesse.campaign import TableProfile, campaign_from_options, inspect_table
 from largesse.errors import InputError
 from largesse.studio.drafts import draft_campaign
 from largesse.studio.tables import describe_look, look_again
@@ -27,23 +27,23 @@ def shop_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def seen(shop_log: Path) -> Seen:
-    return see(shop_log)
+def seen(shop_log: Path) -> TableProfile:
+    return inspect_table(shop_log)
 
 
-def made_of(tmp_path: Path, **columns: Any) -> Seen:
+def made_of(tmp_path: Path, **columns: Any) -> TableProfile:
     pq.write_table(pa.table(columns), tmp_path / "log.parquet")
-    return see(tmp_path / "log.parquet")
+    return inspect_table(tmp_path / "log.parquet")
 
 
-def test_a_draft_is_what_options_of_the_command_line_give(seen: Seen) -> None:
+def test_a_draft_is_what_options_of_the_command_line_give(seen: TableProfile) -> None:
     made = draft_campaign(DRAFT, seen, "/log.parquet")
     levels = {"doses": [0, 5, 10], "costs": [0, 5, 10]}
     same = campaign_from_options("/log.parquet", dict(ROLES), levels, plan={"budget": 2.5}, title="Campaign")
     assert made == same
 
 
-def test_all_that_a_draft_can_say_is_in_the_campaign(seen: Seen) -> None:
+def test_all_that_a_draft_can_say_is_in_the_campaign(seen: TableProfile) -> None:
     more = {
         "title": "Spring",
         "unit": "€",
@@ -58,7 +58,7 @@ def test_all_that_a_draft_can_say_is_in_the_campaign(seen: Seen) -> None:
     assert (made.levels.on_redemption, made.levels.contact_cost) == (True, 0.5)
 
 
-def test_a_checkup_needs_neither_costs_nor_a_budget(seen: Seen) -> None:
+def test_a_checkup_needs_neither_costs_nor_a_budget(seen: TableProfile) -> None:
     made = draft_campaign({"table": "t", "roles": ROLES}, seen, "/log.parquet", checkup=True)
     assert made.levels.costs == (0, 1, 2)
 
@@ -88,7 +88,7 @@ def test_a_checkup_needs_neither_costs_nor_a_budget(seen: Seen) -> None:
         ({"parse": {"age": "sideways"}}, "sideways"),
     ],
 )
-def test_what_is_wrong_is_named(seen: Seen, change: dict[str, Any], message: str) -> None:
+def test_what_is_wrong_is_named(seen: TableProfile, change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         draft_campaign({**DRAFT, **change}, seen, "/log.parquet")
 

@@ -6,6 +6,7 @@ default spelt out, so that a run folder says exactly what was run.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
 from largesse.allocation import confidence_problems
-from largesse.campaign.blanks import BUDGETS, drop_blanks, find_blanks
 from largesse.campaign.plan import KEYS, Planning, planning_from
 from largesse.campaign.write import to_toml
 from largesse.data import expand_home, is_elsewhere, limit_problems, parse_problems
@@ -42,11 +42,25 @@ SECTIONS = {
     "data": ("most_rows",),
 }
 SEEDS = 2**32  # scikit-learn takes no more
-MOST_BYTES = 2**24  # of a campaign file
+MAX_BYTES = 2**24  # of a campaign file
+
+# Settings that only the owner can know. A first campaign file leaves them blank, `costs = []`, with a comment that asks for them.
+BLANKS = {
+    "log": 'fill in: the table to learn from, like log = "log.parquet"',
+    "columns.level": 'fill in: the column that says what each customer got, like level = "coupon"',
+    "columns.response": 'fill in: the column that says what happened, like response = "bought"',
+    "levels.names": "fill in: the levels as the log writes them, the cheapest first",
+    "levels.doses": "fill in: the amounts as the log writes them, the smallest first",
+    "levels.costs": "fill in: what each level costs you, the cheapest first, like costs = [0, 5, 10]",
+    "plan.budget": "fill in: what may be spent per customer on average, like budget = 1.7; or remove the line",
+    "plan.total": "fill in: what may be spent on all customers together, like total = 50000; or remove the line",
+}
+BUDGETS = ("plan.budget", "plan.total")
+BLANK_LINE = re.compile(r'^\s*([\w-]+)\s*=\s*(?:""|\'\'|\[\s*\])\s*#\s*(fill in:.*?)\s*$')
 
 
 class Spent(TypedDict, total=False):
-    """What may be spent, where it is not as the campaign says."""
+    """Budget and exploration that replace those of the campaign."""
 
     budget: float | None  # average per customer
     total: float | None  # or for all of them together
@@ -57,7 +71,7 @@ class Spent(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Campaign:
-    """What to read, how to read it, what may be spent and how to learn."""
+    """Settings of a campaign: its tables, columns, levels, planning and model."""
 
     log: str
     levels: Levels
@@ -153,9 +167,9 @@ def read_campaign(path: str | Path, *, blank_budget: bool = False) -> Campaign:
 
 def _read_text(file: Path) -> str:
     with file.open("rb") as opened:
-        content = opened.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        got = f"{file} is larger than {MOST_BYTES:,} bytes"
+        content = opened.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        got = f"{file} is larger than {MAX_BYTES:,} bytes"
         fail("campaign", Problem(got, "a campaign file is small: the log is named in it, not part of it"))
     return content.decode("utf-8-sig")  # Windows editors put a mark in front
 
@@ -167,8 +181,8 @@ def campaign_from(
 
     Comments in the file's `text` say what belongs into settings that are blank.
     """
-    blanks = find_blanks(given, text)
-    given = drop_blanks(given, blanks)
+    blanks = _find_blanks(given, text)
+    given = _drop_blanks(given, blanks)
     if _is_observed(given):
         blanks.pop("levels.costs", None)
     if blank_budget and set(BUDGETS).issuperset(blanks):
@@ -326,6 +340,41 @@ def _placed(path: str, folder: Path) -> str:
     if is_elsewhere(path):
         return path
     return str((folder / expand_home(path)).absolute())
+
+
+# -- blank settings ------------------------------------------------------------------------------------------------------
+
+
+def _find_blanks(given: Mapping[str, Any], text: str = "") -> dict[str, Problem]:
+    """Return the blank settings of a campaign file, each with its comment in the file's text as the hint."""
+    comments = _read_comments(text)
+    found = {}
+    for name, ask in BLANKS.items():
+        section, _, key = name.rpartition(".")
+        inner = given.get(section, {}) if section else given
+        if isinstance(inner, Mapping) and inner.get(key) in ("", []):
+            found[name] = Problem(f"{name} is left blank", comments.get(name, ask))
+    return found
+
+
+def _drop_blanks(given: Mapping[str, Any], blanks: Mapping[str, Problem]) -> dict[str, Any]:
+    """Return the content of a campaign file without its blank settings."""
+    kept = {key: dict(value) if isinstance(value, Mapping) else value for key, value in given.items()}
+    for name in blanks:
+        section, _, key = name.rpartition(".")
+        del (kept[section] if section else kept)[key]
+    return kept
+
+
+def _read_comments(text: str) -> dict[str, str]:
+    """Return setting -> the comment next to its blank value."""
+    section, found = "", {}
+    for line in text.split("\n"):
+        if head := re.match(r"^\s*\[\s*([\w.-]+)\s*\]", line):
+            section = head[1] + "."
+        elif match := BLANK_LINE.match(line):
+            found[section + match[1]] = match[2]
+    return found
 
 
 # -- from options ------------------------------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ from largesse.data.parsing import is_yes_or_no as is_yes_or_no
 from largesse.data.parsing import parse_problems as parse_problems
 from largesse.data.parsing import read_notation as read_notation
 from largesse.data.parsing import read_suggested as read_suggested
+from largesse.data.parsing import words_as_numbers as words_as_numbers
 from largesse.data.propensity_checks import Choices as Choices
 from largesse.data.propensity_checks import doubt_propensities as doubt_propensities
 from largesse.data.read import check_names as check_names

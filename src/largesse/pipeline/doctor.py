@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from largesse.campaign import (
-    MOST_LEVELS,
-    SHOWN,
+    MAX_LEVELS,
+    MAX_LISTED,
     Campaign,
-    FirstLook,
+    Draft,
     campaign_from_options,
-    look_at,
-    order_by_response,
+    inspect_table,
     read_campaign,
 )
 from largesse.errors import Problem, join_some, refuse
@@ -64,7 +63,7 @@ def find_campaign(
         return read_campaign(path, blank_budget=True), False
     if levels and {"level", "response"} <= set(named):
         return campaign_from_options(source, named, levels), False
-    look = look_at(source, {role: column for role, column in named.items() if role != "features"})
+    look = inspect_table(source).guess({role: column for role, column in named.items() if role != "features"})
     refuse("doctor", _missing(look, ordered=bool(levels)))
     features = {"features": look.features} if look.features else {}
     roles = {**look.guess.roles, **features, **named}
@@ -76,23 +75,23 @@ def find_campaign(
     return campaign_from_options(source, roles, section), True
 
 
-def _missing(look: FirstLook, *, ordered: bool) -> list[Problem]:
+def _missing(look: Draft, *, ordered: bool) -> list[Problem]:
     """Return what a checkup needs and the table does not say, each with the option that says it."""
     found = []
     for role, meaning in (("level", "what each customer got"), ("response", "what happened")):
         if role not in look.guess.roles:
             likely = look.guess.others.get(role, ())
             names = [repr(name) for name in (*likely, *(name for name in look.columns if name not in likely))]
-            hint = f"add --{role} COLUMN, one of {join_some(names, SHOWN)}"
+            hint = f"add --{role} COLUMN, one of {join_some(names, MAX_LISTED)}"
             found.append(Problem(f"no column looks like the {role} ({meaning})", hint))
     if ordered or look.level is None:
         return found
-    if look.level.distinct > MOST_LEVELS:
+    if look.level.distinct > MAX_LEVELS:
         text = f"the level column {look.level.name!r} has {look.level.distinct:,} distinct values"
         found.append(Problem(text, "name another with --level, or give the levels with --names, the cheapest first"))
     elif look.doses is None and look.order is None:
         text = f"the names of the levels in {look.level.name!r} do not state their order"
-        order = order_by_response(look)
+        order = look.order_by_response()
         way = "by mean response only" if order else "in no order"
         listed = shlex.quote(",".join(order or look.level.words))
         hint = f"add --names with the cheapest first; {way}, they are --names {listed}"

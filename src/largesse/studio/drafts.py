@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from largesse.campaign import Campaign, FirstLook, Seen, campaign_from, sure_parse
+from largesse.campaign import Campaign, Draft, TableProfile, campaign_from
 from largesse.errors import InputError, Problem, refuse, repr_short, suggest
 from largesse.records import ROLES
 from largesse.studio.tables import SINGLE, list_levels, look_again
@@ -15,14 +15,14 @@ KNOWN = ("table", "roles", "levels", "budget", "total", "response_value", "model
 LEVEL_WORDS = ("names", "costs", "dose_unit", "on_redemption", "contact_cost", "propensities")
 
 
-def draft_campaign(draft: Mapping[str, Any], seen: Seen, log: str, *, checkup: bool = False) -> Campaign:
+def draft_campaign(draft: Mapping[str, Any], seen: TableProfile, log: str, *, checkup: bool = False) -> Campaign:
     """Return the campaign that a draft stands for; for a `checkup`, costs and budget do not matter."""
     refuse("draft", _find_problems(draft))
     look, features = look_again(seen, draft.get("roles") or {})
     columns: dict[str, Any] = {role: look.guess.roles[role] for role in SINGLE if role in look.guess.roles}
     if features:
         columns["features"] = features
-    parse = {**sure_parse(look, features), **(draft.get("parse") or {})}
+    parse = {**look.find_parse(features), **(draft.get("parse") or {})}
     if parse:
         columns["parse"] = parse
     given: dict[str, Any] = {word: draft[word] for word in TEXTS if draft.get(word)}
@@ -69,7 +69,7 @@ def _find_problems(draft: Mapping[str, Any]) -> list[Problem]:
     return found
 
 
-def _draft_levels(given: Mapping[str, Any], look: FirstLook, *, checkup: bool) -> dict[str, Any]:
+def _draft_levels(given: Mapping[str, Any], look: Draft, *, checkup: bool) -> dict[str, Any]:
     """Return the section [levels]; the names of amounts become amounts again."""
     order, known, _ = list_levels(look)
     names: Sequence[str] = given.get("names") or (order if known else [])

@@ -6,15 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from largesse.campaign import (
-    MOST_LEVELS,
-    FirstLook,
+    MAX_LEVELS,
+    Draft,
     Guess,
-    Seen,
-    look_at,
-    order_by_response,
-    suggest_budget,
-    suggest_costs,
-    tally_levels,
+    TableProfile,
     unknown_columns,
 )
 from largesse.data import as_plain, why_skip
@@ -50,7 +45,7 @@ def list_roles() -> list[dict[str, Any]]:
     return [*named[:2], feature, ignored, *named[2:]]
 
 
-def look_again(seen: Seen, roles: Mapping[str, Any]) -> tuple[FirstLook, list[str]]:
+def look_again(seen: TableProfile, roles: Mapping[str, Any]) -> tuple[Draft, list[str]]:
     """Return the look at a table in which columns have the roles that a page gives, and its features."""
     single = {role: str(name) for role, name in roles.items() if role in SINGLE and name is not None}
     names, features = seen.table.column_names, roles.get("features")
@@ -60,7 +55,7 @@ def look_again(seen: Seen, roles: Mapping[str, Any]) -> tuple[FirstLook, list[st
         if role not in ROLES
     ]
     refuse("roles", [*wrong, *unknown_columns(single, names)])
-    found = seen.as_roles(Guess(single, {}, look_at(seen, single).guess.left_out))
+    found = seen.with_roles(Guess(single, {}, seen.guess(single).guess.left_out))
     if features is None:
         return found, found.features
     if not (isinstance(features, list) and all(isinstance(name, str) for name in features)):
@@ -69,7 +64,7 @@ def look_again(seen: Seen, roles: Mapping[str, Any]) -> tuple[FirstLook, list[st
     return found, [name for name in features if name not in single.values()]
 
 
-def describe_look(look: FirstLook, features: Sequence[str]) -> dict[str, Any]:
+def describe_look(look: Draft, features: Sequence[str]) -> dict[str, Any]:
     """Return what the page shows of a table."""
     roles = dict(look.guess.roles)
     named = {column: role for role, column in roles.items()} | dict.fromkeys(features, FEATURE)
@@ -79,7 +74,7 @@ def describe_look(look: FirstLook, features: Sequence[str]) -> dict[str, Any]:
         "roles": {**{role: roles.get(role) for role in SINGLE}, "features": list(features)},
         "role_names": list_roles(),
         **describe_levels(look),
-        "suggested_budget": suggest_budget(look) if _is_few(look) else None,
+        "suggested_budget": look.suggest_budget() if _is_few(look) else None,
         "suggested_on_redemption": False,
         "suggested_unit": "",
         "suggested_title": "",
@@ -93,7 +88,7 @@ def describe_look(look: FirstLook, features: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _describe_column(name: str, look: FirstLook, role: str) -> dict[str, Any]:
+def _describe_column(name: str, look: Draft, role: str) -> dict[str, Any]:
     column, values = look.columns[name], look.table.column(name)
     reason = None
     if role == IGNORED:
@@ -125,7 +120,7 @@ def _list_examples(values: pa.ChunkedArray) -> list[str]:
 # -- levels ----------------------------------------------------------------------------------------------------------
 
 
-def list_levels(look: FirstLook) -> tuple[list[str], bool, str]:
+def list_levels(look: Draft) -> tuple[list[str], bool, str]:
     """Return the levels, cheapest first as far as that is known; whether it is, and why."""
     if look.level is None:
         return [], False, ""
@@ -133,30 +128,30 @@ def list_levels(look: FirstLook) -> tuple[list[str], bool, str]:
         return [f"{dose:g}" for dose in look.doses], True, "by their amounts"
     if look.order is not None:
         return list(look.order.names), True, "by what their names say"
-    by_response = order_by_response(look)
+    by_response = look.order_by_response()
     if by_response is not None:
         return list(by_response), False, "by mean response only: put them in order, the cheapest first"
     return list(look.level.words), False, "in no order: put them in order, the cheapest first"
 
 
-def _is_few(look: FirstLook) -> bool:
-    return look.level is not None and 0 < look.level.distinct <= MOST_LEVELS
+def _is_few(look: Draft) -> bool:
+    return look.level is not None and 0 < look.level.distinct <= MAX_LEVELS
 
 
-def describe_levels(look: FirstLook) -> dict[str, Any]:
+def describe_levels(look: Draft) -> dict[str, Any]:
     """Return the levels with their rows and mean responses, and what they may cost."""
     if not _is_few(look):
         return {"levels": None, "order_known": False, "order_reason": "", "suggested_costs": None}
     names, known, reason = list_levels(look)
-    tally = tally_levels(look)
+    tally = look.count_levels()
     rows = [{"name": name, "rows": tally[name][0], "mean_response": tally[name][1]} for name in names if name in tally]
-    return {"levels": rows, "order_known": known, "order_reason": reason, "suggested_costs": suggest_costs(look)}
+    return {"levels": rows, "order_known": known, "order_reason": reason, "suggested_costs": look.suggest_costs()}
 
 
 # -- what to say -----------------------------------------------------------------------------------------------------
 
 
-def _list_notes(look: FirstLook) -> list[str]:
+def _list_notes(look: Draft) -> list[str]:
     notes = []
     others = look.guess.others.get("cost_column", ())
     if others:
@@ -169,7 +164,7 @@ def _list_notes(look: FirstLook) -> list[str]:
     return notes
 
 
-def _find_problems(look: FirstLook, features: Sequence[str]) -> list[Problem]:
+def _find_problems(look: Draft, features: Sequence[str]) -> list[Problem]:
     found = [
         Problem(f"no column is the {role} ({meaning})", "choose it in the list of columns")
         for role, meaning in ASKED.items()
@@ -177,13 +172,13 @@ def _find_problems(look: FirstLook, features: Sequence[str]) -> list[Problem]:
     ]
     if look.level is not None and not _is_few(look):
         got = f"the level {look.level.name!r} has {look.level.distinct:,} distinct values"
-        found.append(Problem(got, f"choose a column with at most {MOST_LEVELS}, or group its values first"))
+        found.append(Problem(got, f"choose a column with at most {MAX_LEVELS}, or group its values first"))
     if not features:
         found.append(Problem("no column is left to learn from", "make at least one column a feature"))
     return found
 
 
-def list_segments(seen: Seen, names: Sequence[str]) -> dict[str, list[str]]:
+def list_segments(seen: TableProfile, names: Sequence[str]) -> dict[str, list[str]]:
     """Return the columns that can tell segments apart, each with its values, the most common first."""
     found = {}
     for name in names:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse import pipeline
-from largesse.campaign import Seen, campaign_from, look_at, read_campaign, see
+from largesse.campaign import TableProfile, campaign_from, inspect_table, read_campaign
 from largesse.errors import InputError
 from largesse.progress import report_to, start_stage
 from largesse.studio.drafts import draft_campaign, list_problems
@@ -21,11 +21,11 @@ MOST_BYTES = 1 << 27  # of a table that is read only to offer its columns for ru
 
 
 @lru_cache(maxsize=1)
-def _see(path: str, _size: int, _changed: int) -> Seen:
-    return see(path)
+def _see(path: str, _size: int, _changed: int) -> TableProfile:
+    return inspect_table(path)
 
 
-def see_table(path: str) -> Seen:
+def see_table(path: str) -> TableProfile:
     """Read a table, or recall it: a page asks for the same one several times."""
     found = Path(path).stat()
     return _see(path, found.st_size, found.st_mtime_ns)
@@ -37,7 +37,7 @@ def look(path: str, roles: Mapping[str, Any] | None = None) -> dict[str, Any]:
     seen = see_table(path)
     if roles is not None:
         return describe_look(*look_again(seen, roles))
-    found = look_at(seen)
+    found = seen.guess()
     return describe_look(found, found.features)
 
 

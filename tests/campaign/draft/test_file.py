@@ -119,15 +119,6 @@ def test_names_without_amounts_are_left_blank_and_ordered_by_mean_response_in_a_
         read_campaign(file)
 
 
-def test_ranges_in_names_suggest_no_costs_and_no_budget(tmp_path: Path) -> None:
-    levels = ["$0.50–1", "$1–2", "none", "over $2", "up to $0.50"] * 20
-    text, _ = guessed(tmp_path, write_csv(tmp_path, {"incentive": levels, "got": [0, 1] * 50, "age": range(100)}))
-    assert 'names = ["none", "up to $0.50", "$0.50–1", "$1–2", "over $2"]' in text
-    assert "costs = [0" not in text
-    assert "was spent" not in text
-    assert "each: budget" not in text
-
-
 def test_identifiers_other_outcomes_and_other_treatments_are_not_offered_as_features(tmp_path: Path) -> None:
     log = write_csv(
         tmp_path,

@@ -1,17 +1,18 @@
 """Which column is what, from names and values."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from largesse.campaign.draft.roles import Column, guess_roles
+from largesse.campaign.draft.roles import AFTER_RESPONSE, ColumnProfile, find_consequences, guess_roles
 from largesse.records import Array
 
 N = 60
 ONES = np.arange(N) % 2 * 1.0
 
 
-def number(name: str, values: Array = ONES) -> Column:
-    return Column(name, "number", len(np.unique(values)), values)
+def number(name: str, values: Array = ONES) -> ColumnProfile:
+    return ColumnProfile(name, "number", len(np.unique(values)), values)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +80,8 @@ def test_a_score_of_something_else_is_no_propensity() -> None:
 
 
 def test_a_text_column_with_a_control_is_the_level_where_no_name_is() -> None:
-    words = Column("segment", "text", 3, None, words=("No E-Mail", "Mens E-Mail", "Womens E-Mail"))
-    other = Column("zip", "text", 2, None, words=("Urban", "Rural"))
+    words = ColumnProfile("segment", "text", 3, None, words=("No E-Mail", "Mens E-Mail", "Womens E-Mail"))
+    other = ColumnProfile("zip", "text", 2, None, words=("Urban", "Rural"))
     assert guess_roles([other, words], N).roles == {"level": "segment"}
 
 
@@ -88,3 +89,28 @@ def test_roles_that_are_known_stand() -> None:
     found = guess_roles([number("coupon"), number("bought"), number("z")], N, {"response": "z"})
     assert found.roles == {"response": "z", "level": "coupon"}
     assert found.left_out == {"bought": "may have happened afterwards"}
+
+
+@pytest.fixture
+def orders() -> pa.Table:
+    rng = np.random.default_rng(5)
+    bought = (rng.random(500) < 0.2).astype(float)
+    spent = bought * rng.lognormal(3, 1, 500)
+    pays = [("card" if k % 2 else "bill") if yes else None for k, yes in enumerate(bought)]
+    visits = rng.poisson(0.3, 500) * 1.0  # mostly zero, but not only where nobody bought
+    rare = np.where(np.arange(500) == np.flatnonzero(bought)[0], 1.0, 0.0)  # one row says nothing
+    age = rng.integers(18, 80, 500) * 1.0
+    return pa.table({"bought": bought, "spent": spent, "pays": pays, "visits": visits, "rare": rare, "age": age})
+
+
+def test_amounts_and_words_that_only_buyers_have_are_left_out(orders: pa.Table) -> None:
+    assert find_consequences(orders, {"response": "bought"}) == {"spent": AFTER_RESPONSE, "pays": AFTER_RESPONSE}
+
+
+def test_a_column_with_a_role_is_no_feature_anyway(orders: pa.Table) -> None:
+    assert find_consequences(orders, {"response": "bought", "cost_column": "spent"}) == {"pays": AFTER_RESPONSE}
+
+
+@pytest.mark.parametrize("response", ["age", "unknown"])
+def test_nothing_is_left_out_where_everybody_responds_or_nothing_is_known(orders: pa.Table, response: str) -> None:
+    assert find_consequences(orders, {"response": response}) == {}

@@ -1,1 +1,1 @@
-"""A first campaign file for a table."""
+"""The first draft of a campaign file: profile a table, guess roles and levels, write the text."""

@@ -1,29 +1,35 @@
-"""Which column of an undescribed table is what: guessed from names, in English and German, and from values."""
+"""Roles of the columns of an undescribed table, guessed from their names (English and German) and values."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from largesse.campaign.draft.levels import is_nothing, split_words
+from largesse.data import as_floats, as_plain, kind_of
 from largesse.records import Array
 
-MOST_LEVELS = 20
-FEW_PLACES = 10  # fewer stores or groups than this are a feature, not clusters
-NUMBERED = split_words("id ids no nr num number nummer key uuid guid code kennung")
-PEOPLE = split_words(
-    "customer user client member person account subscriber respondent kunde kunden mitglied konto nutzer"
-)
-HOMES = split_words("cluster household households hh haushalt haushalte hushold village dorf family familie school")
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_LEVELS = 20
+MIN_CLUSTERS = 10  # fewer stores or groups than this are a feature
+NUMBERED = split_words("id ids no nr num number nummer key uuid guid code")
+PEOPLE = split_words("customer user client member person account subscriber kunde kunden mitglied konto nutzer")
+HOMES = split_words("cluster household households hh haushalt haushalte village dorf family familie school")
 PLACES = split_words("store shop filiale branch group gruppe")
 JOINED_ID = re.compile(
     r"^(customer|user|client|member|account|kunden?|person(en)?|haushalts?|household)(id|nr|no|nummer|number)$"
 )
 # Words of names that speak of the time before the levels were given, or of how often: not of the response.
 EARLIER = split_words(
-    "prev previous prior past last before history hist pre lag old avg mean median num number count anzahl since days "
-    "months recency letzte letzter letztes letzten vor vorher vorjahr bisher bisherige fruehere frühere to"
+    "prev previous prior past last before history hist pre lag old avg mean median num number count anzahl since "
+    "days months recency letzte letztes letzten vor vorher vorjahr bisher to"
 )
 GIVEN = re.compile(
     r"^level$|coupon|incentive|treat|discount|^offer$|voucher|bonus|subsid|^arm$|^action$|^dose$|promo|^match$"
@@ -31,23 +37,24 @@ GIVEN = re.compile(
 )
 HAPPENED = re.compile(
     r"^(response|reward|spend|spent|got|gave|y|r|out|voted?|visit(ed)?|tookup|sales?|sold|profit|churned|signup|opened|ordered"
-    r"|kauf|kaufte|gekauft|kaeufe|umsatz|umsätze|erloes|erlös|ertrag|bestellt|bestellung|antwort|reagiert|gewaehlt|gewählt"
-    r"|eingeloest|eingelöst|abschluss|konvertiert|spende|gespendet|besuch|besucht)$"
+    r"|kauf|gekauft|umsatz|umsätze|erlös|ertrag|bestellt|bestellung|antwort|reagiert|gewählt|eingelöst|abschluss|spende|besuch)$"
     r"|bought|convert|conversion|purchase|redeem|redempt|respond|respons|outcome|click|revenue|applied|gave|donat"
 )
 MONEY = re.compile(
-    r"^(spend|spent|sales?|profit|margin|amount\w*|turnover|gmv|aov|basket|price|eur|euro|usd|gbp|chf|umsatz|umsätze|erloes"
-    r"|erlös|ertrag|betrag|marge|deckungsbeitrag|spende)$|revenue|income|donat|umsatz"
+    r"^(spend|spent|sales?|profit|margin|amount\w*|turnover|gmv|aov|basket|price|eur|euro|usd|gbp|chf|erlös|ertrag|betrag"
+    r"|marge|deckungsbeitrag|spende)$|revenue|income|donat|umsatz|umsätze"
 )
 PAID = re.compile(r"^(costs?|paid|payout|reimbursed|kosten|bezahlt|gezahlt|ausgezahlt|erstattet)$")
 COMPARED = re.compile(r"^(control|holdout|placebo|untreated|kontroll\w*)\b", re.IGNORECASE)  # values, not names
 CHOSEN = re.compile(r"propensit|^pscore$|^prob(ability)?$|^ps$|^p$")
+AFTER_RESPONSE = "is filled only where there was a response"
+FILLED_BY_CHANCE = 1e-9  # probability below which a column is not filled only after responses by chance
 WEIGHT = split_words("weight weights wt wgt gewicht gewichte gewichtung")
 
 
 @dataclass(frozen=True)
-class Column:
-    """What a look at one column shows."""
+class ColumnProfile:
+    """The kind and the values of one column."""
 
     name: str
     kind: str  # number, text, date, nothing or other
@@ -78,24 +85,24 @@ class Column:
 
 @dataclass(frozen=True)
 class Guess:
-    """The columns that names and values point to, what else could be meant, and which columns are no features."""
+    """Guessed columns by role, the alternatives, and the columns that are not offered as features."""
 
     roles: Mapping[str, str]  # level and response may be missing
     others: Mapping[str, tuple[str, ...]]  # role → further columns that could be it, the likeliest first
     left_out: Mapping[str, str] = field(default_factory=dict)  # column → why it is not offered as a feature
 
 
-def guess_roles(columns: Sequence[Column], rows: int, known: Mapping[str, str] | None = None) -> Guess:
+def guess_roles(columns: Sequence[ColumnProfile], rows: int, known: Mapping[str, str] | None = None) -> Guess:
     """Guess the column of each role; `known` roles stand, and their columns are not guessed for others."""
     roles = dict(known or {})
     others: dict[str, tuple[str, ...]] = {}
-    finders: dict[str, Callable[[Column], bool]] = {
+    finders: dict[str, Callable[[ColumnProfile], bool]] = {
         "propensity": _may_be_propensity,
         "weight": lambda c: bool(WEIGHT.intersection(c.tokens)) and c.values is not None and bool(c.values.min() >= 0),
         "cluster": lambda c: _may_be_cluster(c, rows),
         "logger": lambda c: 0 < c.distinct <= 100 and bool({"logger", "logging", "policy"}.intersection(c.tokens)),
         "customer": lambda c: c.is_id and c.distinct == rows,
-        "level": lambda c: 2 <= c.distinct <= MOST_LEVELS and _says(c, GIVEN) and not c.is_id,
+        "level": lambda c: 2 <= c.distinct <= MAX_LEVELS and _says(c, GIVEN) and not c.is_id,
         "response": lambda c: c.values is not None and c.distinct >= 2 and _says(c, HAPPENED) and not c.is_id,
     }
     for role, fits in finders.items():
@@ -114,23 +121,23 @@ def guess_roles(columns: Sequence[Column], rows: int, known: Mapping[str, str] |
         others["response"] = _could_respond(columns, roles)
     if "level" not in roles:
         free = [c for c in columns if c.name not in roles.values() and not c.is_id]
-        others["level"] = tuple(c.name for c in free if 2 <= c.distinct <= MOST_LEVELS)
+        others["level"] = tuple(c.name for c in free if 2 <= c.distinct <= MAX_LEVELS)
     return Guess(roles, others, _leave_out(columns, roles))
 
 
-def sounds_like_money(column: Column) -> bool:
+def sounds_like_money(column: ColumnProfile) -> bool:
     """Whether the name of a response is that of an amount of money, and its values can be one."""
     return column.values is not None and column.distinct > 2 and any(MONEY.search(token) for token in column.tokens)
 
 
-def _says(column: Column, words: re.Pattern[str]) -> bool:
+def _says(column: ColumnProfile, words: re.Pattern[str]) -> bool:
     """Whether the name has one of the words, and none that speaks of earlier times."""
     tokens = column.tokens
     past = EARLIER.intersection(tokens) or any(re.fullmatch(r"(19|20)\d\d|\d+[dmwy]", token) for token in tokens)
     return not past and any(words.search(token) for token in (*tokens, "".join(tokens)))
 
 
-def _may_be_propensity(column: Column) -> bool:
+def _may_be_propensity(column: ColumnProfile) -> bool:
     if column.values is None or not (column.values.min() > 0 and column.values.max() <= 1):
         return False
     of_else = {"buy", "churn", "purchase", "kauf", "to", "click", "response"}  # a score of something else
@@ -138,38 +145,38 @@ def _may_be_propensity(column: Column) -> bool:
     return not of_else.intersection(tokens) and any(CHOSEN.search(token) for token in (*tokens, "".join(tokens)))
 
 
-def _may_be_cost(column: Column) -> bool:
+def _may_be_cost(column: ColumnProfile) -> bool:
     values = column.values
     return values is not None and column.distinct > 2 and float(values.min()) >= 0 and _says(column, PAID)
 
 
-def _may_be_cluster(column: Column, rows: int) -> bool:
+def _may_be_cluster(column: ColumnProfile, rows: int) -> bool:
     """Whether rows that share a value of the column may not be independent: households, villages, repeated customers."""
     tokens = set(column.tokens) - NUMBERED
     if not 1 < column.distinct < rows:
         return False
     if "cluster" in tokens or (tokens and HOMES.issuperset(tokens)):
         return True
-    return (bool(tokens) and PLACES.issuperset(tokens) and column.distinct >= FEW_PLACES) or (
-        column.is_id and bool(PEOPLE.intersection(tokens) or not tokens) and column.distinct >= FEW_PLACES
+    return (bool(tokens) and PLACES.issuperset(tokens) and column.distinct >= MIN_CLUSTERS) or (
+        column.is_id and bool(PEOPLE.intersection(tokens) or not tokens) and column.distinct >= MIN_CLUSTERS
     )
 
 
-def _with_control(columns: Sequence[Column], roles: Mapping[str, str]) -> list[Column]:
-    """Return the one text column with a value like none, control or No E-Mail; nothing where there are several."""
+def _with_control(columns: Sequence[ColumnProfile], roles: Mapping[str, str]) -> list[ColumnProfile]:
+    """Return the only text column with a value like none, control or No E-Mail, or nothing if there are several."""
     found = [c for c in columns if c.name not in roles.values() and sum(map(is_nothing, c.words)) == 1]
     named = [c for c in found if {"segment", "group", "gruppe", "variant", "campaign"}.intersection(c.tokens)]
     return (found if len(found) == 1 else named) if len(named) <= 1 else []
 
 
-def _could_respond(columns: Sequence[Column], roles: Mapping[str, str]) -> tuple[str, ...]:
+def _could_respond(columns: Sequence[ColumnProfile], roles: Mapping[str, str]) -> tuple[str, ...]:
     """Return the columns that could be a response by their values, those of 0 and 1 first."""
     free = [c for c in columns if c.name not in roles.values() and not c.is_id and c.values is not None]
     fit = [c for c in free if c.distinct >= 2 and c.values is not None and c.values.min() >= 0]
     return tuple(c.name for c in sorted(fit, key=lambda c: not c.yes_or_no))
 
 
-def _leave_out(columns: Sequence[Column], roles: Mapping[str, str]) -> dict[str, str]:
+def _leave_out(columns: Sequence[ColumnProfile], roles: Mapping[str, str]) -> dict[str, str]:
     """Return the columns without a role that should not be learnt from, each with the reason."""
     found = {}
     for column in columns:
@@ -186,3 +193,37 @@ def _leave_out(columns: Sequence[Column], roles: Mapping[str, str]) -> dict[str,
         elif _may_be_propensity(column):
             found[column.name] = "may be a probability of what was given"
     return found
+
+
+def find_consequences(table: pa.Table, roles: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns without a role that are filled only in rows that responded, each with the reason.
+
+    They become known after the response, such as the size of an order, and would give it away to a model.
+    """
+    response = roles.get("response", "")
+    if response not in table.column_names or kind_of(table.column(response).type) != "number":
+        return {}
+    responded = as_floats(table.column(response)) != 0
+    share = float(responded.mean()) if len(responded) else 0.0
+    if not 0 < share < 1:
+        return {}
+    found = {}
+    for name in set(table.column_names).difference(roles.values()):
+        filled = _find_filled(table.column(name))
+        # Rows that are filled whatever the response all respond with the probability share^rows.
+        if not filled[~responded].any() and filled.sum() * log(share) < log(FILLED_BY_CHANCE):
+            found[name] = AFTER_RESPONSE
+    return {name: found[name] for name in table.column_names if name in found}
+
+
+def _find_filled(column: pa.ChunkedArray) -> Array:
+    """Return which rows (n,) hold more than nothing: no null, no zero, no empty text."""
+    kind = kind_of(column.type)
+    if kind == "number":
+        values = as_floats(column)
+        return np.isfinite(values) & (values != 0)
+    if kind == "text":
+        import pyarrow.compute as pc
+
+        return np.asarray(pc.fill_null(pc.not_equal(as_plain(column), ""), False))
+    return np.asarray(column.is_valid())
