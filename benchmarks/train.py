@@ -14,7 +14,7 @@ import numpy as np
 from largesse.response.networks.jobs import Loop, TrainingJob
 from largesse.response.networks.runner import train
 from largesse.response.networks.settings import Balance, Shape, Training
-from largesse.response.networks.sire_program import sire_program, steps_per_epoch
+from largesse.response.networks.sire_loss import sire_program, steps_per_epoch
 from largesse.worlds import simulate
 
 

@@ -101,7 +101,7 @@ def programs() -> Iterator[list[int]]:
     """How many models each training program was given, in the order they ran; nothing is really trained."""
     import jax
 
-    from largesse.response import TrainedNetworks, TrainingJob, use_runner
+    from largesse.response.networks import TrainedNetworks, TrainingJob, use_runner
 
     ran: list[int] = []
 

@@ -15,23 +15,19 @@ from largesse.version import __version__ as __version__
 if TYPE_CHECKING:
     from largesse.allocation import Constraints as Constraints
     from largesse.allocation import allocate as allocate
-    from largesse.allocation import best_doses as best_doses
     from largesse.allocation import frontier as frontier
     from largesse.campaign import Campaign as Campaign
     from largesse.campaign import read_campaign as read_campaign
     from largesse.data import log_from_arrays as log_from_arrays
     from largesse.data import read_customers as read_customers
     from largesse.data import read_log as read_log
-    from largesse.evaluation import DoseLog as DoseLog
     from largesse.evaluation import compare as compare
     from largesse.evaluation import doctor as doctor
     from largesse.evaluation import evaluate as evaluate
-    from largesse.evaluation import evaluate_doses as evaluate_doses
     from largesse.levels import Levels as Levels
     from largesse.monitoring import power as power
     from largesse.pipeline.notebook import run as run
     from largesse.pipeline.notebook import show_report as show_report
-    from largesse.policy import BanditNet as BanditNet
     from largesse.policy import Policy as Policy
     from largesse.progress import show_progress as show_progress
     from largesse.records import Customers as Customers
@@ -41,47 +37,41 @@ if TYPE_CHECKING:
     from largesse.records import Frontier as Frontier
     from largesse.records import Log as Log
     from largesse.records import Plan as Plan
-    from largesse.response import BART as BART
-    from largesse.response import GANITE as GANITE
     from largesse.response import IRE as IRE
     from largesse.response import SIRE as SIRE
     from largesse.response import Additive as Additive
     from largesse.response import Balance as Balance
     from largesse.response import Boosting as Boosting
-    from largesse.response import CFRNet as CFRNet
-    from largesse.response import Choose as Choose
-    from largesse.response import DoseSIRE as DoseSIRE
+    from largesse.response import Hurdle as Hurdle
     from largesse.response import Linear as Linear
     from largesse.response import Network as Network
-    from largesse.response import Pava as Pava
     from largesse.response import Proportional as Proportional
-    from largesse.response import Shrunk as Shrunk
     from largesse.response import Stack as Stack
     from largesse.response import Thresholds as Thresholds
-    from largesse.response import TLearner as TLearner
     from largesse.response import Training as Training
-    from largesse.response import TwoPart as TwoPart
     from largesse.response import WithCosts as WithCosts
     from largesse.worlds import simulate as simulate
 
 # The same names by module, for loading them when they are first used.
 _NAMES = {
-    "allocation": "Constraints allocate best_doses frontier",
+    "allocation": "Constraints allocate frontier",
     "campaign": "Campaign read_campaign",
     "data": "log_from_arrays read_customers read_log",
-    "evaluation": "DoseLog compare doctor evaluate evaluate_doses",
+    "evaluation": "compare doctor evaluate",
     "levels": "Levels",
     "monitoring": "power",
     "pipeline.notebook": "run show_report",
-    "policy": "BanditNet Policy",
+    "policy": "Policy",
     "progress": "show_progress",
     "records": "Customers Estimate Evaluation Explanation Frontier Log Plan",
-    "response": "Additive BART Balance Boosting CFRNet Choose DoseSIRE GANITE IRE Linear Network Pava Proportional SIRE "
-    "Shrunk Stack TLearner Thresholds Training TwoPart WithCosts",
+    "response": "Additive Balance Boosting Hurdle IRE Linear Network Proportional SIRE Stack Thresholds Training WithCosts",
     "worlds": "simulate",
 }
 _MODULE_OF = {name: f"largesse.{module}" for module, names in _NAMES.items() for name in names.split()}
-_MOVED: dict[str, str] = {}  # names that are now in the lab, by module
+_MOVED = dict.fromkeys(  # names that are now in the lab, by module
+    ["BART", "BanditNet", "CFRNet", "DoseLog", "DoseSIRE", "GANITE", "TLearner", "best_doses", "evaluate_doses"],
+    "largesse_lab.baselines",
+)
 
 
 def _load(name: str) -> Any:

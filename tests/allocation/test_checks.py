@@ -1,13 +1,12 @@
 """What is given to the allocation room is refused in words, or read as it is; and never changed."""
 
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
 
-from largesse.allocation import Constraints, allocate, best_doses, frontier
+from largesse.allocation import Constraints, allocate, frontier
 from largesse.errors import InputError
 from largesse.levels import Levels
 
@@ -116,28 +115,10 @@ def test_constraints_are_of_their_kind(rules: dict[str, Any], words: str, exact:
         allocate(CURVES, COSTS, 1, constraints=Constraints(**rules), exact=exact)
 
 
-@pytest.mark.parametrize(
-    ("work", "words"),
-    [
-        (lambda: best_doses(CURVES, ["a", "b", "c"], 1), "knots hold text"),
-        (lambda: best_doses(CURVES, [[0], [1, 2]], 1), "knots are not a table"),
-        (lambda: best_doses(CURVES, [0, 2, 1], 1), "knots do not rise"),
-        (lambda: best_doses(CURVES, COSTS, 1, step="x"), "step is 'x'"),  # type: ignore[arg-type]
-    ],
-)
-def test_doses_are_checked_as_well(work: Callable[[], Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        work()
-
-
 def test_everything_wrong_is_named_together() -> None:
     with pytest.raises(InputError) as caught:
         allocate([["a"]], [-1.0], 1)
     assert len(caught.value.problems) == 2
-
-
-def test_a_step_too_fine_to_count_is_none() -> None:
-    assert best_doses(CURVES, COSTS, 1.3, step=1e-320).spend == pytest.approx(1.3)
 
 
 def test_segments_of_several_types_are_told_apart() -> None:

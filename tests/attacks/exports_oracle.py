@@ -15,7 +15,7 @@ from harness import FINE, Outcome, judge_message
 from odd_values import NAMES, WORDS
 
 Rng = np.random.Generator
-MODELS = ("linear", "additive", "boosting", "thresholds", "tlearner", "pava")
+MODELS = ("linear", "additive", "boosting", "thresholds")
 EDGE = 1e-9  # of the best level's worth: closer levels are a tie
 FLOATS = (*EXTREME, 5e-324, -5e-324, 2.2e-308, 3.4e38, 3.5e38, 1e-45, 2.0**53 + 2, 0.1, 44.99999999, 1e16, -1e-300)
 

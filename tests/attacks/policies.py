@@ -19,7 +19,7 @@ from harness import FINE, Outcome, describe, observe
 from mutations import change
 
 ROWS = 600
-KINDS = ("linear", "additive", "boosting", "thresholds", "shrunk", "stack", "sire", "banditnet", "aimed")
+KINDS = ("linear", "additive", "boosting", "thresholds", "stack", "sire", "banditnet", "aimed")
 SAME_KIND = 50  # seeds in a row that share a model, which takes a while to fit
 
 
@@ -61,7 +61,6 @@ def make_model(kind: str) -> Any:
         "additive": lambda: models.Additive(),
         "boosting": lambda: models.Boosting(rounds=5),
         "thresholds": lambda: models.Thresholds(penalty=0.1),
-        "shrunk": lambda: models.Shrunk(model=models.Boosting(rounds=5)),
         "stack": lambda: models.Stack(models=[models.Linear(), models.Boosting(rounds=5)]),
         "sire": lambda: models.SIRE(**tiny),
     }
@@ -71,7 +70,7 @@ def make_model(kind: str) -> Any:
 def make_banditnet(seed: int) -> Any:
     """Return a policy network that is learnt in a moment."""
     import largesse.response as models
-    from largesse.policy import BanditNet
+    from largesse_lab.baselines import BanditNet
 
     training = models.Training(steps=20, batch=32)
     return BanditNet(translations=[0.0, 0.3], network=models.Network(width=3, depth=1), training=training, seed=seed)
@@ -142,7 +141,8 @@ def try_policy(seed: int, kind: str) -> Outcome:
     """Seal the content of a seed, read it, and decide by it."""
     from largesse.errors import PolicyFileError
     from largesse.io import archive
-    from largesse.policy import BanditNet, Policy, banditnet, policy
+    from largesse.policy import Policy, policy
+    from largesse_lab.baselines import BanditNet, banditnet
 
     file, form = (BanditNet, banditnet.FORMAT) if kind == "banditnet" else (Policy, policy.FORMAT)
     try:

@@ -15,9 +15,8 @@ from largesse.evaluation.policy_value import evaluate
 from largesse.evaluation.study import make_study
 from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
+from largesse.response.cost_model import Proportional, WithCosts
 from largesse.response.linear import Linear
-from largesse.response.proportional import Proportional
-from largesse.response.with_costs import WithCosts
 from largesse.worlds.simulation import simulate
 
 MODEL = Linear(penalty=0.01)

@@ -10,8 +10,8 @@ from largesse.evaluation.estimates import estimate_uniform
 from largesse.levels import Levels
 from largesse.records import Array, HeldOut, Log, Propensities, Scores
 from largesse.response.base import fresh
-from largesse.response.choose import Choose
 from largesse.response.linear import Linear
+from largesse.response.stacking import Stack
 from largesse.worlds.simulation import simulate
 
 # ---------------------------------------------------------------------------------------------- made-up models
@@ -162,7 +162,7 @@ def test_fresh_copies_nested_models_and_forgets_what_was_learnt() -> None:
     copy = fresh(model)
     assert not hasattr(copy, "coef_")
     assert copy.get_params() == model.get_params()
-    assert isinstance(fresh(Choose(folds=3)), Choose)
+    assert isinstance(fresh(Stack(folds=3)), Stack)
 
 
 # ---------------------------------------------------------------------------------------------- doubly robust

@@ -15,16 +15,12 @@ from largesse.records import Array, Customers, Log
 from largesse.response import (
     Additive,
     Boosting,
-    Choose,
+    Hurdle,
     Linear,
-    Pava,
     Proportional,
     ResponseModel,
-    Shrunk,
     Stack,
     Thresholds,
-    TLearner,
-    TwoPart,
     WithCosts,
 )
 
@@ -91,10 +87,7 @@ MODELS: dict[str, Any] = {
     "additive": Additive,
     "boosting": lambda: Boosting(rounds=25),
     "thresholds": lambda: Thresholds(penalty=0.01),
-    "tlearner": TLearner,
-    "choose": lambda: Choose(models=[Linear(penalty=0.01), Boosting(rounds=5)], folds=2),
-    "pava": lambda: Pava(model=TLearner()),
-    "shrunk": lambda: Shrunk(model=Boosting(rounds=5, leaves=6), folds=2),
+    "stacked boosting": lambda: Stack(models=[Boosting(rounds=5, leaves=6)], folds=2),
     "stack": lambda: Stack(models=[Additive(), Boosting(rounds=8), Thresholds(penalty=0.01)], folds=2),
 }
 
@@ -103,7 +96,7 @@ MODELS: dict[str, Any] = {
 def fitted(name: str, kind: str = "yes or no", levels: Levels = LEVELS) -> ResponseModel:
     makers = {
         **MODELS,
-        "two_part": TwoPart,
+        "hurdle": Hurdle,
         "proportional": Proportional,
         "with_costs": lambda: WithCosts(Linear(penalty=0.01)),
     }

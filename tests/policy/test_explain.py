@@ -14,8 +14,9 @@ from largesse.levels import Levels
 from largesse.policy import Policy, judge_shuffled
 from largesse.propensity import estimate_propensities
 from largesse.records import Explanation, Log, find_changes
-from largesse.response import Linear, TLearner, WithCosts, learn_held_out
+from largesse.response import Linear, WithCosts, learn_held_out
 from largesse.stats import assign_folds
+from largesse_lab.baselines import TLearner
 
 LEVELS = Levels(costs=[0, 1, 2], names=["none", "5 €", "10 €"])
 

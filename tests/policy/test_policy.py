@@ -21,8 +21,8 @@ from largesse.policy.policy import FORMAT, Policy
 from largesse.records import Array, Customers
 from largesse.response.base import ResponseModel
 from largesse.response.boosting import Boosting
-from largesse.response.choose import Choose
 from largesse.response.linear import Linear
+from largesse.response.stacking import Stack
 
 LEVELS = Levels(costs=[0, 1.5, 2.5], names=["none", "small", "big"])
 
@@ -184,13 +184,13 @@ def test_the_same_policy_is_the_same_file(kind: str, tmp_path: Path) -> None:
     assert saved(Policy(fitted(kind), LEVELS, price=0.08)) != content(kind)
 
 
-def test_a_choice_is_saved_with_what_was_chosen(tmp_path: Path) -> None:
+def test_a_model_of_models_is_saved_with_what_it_chose(tmp_path: Path) -> None:
     X, level, response = data()
-    model = Choose(models=[Linear(penalty=0.1), Boosting(rounds=4)], folds=2).fit(X, level, response)
+    model = Stack(models=[Linear(penalty=0.1), Boosting(rounds=4)], folds=2).fit(X, level, response)
     Policy(model, LEVELS, price=0.1).save(tmp_path / "policy")
     saved = Policy.load(tmp_path / "policy").model
-    assert isinstance(saved, Choose)
-    assert type(saved.model_) is type(model.model_)
+    assert isinstance(saved, Stack)
+    assert [type(member[0]) for member in saved.members_] == [Linear, Boosting]
     assert saved.choices_ == model.choices_
 
 

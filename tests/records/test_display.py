@@ -18,7 +18,7 @@ from largesse.evaluation import make_study
 from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.records import Card, Decisions, Log, Shown
-from largesse.response import Choose, Linear, Stack
+from largesse.response import Linear, Stack
 
 EVIL = "<script>alert(1)</script>"
 
@@ -176,7 +176,7 @@ def test_a_long_card_says_how_much_is_left_out() -> None:
 def test_models_show_settings_and_what_they_chose() -> None:
     assert "not fitted yet" in Stack()._repr_html_()
     log = make_log()
-    chosen = Choose(models=[Linear(penalty=0.01), Linear(penalty=1.0)], folds=2).fit(log)
+    chosen = Stack(models=[Linear(penalty=0.01), Linear(penalty=1.0)], folds=2).fit(log)
     assert "What it tried" in chosen._repr_html_()
 
 

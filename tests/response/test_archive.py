@@ -14,7 +14,7 @@ from largesse.records import Array
 from largesse.response.archive import Reader, Shaped, pack, pack_setting
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
-from largesse.response.stack import Shrunk
+from largesse.response.stacking import Stack
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +119,9 @@ def test_names_of_axes_stand_for_one_length_in_a_record_and_for_the_models_own_s
 
 
 def test_models_within_settings_are_saved_by_name() -> None:
-    state = pack_setting((Shrunk(model=Linear(penalty=np.inf)), [1, 2.5]), "models")
-    inner = {"model": "Linear", "params": {"penalty": {"float": "inf"}, "seed": 0}}
-    assert state["tuple"][0]["params"]["model"] == inner
+    state = pack_setting((Stack(models=[Linear(penalty=np.inf)]), [1, 2.5]), "models")
+    inner = [{"model": "Linear", "params": {"penalty": {"float": "inf"}, "seed": 0}}]
+    assert state["tuple"][0]["params"]["models"] == inner
     assert state["tuple"][1] == [1, 2.5]
     with pytest.raises(InputError, match="a dict cannot be saved without pickle"):
         pack_setting({}, "models")
@@ -130,18 +130,21 @@ def test_models_within_settings_are_saved_by_name() -> None:
 def fitted() -> tuple[dict[str, Any], dict[str, Array]]:
     rng = np.random.default_rng(0)
     X, level = rng.normal(size=(90, 2)), np.arange(90) % 3
-    return Shrunk(model=Linear(penalty=0.1), folds=2).fit(X, level, X[:, 0] + level + rng.normal(size=90)).state()
+    return Stack(models=[Linear(penalty=0.1)], folds=2).fit(X, level, X[:, 0] + level + rng.normal(size=90)).state()
 
 
-KNOWN = {"Linear": Linear, "Shrunk": Shrunk}
+KNOWN = {"Linear": Linear, "Stack": Stack}
 
 
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda s, _: s["learnt"]["models_"][0]["learnt"].update(levels_=2), "models_/0/fit_/increments"),
-        (lambda s, _: s["learnt"]["models_"][0].update(kind="Oracle"), "a model of kind 'Oracle'; known are Linear"),
-        (lambda s, _: s["learnt"]["models_"][0]["params"].update(x=1), "Linear has other parameters: x"),
+        (lambda s, _: s["learnt"]["members_"][0][0]["learnt"].update(levels_=2), "members_/0/0/fit_/increments"),
+        (
+            lambda s, _: s["learnt"]["members_"][0][0].update(kind="Oracle"),
+            "a model of kind 'Oracle'; known are Linear",
+        ),
+        (lambda s, _: s["learnt"]["members_"][0][0]["params"].update(x=1), "Linear has other parameters: x"),
         (lambda s, _: s["params"].update(folds={"run": "me"}), r"parameters: \['run'\] is not known"),
         (lambda _, a: a.update(more=np.zeros(1)), "arrays that belong to nothing: more"),
     ],
@@ -150,13 +153,13 @@ def test_a_model_that_holds_another_is_checked_within(spoil: Any, words: str) ->
     state, arrays = fitted()
     spoil(state, arrays)
     with pytest.raises(ValueError, match=words):
-        Shrunk.from_state(state, arrays, KNOWN)
+        Stack.from_state(state, arrays, KNOWN)
 
 
 def test_models_within_share_the_encoder_and_unknown_classes_are_refused() -> None:
     state, arrays = fitted()
     assert json.dumps(state).count('"encoder"') == 1
-    again = Shrunk.from_state(state, arrays, KNOWN)
-    assert all(model.encoder_ is again.encoder_ for model in again.models_)
+    again = Stack.from_state(state, arrays, KNOWN)
+    assert all(model.encoder_ is again.encoder_ for model in again.members_[0])
     with pytest.raises(ValueError, match="a model of kind 'Linear'"):
-        Shrunk.from_state(state, arrays, {"Boosting": Boosting})
+        Stack.from_state(state, arrays, {"Boosting": Boosting})

@@ -8,7 +8,8 @@ from largesse.data.log import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response.archive import Reader, pack
-from largesse.response.blend import (
+from largesse.response.level_effects import Link
+from largesse.response.stacking import (
     NONE,
     SHRUNK,
     Blend,
@@ -18,7 +19,6 @@ from largesse.response.blend import (
     deviation_precision,
     unlink,
 )
-from largesse.response.links import Link
 from largesse.stats.folds import assign_folds
 from largesse.stats.links import sigmoid
 
@@ -247,7 +247,7 @@ def test_clusters_count_in_the_choice() -> None:
 def test_rows_beyond_the_most_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     held, log = deviating(4000, real=1.0)
     whole = blend_of(held, log)
-    monkeypatch.setattr("largesse.response.blend.ROWS", 2000)
+    monkeypatch.setattr("largesse.response.stacking.ROWS", 2000)
     some = blend_of(held, log)
     assert some.weights[0] == pytest.approx(whole.weights[0], abs=0.2)
     assert some.weights[0] != whole.weights[0]

@@ -8,8 +8,16 @@ from scipy.stats import binomtest
 from largesse.data.log import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response.common import Prior, ScoredRows, fit_ladder, fit_scores, measure_noise, scored_rows
-from largesse.response.links import Link, link_of
+from largesse.response.level_effects import (
+    Link,
+    Prior,
+    ScoredRows,
+    fit_ladder,
+    fit_scores,
+    link_of,
+    measure_noise,
+    scored_rows,
+)
 from largesse.stats.links import sigmoid
 
 LADDER = np.array([0.0, 0.5, 0.6, 1.4])

@@ -20,18 +20,16 @@ from largesse.policy.policy import Policy
 from largesse.records import Array, Customers, Log
 from largesse.response.additive import Additive
 from largesse.response.base import ResponseModel
-from largesse.response.baselines.bart import BART
-from largesse.response.baselines.cfrnet import CFRNet
-from largesse.response.baselines.ganite import GANITE
-from largesse.response.baselines.tlearner import TLearner
 from largesse.response.boosting import Boosting
 from largesse.response.catalogue import model_classes
-from largesse.response.choose import Choose
 from largesse.response.linear import Linear
-from largesse.response.monotone import Pava
 from largesse.response.networks.sire import IRE, SIRE
-from largesse.response.stack import Shrunk, Stack
+from largesse.response.stacking import Stack
 from largesse.response.thresholds import Thresholds
+from largesse_lab.baselines.bart import BART
+from largesse_lab.baselines.cfrnet import CFRNet
+from largesse_lab.baselines.ganite import GANITE
+from largesse_lab.baselines.tlearner import TLearner
 
 
 def slow(model: ResponseModel) -> Any:
@@ -47,8 +45,6 @@ MODELS: list[Any] = [
     Additive(),
     Thresholds(),
     Boosting(rounds=20),
-    Choose(models=[Linear(penalty=0.01), Boosting(rounds=10)], folds=2),
-    Shrunk(model=Boosting(rounds=10), folds=2),
     Stack(models=[Linear(penalty=0.01), Boosting(rounds=10)], folds=2),
     flat(SIRE, kappa=0.0, shrinkage=0.1, width=8, rate=0.03, decay=0.1, batch=32, epochs=5, folds=2),
     flat(IRE, kappa=0.0, width=8, rate=0.03, decay=0.1, batch=32, epochs=5, folds=2),
@@ -70,7 +66,6 @@ MODELS: list[Any] = [
     slow(flat(GANITE, width=16, rate=0.003, steps=600, batch=128)),
     BART(trees=20, draws=20, warm=5),
     TLearner(model=Linear(penalty=0.01)),
-    Pava(model=TLearner(model=Linear(penalty=0.01))),
 ]
 # A model that needs no special settings for these tests comes from the catalogue as it is.
 # Those that learn from costs, which are zero or more, have tests of their own.
@@ -81,6 +76,7 @@ MODELS += [
     if name not in OF_COSTS and not any(isinstance(param, kind) for param in values_of(MODELS))
 ]
 PARAMS = values_of(MODELS)
+BASELINES = {kind.__name__: kind for kind in (BART, CFRNet, GANITE, TLearner)}
 FREE = (IRE, CFRNet, GANITE, BART, TLearner)  # their curves may fall in the level
 
 
@@ -326,7 +322,6 @@ def test_the_unit_of_an_amount_does_not_matter(model: ResponseModel, factor: flo
 _NEAR = {
     "Boosting": 0.06,
     "Stack": 0.02,
-    "Shrunk": 0.06,
     "SIRE": 0.04,
     "IRE": 0.04,
     "CFRNet": 0.06,
@@ -357,7 +352,14 @@ def test_weights_count_like_repeated_rows(model: ResponseModel) -> None:
 # ---------------------------------------------------------------------------------------------- saving
 
 
+@pytest.fixture
+def baselines_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let saved policies hold baselines of the lab, too."""
+    monkeypatch.setattr("largesse.policy.policy.model_classes", lambda: model_classes() | BASELINES)
+
+
 @pytest.mark.parametrize("amounts", [False, True])
+@pytest.mark.usefixtures("baselines_known")
 def test_a_saved_policy_has_the_same_curves_bit_for_bit(model: ResponseModel, amounts: bool, tmp_path: Path) -> None:
     options = {"amounts": True} if amounts else {}
     X, model = arrays(**options)[0], fit_once(model, **options)
@@ -367,6 +369,7 @@ def test_a_saved_policy_has_the_same_curves_bit_for_bit(model: ResponseModel, am
     assert (saved.fingerprint_, saved.levels_, saved.binary_) == (model.fingerprint_, 3, not amounts)
 
 
+@pytest.mark.usefixtures("baselines_known")
 def test_a_saved_policy_encodes_tables_the_same(model: ResponseModel, tmp_path: Path) -> None:
     log, model = read(table()), _fit_table(repr(model))
     Policy(model, log.levels, price=0.1).save(tmp_path / "policy")
@@ -383,11 +386,6 @@ def test_arrays_of_another_width_and_a_log_with_extras_are_refused(model: Respon
         model.predict(np.column_stack([X, X[:, 0]]))
     with pytest.raises(InputError, match="a log already holds its levels"):
         model.fit(log_from_arrays(X, level, response), weight=np.ones(len(X)))
-
-
-def test_choosing_among_no_models_is_refused() -> None:
-    with pytest.raises(InputError, match="no models to choose from"):
-        Choose(models=[]).fit(*arrays())
 
 
 def test_choices_say_what_they_were_choices_of(model: ResponseModel) -> None:

@@ -3,7 +3,7 @@ import pytest
 
 from largesse.levels import Levels
 from largesse.records import Array
-from largesse.response.ladder import TYPICAL_LOGIT, average_ladder, dose_shares, list_shapes
+from largesse.response.level_effects import TYPICAL_LOGIT, average_ladder, dose_shares, list_shapes
 
 
 def even(K: int) -> Array:

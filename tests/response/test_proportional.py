@@ -8,7 +8,7 @@ import pytest
 from largesse.data.log import log_from_arrays
 from largesse.errors import InputError
 from largesse.records import Array
-from largesse.response.proportional import REACH, Proportional
+from largesse.response.cost_model import REACH, Proportional
 
 SIZES = np.array([0.0, 2.0, 5.0])
 COEF = np.array([0.6, -0.3])

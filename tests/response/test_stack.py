@@ -16,17 +16,17 @@ from largesse.records import Array
 from largesse.response import linear
 from largesse.response.additive import Additive
 from largesse.response.base import ResponseModel, own_level_loss
-from largesse.response.baselines.bart import BART
 from largesse.response.boosting import Boosting
-from largesse.response.catalogue import model_from_state
+from largesse.response.catalogue import model_classes
 from largesse.response.fold_ensemble import mean_scores
+from largesse.response.level_effects import Link
 from largesse.response.linear import Linear
-from largesse.response.links import Link
-from largesse.response.stack import Stack
+from largesse.response.stacking import Stack
 from largesse.response.thresholds import MANY, Thresholds
 from largesse.stats import assign_folds
 from largesse.stats.links import sigmoid
 from largesse.worlds.simulation import simulate
+from largesse_lab.baselines.bart import BART
 
 
 def data(n: int, own: float, curved: float = 0.0, *, seed: int = 0, K: int = 4) -> tuple[Array, Array, Array]:
@@ -261,7 +261,7 @@ def test_amounts_with_many_zeros_are_whether_times_how_much() -> None:
     assert (np.diff(curves, axis=1) >= 0).all()
     assert curves[np.arange(1500), level].mean() == pytest.approx(spent.mean(), rel=0.15)
     assert np.corrcoef(curves[:, 1], sigmoid(X[:, 0] - 0.4) * np.exp(0.5 * X[:, 1]))[0, 1] > 0.8
-    again = model_from_state(*model.state())
+    again = Stack.from_state(*model.state(), model_classes())
     assert again.predict(X).tobytes() == curves.tobytes()
     assert Stack(models=small(), folds=2).fit(X, level, spent - 1).amounts_ is None
 
@@ -296,19 +296,6 @@ def test_stacking_no_models_is_refused() -> None:
         Stack(models=[]).fit(*data(100, own=0))
 
 
-def test_a_saved_bart_needs_stochtree_only_to_be_fitted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    X, level, response = data(400, own=1)
-    model = Stack(models=[BART(**BARTS)], folds=2).fit(X, level, response)
-    Policy(model, Levels(costs=[0, 1, 2, 3]), 0.1).save(tmp_path / "policy")
-    again = Policy.load(tmp_path / "policy").model.fit(X, level, response)
-    assert again.predict(X).tobytes() == model.predict(X).tobytes()
-    monkeypatch.setitem(sys.modules, "stochtree", None)
-    kept = Policy.load(tmp_path / "policy").model
-    assert kept.predict(X).tobytes() == model.predict(X).tobytes()
-    with pytest.raises(MissingPartError, match="'stochtree' is not installed"):
-        kept.fit(X, level, response)
-
-
 def test_a_saved_stack_is_the_same_and_can_be_fitted_again(tmp_path: Path) -> None:
     X, level, response = data(500, own=1)
     model = Stack(models=small(), folds=3, seed=2).fit(X, level, response)
@@ -325,7 +312,7 @@ def test_a_state_with_fold_models_missing_is_refused() -> None:
     state, arrays = Stack(models=small(), folds=2).fit(*data(200, own=0)).state()
     state["learnt"]["members_"][1].pop()
     with pytest.raises(ValueError, match=r"\[2, 1\] fold models of the members"):
-        model_from_state(state, arrays)
+        Stack.from_state(state, arrays, model_classes())
 
 
 def test_thresholds_are_fitted_to_all_rows_for_new_customers_and_kept() -> None:
@@ -339,7 +326,7 @@ def test_thresholds_are_fitted_to_all_rows_for_new_customers_and_kept() -> None:
     model.whole_ = (None,)
     assert np.abs(model.predict(X) - before).max() > 1e-4
     model = Stack(models=[Thresholds(penalty=0.1)]).fit(X, level, response)
-    again = model_from_state(*model.state())
+    again = Stack.from_state(*model.state(), model_classes())
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
@@ -348,17 +335,17 @@ def test_a_saved_stack_whose_models_of_all_rows_are_of_no_member_is_refused() ->
     state, arrays = Stack(models=[Thresholds(penalty=0.1)]).fit(X, level, response).state()
     state["learnt"]["whole_"].append(None)
     with pytest.raises(ValueError, match="fold models of the members"):
-        model_from_state(state, arrays)
+        Stack.from_state(state, arrays, model_classes())
 
 
 def test_a_saved_stack_whose_blend_no_fit_can_have_found_is_refused() -> None:
     state, arrays = Stack(models=small(), folds=2).fit(*data(200, own=0)).state()
     for place, number in (("weights", -1.0), ("shares", -1.0)):
         with pytest.raises(ValueError, match="negative"):
-            model_from_state(state, {**arrays, f"blend_/{place}": np.full(2, number)})
+            Stack.from_state(state, {**arrays, f"blend_/{place}": np.full(2, number)}, model_classes())
     state["learnt"]["blend_"].update(tilt=0.5, spread=0.0)
     with pytest.raises(ValueError, match="the same for all"):
-        model_from_state(state, arrays)
+        Stack.from_state(state, arrays, model_classes())
 
 
 @pytest.mark.parametrize("name", ["averaged", "unit"])

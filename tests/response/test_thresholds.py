@@ -8,7 +8,7 @@ from largesse.data.log import log_from_arrays
 from largesse.records import Array
 from largesse.response.base import ResponseModel
 from largesse.response.linear import Linear
-from largesse.response.stack import Stack
+from largesse.response.stacking import Stack
 from largesse.response.thresholds import AXES, Lines, Shares, Thresholds, _Path, _usual_probabilities, fit_lines
 from largesse.stats.linalg import principal_axes
 from largesse.stats.links import sigmoid

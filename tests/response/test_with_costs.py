@@ -14,10 +14,9 @@ from largesse.errors import InputError, PolicyFileError
 from largesse.policy.policy import Policy
 from largesse.records import Customers, Log, Spending
 from largesse.response.boosting import Boosting
+from largesse.response.cost_model import Proportional, WithCosts, expect_in_blocks, own_costs
 from largesse.response.linear import Linear
-from largesse.response.proportional import Proportional
-from largesse.response.stack import Stack
-from largesse.response.with_costs import WithCosts, expect_in_blocks, own_costs
+from largesse.response.stacking import Stack
 
 MODEL = WithCosts(Linear(penalty=0.01), costs=Proportional(penalty=0.01))
 CURVE = Spending(price=(2.0, 0.0), expected=(0.0, 1.0), honest=(0.0, 1.2), reach=(0.0, 0.05), noise=0.1)

@@ -19,7 +19,7 @@ import numpy as np
 
 from largesse.errors import Problem, refuse
 from largesse.records import Array, Log
-from largesse.response import TrainedNetworks, TrainingJob, run_job, use_runner
+from largesse.response.networks import TrainedNetworks, TrainingJob, run_job, use_runner
 from largesse.stats import one_thread
 
 T = TypeVar("T")

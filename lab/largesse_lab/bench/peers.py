@@ -15,8 +15,9 @@ from largesse.data import Encoder
 from largesse.errors import Problem, fail
 from largesse.evaluation import crossfit
 from largesse.records import Array, Log
-from largesse.response import Boosting, TLearner, isotonic, list_models, make_model
+from largesse.response import Boosting, Stack, isotonic, list_models, make_model
 from largesse.stats import minimise, score_curvature, score_loss, score_slope, sigmoid
+from largesse_lab.baselines import BART, GANITE, CFRNet, TLearner
 from largesse_lab.bench.request import find_unknown, match_names
 
 ORACLE = "oracle"
@@ -138,6 +139,10 @@ PEERS: dict[str, Callable[[int], Row]] = {
     "logistic": lambda _seed: LogisticRow(),
     "boosting": lambda seed: make_model("boosting", seed),
     "per-level boosting": lambda seed: TLearner(model=Boosting(seed=seed), seed=seed),
+    "bart": lambda seed: Stack(models=[BART(seed=seed)], seed=seed),
+    "cfrnet": lambda seed: CFRNet(way="shared", seed=seed),
+    "ganite": lambda seed: GANITE(seed=seed),
+    "tlearner": lambda seed: TLearner(seed=seed),
     "DR-learner": DRLearner,
     "DR-learner trees": lambda seed: DRLearner(seed, trees=True),
     "uniform": lambda _seed: UniformRow(),

@@ -11,23 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from largesse.policy import BanditNet
 from largesse.records import Array, Log
-from largesse.response import (
-    ALPHAS,
-    BART,
-    GANITE,
-    IRE,
-    SIRE,
-    STRENGTHS,
-    Additive,
-    Balance,
-    Boosting,
-    CFRNet,
-    Linear,
-    Stack,
-    isotonic,
-)
+from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, Stack, isotonic
+from largesse_lab.baselines import ALPHAS, BART, GANITE, STRENGTHS, BanditNet, CFRNet
 from largesse_lab.bench.measures import NARROW, PAPER, effect_error, judge_uniform, level_means
 from largesse_lab.bench.repeats import Row, Unit, judge_unit
 from largesse_lab.bench.request import match_names

@@ -14,27 +14,20 @@ from typing import Any
 import numpy as np
 
 from largesse.errors import refuse
-from largesse.policy import BanditNet
 from largesse.records import Array, Log, Progress
 from largesse.response import (
-    BART,
-    GANITE,
     IRE,
     SIRE,
     Additive,
     Balance,
     Boosting,
-    CFRNet,
-    Choose,
     Linear,
-    Pava,
     ResponseModel,
-    Shrunk,
     Stack,
-    TLearner,
     Training,
 )
 from largesse.worlds import SIMULATIONS, Simulation, simulate
+from largesse_lab.baselines import BART, GANITE, BanditNet, CFRNet, TLearner
 from largesse_lab.bench import measures
 from largesse_lab.bench.joint_training import call_together
 from largesse_lab.bench.kept import Kept, Key
@@ -60,7 +53,6 @@ MODELS: dict[str, Callable[[], ResponseModel]] = {
     "linear": Linear,
     "additive": Additive,
     "boosting": Boosting,
-    "choose": Choose,
     "sire": SIRE,
     "sire κ=0": lambda: SIRE(kappa=0.0),
     "sire common": lambda: SIRE(kappa=0.0, shrinkage=np.inf),
@@ -78,15 +70,13 @@ MODELS: dict[str, Callable[[], ResponseModel]] = {
     "cfrnet shared": lambda: CFRNet(way="shared").set_params(**NARROW),
     "cfrnet linear": lambda: CFRNet(way="shared", ipm="linear").set_params(**NARROW),
     "cfrnet rbf": lambda: CFRNet(way="shared", ipm="rbf").set_params(**NARROW),
-    "cfrnet shrunk": lambda: Shrunk(model=CFRNet(way="shared").set_params(**NARROW)),
+    "cfrnet stacked": lambda: Stack(models=[CFRNet(way="shared").set_params(**NARROW)]),
     "tarnet": lambda: CFRNet(way="shared", alpha=0.0).set_params(**NARROW),
     "ganite": lambda: GANITE(training=Training(steps=2000)),
     "bart": BART,
-    "bart pava": lambda: Pava(model=BART()),
-    "bart shrunk": lambda: Shrunk(model=BART()),
+    "bart stacked": lambda: Stack(models=[BART()]),
     "bart propensity": lambda: BART(propensity=True),
     "t-learner": TLearner,
-    "t-learner pava": lambda: Pava(model=TLearner()),
     "paper cfrnet": CFRNet,  # the grids of the paper, at published sizes: for a GPU
     "paper cfrnet shared": lambda: CFRNet(way="shared"),
     "paper ganite": lambda: GANITE(alpha="auto", beta="auto"),

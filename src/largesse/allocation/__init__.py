@@ -14,7 +14,6 @@ customers who are never all in one place, by a few passes over batches of them (
 from largesse.allocation.constraints import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
 from largesse.allocation.constraints import Constraints as Constraints
 from largesse.allocation.costs import expected_costs as expected_costs
-from largesse.allocation.doses import best_doses as best_doses
 from largesse.allocation.explore import Mixture as Mixture
 from largesse.allocation.explore import calibrate_mixture as calibrate_mixture
 from largesse.allocation.explore import exploring_budget as exploring_budget

@@ -7,7 +7,7 @@ to see whether the answer depends on it). `doctor` checks a log before anything 
 evaluations repeat as warnings. `weigh_options` puts a policy beside a simple rule (`learn_rules`) and says what either gains at
 least over the best uniform mix. `estimate_profit` says what is left after costs where a response has a value, and
 `trace_profit` which budget leaves most. `measure_spending` says what plans really cost where that depends on what customers do.
-`measure_changes` says what a plan changes in comparison with what was done. `evaluate_doses` judges policies of continuous doses.
+`measure_changes` says what a plan changes in comparison with what was done.
 """
 
 from largesse.evaluation.checks import doctor as doctor
@@ -17,8 +17,6 @@ from largesse.evaluation.crossfitting import crossfit as crossfit
 from largesse.evaluation.crossfitting import hold_out_rows as hold_out_rows
 from largesse.evaluation.crossfitting import score_rows as score_rows
 from largesse.evaluation.crossfitting import what_was_paid as what_was_paid
-from largesse.evaluation.doses import DoseLog as DoseLog
-from largesse.evaluation.doses import evaluate_doses as evaluate_doses
 from largesse.evaluation.estimates import estimate_difference as estimate_difference
 from largesse.evaluation.estimates import estimate_gain as estimate_gain
 from largesse.evaluation.estimates import estimate_per_spend as estimate_per_spend

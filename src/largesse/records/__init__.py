@@ -13,7 +13,6 @@ from largesse.records.display import write_names as write_names
 from largesse.records.evaluation import BestBudget as BestBudget
 from largesse.records.evaluation import Choice as Choice
 from largesse.records.evaluation import Comparison as Comparison
-from largesse.records.evaluation import DoseEvaluation as DoseEvaluation
 from largesse.records.evaluation import Estimate as Estimate
 from largesse.records.evaluation import Evaluation as Evaluation
 from largesse.records.evaluation import Finding as Finding

@@ -288,23 +288,6 @@ def spread_estimate(name: str, found: Estimate | None) -> dict[str, Any]:
     return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
-@dataclass(frozen=True)
-class DoseEvaluation:
-    """What a policy of continuous doses will bring and cost, judged from a log of doses."""
-
-    value: float
-    value_interval: tuple[float, float]
-    value_se: float
-    spend: float
-    spend_interval: tuple[float, float]
-    spend_se: float
-    rows: int
-    density: str  # "given" or "estimated"
-    bandwidth: float  # half-width of the kernel, in units of the dose
-    effective: float  # effective sample size near the policy's doses
-    warnings: tuple[Finding, ...] = ()
-
-
 @dataclass(frozen=True, eq=False)
 class HeldOutPlan:
     """A plan for the rows of a log at one budget: each fold is planned by models and a price that never saw it."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
-from largesse.response.forest import BoostedTrees, boosted_trees
+from largesse.response.trees import BoostedTrees, boosted_trees
 from largesse.stats import one_thread, sigmoid
 
 ENOUGH = 200  # rows; with fewer, none are set aside for early stopping

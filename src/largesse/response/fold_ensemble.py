@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.progress import report_to, start_stage, subrange, track
+from largesse.progress import advance, report_to, start_stage, subrange, track
 from largesse.records import Array, HeldOut, Log, Progress, Sample
 from largesse.response.base import ResponseModel, blank_copy, fresh
-from largesse.response.links import Link
-from largesse.response.outside import add_outside
+from largesse.response.level_effects import Link
 from largesse.stats import side_by_side
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 HELD_OUT = "judging it on held-out rows"  # the stage that takes most of an evaluation's time
 OUTSIDE = "scoring rows that were not learnt from"
@@ -98,3 +101,39 @@ def _refit_per_fold(model: Any, log: Log, fold: Array, progress: Progress | None
             test = fold == f
             curves[test] = fresh(model).fit(log.take(~test)).predict(log.take(test).features)
     return curves
+
+
+def add_outside(
+    held: HeldOut,
+    log: Log,
+    fold: Array,
+    features: Sequence[str] | None,
+    expect: Callable[[pa.Table], tuple[Array, Array | None]],
+) -> HeldOut:
+    """Return what is expected of all rows of a large log: `held` of its sample, and of the others what `expect` says.
+
+    `expect` gets tables with these features and returns curves and, where costs are observed, expected costs.
+    """
+    assert log.sample is not None
+    n, outside, start = len(log), log.outside, 0
+    curves, costs = _spread(held.curves, log.sample.rows, n), None
+    if held.costs is not None:
+        costs = _spread(held.costs, log.sample.rows, n)
+    for batch in log.sample.batches(features):
+        here = outside[start : start + len(batch)]
+        rows = start + np.flatnonzero(here)
+        curves[rows], spent = expect(batch.filter(here))
+        if costs is not None and spent is not None:
+            costs[rows] = spent
+        start += len(batch)
+        advance(start / n)
+    moved = held.shuffled
+    shuffled = None if moved is None else replace(moved, rows=log.sample.rows[moved.rows])
+    return HeldOut(curves, fold, costs, shuffled)
+
+
+def _spread(part: Array, rows: Array, n: int) -> Array:
+    """Return a matrix (n, K) with some of its rows."""
+    whole = np.empty((n, part.shape[1]))
+    whole[rows] = part
+    return whole

@@ -18,10 +18,8 @@ from largesse.records import Array, Log
 from largesse.response.amounts import Amounts, split_amounts, times_amounts
 from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel, check_auto
-from largesse.response.common import ScoredRows, fit_ladder
-from largesse.response.ladder import dose_shares
-from largesse.response.links import Link
-from largesse.response.together import Regressions, Rows, fit_together, held_out_scores, reached_levels
+from largesse.response.batched_regression import Regressions, Rows, fit_together, held_out_scores, reached_levels
+from largesse.response.level_effects import Link, ScoredRows, dose_shares, fit_ladder
 from largesse.stats import (
     Axes,
     dot_rows,

@@ -1,14 +1,10 @@
-"""Curves made non-falling, one customer at a time (pool adjacent violators)."""
+"""Isotonic regression of curves, one customer at a time (pool adjacent violators)."""
 
 from __future__ import annotations
 
-from typing import final
-
 import numpy as np
 
-from largesse.records import Array, Log
-from largesse.response.base import ResponseModel, check_auto, fit_copy
-from largesse.response.boosting import Boosting
+from largesse.records import Array
 
 
 def isotonic(curves: Array) -> Array:
@@ -32,38 +28,3 @@ def isotonic(curves: Array) -> Array:
         best[:, first:] = np.maximum(best[:, first:], lowest)
     out[falls] = np.maximum.accumulate(best, axis=1)  # equal values may differ by rounding
     return out
-
-
-@final
-class Pava(ResponseModel):
-    """A model's curves, each moved to the nearest one that never falls in the level.
-
-    Where the truth never falls this cannot hurt: a projection onto a convex set brings every curve nearer to what is in it.
-
-    Parameters
-    ----------
-    model
-        What is projected; "auto" is ``Boosting()``.
-    seed
-        For that default.
-
-    Attributes
-    ----------
-    model_
-        The fitted model.
-    """
-
-    model_: ResponseModel
-
-    def __init__(self, *, model: ResponseModel | str = "auto", seed: int = 0) -> None:
-        self.model = model
-        self.seed = seed
-
-    def _learn(self, X: Array, log: Log) -> None:
-        check_auto(self, "model")
-        model = Boosting(seed=self.seed) if isinstance(self.model, str) else self.model
-        self.model_ = fit_copy(model, X, log, self.encoder_)
-        self.choices_ = self.model_.choices_
-
-    def _curves(self, X: Array) -> Array:
-        return isotonic(self.model_._curves(X))

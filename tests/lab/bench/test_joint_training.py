@@ -9,12 +9,8 @@ import pytest
 from flat import flat
 
 from largesse.errors import InputError
-from largesse.policy.banditnet import BanditNet
 from largesse.records import Log
 from largesse.response.base import fresh
-from largesse.response.baselines import cfrnet_program as program
-from largesse.response.baselines.cfrnet import LOOK, NETWORK, TRAINING, CFRNet
-from largesse.response.baselines.ganite import GANITE
 from largesse.response.linear import Linear
 from largesse.response.networks import trainer
 from largesse.response.networks.jobs import Loop, Program, TrainingJob, loop_of_steps
@@ -22,6 +18,10 @@ from largesse.response.networks.runner import train
 from largesse.response.networks.sire import IRE, SIRE
 from largesse.response.networks.trainer import draw_batches, draw_by_steps, models_at_once, row_sets, start_by_seed
 from largesse.worlds.simulation import simulate
+from largesse_lab.baselines import cfrnet as program
+from largesse_lab.baselines.banditnet import BanditNet
+from largesse_lab.baselines.cfrnet import LOOK, NETWORK, TRAINING, CFRNet
+from largesse_lab.baselines.ganite import GANITE
 from largesse_lab.bench import joint_training
 from largesse_lab.bench.joint_training import fit_together, run_jobs
 

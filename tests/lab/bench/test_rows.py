@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from flat import flat
 
-from largesse.response import Balance, CFRNet
+from largesse.response import Balance
 from largesse.worlds import simulate
+from largesse_lab.baselines import CFRNet
 from largesse_lab.bench import measures, rows
 from largesse_lab.bench.repeats import Row, simulate_unit
 from largesse_lab.experiments import table1, table2

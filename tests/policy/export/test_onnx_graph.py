@@ -24,7 +24,7 @@ from largesse.policy import Policy
 from largesse.records import Customers
 from largesse.response import SIRE, Additive, Linear
 from largesse.response.calibration import Calibration
-from largesse.response.networks.fitted import FoldNetworks, Scale
+from largesse.response.networks.fold_networks import FoldNetworks, Scale
 from largesse.response.networks.second_stage import Correction
 from largesse.response.networks.settings import Shape
 
@@ -47,7 +47,7 @@ def test_onnx_runtime_decides_like_the_policy(name: str) -> None:
     assert_same(run_onnx(model, policy.onnx_inputs(table)), policy, table)
 
 
-@pytest.mark.parametrize("name", ["two_part", "additive"])
+@pytest.mark.parametrize("name", ["hurdle", "additive"])
 def test_amounts_are_the_same(name: str) -> None:
     policy, table = make_policy(name, "amounts"), odd_customers(500)
     assert_same(run_onnx(policy.to_onnx(), policy.onnx_inputs(table)), policy, table)

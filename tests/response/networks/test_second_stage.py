@@ -6,7 +6,7 @@ from sklearn.base import clone
 from largesse.data.log import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response.catalogue import model_from_state
+from largesse.response.catalogue import model_classes
 from largesse.response.networks.second_stage import TAU, _Stage, fit_correction
 from largesse.response.networks.sire import SIRE
 from largesse.worlds.simulation import simulate
@@ -72,7 +72,7 @@ def test_it_is_kept_exactly_and_cloned() -> None:
     log, X, _ = confounded(900, 0)
     model = small(orthogonal=True).fit(log)
     assert model.fit_.correction is not None
-    again = model_from_state(*model.state())
+    again = type(model).from_state(*model.state(), model_classes())
     assert np.array_equal(again.predict(X), model.predict(X))
     assert clone(model).orthogonal is True
     assert "orthogonal=True" in repr(model)

@@ -6,8 +6,9 @@ import pytest
 from sklearn.base import clone
 
 from largesse.errors import InputError
-from largesse.response import GANITE, IRE, SIRE, Balance, CFRNet, Network, Training
+from largesse.response import IRE, SIRE, Balance, Network, Training
 from largesse.response.networks.settings import setting_problems, settle, strength_problems
+from largesse_lab.baselines import GANITE, CFRNet
 
 
 def test_a_field_left_alone_is_the_models_own() -> None:

@@ -15,10 +15,10 @@ from largesse.levels import Levels
 from largesse.policy.policy import Policy
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
-from largesse.response.networks.fitted import Scale
+from largesse.response.networks.fold_networks import Scale
 from largesse.response.networks.settings import MONOTONE
 from largesse.response.networks.sire import IRE, KAPPAS, PENALTIES, PLAIN_KAPPAS, SIRE
-from largesse.response.networks.sire_program import mean_scores, represent
+from largesse.response.networks.sire_loss import mean_scores, represent
 from largesse.worlds.simulation import simulate
 
 # The same small network everywhere: it is compiled once.

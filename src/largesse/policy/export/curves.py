@@ -32,16 +32,12 @@ from largesse.response import (
     TILT_REACH,
     Additive,
     Boosting,
-    Choose,
+    Hurdle,
     Linear,
-    Pava,
     Proportional,
     ResponseModel,
-    Shrunk,
     Stack,
     Thresholds,
-    TLearner,
-    TwoPart,
     WithCosts,
 )
 
@@ -97,30 +93,12 @@ def _write_proportional(model: Any, X: Value) -> Value:
     return exp(clip(affine(X, fit.coef[:, None]), fit.low, fit.high)) * fit.sizes
 
 
-def _write_tlearner(model: Any, X: Value) -> Value:
-    for one in model.models_:
-        if not isinstance(one, ResponseModel):
-            got = f"TLearner holds a {type(one).__name__}, which is not a model of largesse"
-            fail("export", Problem(got, SCORE_CARD))
-    found = [pick(write_curves(one, X), [0]) for one in model.models_]
-    curves = join([found[place] for place in model.own_])
-    return clip(curves, 0.0, 1.0) if model.binary_ else curves
-
-
-def _write_chosen(model: Any, X: Value) -> Value:
+def _write_with_costs(model: Any, X: Value) -> Value:
     return write_curves(model.model_, X)
 
 
-def _write_pava(model: Any, X: Value) -> Value:
-    return isotonic(write_curves(model.model_, X))
-
-
-def _write_two_part(model: Any, X: Value) -> Value:
+def _write_hurdle(model: Any, X: Value) -> Value:
     return _times_amounts(write_curves(model.chance_, X), model.amounts_, X)
-
-
-def _write_shrunk(model: Any, X: Value) -> Value:
-    return _blend(model.blend_, {0: _mean_scores(model.models_, X, model.blend_.link)})
 
 
 def _write_stack(model: Any, X: Value) -> Value:
@@ -186,12 +164,8 @@ WRITERS: dict[type[ResponseModel], Callable[[Any, Value], Value]] = {
     Boosting: _write_boosting,
     Thresholds: _write_thresholds,
     Proportional: _write_proportional,
-    TLearner: _write_tlearner,
-    Choose: _write_chosen,
-    WithCosts: _write_chosen,
-    Pava: _write_pava,
-    TwoPart: _write_two_part,
-    Shrunk: _write_shrunk,
+    WithCosts: _write_with_costs,
+    Hurdle: _write_hurdle,
     Stack: _write_stack,
     SIRE: _write_network,
     IRE: _write_network,

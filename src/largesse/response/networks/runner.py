@@ -1,4 +1,4 @@
-"""Who runs a training job.
+"""The current runner of training jobs.
 
 `train` hands a job to the current runner. The usual runner trains the job at once; `use_runner` puts another in its place
 for the calls inside its block, for instance one that collects the jobs of several fits and runs them as one. JAX is

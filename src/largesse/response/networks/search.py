@@ -16,17 +16,18 @@ from largesse.propensity import correct_curves, estimate_propensities
 from largesse.records import Array, Choice, Log
 from largesse.response.calibration import Calibration, HeldOutScores, calibrate
 from largesse.response.fold_ensemble import predict_held_out
-from largesse.response.linear import Linear
-from largesse.response.networks.fitted import FoldNetworks, Scale, choose_least
+from largesse.response.level_effects import dose_shares
+from largesse.response.linear import Linear, Rows, fit_regression_folds
+from largesse.response.networks.fold_networks import FoldNetworks, Scale, choose_least
 from largesse.response.networks.jobs import Loop, TrainedNetworks, TrainingJob
 from largesse.response.networks.runner import train
 from largesse.response.networks.second_stage import Chosen, fit_correction
-from largesse.response.networks.settings import STARTS, Balance, Shape, Training
-from largesse.response.networks.starts import guess_curve, regression_curves
+from largesse.response.networks.settings import FIRST_STEP, STARTS, Balance, Shape, Training
 from largesse.stats import (
     assign_folds,
     chosen,
     least_loss,
+    logit,
     one_standard_error,
     one_thread,
     sample_rows,
@@ -176,7 +177,7 @@ class Search:
         self, candidates: list[Candidate], fold: Array, parts: Array, member: Array | None = None
     ) -> TrainedNetworks:
         """Train a network for every candidate and fold; each trains on the other folds and stops by its own."""
-        from largesse.response.networks.sire_program import sire_program, steps_per_epoch
+        from largesse.response.networks.sire_loss import sire_program, steps_per_epoch
         from largesse.response.networks.trainer import row_sets
 
         recipe, task, many = self.recipe, self.task, len(candidates)
@@ -222,7 +223,7 @@ class Search:
 
     def _held_scores(self, candidate: Candidate, params: dict[str, Array], fold: Array, parts: Array) -> Array:
         """Return the scores (rows, K) of held-out rows, each by the network that did not see it."""
-        from largesse.response.networks.sire_program import predict_scores
+        from largesse.response.networks.sire_loss import predict_scores
 
         out = np.empty((len(fold), self.recipe.shape.levels))
         gate = _gate(np.array(candidate[:1]))
@@ -286,7 +287,7 @@ class Search:
 
     def correct(self, best: Candidate) -> Chosen:
         """Return the second stage of a candidate: each fold network's, from the rows it was not trained on."""
-        from largesse.response.networks.sire_program import represent
+        from largesse.response.networks.sire_loss import represent
 
         task, shape = self.task, self.recipe.shape
         rho = estimate_propensities(task.log, task.fold, self.recipe.seed).own
@@ -347,3 +348,34 @@ def _gate(penalty: Array) -> Array:
 def _part(params: dict[str, Array], i: int, size: int) -> dict[str, Array]:
     """Return the i-th block of `size` models."""
     return {name: value[i * size : (i + 1) * size] for name, value in params.items()}
+
+
+REGRESSION_ROWS = 20_000  # enough to know where to start
+RIDGE = 0.03
+
+
+def guess_curve(log: Log, scale: Scale) -> Array:
+    """Return small equal increments around the mean response: scores (K,)."""
+    K = len(log.levels)
+    middle = scale.standardise(np.average(log.response, weights=log.weight))
+    if scale.bounded:
+        middle = logit(middle, inside=0.0) if 0 < middle < 1 else np.zeros(())
+    return middle + FIRST_STEP * (np.arange(K) - (K - 1) / 2)
+
+
+def regression_curves(X: Array, log: Log, fold: Array, parts: Array, scale: Scale) -> Array:
+    """Return the mean scores (parts, K) of regressions that leave each part out."""
+    some = np.arange(len(log))[:: -(-len(log) // REGRESSION_ROWS)]
+    response = scale.standardise(log.response[some])
+    weight = log.weights[some]
+    cluster = None if log.cluster is None else log.cluster[some]
+    K, doses = len(log.levels), dose_shares(log.levels)
+    rows = Rows(X[some], log.level[some], response, weight, K, scale.bounded, doses, cluster)
+    kept = fit_regression_folds(rows, fold[some], RIDGE)
+    middle = (weight / weight.sum()) @ X[some]
+    order = np.unique(fold[some]).tolist()
+    curves = []
+    for part in parts.tolist():
+        fit = kept[order.index(part)]
+        curves.append(fit.intercept + middle @ fit.coef + fit.level_effects)
+    return np.array(curves)

@@ -142,7 +142,7 @@ def _increments(z: Array, coef: Array, K: int) -> Array:
 
 def apply_correction(correction: Correction, curves: Array, params: dict[str, Array], X: Array, shape: Shape) -> Array:
     """Return curves (n, K) plus the correction for features (n, p), some rows at a time."""
-    from largesse.response.networks.sire_program import represent
+    from largesse.response.networks.sire_loss import represent
 
     out = curves.copy()
     for first in range(0, len(X), AT_ONCE):

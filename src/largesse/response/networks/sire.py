@@ -14,7 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.errors import Problem, refuse, suggest
+from largesse.errors import Problem, refuse, require_part, suggest
 from largesse.records import Array, Choice, Log
 from largesse.response.amounts import (
     Amounts,
@@ -25,7 +25,7 @@ from largesse.response.amounts import (
     whether,
 )
 from largesse.response.base import ResponseModel
-from largesse.response.networks.fitted import FoldNetworks, Scale, is_bounded
+from largesse.response.networks.fold_networks import FoldNetworks, Scale, is_bounded
 from largesse.response.networks.search import Learnt, Recipe, Task, learn_networks, one_hot_levels
 from largesse.response.networks.settings import (
     MONOTONE,
@@ -102,6 +102,7 @@ class BalancedNetwork(ResponseModel):
     def learn_parts(self, X: Array, log: Log, fold: Array, parts: Array, level_weight: Array | None = None) -> None:
         """Learn one network for each of some folds (n,), and their mean; see `Task` for `level_weight` (n, K)."""
         refuse(type(self).__name__, self._problems(log))
+        require_part("optax", "networks", type(self).__name__)  # which needs JAX
         scale = Scale.of(log.response)
         own = one_hot_levels(log) if level_weight is None else level_weight
         learnt = learn_networks(self._recipe(scale, X.shape[1], len(log.levels)), Task(X, log, fold, parts, own, scale))

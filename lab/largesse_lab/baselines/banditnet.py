@@ -1,0 +1,597 @@
+"""BanditNet under a budget: a policy network learnt from the log without a response model (the incentive paper's Algorithm 1).
+
+A network gives every level a score, and the policy is their softmax π. With rewards δ in [0, 1] and propensities ρ, it
+maximises the mean of (δ − λ) π(y|x)/ρ(y|x) − η Σ_y c(y) π(y|x) (Joachims, Swaminathan and de Rijke 2018, with a price η on
+cost). The translation λ shifts the rewards; it stands for the self-normaliser S = mean of π/ρ, which cannot be optimised
+directly. For each λ, η is searched so that the policy spends what the budget allows. The λ whose policy has the best
+self-normalised estimate (SNIPS) on held-out rows is kept. A policy whose S is far from one has learnt to avoid rows rather
+than to be good; it is only kept if no other is there.
+
+η ≥ 0 removes cost from a policy; it never adds any. A policy that learnt to spend less than the budget ("up to") stays there,
+and loses to plans that use their budget. With "all", η may be negative: spending is then rewarded until the budget is spent.
+
+Where the paper leaves things open: λ runs over 0, .1 … .9 and the mean reward, then more finely around the best.
+Propensities are cross-fitted logistic regressions unless the log gives them, and 1/ρ is clipped. S should lie within three
+standard errors of one, since a Chernoff bound with such weights would allow anything. The network is SIRE's with a free
+head, trained by Adam, its best weights on held-out rows kept. Algorithm 1 trains again for every η ("retrain"); "posthoc"
+trains once for each λ and subtracts η × cost from the scores. For the customers it is applied to, η is searched again, so
+that the budget holds there.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Annotated, Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from largesse.allocation import allocate, expected_costs
+from largesse.errors import Problem, below_cheapest, budget_problems, fail, refuse
+from largesse.io import expected_content, read_archive, write_archive
+from largesse.levels import Levels
+from largesse.propensity import estimate_propensities
+from largesse.records import Array, Customers, Log
+from largesse.response import Learner, Network, Shaped, Training
+from largesse.response.networks import (
+    Loop,
+    Program,
+    Shape,
+    TrainingJob,
+    check_depth,
+    check_shapes,
+    layers,
+    loop_of_steps,
+    option_problems,
+    setting_problems,
+    settle,
+    share_problems,
+    train,
+    trainer,
+)
+from largesse.stats import assign_folds, hold_out, one_thread, softmax
+
+FORMAT = "largesse-banditnet"
+TRANSLATIONS = tuple(j / 10 for j in range(10))  # λ; the mean reward is added
+FINER = 0.01  # between the λ of the second round, which lie around the best of the first
+MOST_COST = 1e150  # squares of larger ones have no floats
+RETRAININGS = 10  # in the search for η
+MOST_STEPS = 200  # in the search for η on given scores
+UNSPENT = 1e-10  # of the budget: what the search for η may leave
+LARGEST = 1e12  # η
+SHORT_OF_ALL = 1e-6  # of the most that can be spent
+SPENDS = ("up to", "all")  # of the budget
+ERRORS = 3.0  # standard errors that S may lie away from one
+LEAST_BAND = 0.05
+FOLDS = 5  # over which propensities are cross-fitted
+LOOK = 100  # steps between two looks at held-out rows
+NETWORK = Network(width=128, depth=2, activation="elu", skip=True)
+TRAINING = Training(rate=1e-3, decay=0.1, batch=128, steps=2000, patience=5)
+OPTIONS = {"spend": SPENDS, "search": ("posthoc", "retrain")}
+
+
+@final
+class BanditNet(Learner):
+    """A policy network under a budget.
+
+    Parameters
+    ----------
+    budget
+        Average cost per customer that may not be exceeded.
+    spend
+        "up to" the budget, as Algorithm 1 (η ≥ 0: what the policy does not want to spend is left over); or "all" of it
+        (η may be negative: the rest of the budget goes where the scores lose least).
+    search
+        How η is found: "posthoc" (on the scores of one training for each λ) or "retrain" (Algorithm 1 to the letter).
+    translations
+        The λ that are tried, on the scale of rewards shifted into [0, 1]; "auto" is 0, .1 … .9 and the mean reward.
+    clip
+        Most that 1/ρ counts.
+    network, training
+        `Network` and `Training`; what is left at "auto" is BanditNet's own. A look of `patience` is 100 steps.
+    hold_out
+        Share of rows that are held out, to stop by and to choose λ.
+    seed
+        For the rows held out, first weights and batches.
+
+    Attributes
+    ----------
+    translations_
+        What was tried: a `Translation` for each λ.
+    price_
+        η subtracted from the scores × cost. With "retrain" the scores already contain η; this is the remainder still
+        needed to meet the budget.
+    networks_
+        The one network that was kept.
+    levels_known_
+        The `Levels` of the log.
+    """
+
+    networks_: PolicyNetworks
+    price_: float
+    translations_: tuple[Translation, ...]
+
+    def __init__(
+        self,
+        *,
+        budget: float = 1.0,
+        spend: str = "up to",
+        search: str = "posthoc",
+        translations: Any = "auto",
+        clip: float = 100.0,
+        network: Network = Network(),
+        training: Training = Training(),
+        hold_out: float = 0.3,
+        seed: int = 0,
+    ) -> None:
+        self.budget = budget
+        self.spend = spend
+        self.search = search
+        self.translations = translations
+        self.clip = clip
+        self.network = network
+        self.training = training
+        self.hold_out = hold_out
+        self.seed = seed
+
+    # -- learning ---------------------------------------------------------------------------------------------------
+
+    def _learn(self, X: Array, log: Log) -> None:
+        refuse("BanditNet", self._problems(log.levels))
+        self.levels_known_ = log.levels
+        costs = self._costs(log.costs, len(log))
+        if costs.min(axis=1).mean() > self.budget:
+            raise below_cheapest("BanditNet", self.budget, float(costs.min(axis=1).mean()))
+        trainer = Trainer(self._settings(), X, log, costs)
+        with one_thread(X.size):
+            shifts = self._shifts(trainer.rows.reward)
+            found = trainer.train(shifts)
+            if isinstance(self.translations, str):
+                best = found.translations[choose_translation(found.translations)].shift
+                finer = best + FINER * (np.arange(len(shifts)) - len(shifts) // 2)
+                found = found.append(trainer.train(finer))
+        kept = choose_translation(found.translations)
+        self.translations_ = tuple(replace(one, chosen=i == kept) for i, one in enumerate(found.translations))
+        self.networks_ = found.networks.take(np.array([kept]))
+        self.price_ = self._price(self.scores(X), costs, self.budget, trainer.rows.weight)
+
+    def _settings(self) -> Settings:
+        names = (field.name for field in fields(Settings))
+        return Settings(**{name: getattr(self, name) for name in names})
+
+    def _shifts(self, reward: Array) -> Array:
+        auto = isinstance(self.translations, str)
+        return np.asarray((*TRANSLATIONS, float(reward.mean())) if auto else self.translations, dtype=np.float64)
+
+    def _costs(self, own: Array | None, n: int) -> Array:
+        """Return what each level costs each customer (n, K)."""
+        face = own if own is not None else self.levels_known_.common_costs
+        if face is None:
+            hint = f"read the table with levels=…, so that {self.levels_known_.cost_columns} are found"
+            fail("BanditNet", Problem("costs are per customer, but this table was read without them", hint))
+        K = len(self.levels_known_)
+        # Nothing is paid on redemption here, so no curve is needed to know what is paid.
+        paid = expected_costs(self.levels_known_, np.zeros((1, K)), face)
+        if not paid.max(initial=0.0) <= MOST_COST:
+            fail("BanditNet", Problem(f"a level costs {paid.max():g}", f"costs are at most {MOST_COST:g}"))
+        return np.broadcast_to(paid, (n, K))
+
+    def _problems(self, levels: Levels) -> list[Problem]:
+        wrong = option_problems(self, OPTIONS) + policy_network_problems(self.network, self.training)
+        wrong += budget_problems(self.budget)
+        if not self.clip >= 1:
+            wrong.append(Problem(f"clip={self.clip!r}", "1/ρ is never below one: give a number above it"))
+        if not _are_translations(self.translations):
+            wrong.append(Problem(f"translations={self.translations!r}", "numbers, as [0, 0.3, 0.6], or 'auto'"))
+        if not levels.certain:
+            words = "observed" if levels.observed else "paid on redemption"
+            hint = "plan with a response model instead: it foresees what customers do"
+            wrong.append(Problem(f"costs are {words}, which a policy alone cannot foresee", hint))
+        return wrong + share_problems(self.hold_out)
+
+    # -- deciding ---------------------------------------------------------------------------------------------------
+
+    def scores(self, X: Array) -> Array:
+        """Return the network's scores (n, K) of encoded features (n, p), before any price."""
+        return self.networks_.scores(X)[0]
+
+    def probabilities_at_price(self, customers: Any) -> Array:
+        """Return the probabilities (n, K) of the levels at the price learnt on the log, whoever the other customers are."""
+        X = self.encode(customers)
+        return softmax(self.scores(X) - self.price_ * self._costs(getattr(customers, "costs", None), len(X)))
+
+    def probabilities(self, customers: Any, budget: float | None = None) -> Array:
+        """Return probabilities (n, K) whose expected cost over these customers is within the budget."""
+        X, costs, budget = self._prepare(customers, budget)
+        scores = self.scores(X)
+        return softmax(scores - self._price(scores, costs, budget) * costs)
+
+    def decide(self, customers: Any, budget: float | None = None) -> Array:
+        """Return one level (n,) each: the best scores that the budget allows these customers together."""
+        X, costs, budget = self._prepare(customers, budget)
+        if not len(X):
+            return np.zeros(0, dtype=np.int64)
+        scores = self.scores(X)
+        if self.spend == "all":  # cost is worth more than any score, so the budget alone holds it back
+            scores = scores + _overriding_value(scores, costs) * costs
+        return allocate(scores, costs, budget).levels
+
+    def _price(self, scores: Array, costs: Array, budget: float, weight: Array | None = None) -> float:
+        return find_price(scores, costs, budget, weight, self.spend)
+
+    def _prepare(self, customers: Any, budget: float | None) -> tuple[Array, Array, float]:
+        X = self.encode(customers)
+        costs = self._costs(customers.costs if isinstance(customers, Customers | Log) else None, len(X))
+        budget = self.budget if budget is None else float(budget)
+        refuse("BanditNet", budget_problems(budget, unlimited=True))
+        least = float(costs.min(axis=1).mean()) if len(X) else 0.0
+        if budget < least:
+            raise below_cheapest("BanditNet", budget, least)
+        return X, costs, budget
+
+    # -- saving -----------------------------------------------------------------------------------------------------
+
+    def _check_learnt(self) -> None:
+        self.networks_.check(len(self.encoder_.names), self.levels_, models=1)
+        least = -math.inf if self.spend == "all" else 0.0
+        if not (math.isfinite(self.price_) and self.price_ >= least):
+            raise ValueError(f"price_: {self.price_}")
+
+    def _check_levels(self) -> None:
+        """Raise ValueError unless settings, levels and network fit together and give finite scores at the price."""
+        if problems := self._problems(self.levels_known_):
+            raise ValueError(problems[0].what)
+        if len(self.levels_known_) != self.levels_:
+            raise ValueError(f"{len(self.levels_known_)} levels in a network of {self.levels_}")
+        costs = self.levels_known_.common_costs
+        with np.errstate(all="ignore"):
+            scores = self.scores(np.zeros((1, len(self.encoder_.names)), dtype=np.float32))
+            priced = scores if costs is None else scores - self.price_ * self._costs(None, 1)
+        if scores.shape != (1, self.levels_) or not np.isfinite(priced).all():
+            raise ValueError("the network has no finite scores at its price")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy to one file; the same policy gives the same bytes."""
+        write_archive(path, FORMAT, *self._state())
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        state, arrays = self.state()
+        return {"levels": asdict(self.levels_known_), "model": state}, arrays
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> BanditNet:
+        """Read what `save` wrote, and refuse it unless everything in it is known and whole."""
+        manifest, arrays = read_archive(path, FORMAT)
+        with expected_content(path):
+            net = cls.from_state(manifest["model"], arrays)
+            net.levels_known_ = Levels(**manifest["levels"])
+            net._check_levels()
+            return net
+
+
+def _are_translations(given: Any) -> bool:
+    if isinstance(given, str):
+        return given == "auto"
+    return np.size(given) > 0 and bool(np.isfinite(np.asarray(given, dtype=float)).all())
+
+
+def _overriding_value(scores: Array, costs: Array) -> float:
+    """Return a value per unit of cost at which every dearer level beats every cheaper one."""
+    gaps = np.diff(np.sort(costs, axis=1), axis=1)
+    gaps = gaps[gaps > 1e-9 * costs.max(initial=0.0)]
+    return float(2 * np.ptp(scores, axis=1).max() / gaps.min()) if len(gaps) else 0.0
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One λ: the price η it needed, and how its policy fared."""
+
+    shift: float  # λ
+    price: float  # η
+    spend: float  # expected, per customer of the log
+    normaliser: float  # S on the rows trained on
+    expected: tuple[float, float]  # where S should lie
+    snips: float  # on held-out rows
+    chosen: bool = False
+
+    @property
+    def sound(self) -> bool:
+        """Whether S lies where it should."""
+        return self.expected[0] <= self.normaliser <= self.expected[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The policies of several λ and their networks."""
+
+    translations: tuple[Translation, ...]
+    networks: PolicyNetworks
+
+    def append(self, others: Trained) -> Trained:
+        """Return these policies and others."""
+        return Trained(self.translations + others.translations, self.networks.append(others.networks))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a `BanditNet` is told about its training."""
+
+    budget: float
+    spend: str
+    search: str
+    clip: float
+    network: Network
+    training: Training
+    hold_out: float
+    seed: int
+
+
+class Trainer:
+    """Trains policies at any λ and η on one log."""
+
+    def __init__(self, settings: Settings, X: Array, log: Log, costs: Array) -> None:
+        self.settings = settings
+        low, high = log.response.min(), log.response.max()
+        given = log.propensity is not None
+        fold = np.zeros(len(log), int) if given else assign_folds(log, min(FOLDS, len(log)), settings.seed)
+        rho = estimate_propensities(log, fold, settings.seed).own
+        self.rows = PolicyRows(
+            X=X,
+            level=log.level,
+            reward=(log.response - low) / (high - low if high > low else 1.0),
+            inverse=np.minimum(1.0 / rho, settings.clip),
+            costs=costs,
+            weight=np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean(),
+            held=hold_out(log, settings.hold_out, settings.seed),
+        )
+
+    def train(self, shifts: Array) -> Trained:
+        """Return the policies of every λ, each with the η that lets it spend what the budget allows."""
+        s, costs = self.settings, self.rows.costs
+        if s.search == "retrain":
+            prices, networks = self._search_by_training(shifts)
+        else:
+            prices, networks = np.zeros(len(shifts)), self._train(shifts, np.zeros(len(shifts)))
+        scores = networks.scores(self.rows.X)
+        # After "retrain" too: where even the largest η left the policy over budget, the rest is taken off the scores.
+        rest = np.array([find_price(score, costs, s.budget, self.rows.weight, s.spend) for score in scores])
+        policies = [softmax(score - price * costs) for score, price in zip(scores, rest, strict=True)]
+        found = zip(shifts, prices + rest, policies, strict=True)
+        return Trained(tuple(self._judge(float(a), float(b), policy) for a, b, policy in found), networks)
+
+    def _train(self, shifts: Array, prices: Array) -> PolicyNetworks:
+        s = self.settings
+        return train_policy_networks(self.rows, shifts, prices, network=s.network, training=s.training, seed=s.seed)
+
+    def _search_by_training(self, shifts: Array) -> tuple[Array, PolicyNetworks]:
+        """Search for each λ's smallest η that keeps the policy within budget; every η tried is a training."""
+        over, within = np.zeros(len(shifts)), np.full(len(shifts), np.inf)
+        prices = np.zeros(len(shifts))
+        kept: PolicyNetworks | None = None
+        first = 1.0 / max(float(np.ptp(self.rows.costs, axis=1).mean()), 1e-9)
+        for _ in range(RETRAININGS):
+            networks = self._train(shifts, prices)
+            spend = np.array([self._spend(softmax(score)) for score in networks.scores(self.rows.X)])
+            fits = spend <= self.settings.budget
+            better = fits & (prices <= within)
+            within, over = np.where(fits, np.minimum(prices, within), within), np.where(fits, over, prices)
+            found = np.isfinite(within)
+            # Until a λ has a policy within budget its latest one stands in, the cheapest so far.
+            kept = networks if kept is None else networks.where(better | ~found, kept)
+            if (within == 0).all():
+                break
+            prices = np.where(found, (over + np.where(found, within, 0)) / 2, np.maximum(2 * over, first))
+        assert kept is not None
+        return np.where(np.isfinite(within), within, over), kept
+
+    def _spend(self, policy: Array) -> float:
+        return float(np.average((policy * self.rows.costs).sum(axis=1), weights=self.rows.weight))
+
+    def _judge(self, shift: float, price: float, policy: Array) -> Translation:
+        """Return how a policy (n, K) fares: its normaliser on the rows trained on, its value on held-out rows."""
+        rows, held = self.rows, self.rows.held
+        ratio = policy[np.arange(len(rows.level)), rows.level] * rows.inverse
+        mine, w = ratio[~held], rows.weight[~held]
+        S = float(np.average(mine, weights=w))
+        se = float(np.sqrt(np.sum(w**2 * (mine - S) ** 2)) / w.sum())
+        band = max(ERRORS * se, LEAST_BAND)
+        theirs, v = ratio[held], rows.weight[held]
+        snips = float((v * theirs) @ rows.reward[held] / max(v @ theirs, 1e-12))
+        return Translation(shift, price, self._spend(policy), S, (1 - band, 1 + band), snips)
+
+
+def choose_translation(tried: Sequence[Translation]) -> int:
+    """Return the position of the best SNIPS among policies whose S lies where it should, or among all if none does."""
+    sound = [i for i, one in enumerate(tried) if one.sound] or list(range(len(tried)))
+    return max(sound, key=lambda i: tried[i].snips)
+
+
+def find_price(
+    scores: Array, costs: Array, budget: float, weight: Array | None = None, spend: str = SPENDS[0]
+) -> float:
+    """Return the smallest η at which softmax(scores − η costs) has an expected cost (weighted mean) within budget.
+
+    η is negative only if all of the budget is to be spent; the dearest levels get a budget that they do not use up.
+    """
+    share = np.full(len(scores), 1.0 / max(len(scores), 1)) if weight is None else weight / weight.sum()
+
+    def spent(price: float) -> tuple[float, float]:
+        """Return the expected cost, and how fast it falls with the price: the mean variance of a customer's cost."""
+        policy = softmax(scores - price * costs)
+        each = np.einsum("nk,nk->n", policy, costs)
+        return float(share @ each), float(share @ (np.einsum("nk,nk,nk->n", policy, costs, costs) - each**2))
+
+    now, _ = spent(0.0)
+    if now > budget:
+        return _crossing(spent, budget, 1.0)
+    most = float(share @ costs.max(axis=1))
+    if spend == "up to" or not now < most:
+        return 0.0
+    # The most is spent only at η = −∞: almost all of it will do.
+    return _crossing(spent, min(budget, (1 - SHORT_OF_ALL) * most), -1.0)
+
+
+def _crossing(spent: Callable[[float], tuple[float, float]], budget: float, far: float) -> float:
+    """Return the smallest price whose spending is within budget: on the way from 0 to `far`, or beyond it.
+
+    Newton steps, kept inside the bracket known to hold it, with a bisection every fifth step.
+    """
+    near, over = 0.0, far > 0
+    while (spent(far)[0] > budget) == over and abs(far) < LARGEST:
+        near, far = far, 2 * far
+    low, high = min(near, far), max(near, far)
+    left, price = UNSPENT * max(1.0, abs(budget)), (low + high) / 2
+    for turn in range(MOST_STEPS):
+        now, slope = spent(price)
+        if budget - left <= now <= budget:
+            return price
+        low, high = (price, high) if now > budget else (low, price)
+        if high - low <= 1e-15 * max(abs(low), abs(high)):
+            break
+        # Slightly past the crossing of the tangent, so that the budget is approached from within.
+        step = price + (now - budget + left / 2) / slope if slope > 0 and turn % 5 < 4 else low
+        price = step if low < step < high else (low + high) / 2
+    return high
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyNetworks:
+    """M trained networks of one shape."""
+
+    shape: Shape
+    params: dict[str, Annotated[Array, Shaped(..., dtype="float32")]]  # each (M, …)
+
+    def scores(self, X: Array) -> Array:
+        """Return the scores (M, n, K) of encoded features (n, p)."""
+        from largesse.response.networks import sire_loss
+
+        return sire_loss.predict_scores(self.params, X, self.shape).astype(np.float64)
+
+    def take(self, models: Array) -> PolicyNetworks:
+        """Return some of the networks, by position."""
+        return PolicyNetworks(self.shape, {name: value[models] for name, value in self.params.items()})
+
+    def append(self, others: PolicyNetworks) -> PolicyNetworks:
+        """Return these networks and others of the same shape."""
+        both = {name: np.concatenate([value, others.params[name]]) for name, value in self.params.items()}
+        return PolicyNetworks(self.shape, both)
+
+    def where(self, take: Array, others: PolicyNetworks) -> PolicyNetworks:
+        """Return these networks where `take` (M,) is true, the others elsewhere."""
+        mixed = {
+            name: np.where(take.reshape(-1, *[1] * (value.ndim - 1)), value, others.params[name])
+            for name, value in self.params.items()
+        }
+        return PolicyNetworks(self.shape, mixed)
+
+    def check(self, features: int, levels: int, models: int) -> None:
+        """Raise ValueError unless the arrays belong to so many networks of features and levels."""
+        from largesse.response.networks import layers
+
+        if (self.shape.features, self.shape.levels) != (features, levels):
+            raise ValueError(f"a network of {self.shape.features} features and {self.shape.levels} levels")
+        check_depth(self.params, self.shape.depth)
+        check_shapes(self.params, {name: (models, *size) for name, size in layers.param_shapes(self.shape).items()})
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyRows:
+    """The rows that policy networks learn from."""
+
+    X: Array  # (n, p) encoded features
+    level: Array  # (n,)
+    reward: Array  # (n,) in [0, 1]
+    inverse: Array  # (n,) 1/ρ
+    costs: Array  # (n, K)
+    weight: Array  # (n,)
+    held: Array  # (n,) whether a row is held out, to stop by
+
+
+def policy_network_problems(network: Network, training: Training) -> list[Problem]:
+    """Return everything that is wrong with the settings of policy networks."""
+    return setting_problems("network", network, NETWORK) + setting_problems("training", training, TRAINING)
+
+
+def train_policy_networks(
+    rows: PolicyRows, shifts: Array, prices: Array, *, network: Network, training: Training, seed: int
+) -> PolicyNetworks:
+    """Train one network for each λ (M,) and η (M,), all from one seed: they differ by λ and η alone."""
+    from largesse.response.networks import trainer
+
+    network, training = settle(network, NETWORK), settle(training, TRAINING)
+    size = (network.width, network.depth, network.activation, network.skip)
+    shape = Shape(rows.X.shape[1], rows.costs.shape[1], "free", *size, bounded=False)
+    loop = loop_of_steps(training.steps, LOOK, training.patience)
+    learn = trainer.row_sets([np.flatnonzero(~rows.held)], rows.weight, training.batch)
+    stop = trainer.row_sets([np.flatnonzero(rows.held)], rows.weight, most=trainer.STOP_ROWS)
+    own = (
+        *(np.repeat(part, len(shifts), axis=0) for part in (*learn, *stop)),
+        shifts.astype(np.float32),
+        prices.astype(np.float32),
+    )
+    numbers = (rows.X, rows.reward, rows.inverse, rows.costs)
+    data = (rows.level.astype(np.int32), *(np.asarray(part, np.float32) for part in numbers))
+    job = TrainingJob(policy_program(shape, training, loop), loop, data, own, np.full(len(shifts), seed))
+    return PolicyNetworks(shape, train(job).params)
+
+
+def policy_loss(
+    shape: Shape, params: Any, rows: tuple[jax.Array, ...], shift: jax.Array, price: jax.Array
+) -> jax.Array:
+    """Return the counterfactual risk (): rows are level, features, reward, 1/ρ, costs (n, K) and weight."""
+    level, X, reward, inverse, costs, weight = rows
+    probabilities = jax.nn.softmax(layers.forward(shape, params, X)[1], axis=1)
+    ratio = jnp.take_along_axis(probabilities, level[:, None], axis=1)[:, 0] * inverse
+    gain = (reward - shift) * ratio - price * (probabilities * costs).sum(axis=1)
+    return -(weight @ gain) / jnp.maximum(weight.sum(), 1e-9)
+
+
+@functools.lru_cache(maxsize=8)
+def policy_program(shape: Shape, training: Training, loop: Loop) -> Program:
+    """Return the training of policy networks.
+
+    `data`: level, features, reward, 1/ρ, costs. `own`: rows and weights to train on, rows and weights to stop by, λ, η.
+    """
+    sizes = layers.param_shapes(shape)
+    matrices = {name: len(size) == 2 for name, size in sizes.items()}
+    optimiser = optax.adamw(training.rate, weight_decay=training.decay, mask=matrices)
+
+    def first(rng: np.random.Generator) -> Any:
+        params = {
+            name: (rng.standard_normal(size) / np.sqrt(max(size[0], 1))).astype(np.float32)
+            if matrices[name]
+            else np.zeros(size, np.float32)
+            for name, size in sizes.items()
+        }
+        return params, trainer.zero_moments(optimiser, params)
+
+    def draw(seed: int, own: Any, stretches: Sequence[Array]) -> Iterator[Array]:
+        return trainer.draw_by_steps(
+            seed, stretches, loop.steps, lambda rng, n: trainer.draw_batches(rng, own[1], n, training.batch)
+        )
+
+    def step(state: Any, data: Any, own: Any, places: jax.Array) -> Any:
+        params, moments = state
+        rows = (*(part[own[0][places]] for part in data), own[1][places])
+        slope = jax.grad(policy_loss, argnums=1)(shape, params, rows, own[4], own[5])
+        update, moments = optimiser.update(slope, moments, params)
+        return optax.apply_updates(params, update), moments
+
+    def loss(state: Any, data: Any, own: Any) -> jax.Array:
+        return policy_loss(shape, state[0], (*(part[own[2]] for part in data), own[3]), own[4], own[5])
+
+    return Program(
+        lambda seeds, _own: trainer.start_by_seed(seeds, first),
+        draw,
+        step,
+        loss,
+        lambda state: state[0],
+        (0, 2),
+        shape.depth * shape.width,
+    )

@@ -1,0 +1,553 @@
+"""Continuous doses: SIRE on a continuous scale, the best doses under a budget, and kernel doubly robust evaluation.
+
+`DoseSIRE`: knots stand at quantiles of the logged doses. A row between two knots shares its weight between them, so that its score is
+interpolated; the balance penalty sees the same weights. Everything else is SIRE with the knots as its levels.
+
+`evaluate_doses`: no logged dose equals the one a policy would give, so rows whose dose is near it stand in for it:
+ψ_i = f̂(x_i, π_i) + K_h(π_i − t_i) / ρ(t_i | x_i) · (r_i − f̂(x_i, t_i)), with ρ a density (Kallus and Zhou 2018). Near the
+ends of the scale the kernel is divided by its mass inside the range. A narrow kernel is noisy, a wide one biased: the
+bandwidth is the largest whose interval still overlaps those of all narrower ones (Lepski's rule), then narrowed a little so
+that the bias stays small in comparison with the interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NoReturn, Self, final
+
+import numpy as np
+
+from largesse.data import Encoder, feature_table, log_from_arrays
+from largesse.errors import NotFittedError, Problem, as_number, below_cheapest, budget_problems, fail, percent, refuse
+from largesse.levels import Levels
+from largesse.records import FEW_ROWS, Array, Finding
+from largesse.response import SIRE, Configurable, Network, Training, encode_customers, fresh
+from largesse.response.networks import held_out_parts
+from largesse.stats import estimate_mean, is_rare, mean_estimate, one_thread
+
+HEADS = ("shrunk", "elastic", "increments")  # whose increments are free to differ between knots
+
+
+@final
+class DoseSIRE(Configurable):
+    """Response curves over a real-valued dose.
+
+    It is not a response model of levels: `fit` takes doses, `predict` answers at any dose, and it cannot be part of a
+    saved policy.
+
+    Parameters
+    ----------
+    knots
+        How many, at quantiles of the logged doses, the least and the greatest among them; equal ones count once.
+    kappa, shrinkage, head, network, training, folds, seed
+        As in `SIRE`; κ is a number, several, or "auto", and the head "shrunk", "elastic" or "increments".
+
+    Attributes
+    ----------
+    knots_
+        The doses (K,) at which the curve may bend.
+    model_
+        The `SIRE` whose levels are the knots.
+    """
+
+    encoder_: Encoder
+    knots_: Array
+    model_: SIRE
+
+    def __init__(
+        self,
+        *,
+        knots: int = 6,
+        kappa: Any = 0.0,
+        shrinkage: Any = "auto",
+        head: str = "shrunk",
+        network: Network = Network(),
+        training: Training = Training(),
+        folds: int = 5,
+        seed: int = 0,
+    ) -> None:
+        self.knots = knots
+        self.kappa = kappa
+        self.shrinkage = shrinkage
+        self.head = head
+        self.network = network
+        self.training = training
+        self.folds = folds
+        self.seed = seed
+
+    def fit(self, X: Any, dose: Any, response: Any, *, weight: Any = None) -> Self:
+        """Learn from features (n, p), doses (n,) and responses (n,)."""
+        doses = self._check(dose, response)
+        self.knots_ = np.unique(np.quantile(doses, np.linspace(0.0, 1.0, self.knots)))
+        knot_weight = share_between_knots(doses, self.knots_)
+        levels = Levels(costs=list(range(len(self.knots_))))  # names for the knots: doses have no costs here
+        log = log_from_arrays(X, knot_weight.argmax(axis=1), response, levels=levels, weight=weight)
+        self.encoder_ = Encoder()
+        encoded = self.encoder_.fit_transform(log.features, log.response, seed=self.seed)
+        fold, parts = held_out_parts(log, self.folds, self.seed)
+        self.model_ = SIRE(**{name: value for name, value in self.get_params(deep=False).items() if name != "knots"})
+        self.model_.learn_parts(encoded, log, fold, parts, knot_weight)
+        return self
+
+    def _check(self, dose: Any, response: Any) -> Array:
+        """Return the doses (n,), or refuse them or the settings."""
+        problems = []
+        if self.knots < 2:
+            problems.append(Problem(f"knots={self.knots}", "use two or more: a curve needs both ends"))
+        if self.head not in HEADS:
+            problems.append(Problem(f"head={self.head!r}", f"one of {', '.join(HEADS)}"))
+        if isinstance(self.kappa, str) and self.kappa != "auto":
+            problems.append(Problem(f"kappa={self.kappa!r}", "a number, several, or 'auto'"))
+        refuse("DoseSIRE", problems)
+        doses = _doses(dose, "fit")
+        if np.shape(response) != doses.shape:
+            got = f"{len(doses):,} doses, and responses of shape {np.shape(response)}"
+            problems.append(Problem(got, "give one dose and one response per customer"))
+        elif len(doses) == 0 or np.ptp(doses) == 0:
+            problems.append(Problem("there are not two different doses", "a curve needs customers at several doses"))
+        refuse("fit", problems)
+        return doses
+
+    def predict(self, customers: Any, doses: Any = "knots") -> Array:
+        """Return the expected response (n, m) of customers at m doses, or at the knots.
+
+        Doses outside the logged range get the response at the nearest end of it: the log says nothing about them.
+        """
+        if not hasattr(self, "model_"):
+            hint = "call DoseSIRE().fit(X, dose, response) first"
+            raise NotFittedError("DoseSIRE", [Problem("it has not been fitted yet", hint)])
+        X = encode_customers(self.encoder_, customers)
+        at = self.knots_ if isinstance(doses, str) and doses == "knots" else _doses(doses, "predict")
+        networks = self.model_.fit_
+        scores = networks.scores(X)
+        below, share = _between(at, self.knots_)
+        low, high = scores[:, below], scores[:, below + 1]
+        # The upper knot bounds the line: rounding must not let a curve fall where two pieces meet.
+        return networks.scale.responses(np.minimum(low + share * (high - low), high))
+
+    def state(self) -> NoReturn:
+        """Refuse: a policy chooses between levels, and is saved with a model of levels."""
+        hint = "fit SIRE on the doses you can give as levels, and save its policy"
+        fail("DoseSIRE", Problem("a model of doses cannot be saved", hint))
+
+
+def _doses(given: Any, where: str) -> Array:
+    try:
+        doses = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError):
+        doses = np.full((1, 1), np.nan)
+    if doses.ndim != 1:
+        refuse(where, [Problem("doses are not a list of numbers", "give one number per dose")])
+    wrong = int((~np.isfinite(doses)).sum())
+    if wrong:
+        refuse(
+            where, [Problem(f"{wrong:,} doses are missing or infinite", "give a number for each, or leave rows out")]
+        )
+    return doses
+
+
+def _between(doses: Array, knots: Array) -> tuple[Array, Array]:
+    """Return the knot below each dose (m,), and its relative distance (m,) to the next knot; doses are clipped to the knots."""
+    inside = np.clip(doses, knots[0], knots[-1])
+    below = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, len(knots) - 2)
+    return below, (inside - knots[below]) / (knots[below + 1] - knots[below])
+
+
+def share_between_knots(doses: Array, knots: Array) -> Array:
+    """Return the weights of knots (K,) for doses (n,): float32 (n, K), shared between the two neighbours of each dose.
+
+    >>> share_between_knots(np.array([0.0, 2.5, 9.0]), np.array([0.0, 2.0, 4.0]))
+    array([[1.  , 0.  , 0.  ],
+           [0.  , 0.75, 0.25],
+           [0.  , 0.  , 1.  ]], dtype=float32)
+    """
+    below, share = _between(doses, knots)
+    out = np.zeros((len(doses), len(knots)), dtype=np.float32)
+    rows = np.arange(len(doses))
+    out[rows, below], out[rows, below + 1] = 1.0 - share, share
+    return out
+
+
+ROUNDING = 1e-12  # relative rounding errors of sums that are no reason to stop earlier
+
+
+@dataclass(frozen=True, eq=False)
+class Doses:
+    """One amount for each customer. Value and spend are averages per customer."""
+
+    doses: Array  # (n,)
+    value: float
+    spend: float
+    price: float
+    bound: float  # no choice of doses within the budget is worth more
+    budget: float
+
+    @property
+    def gap(self) -> float:
+        """How much better the best choice could be at most."""
+        return max(self.bound - self.value, 0.0)
+
+
+def best_doses(curves: Any, knots: Any, budget: float, *, step: float = 0.0) -> Doses:
+    """Give every customer the dose that makes the responses as large as the budget allows; a dose is its own cost.
+
+    Between knots a curve is a straight line, so at one price every customer's best dose is a knot on the upper hull of the
+    curve. Only the customer on whom the budget runs out may stop between two knots.
+
+    Parameters
+    ----------
+    curves
+        (n, m) expected response at each knot; straight lines between them.
+    knots
+        (m,) doses, rising.
+    budget
+        Average dose per customer.
+    step
+        The tolerance of a dose between knots: it is a whole number of these above the knot below, rounded down.
+
+    >>> best_doses([[0.0, 0.6, 0.8], [0.0, 0.5, 1.0]], knots=[0, 5, 10], budget=6).doses
+    array([5., 7.])
+    """
+    try:
+        curves, knots = np.asarray(curves, dtype=np.float64), np.asarray(knots, dtype=np.float64)
+    except (TypeError, ValueError):
+        refuse(
+            "best_doses", [Problem("curves or knots are not tables of numbers", "give curves (n, m) and knots (m,)")]
+        )
+    problems = budget_problems(budget)
+    if knots.ndim != 1 or not (np.diff(knots) > 0).all():
+        problems.append(Problem("knots do not rise", "list them from the least dose up"))
+    if curves.ndim != 2 or not len(curves) or curves.shape[1:] != knots.shape or not np.isfinite(curves).all():
+        problems.append(
+            Problem(f"curves have the shape {curves.shape}", "give one finite response per customer and knot")
+        )
+    if (width := as_number(step)) is None or not 0 <= width < math.inf:
+        problems.append(Problem(f"step is {step!r}", "a step is zero or more"))
+    refuse("best_doses", problems)
+    n, left = len(curves), len(curves) * (budget - knots[0])
+    if left < 0:
+        raise below_cheapest("best_doses", budget, float(knots[0]))
+    place, first, last = (np.array(part, dtype=np.int64) for part in zip(*_hull_steps(curves, knots), strict=True))
+    gain = curves[place, last] - curves[place, first]
+    cost = knots[last] - knots[first]
+    # Along a hull slopes fall, and a stable sort keeps equal ones in order: each customer climbs without gaps.
+    order = np.argsort(-gain / np.maximum(cost, 1e-300), kind="stable")
+    order = order[gain[order] > 0]
+    spent = np.cumsum(cost[order])
+    taken = int(np.searchsorted(spent, left * (1 + ROUNDING), side="right"))
+    at = np.zeros(n, dtype=np.int64)  # knots
+    np.maximum.at(at, place[order[:taken]], last[order[:taken]])
+    doses, value = knots[at], math.fsum(curves[np.arange(n), at])
+    price, bound = 0.0, value
+    if taken < len(order):
+        at_margin = order[taken]
+        room = max(left - (spent[taken - 1] if taken else 0.0), 0.0)
+        price = float(gain[at_margin] / cost[at_margin])
+        bound = value + price * room
+        row, low, high = int(place[at_margin]), int(first[at_margin]), int(last[at_margin])
+        doses[row], more = _stop_between(knots, curves[row], low, high, room, step)
+        value += more
+    return Doses(doses, value / n, min(float(doses.mean()), budget), price, max(bound, value) / n, budget)
+
+
+def _hull_steps(curves: Array, knots: Array) -> list[tuple[int, int, int]]:
+    """Return the steps of all upper hulls: customer, knot below, knot above."""
+    steps = []
+    for i, curve in enumerate(curves):
+        hull = [0]
+        for k in range(1, len(knots)):
+            while len(hull) > 1 and (curve[k] - curve[hull[-2]]) * (knots[hull[-1]] - knots[hull[-2]]) >= (
+                curve[hull[-1]] - curve[hull[-2]]
+            ) * (knots[k] - knots[hull[-2]]):
+                hull.pop()
+            hull.append(k)
+        steps += [(i, low, high) for low, high in pairwise(hull)]
+    return steps
+
+
+def _stop_between(knots: Array, curve: Array, low: int, high: int, room: float, step: float) -> tuple[float, float]:
+    """Return the best dose from one knot to another that costs at most `room` more, and its gain."""
+    best = (float(knots[low]), 0.0)
+    for k in range(low, high):
+        dose = min(knots[low] + room, knots[k + 1])
+        if step > 0 and dose < knots[k + 1]:
+            dose = knots[k] + math.floor((dose - knots[k]) / step) * step
+        if dose >= knots[k]:
+            gain = float(np.interp(dose, knots, curve) - curve[low])
+            best = max(best, (float(dose), gain), key=lambda one: one[1])
+    return best
+
+
+# -- evaluation of doses ------------------------------------------------------------------------------------------------
+
+BINS = 10  # of the estimated density
+KNOTS = 4  # few: random bends of the curve inside the kernel are an error that intervals do not show
+WIDTHS = (0.2, 0.15, 0.11, 0.08, 0.06)  # shares of the range of doses, the widest first
+NARROWED = 0.75
+FLOOR = 0.05  # of a density, relative to that of evenly spread doses
+POINT = 0.1  # share of rows on one dose that makes it a level of its own
+RIDGE = 1.0
+MIN_EFFECTIVE = 100.0  # equally weighted rows
+
+
+@dataclass(frozen=True, eq=False)
+class DoseLog:
+    """A log whose decisions are doses on a continuous scale: n rows of features, dose and response."""
+
+    features: Any  # (n, p) array or table
+    dose: Any  # (n,) what was given
+    response: Any  # (n,) what happened
+    density: Any = None  # (n,) density of the logged dose; estimated if not known
+    weight: Any = None  # (n,)
+    cluster: Any = None  # (n,)
+
+
+@dataclass(frozen=True)
+class DoseEvaluation:
+    """What a policy of continuous doses will bring and cost, judged from a log of doses."""
+
+    value: float
+    value_interval: tuple[float, float]
+    value_se: float
+    spend: float
+    spend_interval: tuple[float, float]
+    spend_se: float
+    rows: int
+    density: str  # "given" or "estimated"
+    bandwidth: float  # half-width of the kernel, in units of the dose
+    effective: float  # effective sample size near the policy's doses
+    warnings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedDoses:
+    """What a log of doses says about a policy, per row, from models that did not see the row."""
+
+    dose: Array  # (n,) as logged
+    wanted: Array  # (n,) as the policy would give
+    residual: Array  # (n,) response − curve at the logged dose
+    direct: Array  # (n,) curve at the wanted dose
+    density: Array  # (n,) of the logged dose
+
+
+def evaluate_doses(
+    log: DoseLog,
+    wanted: Any,
+    *,
+    model: Any = None,
+    bandwidth: float | str = "auto",
+    on_redemption: bool = False,
+    folds: int = 5,
+    seed: int = 0,
+) -> DoseEvaluation:
+    """Estimate what a policy of doses brings and costs, each with a 95 % confidence interval.
+
+    Parameters
+    ----------
+    log
+        Past doses and their outcomes.
+    wanted
+        (n,) doses the policy would give, or one dose for all.
+    model
+        Anything with `fit(X, dose, response)` and `predict(X, doses)` → (n, m), such as `DoseSIRE`; None is a ridge
+        regression on features and a piecewise linear curve in the dose. Refitted for every fold.
+    bandwidth
+        Half-width of the kernel, in units of the dose; "auto" chooses it.
+    on_redemption
+        A dose is paid only as far as the customer responds.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x, dose = rng.random((2000, 2)), rng.random(2000)
+    >>> found = evaluate_doses(DoseLog(x, dose, x[:, 0] + dose**2, density=np.ones(2000)), 0.5)
+    >>> bool(found.value_interval[0] < 0.75 < found.value_interval[1]), found.spend
+    (True, 0.5)
+    """
+    log, wanted = _check(log, wanted)
+    fold = _deal_folds(log, folds, seed)
+    with one_thread():
+        rows = _crossfit(log, wanted, model, fold, seed)
+    if isinstance(bandwidth, str):
+        bandwidth = _choose_bandwidth(log, rows)
+    scores = score_doses(rows, bandwidth)
+    near = _kernel(rows, bandwidth) / rows.density
+    tail = near * log.response if is_rare(log.response) else None
+    value = estimate_mean(scores, log.weight, log.cluster, tail)
+    paid = wanted * tail if on_redemption and tail is not None else None
+    spend = estimate_mean(wanted * (scores if on_redemption else 1.0), log.weight, log.cluster, paid)
+    effective = _count_effective(log.weight * near)
+    return DoseEvaluation(
+        value=value.estimate,
+        value_interval=value.interval,
+        value_se=value.se,
+        spend=spend.estimate,
+        spend_interval=spend.interval,
+        spend_se=spend.se,
+        rows=len(log.dose),
+        density="estimated" if log.density is None else "given",
+        bandwidth=bandwidth,
+        effective=effective,
+        warnings=_warn(rows, bandwidth, effective),
+    )
+
+
+def _count_effective(weight: Array) -> float:
+    """Return how many equally weighted rows carry as much information as the weighted ones (Kish)."""
+    return float(weight.sum() ** 2 / (weight @ weight)) if weight.any() else 0.0
+
+
+def _warn(rows: JudgedDoses, bandwidth: float, effective: float) -> tuple[Finding, ...]:
+    """Warn if few logged doses lie near the wanted ones, or if these leave the range of the log."""
+    outside = float(((rows.wanted < rows.dose.min()) | (rows.wanted > rows.dose.max())).mean())
+    found = []
+    if outside > 0:
+        text = f"{percent(outside)} of the wanted doses lie outside the range of logged doses: nothing is known about them."
+        found.append(Finding("range of doses", "no", text))
+    if effective < MIN_EFFECTIVE:
+        text = f"Few logged doses lie near the wanted ones (worth {effective:.0f} rows within {bandwidth:.3g})."
+        found.append(Finding("rows near the doses", "no" if effective < FEW_ROWS else "careful", text))
+    return tuple(found)
+
+
+def score_doses(rows: JudgedDoses, width: float) -> Array:
+    """Return the doubly robust scores (n,) at a half-width of the kernel."""
+    return rows.direct + _kernel(rows, width) / rows.density * rows.residual
+
+
+def _kernel(rows: JudgedDoses, width: float) -> Array:
+    """Return Epanechnikov's kernel (n,) between logged and wanted doses, with mass one inside the range of doses."""
+    apart = (rows.dose - rows.wanted) / width
+    low = np.clip((rows.dose.min() - rows.wanted) / width, -1.0, 1.0)
+    high = np.clip((rows.dose.max() - rows.wanted) / width, -1.0, 1.0)
+    inside = _area(high) - _area(low)
+    return np.where(np.abs(apart) < 1, 0.75 * (1 - apart**2), 0.0) / width / np.maximum(inside, 1e-9)
+
+
+def _area(u: Array) -> Array:
+    return 0.75 * (u - u**3 / 3)
+
+
+def _choose_bandwidth(log: DoseLog, rows: JudgedDoses) -> float:
+    """Return the largest width whose interval overlaps those of all narrower ones, narrowed a little."""
+    widths = [share * float(np.ptp(log.dose)) for share in WIDTHS]
+    low, high, chosen = -np.inf, np.inf, widths[-1]
+    for width in reversed(widths):
+        found = mean_estimate(score_doses(rows, width), log.weight, log.cluster)
+        low, high = max(low, found.low), min(high, found.high)
+        if low > high:
+            break
+        chosen = width
+    return NARROWED * chosen
+
+
+# -- models -----------------------------------------------------------------------------------------------------------
+
+
+def _crossfit(log: DoseLog, wanted: Array, model: Any, fold: Array, seed: int) -> JudgedDoses:
+    own, direct = np.empty(len(log.dose)), np.empty(len(log.dose))
+    density = np.empty(len(log.dose)) if log.density is None else log.density
+    fit = _fit_ridge if model is None else lambda *rows: _fit_model(model, *rows)
+    for f in np.unique(fold):
+        train, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+        dose, response, encoder = log.dose[train], log.response[train], Encoder()
+        X = encoder.fit_transform(log.features.take(train), response, seed=seed).astype(np.float64)
+        asked = encoder.transform(log.features.take(test)).astype(np.float64)
+        curve = fit(X, dose, response)
+        own[test], direct[test] = curve(asked, log.dose[test]), curve(asked, wanted[test])
+        if log.density is None:
+            density[test] = _estimate_density(X, dose, asked, log.dose[test], log.dose)
+    return JudgedDoses(log.dose, wanted, log.response - own, direct, density)
+
+
+def _fit_ridge(X: Array, dose: Array, response: Array) -> Callable[[Array, Array], Array]:
+    """Return a ridge regression on features, their products with the dose, and hinges in the dose."""
+    knots = np.quantile(dose, np.linspace(0, 1, KNOTS)[1:-1])
+    centre, scale = float(dose.mean()), float(dose.std()) or 1.0
+
+    def design(X: Array, at: Array) -> Array:
+        t = (at - centre) / scale
+        hinges = np.maximum(at[:, None] - knots, 0.0) / scale
+        return np.column_stack([np.ones(len(X)), t, hinges, X, X * t[:, None]])
+
+    A = design(X, dose)
+    ridge = np.full(A.shape[1], RIDGE)
+    ridge[0] = 0.0
+    found = np.linalg.solve(A.T @ A + np.diag(ridge + 1e-9), A.T @ response)
+    return lambda asked, at: design(asked, at) @ found
+
+
+def _fit_model(model: Any, X: Array, dose: Array, response: Array) -> Callable[[Array, Array], Array]:
+    """Return the curve of a fitted copy of a model, interpolated to each customer's own dose."""
+    fitted = fresh(model).fit(X, dose, response)
+    grid = np.unique(np.quantile(dose, np.linspace(0, 1, 101)))
+
+    def curve(asked: Array, at: Array) -> Array:
+        curves = fitted.predict(asked, grid)
+        below = np.clip(np.searchsorted(grid, at, side="right") - 1, 0, len(grid) - 2)
+        share = np.clip((at - grid[below]) / (grid[below + 1] - grid[below]), 0.0, 1.0)
+        rows = np.arange(len(at))
+        return (1 - share) * curves[rows, below] + share * curves[rows, below + 1]
+
+    return curve
+
+
+def _estimate_density(X: Array, dose: Array, asked: Array, at: Array, every: Array) -> Array:
+    """Return the density (m,) of doses `at` given features `asked`: a logistic regression on bins of the dose."""
+    from sklearn.linear_model import LogisticRegression
+
+    edges = np.unique(np.quantile(every, np.linspace(0, 1, BINS + 1)))
+    code = np.clip(np.searchsorted(edges, dose, side="right") - 1, 0, len(edges) - 2)
+    place = np.clip(np.searchsorted(edges, at, side="right") - 1, 0, len(edges) - 2)
+    if X.shape[1] == 0 or len(np.unique(code)) < 2:
+        shares = np.bincount(code, minlength=len(edges) - 1)[place] / len(code)
+    else:
+        model = LogisticRegression(C=0.1, max_iter=300).fit(X, code)
+        found = np.zeros((len(asked), len(edges) - 1))
+        found[:, model.classes_] = model.predict_proba(asked)
+        shares = found[np.arange(len(at)), place]
+    return np.maximum(shares / np.diff(edges)[place], FLOOR / float(np.ptp(every)))
+
+
+# -- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _check(log: DoseLog, wanted: Any) -> tuple[DoseLog, Array]:
+    """Return the log and the wanted doses (n,) as arrays; refuse what cannot be judged."""
+    dose, response = np.asarray(log.dose, dtype=np.float64), np.asarray(log.response, dtype=np.float64)
+    wanted = np.array(np.broadcast_to(np.asarray(wanted, dtype=np.float64), dose.shape))
+    weight = np.ones(len(dose)) if log.weight is None else np.asarray(log.weight, dtype=np.float64)
+    density = None if log.density is None else np.asarray(log.density, dtype=np.float64)
+    columns = {"response": response, "wanted doses": wanted, "weight": weight}
+    columns |= {} if density is None else {"density": density}
+    problems = [
+        Problem(f"{name} has shape {values.shape}, doses {dose.shape}", "give one number per row")
+        for name, values in columns.items()
+        if values.shape != dose.shape
+    ]
+    problems += [
+        Problem(f"{name} holds missing or infinite numbers", "leave those rows out")
+        for name, values in {"dose": dose, **columns}.items()
+        if not np.isfinite(values).all()
+    ]
+    if not problems:
+        _, tally = np.unique(dose, return_counts=True)
+        if len(tally) < 2 or tally.max() > POINT * len(dose):
+            got = f"{percent(tally.max() / len(dose))} of the rows have the very same dose"
+            problems.append(Problem(got, "that is a level: evaluate(log, …) judges levels"))
+        if density is not None and (density <= 0).any():
+            problems.append(Problem("a density is zero or negative", "every logged dose had a positive density"))
+    refuse("evaluate", problems)
+    cluster = None if log.cluster is None else np.asarray(log.cluster)
+    features = feature_table(log.features)
+    return DoseLog(features, dose, response, density, weight, cluster), wanted
+
+
+def _deal_folds(log: DoseLog, folds: int, seed: int) -> Array:
+    """Return the fold (n,) of every row, whole clusters together."""
+    rng = np.random.default_rng(seed)
+    if log.cluster is None:
+        return rng.permutation(len(log.dose)) % folds
+    _, own = np.unique(log.cluster, return_inverse=True)
+    return (rng.permutation(int(own.max()) + 1) % folds)[own]

@@ -1,0 +1,455 @@
+"""GANITE: counterfactuals filled in by a generative adversarial network, then learnt (Yoon, Jordon and van der Schaar 2018).
+
+Defaults are those of the authors' public code. Differences from it:
+
+- K levels instead of two: the discriminator chooses among K slots by softmax, the generators have K heads, and the second
+  block learns whole rows, as the method's paper does for more than two treatments.
+- Noise enters both generators, and the second block has a discriminator, as in the method's paper; the public code has
+  neither. β = 0, the default, is the public code's second block. Predictions are averaged over draws of the noise.
+- α multiplies the adversarial term, as in the authors' code; elsewhere it multiplies the supervised one. The incentive
+  paper, whose grids these are, does not say which it means.
+- The second block keeps its best weights on held-out rows, with a look every 100 steps, and stops without gain; the public
+  code keeps the last weights. α and β set to "auto" are chosen by the same held-out loss.
+- Amounts have squared error on standardised amounts; responses in [0, 1] the public code's cross-entropy.
+
+Block one: a generator sees a row and its response, and fills in the responses at the other levels; a discriminator tries
+to tell which of the K responses was observed. Block two: a second generator learns the completed rows from the features
+alone; with β > 0 a second discriminator tries to tell its curves from completed rows.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Annotated, Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from largesse.errors import Problem, refuse
+from largesse.records import Array, Log
+from largesse.response import Network, ResponseModel, Shaped, Training
+from largesse.response.networks import (
+    Loop,
+    Program,
+    Scale,
+    TrainingJob,
+    check_shapes,
+    choose_least,
+    loop_of_steps,
+    setting_problems,
+    settle,
+    share_problems,
+    strength_problems,
+    strengths,
+    train,
+    trainer,
+    whole_problems,
+)
+from largesse.stats import chosen, hold_out, one_thread
+
+STRENGTHS = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # the incentive paper's grid, for α and for β
+NOISE_DRAWS = 16  # over which predictions are averaged
+LOOK = 100  # steps between two looks at held-out rows
+NETWORK = Network(width=30)
+TRAINING = Training(rate=1e-3, batch=256, steps=10_000, patience=10)
+
+
+@final
+class GANITE(ResponseModel):
+    """Two generators: one completes each row with counterfactuals, the other learns completed rows from features.
+
+    Parameters
+    ----------
+    alpha, beta
+        Strength of the adversary of the first and of the second block: a number, several to choose from, or "auto": the
+        incentive paper's grid, 0 to 10.
+    discriminator_steps
+        Steps of a discriminator for each step of its generator.
+    network, training
+        `Network` (its width) and `Training` (rate, batch, steps of each block, patience of the second block in looks of
+        100 steps); what is left at "auto" is GANITE's own.
+    hold_out
+        Share of rows that are held out to choose α, β and when to stop.
+    seed
+        For the rows held out, first weights, batches and noise.
+
+    Attributes
+    ----------
+    alpha_, beta_
+        The strengths used.
+    choices_
+        What was tried, with its held-out loss.
+    """
+
+    alpha_: float
+    beta_: float
+    scale_: Scale
+    params_: dict[str, Annotated[Array, Shaped(..., dtype="float32")]]
+
+    def __init__(
+        self,
+        *,
+        alpha: Any = 1.0,
+        beta: Any = 0.0,
+        discriminator_steps: int = 2,
+        network: Network = Network(),
+        training: Training = Training(),
+        hold_out: float = 0.3,
+        seed: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.discriminator_steps = discriminator_steps
+        self.network = network
+        self.training = training
+        self.hold_out = hold_out
+        self.seed = seed
+
+    # -- learning ---------------------------------------------------------------------------------------------------
+
+    def _learn(self, X: Array, log: Log) -> None:
+        refuse("GANITE", self._problems())
+        self.scale_ = Scale.of(log.response)
+        alphas, betas = strengths(self.alpha, STRENGTHS), strengths(self.beta, STRENGTHS)
+        level = np.eye(len(log.levels), dtype=np.float32)[log.level]
+        data = (X.astype(np.float32), level, self.scale_.standardise(log.response).astype(np.float32))
+        with one_thread(X.size * len(alphas) * len(betas)):
+            self._train(data, self._rows(log), alphas, betas)
+
+    def _train(
+        self, data: tuple[Array, ...], rows: list[Array], alphas: tuple[float, ...], betas: tuple[float, ...]
+    ) -> None:
+        """Train the first block for every α in one program, then the second for every α and β in another."""
+        gan, pairs = self._gan(data[0].shape[1]), list(product(range(len(alphas)), betas))
+        training = settle(self.training, TRAINING)
+        loop = loop_of_steps(training.steps, LOOK, training.patience, last=True)
+        own: tuple[Any, ...] = (*_repeat(rows, len(alphas)), np.array(alphas, np.float32))
+        first = train(TrainingJob(block_one(gan, loop), loop, data, own, np.full(len(alphas), 2 * self.seed))).params
+        source = np.array([i for i, _ in pairs])
+        own = (
+            *_repeat(rows, len(pairs)),
+            np.array([beta for _, beta in pairs], np.float32),
+            {name: value[source] for name, value in first.items()},
+        )
+        loop = loop_of_steps(training.steps, LOOK, training.patience)
+        program = block_two(gan, any(beta > 0 for beta in betas), loop)
+        second = train(TrainingJob(program, loop, data, own, np.full(len(pairs), 2 * self.seed + 1)))
+        names = [f"α {alphas[i]:g}, β {beta:g}" for i, beta in pairs]
+        self.choices_ = choose_least(names, second.loss, of="GANITE: settings")
+        best = chosen(self.choices_)
+        self.alpha_, self.beta_ = alphas[source[best]], pairs[best][1]
+        self.params_ = {name: value[best] for name, value in second.params.items()}
+
+    def _rows(self, log: Log) -> list[Array]:
+        """Return rows to train on with their weights, and rows to stop by with theirs, each (1, …)."""
+        from largesse.response.networks import trainer
+
+        weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
+        held = hold_out(log, self.hold_out, self.seed)
+        stop = trainer.row_sets([np.flatnonzero(held)], weight, most=trainer.STOP_ROWS)
+        return [*trainer.row_sets([np.flatnonzero(~held)], weight), *stop]
+
+    def _gan(self, features: int) -> Any:
+
+        width, training = settle(self.network, NETWORK).width, settle(self.training, TRAINING)
+        own = (training.rate, training.batch, self.discriminator_steps)
+        return Gan(features, self.levels_, width, self.scale_.bounded, *own)
+
+    def _problems(self) -> list[Problem]:
+        wrong = setting_problems("network", self.network, NETWORK)
+        wrong += setting_problems("training", self.training, TRAINING)
+        wrong += whole_problems(self, ("discriminator_steps",)) + share_problems(self.hold_out)
+        return wrong + strength_problems("alpha", self.alpha) + strength_problems("beta", self.beta)
+
+    # -- predicting -------------------------------------------------------------------------------------------------
+
+    def _curves(self, X: Array) -> Array:
+
+        noise = np.random.default_rng(self.seed).random((NOISE_DRAWS, self.levels_), np.float32)
+        return self.scale_.restore(predict(self._gan(X.shape[1]), self.params_, X, noise))
+
+    def _check_learnt(self) -> None:
+
+        check_shapes(self.params_, shapes(self._gan(len(self.encoder_.names)))["infer"])
+
+
+def _repeat(parts: list[Array], many: int) -> list[Array]:
+    return [np.repeat(part, many, axis=0) for part in parts]
+
+
+Params = dict[str, jax.Array]
+INITIAL_SCALE = np.sqrt(2.0)  # of first weights, × 1/√fan-in, as published
+
+
+@dataclass(frozen=True)
+class Gan:
+    """Sizes, and how to train: the same for all models."""
+
+    features: int
+    levels: int
+    width: int
+    bounded: bool  # responses in [0, 1]: outputs are logits
+    rate: float
+    batch: int
+    discriminator_steps: int  # for each step of a generator
+
+
+# -- the networks ---------------------------------------------------------------------------------------------------
+
+
+def _generator_shapes(gan: Gan, inputs: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a generator: two shared layers, then for each level a layer of its own and an output."""
+    h, K = gan.width, gan.levels
+    return {
+        "shared0_w": (inputs, h),
+        "shared0_b": (h,),
+        "shared1_w": (h, h),
+        "shared1_b": (h,),
+        "head0_w": (K, h, h),
+        "head0_b": (K, h),
+        "head1_w": (K, h, 1),
+        "head1_b": (K, 1),
+    }
+
+
+def _discriminator_shapes(gan: Gan, outputs: int) -> dict[str, tuple[int, ...]]:
+    sizes = [gan.features + gan.levels, gan.width, gan.width, outputs]
+    found: dict[str, tuple[int, ...]] = {}
+    for j, (a, b) in enumerate(pairwise(sizes)):
+        found |= {f"layer{j}_w": (a, b), f"layer{j}_b": (b,)}
+    return found
+
+
+def shapes(gan: Gan) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Return the shapes of the four networks' parameters; the generators get K − 1 and K numbers of noise."""
+    p, K = gan.features, gan.levels
+    return {
+        "complete": _generator_shapes(gan, p + K + 1 + (K - 1)),
+        "detect": _discriminator_shapes(gan, K),
+        "infer": _generator_shapes(gan, p + K),
+        "judge": _discriminator_shapes(gan, 1),
+    }
+
+
+def generate(params: Params, inputs: jax.Array) -> jax.Array:
+    """Return scores (n, K) from inputs (n, q)."""
+    h = jax.nn.relu(inputs @ params["shared0_w"] + params["shared0_b"])
+    h = jax.nn.relu(h @ params["shared1_w"] + params["shared1_b"])
+    h = jax.nn.relu(jnp.einsum("nd,kde->kne", h, params["head0_w"]) + params["head0_b"][:, None])
+    out = jnp.einsum("knd,kde->kne", h, params["head1_w"]) + params["head1_b"][:, None]
+    return out[:, :, 0].T
+
+
+def discriminate(params: Params, x: jax.Array, rows: jax.Array) -> jax.Array:
+    """Return logits (n, outputs) from features (n, p) and responses at all levels (n, K)."""
+    h = jnp.concatenate([x, rows], axis=1)
+    for j in range(2):
+        h = jax.nn.relu(h @ params[f"layer{j}_w"] + params[f"layer{j}_b"])
+    return h @ params["layer2_w"] + params["layer2_b"]
+
+
+def responses(gan: Gan, score: jax.Array) -> jax.Array:
+    """Return what scores mean: probabilities, or amounts as they are."""
+    return jax.nn.sigmoid(score) if gan.bounded else score
+
+
+def losses(gan: Gan, score: jax.Array, target: jax.Array) -> jax.Array:
+    """Return elementwise losses: log loss of a logit, or the squared error."""
+    return jax.nn.softplus(score) - target * score if gan.bounded else (score - target) ** 2
+
+
+# -- block one ------------------------------------------------------------------------------------------------------
+
+
+def complete_scores(complete: Params, x: jax.Array, level: jax.Array, r: jax.Array, noise: jax.Array) -> jax.Array:
+    """Return the scores (n, K) of the first generator for a row: features, level as one-hot, response, noise."""
+    return generate(complete, jnp.concatenate([x, level, r[:, None], noise], axis=1))
+
+
+def complete_rows(generated: jax.Array, level: jax.Array, r: jax.Array) -> jax.Array:
+    """Return generated responses (n, K) with each row's own response (n,) in the slot of its own level."""
+    return jnp.where(level > 0, r[:, None], generated)
+
+
+def detector_loss(detect: Params, x: jax.Array, rows: jax.Array, level: jax.Array, w: jax.Array) -> jax.Array:
+    """Return the cross-entropy with which the discriminator tells which slot was observed."""
+    log_probability = jax.nn.log_softmax(discriminate(detect, x, rows), axis=1)
+    return -_mean((log_probability * level).sum(axis=1), w)
+
+
+def completer_loss(
+    gan: Gan, complete: Params, detect: Params, batch: tuple, noise: jax.Array, alpha: jax.Array
+) -> jax.Array:
+    """Return the generator's loss: that of the observed slot − α × the discriminator's cross-entropy."""
+    x, level, r, w = batch
+    score = complete_scores(complete, x, level, r, noise)
+    own = _mean((losses(gan, score, r[:, None]) * level).sum(axis=1), w)
+    return own - alpha * detector_loss(detect, x, complete_rows(responses(gan, score), level, r), level, w)
+
+
+# -- block two ------------------------------------------------------------------------------------------------------
+
+
+def judge_loss(judge: Params, x: jax.Array, real: jax.Array, made: jax.Array, w: jax.Array) -> jax.Array:
+    """Return the cross-entropy with which the second discriminator tells completed rows from inferred ones."""
+    yes = jax.nn.softplus(-discriminate(judge, x, real)[:, 0])
+    no = jax.nn.softplus(discriminate(judge, x, made)[:, 0])
+    return _mean(yes + no, w)
+
+
+def inference_loss(
+    gan: Gan, infer: Params, judge: Params, batch: tuple, rows: jax.Array, noise: jax.Array, beta: jax.Array
+) -> jax.Array:
+    """Return the second generator's loss: that of completed rows − β × the second discriminator's cross-entropy."""
+    x, _, _, w = batch
+    score = generate(infer, jnp.concatenate([x, noise], axis=1))
+    return _mean(losses(gan, score, rows).mean(axis=1), w) - beta * judge_loss(judge, x, rows, responses(gan, score), w)
+
+
+def _mean(values: jax.Array, w: jax.Array) -> jax.Array:
+    return w @ values / jnp.maximum(w.sum(), 1e-9)
+
+
+# -- what a step does -----------------------------------------------------------------------------------------------
+
+
+def _adam_step(optimiser: Any, loss: Any, params: Params, moments: Any) -> tuple[Params, Any]:
+    update, moments = optimiser.update(jax.grad(loss)(params), moments, params)
+    return optax.apply_updates(params, update), moments
+
+
+def _start(gan: Gan, optimiser: Any, names: Sequence[str]) -> Callable[..., Any]:
+    """Return the start of two networks: both of them, then the moments of both."""
+
+    def first(rng: np.random.Generator) -> Any:
+        one, two = (trainer.normal_params(rng, shapes(gan)[name], INITIAL_SCALE) for name in names)
+        return one, two, trainer.zero_moments(optimiser, one), trainer.zero_moments(optimiser, two)
+
+    return lambda seeds, _own: trainer.start_by_seed(seeds, first)
+
+
+def _draw(gan: Gan, loop: Loop, numbers: int) -> Callable[..., Iterator[Any]]:
+    """Return what draws, for each step, rows with replacement and noise for every discriminator step and the generator."""
+
+    def draw(seed: int, own: Any, stretches: Sequence[Array]) -> Iterator[Any]:
+        some = np.flatnonzero(np.asarray(own[1]) > 0)
+
+        def draws(rng: np.random.Generator, steps: int) -> tuple[Array, Array]:
+            size = (steps, gan.discriminator_steps + 1, gan.batch)
+            return some[rng.integers(0, len(some), size)].astype(np.int32), rng.random((*size, numbers), np.float32)
+
+        return trainer.draw_by_steps(seed, stretches, loop.steps, draws)
+
+    return draw
+
+
+def _width(gan: Gan) -> int:
+    """Return the numbers that a row is turned into by a generator and a discriminator."""
+    return gan.features + (4 + gan.levels) * gan.width
+
+
+def _take(data: Any, own: Any, places: jax.Array) -> tuple[jax.Array, ...]:
+    X, level, response = data
+    rows = own[0][places]
+    return X[rows], level[rows], response[rows], own[1][places]
+
+
+@functools.lru_cache(maxsize=32)
+def block_one(gan: Gan, loop: Loop) -> Program:
+    """Return block one. `data`: features, one-hot level (n, K), response. `own`: rows, weights, held-out rows, weights, α."""
+    optimiser = optax.adam(gan.rate)
+
+    def step(state: Any, data: Any, own: Any, drawn: Any) -> Any:
+        complete, detect, complete_moments, detect_moments = state
+        places, noise = drawn
+        for turn in range(gan.discriminator_steps):
+            x, level, r, w = _take(data, own, places[turn])
+            rows = complete_rows(responses(gan, complete_scores(complete, x, level, r, noise[turn])), level, r)
+            shown = (x, rows, level, w)
+            detect, detect_moments = _adam_step(
+                optimiser, lambda q, b=shown: detector_loss(q, *b), detect, detect_moments
+            )
+        batch = _take(data, own, places[-1])
+        complete, complete_moments = _adam_step(
+            optimiser,
+            lambda q: completer_loss(gan, q, detect, batch, noise[-1], own[4]),
+            complete,
+            complete_moments,
+        )
+        return complete, detect, complete_moments, detect_moments
+
+    start = _start(gan, optimiser, ("complete", "detect"))
+    draw = _draw(gan, loop, gan.levels - 1)
+    return Program(start, draw, step, lambda *_: jnp.float32(0), lambda state: state[0], (0, 2), _width(gan))
+
+
+@functools.lru_cache(maxsize=32)
+def block_two(gan: Gan, judged: bool, loop: Loop) -> Program:
+    """Return block two. `own` as in block one, with β in the place of α, then the trained first generator.
+
+    Without a judge (every β zero) no discriminator is trained.
+    """
+    optimiser = optax.adam(gan.rate)
+
+    def completed(own: Any, batch: tuple, noise: jax.Array) -> jax.Array:
+        x, level, r, _ = batch
+        score = complete_scores(own[5], x, level, r, noise[:, gan.levels :])
+        return complete_rows(responses(gan, score), level, r)
+
+    def step(state: Any, data: Any, own: Any, drawn: Any) -> Any:
+        infer, judge, infer_moments, judge_moments = state
+        places, noise = drawn
+        for turn in range(gan.discriminator_steps if judged else 0):
+            batch = _take(data, own, places[turn])
+            real = completed(own, batch, noise[turn])
+            made = generate(infer, jnp.concatenate([batch[0], noise[turn][:, : gan.levels]], axis=1))
+            shown = (batch[0], real, responses(gan, made), batch[3])
+            judge, judge_moments = _adam_step(optimiser, lambda q, b=shown: judge_loss(q, *b), judge, judge_moments)
+        batch = _take(data, own, places[-1])
+        rows = completed(own, batch, noise[-1])
+        beta = own[4] if judged else 0.0
+        infer, infer_moments = _adam_step(
+            optimiser,
+            lambda q: inference_loss(gan, q, judge, batch, rows, noise[-1][:, : gan.levels], beta),
+            infer,
+            infer_moments,
+        )
+        return infer, judge, infer_moments, judge_moments
+
+    def loss(state: Any, data: Any, own: Any) -> jax.Array:
+        X, level, response = data
+        rows, weight = own[2], own[3]
+        noise = jnp.full((len(rows), gan.levels), 0.5)
+        score = generate(state[0], jnp.concatenate([X[rows], noise], axis=1))
+        observed = (losses(gan, score, response[rows][:, None]) * level[rows]).sum(axis=1)
+        return _mean(observed, weight)
+
+    start = _start(gan, optimiser, ("infer", "judge"))
+    draw = _draw(gan, loop, 2 * gan.levels - 1)
+    return Program(start, draw, step, loss, lambda state: state[0], (0, 2), _width(gan))
+
+
+# -- predicting -----------------------------------------------------------------------------------------------------
+
+
+def predict(gan: Gan, infer: dict[str, Array], X: Array, noise: Array, rows: int = 16_384) -> Array:
+    """Return responses (n, K) of features (n, p), averaged over draws of noise (draws, K), some rows at a time."""
+    found = [
+        np.asarray(_predict(gan)(infer, jnp.asarray(X[first : first + rows], jnp.float32), noise))
+        for first in range(0, len(X), rows)
+    ]
+    return np.concatenate(found).astype(np.float64) if found else np.zeros((0, gan.levels))
+
+
+@functools.lru_cache(maxsize=32)
+def _predict(gan: Gan) -> Any:
+    def one(infer: Params, x: jax.Array, noise: jax.Array) -> jax.Array:
+        inputs = jnp.concatenate([x, jnp.broadcast_to(noise, (len(x), gan.levels))], axis=1)
+        return responses(gan, generate(infer, inputs))
+
+    return jax.jit(lambda infer, x, noise: jax.vmap(one, in_axes=(None, None, 0))(infer, x, noise).mean(axis=0))

@@ -1,0 +1,100 @@
+"""One model per level, each of that level's rows alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, final
+
+import numpy as np
+
+from largesse.levels import Levels
+from largesse.records import Array, Log
+from largesse.response import ONE_LEVEL, Linear, ResponseModel, Shaped, check_auto, fit_copy, fresh
+
+FEWEST = 20  # a level with fewer rows is predicted by a model of all rows: a handful would say anything
+
+
+@final
+class TLearner(ResponseModel):
+    """The response at each level is learnt from the customers who got it; nothing is shared between levels.
+
+    Parameters
+    ----------
+    model
+        What is fitted to each level: a response model, or any regressor or classifier in scikit-learn's style
+        (`fit(X, y)`, `predict` or `predict_proba`); only the former can be saved. "auto" is ``Linear()``.
+    seed
+        For that default.
+
+    Attributes
+    ----------
+    models_
+        One fitted model per level; if some level has too few rows, one more, of all rows.
+    own_
+        The place (K,) in that list of each level's model.
+
+    >>> from largesse.worlds import simulate
+    >>> sim = simulate("averaged", n=500)
+    >>> TLearner().fit(sim.log).predict(sim.features[:2]).shape
+    (2, 5)
+    """
+
+    models_: tuple[Annotated[ResponseModel, ONE_LEVEL], ...]
+    own_: Annotated[Array, Shaped("K", dtype="int64")]
+
+    def __init__(self, *, model: Any = "auto", seed: int = 0) -> None:
+        self.model = model
+        self.seed = seed
+
+    def _learn(self, X: Array, log: Log) -> None:
+        check_auto(self, "model")
+        model = Linear(seed=self.seed) if isinstance(self.model, str) else self.model
+        K = len(log.levels)
+        count = np.bincount(log.level, minlength=K)
+        enough = np.flatnonzero(count >= FEWEST)
+        self.own_ = np.full(K, len(enough))
+        self.own_[enough] = np.arange(len(enough))
+        parts = [log.level == k for k in enough] + ([np.ones(len(log), dtype=bool)] if len(enough) < K else [])
+        self.models_ = tuple(self._fitted(model, X[mine], log.take(mine)) for mine in parts)
+
+    def _fitted(self, model: Any, X: Array, log: Log) -> Any:
+        if isinstance(model, ResponseModel):
+            one = replace(log, level=np.zeros_like(log.level), levels=Levels(costs=[0.0]), costs=None)
+            return fit_copy(model, X, one, self.encoder_)
+        found = fresh(model) if hasattr(model, "get_params") else model
+        response = log.response
+        if self.binary_ and hasattr(found, "predict_proba"):
+            response = response.astype(np.int64)
+            if np.ptp(response) == 0:  # classifiers want two classes
+                return _Same(float(response[0]))
+        extra = {} if log.weight is None else {"sample_weight": log.weight}
+        return found.fit(X, response, **extra)
+
+    def _curves(self, X: Array) -> Array:
+        found = [_single(self.models_[k], X) for k in self.own_]
+        curves = np.column_stack(found).astype(np.float64)
+        return np.clip(curves, 0.0, 1.0) if self.binary_ else curves
+
+    def _check_learnt(self) -> None:
+        if not ((self.own_ >= 0) & (self.own_ < len(self.models_))).all():
+            raise ValueError(f"levels predicted by the models {self.own_.tolist()} of {len(self.models_)}")
+
+
+class _Same:
+    """What a classifier would say that has seen a single class."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def predict(self, X: Array) -> Array:
+        """Return the one value for every row."""
+        return np.full(len(X), self.value)
+
+
+def _single(model: Any, X: Array) -> Array:
+    """Return what a model of one level expects of features: (n,)."""
+    if isinstance(model, ResponseModel):
+        return model._curves(X)[:, 0]
+    if not len(X):
+        return np.zeros(0)
+    return model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else np.ravel(model.predict(X))

@@ -1,0 +1,266 @@
+"""A response model and, beside it, a model of what levels cost: for logs whose costs are observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, final
+
+import numpy as np
+
+from largesse.errors import Problem, fail, plural, refuse
+from largesse.progress import start_stage, subrange
+from largesse.records import Array, Customers, HeldOut, Log
+from largesse.response.archive import Shaped
+from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy, in_blocks
+from largesse.response.fold_ensemble import OUTSIDE, add_outside
+from largesse.response.stacking import Stack
+from largesse.stats import assign_folds, cores, dot_rows, minimise, one_thread, sample_rows
+
+
+@final
+class WithCosts(ResponseModel):
+    """A response model, and a second model for costs that are observed: `predict` gives responses, `predict_costs` costs.
+
+    Parameters
+    ----------
+    model
+        The response model; "auto" is ``Stack()``.
+    costs
+        What is fitted to the log's cost column; "auto" is ``Proportional()``: features scale what every level costs.
+    seed
+        For both defaults.
+
+    Attributes
+    ----------
+    model_, costs_
+        The fitted models. They share one encoding of the features.
+    """
+
+    model_: ResponseModel
+    costs_: ResponseModel
+
+    def __init__(
+        self, model: ResponseModel | str = "auto", *, costs: ResponseModel | str = "auto", seed: int = 0
+    ) -> None:
+        self.model = model
+        self.costs = costs
+        self.seed = seed
+
+    @property
+    def parts(self) -> tuple[ResponseModel, ResponseModel]:
+        """The unfitted models of the response and of costs."""
+        check_auto(self, "model")
+        check_auto(self, "costs")
+        model = Stack(seed=self.seed) if isinstance(self.model, str) else self.model
+        return model, Proportional(seed=self.seed) if isinstance(self.costs, str) else self.costs
+
+    def _learn(self, X: Array, log: Log) -> None:
+        model, costs = self.parts
+        paid = _of_costs(log)
+        self.model_ = fit_copy(model, X, log, self.encoder_)
+        self.costs_ = fit_copy(costs, X, paid, self.encoder_)
+        self.choices_ = self.model_.choices_
+
+    def _learn_held_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
+        model, costs = self.parts
+        paid = _of_costs(log)
+        self.model_, self.costs_ = blank_copy(model, log, self.encoder_), blank_copy(costs, paid, self.encoder_)
+        with subrange(0.0, 0.8):
+            responses = self.model_._learn_held_out(X, log, fold)
+        with subrange(0.8, 1.0):
+            spent = self.costs_._learn_held_out(X, paid, fold)
+        self.choices_ = self.model_.choices_
+        return HeldOut(responses.curves, fold, np.maximum(spent.curves, 0.0))
+
+    def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
+        model, costs = self.parts
+        paid = _of_costs(log)
+        responses = blank_copy(model, log, self.encoder_)._hold_out(X, log, fold)
+        spent = blank_copy(costs, paid, self.encoder_)._hold_out(X, paid, fold)
+        return HeldOut(responses.curves, fold, np.maximum(spent.curves, 0.0))
+
+    def _curves(self, X: Array) -> Array:
+        return self.model_._curves(X)
+
+    def curves_without(self, X: Array, place: int) -> Array:
+        """Return the curves (n, K) of encoded features (n, p) by what predicted the rows of one fold, after `fit_held_out`."""
+        return self.model_.curves_without(X, place)
+
+    def predict_costs(self, customers: Any) -> Array:
+        """Return what every level is expected to cost each customer (n, K), never less than zero."""
+        costs: Array = np.maximum(self.costs_._curves(self.encode(customers)), 0.0)
+        return costs
+
+    def check_curves(self) -> None:
+        """Raise ValueError unless the curves of both models can be computed and are finite."""
+        self.model_.check_curves()
+        self.costs_.check_curves()
+
+
+def _of_costs(log: Log) -> Log:
+    """Return the log of what its rows cost; refuse one that does not say."""
+    if log.paid is None:
+        hint = "name the column with what each row cost: read_log(…, cost_column=…); or fit the response model alone"
+        refuse("WithCosts", [Problem("the log does not say what its rows cost", hint)])
+    return log.of_costs
+
+
+def own_costs(model: ResponseModel, customers: Any) -> Array | None:
+    """Return each customer's own costs (n, K): predicted where costs are observed, else those of the table, if any."""
+    if isinstance(model, WithCosts):
+        return model.predict_costs(customers)
+    return customers.costs if isinstance(customers, Customers | Log) else None
+
+
+def learn_held_out(model: ResponseModel, log: Log, fold: Array) -> HeldOut:
+    """Learn from a log, and return what models that did not see its rows' folds (n,) expect of them.
+
+    From a large log it is the sample that is learnt. The model has not seen other rows: it says itself what it expects of them.
+    """
+    if log.sample is None:
+        return model.fit_held_out(log, fold)
+    held = model.fit_held_out(log.sample.log, fold[log.sample.rows])
+    model.fingerprint_ = log.fingerprint
+    start_stage(OUTSIDE, len(log))
+    features = list(model.encoder_.features)
+    return add_outside(held, log, fold, features, lambda table: expect_in_blocks(model, Customers(table)))
+
+
+def expect_in_blocks(
+    model: ResponseModel, customers: Customers, workers: int | None = None, *, tracked: bool = False
+) -> tuple[Array, Array | None]:
+    """Return the curves (n, K) of customers and their own costs (n, K), if they have any: see `own_costs`.
+
+    To the last bit, they do not depend on how customers are cut into tables. As many threads work on it as there are
+    workers: one for each core, unless told otherwise. If it is `tracked`, it is the current part of the work.
+    """
+    X = model.encode(customers)
+    workers = cores() if workers is None else workers
+    curves = in_blocks(model._curves, X, workers, tracked=tracked)
+    if isinstance(model, WithCosts):
+        return curves, np.maximum(in_blocks(model.costs_._curves, X, workers), 0.0)
+    return curves, customers.costs
+
+
+PENALTIES = (1.0, 0.1, 0.03, 0.01, 1e-3, 1e-4)  # in units of the mean amount, the strongest first
+CHOOSING_ROWS = 20_000  # more rows do not make the choice of a penalty better, only slower
+CHOOSING_FOLDS = 5
+REACH = 30.0  # exp of more is no size of an amount
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A fitted model: coefficients of the scale, the size of every level, and the scales that the log has shown."""
+
+    coef: Annotated[Array, Shaped("p")]
+    sizes: Annotated[Array, Shaped("K")]
+    low: float  # logarithms
+    high: float
+    penalty: float
+
+    def predict(self, X: Array) -> Array:
+        """Return amounts (n, K) of features (n, p); scales beyond those of the log are not believed."""
+        return np.exp(np.clip(dot_rows(X, self.coef), self.low, self.high))[:, None] * self.sizes
+
+
+@final
+class Proportional(ResponseModel):
+    """Features scale the whole curve, each level has its own size: for costs and other amounts of zero or more.
+
+    Parameters
+    ----------
+    penalty
+        Ridge penalty on the coefficients (per row), or "auto": chosen by cross-validation.
+    seed
+        For that cross-validation.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x, level = rng.normal(size=(400, 1)), rng.integers(0, 2, 400)
+    >>> costs = level * np.exp(x[:, 0]) * rng.exponential(size=400)
+    >>> curves = Proportional().fit(x, level, costs).predict(x)
+    >>> float(curves[:, 0].max()), bool((curves[:, 1] > 0).all())
+    (0.0, True)
+    """
+
+    fit_: Scaling
+
+    def __init__(self, *, penalty: float | str = "auto", seed: int = 0) -> None:
+        self.penalty = penalty
+        self.seed = seed
+
+    def _learn(self, X: Array, log: Log) -> None:
+        check_auto(self, "penalty")
+        below = int((log.response < 0).sum())
+        if below:
+            hint = "amounts are zero or more: use another model, such as Boosting()"
+            fail("Proportional", Problem(f"the response is negative in {plural(below, 'row')}", hint))
+        with one_thread(X.size):
+            penalty = _choose_penalty(X, log, self.seed) if isinstance(self.penalty, str) else float(self.penalty)
+            self.fit_ = _fit(X, log, (penalty,))[0]
+
+    def _curves(self, X: Array) -> Array:
+        return self.fit_.predict(X)
+
+    def _check_learnt(self) -> None:
+        if not self.fit_.low <= self.fit_.high <= 2 * REACH or self.fit_.low < -2 * REACH:
+            raise ValueError(f"scales from {self.fit_.low} to {self.fit_.high}")
+
+
+def _choose_penalty(X: Array, log: Log, seed: int) -> float:
+    """Return the penalty with the least held-out Poisson loss."""
+    some = sample_rows(len(log), CHOOSING_ROWS, seed) if len(log) > CHOOSING_ROWS else np.arange(len(log))
+    X, log = X[some], log.take(some)
+    fold, loss = assign_folds(log, CHOOSING_FOLDS, seed), np.zeros(len(PENALTIES))
+    for f in np.unique(fold):
+        test = fold == f
+        held, own = log.take(test), np.arange(int(test.sum()))
+        for j, fitted in enumerate(_fit(X[~test], log.take(~test), PENALTIES)):
+            # A level without costs in the other folds would make any cost here impossible: it has a little.
+            least = max(1e-6 * float(fitted.sizes.max(initial=0.0)), 1e-300)
+            mean = np.maximum(fitted.predict(X[test])[own, held.level], least)
+            loss[j] += float(held.weights @ (mean - held.response * np.log(mean)))
+    return PENALTIES[int(np.argmin(loss))]
+
+
+def _fit(X: Array, log: Log, penalties: tuple[float, ...]) -> list[Scaling]:
+    """Return one fit for each penalty; each starts where the one before it ended."""
+    K, X = len(log.levels), X.astype(np.float64)
+    paid = log.weights * log.response
+    total, whole = np.bincount(log.level, weights=paid, minlength=K), float(paid.sum())
+    found, coef = [], np.zeros(X.shape[1])
+    for penalty in penalties:
+        if whole > 0:
+            coef = _search(X, log, paid / whole, penalty, coef)
+        score = np.clip(X @ coef, -REACH, REACH)
+        mass = np.bincount(log.level, weights=log.weights * np.exp(score), minlength=K)
+        sizes = np.divide(total, mass, out=np.zeros(K), where=mass > 0)
+        found.append(Scaling(coef, sizes, float(score.min()), float(score.max()), penalty))
+    return found
+
+
+def _search(X: Array, log: Log, share: Array, penalty: float, start: Array) -> Array:
+    """Return the coefficients (p,) with the least penalised loss; `share` (n,) is each row's share of all that was paid."""
+    K, pull = len(log.levels), X.T @ share
+    size = np.bincount(log.level, weights=share, minlength=K)
+
+    def scales(coef: Array) -> tuple[Array, Array]:
+        """Return the scale of every row (n,) as a share of its level's, and the logarithm of the latter (K,)."""
+        score = X @ coef
+        most = float(score.max())
+        scale = log.weights * np.exp(score - most)
+        mass = np.maximum(np.bincount(log.level, weights=scale, minlength=K), 1e-300)
+        return scale / mass[log.level], np.log(mass) + most
+
+    def objective(coef: Array) -> float:
+        return float(size @ scales(coef)[1] - pull @ coef + penalty / 2 * (coef @ coef))
+
+    def derivatives(coef: Array) -> tuple[Array, Array]:
+        part = scales(coef)[0]
+        means = np.stack(
+            [X[log.level == k].T @ part[log.level == k] for k in range(K)]
+        )  # (K, p) mean features, by scale
+        slope = size @ means - pull + penalty * coef
+        curvature = (X * (size[log.level] * part)[:, None]).T @ X - (means * size[:, None]).T @ means
+        return slope, curvature + (penalty + 1e-9) * np.eye(len(coef))
+
+    return minimise(objective, derivatives, start)

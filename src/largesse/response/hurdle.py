@@ -1,0 +1,82 @@
+"""Responses in two parts: whether a customer responds, and how much."""
+
+from __future__ import annotations
+
+import copy
+from typing import final
+
+from largesse.records import Array, Log
+from largesse.response.additive import Additive
+from largesse.response.amounts import Amounts, fit_amounts, fold_amounts, has_two_parts, times_amounts, whether
+from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy
+
+
+@final
+class Hurdle(ResponseModel):
+    """The chance of a response times the mean amount of those who respond; for zeros and amounts with a long tail.
+
+    Levels act on the chance as its model says, and on the amount by increments that few responders leave at zero.
+    Responses without two parts (0/1, none of them zero, or some below zero) have one: the model of chances is then fitted
+    to the responses as they are.
+
+    Parameters
+    ----------
+    chance
+        A model of 0/1 responses: whether a response is above zero; "auto" is ``Additive()``.
+    amount
+        A model that is fitted to the logarithm of responders' amounts, without levels; "auto" is small boosted trees.
+        How far it is followed, and what makes means of its exponentials, is fitted to held-out rows (see `amounts`).
+    seed
+        For these defaults, and for how responders are cut into folds.
+
+    Attributes
+    ----------
+    chance_, amounts_
+        The two fitted parts; the second is None where responses have only one.
+    choices_
+        What the model of chances chose among.
+
+    >>> import numpy as np
+    >>> from largesse.worlds import draw_world
+    >>> world = draw_world(42)
+    >>> model = Hurdle().fit(world.draw_log(500).log)
+    >>> bool((np.diff(model.predict(world.draw_fresh(50).table), axis=1) >= 0).all())
+    True
+    """
+
+    chance_: ResponseModel
+    amounts_: Amounts | None
+
+    def __init__(
+        self, *, chance: ResponseModel | str = "auto", amount: ResponseModel | str = "auto", seed: int = 0
+    ) -> None:
+        self.chance = chance
+        self.amount = amount
+        self.seed = seed
+
+    def _learn(self, X: Array, log: Log) -> None:
+        two = has_two_parts(log)
+        self.chance_ = fit_copy(self._chance(), X, whether(log) if two else log, self.encoder_)
+        self.amounts_ = fit_amounts(X, log, self.encoder_, self.amount, self.seed) if two else None
+        self.choices_ = self.chance_.choices_
+
+    def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
+        """Return one fitted model per fold of encoded features (n, p), each trained without it."""
+        two = has_two_parts(log)
+        chances = whether(log) if two else log
+        fitted = blank_copy(self._chance(), chances, self.encoder_).fold_models(X, chances, fold)
+        amounts = fold_amounts(X, log, fold, self.encoder_, self.amount, self.seed) if two else [None] * len(fitted)
+        models: list[ResponseModel] = []
+        for chance, much in zip(fitted, amounts, strict=True):
+            one = copy.copy(self)
+            one.chance_, one.amounts_, one.choices_ = chance, much, chance.choices_
+            models.append(one)
+        return models
+
+    def _chance(self) -> ResponseModel:
+        check_auto(self, "chance")
+        check_auto(self, "amount")
+        return Additive(seed=self.seed) if isinstance(self.chance, str) else self.chance
+
+    def _curves(self, X: Array) -> Array:
+        return times_amounts(self.chance_._curves(X), self.amounts_, X)

@@ -1,0 +1,289 @@
+"""The scale on which bases, levels and deviations add up: logits of chances, amounts in units of their spread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from largesse.levels import Levels
+from largesse.records import Array, Log
+from largesse.response.monotone import isotonic
+from largesse.stats import logit, minimise, score_curvature, score_loss, score_slope, sigmoid
+
+
+@dataclass(frozen=True)
+class Link:
+    """How expected responses become scores and back."""
+
+    binary: bool  # scores are logits; else responses in units
+    unit: float = 1.0
+
+    def to_scores(self, curves: Array) -> Array:
+        """Return scores of expected responses."""
+        return logit(curves) if self.binary else curves / self.unit
+
+    def to_responses(self, scores: Array) -> Array:
+        """Return expected responses of scores."""
+        return sigmoid(scores) if self.binary else self.unit * scores
+
+    def check(self) -> None:
+        """Refuse a unit in which nothing can be measured."""
+        if not 0 < self.unit < np.inf:
+            raise ValueError(f"responses in units of {self.unit}")
+
+
+def link_of(log: Log) -> Link:
+    """Return the link of a log's responses."""
+    return Link(True) if log.binary else Link(False, float(np.std(log.response)) or 1.0)
+
+
+TYPICAL_LOGIT = 0.3  # what the dearest level usually adds to a logit
+TYPICAL_SHARE = 0.075  # and to an amount, in standard deviations of the response
+AMPLITUDES = np.exp(np.linspace(np.log(0.002), np.log(64.0), 42))  # tried, as multiples of the typical one
+ROUGHNESSES = (0.02, 0.1)  # of the random walk, as shares of the amplitude
+
+
+def dose_shares(levels: Levels) -> Array:
+    """Return the doses (K,) of levels as shares of the largest; costs stand in for them, or the numbers of the levels.
+
+    >>> dose_shares(Levels(costs=[0, 1, 2], doses=[0, 5, 20]))
+    array([0.  , 0.25, 1.  ])
+    """
+    K = len(levels)
+    given = levels.common_costs if levels.doses is None else np.asarray(levels.doses, dtype=np.float64)
+    if K == 1 or given is None or not given[-1] > given[0] or (np.diff(given) < 0).any():
+        return np.arange(K) / max(K - 1, 1)
+    return (given - given[0]) / (given[-1] - given[0])
+
+
+def list_shapes(doses: Array) -> tuple[Array, Array]:
+    """Return the shapes (S, K−1) that a ladder may have, each 1 at the dearest level, and their prior weights (S,)."""
+    K = len(doses)
+    place = np.arange(K) / (K - 1)
+    groups: list[tuple[float, list[Array]]] = [
+        (0.30, [1.0 - np.exp(-a * doses) for a in (1.0, 2.0, 4.0, 8.0, 16.0)]),
+        (0.15, [1.0 - np.exp(-a * place) for a in (1.0, 2.0, 4.0, 8.0)]),
+        (0.12, [doses]),
+        (0.15, [place]),
+        (0.10, [doses**power for power in (0.25, 0.5)]),
+        (0.08, [_rise(doses, middle, steep) for middle in (0.25, 0.5, 0.75) for steep in (6.0, 14.0)]),
+        (0.08, [(np.arange(K) >= first).astype(np.float64) for first in range(1, K)]),
+    ]
+    shapes = np.array([shape[1:] / shape[-1] for _, group in groups for shape in group])
+    weights = np.array([share / len(group) for share, group in groups for _ in group])
+    return shapes, weights / weights.sum()
+
+
+def _rise(doses: Array, middle: float, steep: float) -> Array:
+    rise = sigmoid(steep * (doses - middle))
+    return rise - rise[0]
+
+
+def average_ladder(effects: Array, covariance: Array, doses: Array, typical: float) -> Array:
+    """Return the ladder (K,), from 0 up and never falling: the posterior mean of what the levels add.
+
+    Parameters
+    ----------
+    effects
+        What each level but the first was measured to add (K−1,), in scores.
+    covariance
+        Of these measurements (K−1, K−1).
+    doses
+        Of all levels, as shares of the largest (K,).
+    typical
+        The amplitude of a usual ladder.
+
+    >>> exact = average_ladder(np.array([0.5, 0.6]), 1e-8 * np.eye(2), np.array([0.0, 0.5, 1.0]), 0.3)
+    >>> exact.round(3)
+    array([0. , 0.5, 0.6])
+    >>> vague = average_ladder(np.array([0.0, 2.0]), 100.0 * np.eye(2), np.array([0.0, 0.5, 1.0]), 0.3)
+    >>> bool(vague[1] > vague[2] - vague[1])
+    True
+    """
+    if not len(effects):
+        return np.zeros(1)
+    shapes, prior = list_shapes(doses)
+    walk = _walk(len(effects))
+    chance = np.exp(-0.5 * np.log(AMPLITUDES) ** 2)
+    logs, means = [], []
+    for roughness in ROUGHNESSES:
+        for amplitude, weight in zip(typical * AMPLITUDES, chance / chance.sum(), strict=True):
+            own = (amplitude * roughness) ** 2 * walk
+            inverse = np.linalg.inv(covariance + own)
+            apart = effects - amplitude * shapes
+            fit = -0.5 * np.einsum("si,ij,sj->s", apart, inverse, apart)
+            fit -= 0.5 * np.linalg.slogdet(covariance + own)[1]
+            logs.append(fit + np.log(prior) + np.log(weight))
+            means.append(amplitude * shapes + apart @ inverse @ own)
+    weights = np.exp(np.array(logs) - np.max(logs))
+    ladder = np.einsum("as,ask->k", weights / weights.sum(), np.array(means))
+    rising = isotonic(np.concatenate([[0.0], ladder])[None])[0]
+    return rising - rising[0]
+
+
+def _walk(steps: int) -> Array:
+    """Return the covariance of a random walk over the levels, with a little noise of each level's own."""
+    place = np.arange(1, steps + 1) / steps
+    return np.minimum.outer(place, place) + 0.1 * np.eye(steps)
+
+
+STEPS = 100
+TOLERANCE = 1e-9  # of the summed loss over the number of rows
+FLAT = 1e-6  # a base that varies less is the same for all
+READINGS = 20  # of the rows around a ladder
+ENOUGH = 0.01  # a ladder that moves by less between readings is final
+FARTHEST = 2.0  # that one reading moves an effect
+LOOSE = 1e-3  # precision that decides where rows do not: an empty level, or one at which all agree
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """Rows of a log as regressions on scores see them; responses in units of the link."""
+
+    link: Link
+    level: Array  # (n,)
+    response: Array  # (n,)
+    weight: Array  # (n,)
+    cluster: Array | None
+    doses: Array  # (K,) shares of the largest
+
+    def take(self, rows: Array) -> ScoredRows:
+        """Return the given rows."""
+        cluster = None if self.cluster is None else self.cluster[rows]
+        return replace(
+            self, level=self.level[rows], response=self.response[rows], weight=self.weight[rows], cluster=cluster
+        )
+
+    @property
+    def mean_score(self) -> float:
+        """The score of the mean response."""
+        mean = float(self.weight @ self.response / (self.weight.sum() or 1.0))
+        return float(Link(self.link.binary).to_scores(np.array([mean]))[0])
+
+    def reached(self) -> Array:
+        """Return which level but the first each row has: (n, K−1)."""
+        return np.eye(len(self.doses))[self.level][:, 1:]
+
+    def losses(self, score: Array) -> Array:
+        """Return each row's loss (n,)."""
+        return score_loss(score, self.response, self.link.binary)
+
+    def slopes(self, score: Array) -> Array:
+        """Return the weighted derivative of each row's loss in its score (n,)."""
+        return self.weight * score_slope(score, self.response, self.link.binary)
+
+    def curvatures(self, score: Array) -> Array:
+        """Return the weighted second derivative of each row's loss in its score (n,)."""
+        return self.weight * score_curvature(score, self.link.binary)
+
+
+def scored_rows(log: Log, link: Link) -> ScoredRows:
+    """Return the rows of a log; weights are scaled to a mean of one."""
+    weight = log.weights / (log.weights.mean() or 1.0)
+    return ScoredRows(link, log.level, log.response / link.unit, weight, log.cluster, dose_shares(log.levels))
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Independent normal beliefs about coefficients (q,), and the least that each may be."""
+
+    mean: Array
+    precision: Array
+    lower: Array
+
+
+def fit_scores(rows: ScoredRows, design: Array, offset: Array, prior: Prior, noise: float) -> Array:
+    """Return the coefficients (q,) of a design (n, q) with the largest posterior; `noise` divides the information."""
+    weight = rows.weight / noise
+
+    def objective(here: Array) -> float:
+        apart = here - prior.mean
+        return float(weight @ rows.losses(offset + design @ here) + 0.5 * apart @ (prior.precision * apart))
+
+    def derivatives(here: Array) -> tuple[Array, Array]:
+        score = offset + design @ here
+        slope = design.T @ (rows.slopes(score) / noise) + prior.precision * (here - prior.mean)
+        return slope, information(rows, design, score, noise) + np.diag(prior.precision + 1e-9)
+
+    return minimise(
+        objective, derivatives, prior.mean, lower=prior.lower, steps=STEPS, tolerance=TOLERANCE * len(rows.level)
+    )
+
+
+def information(rows: ScoredRows, design: Array, score: Array, noise: float) -> Array:
+    """Return what rows tell about the coefficients of a design (n, q): (q, q)."""
+    curve = rows.curvatures(score) / noise
+    return design.T @ (curve[:, None] * design)
+
+
+def measure_noise(rows: ScoredRows, design: Array, score: Array) -> float:
+    """Return the variance of the rows' slopes over what the loss expects of it: 1 for independent yes and no.
+
+    Weights, clusters and amounts that vary more than their mean all make rows worth less; one number says how much.
+    """
+    pull = design * rows.slopes(score)[:, None]
+    if rows.cluster is not None:
+        pull = np.array([np.bincount(rows.cluster, column) for column in pull.T]).T
+    expected = (design**2 * rows.curvatures(score)[:, None]).sum(axis=0)
+    told = expected > 1e-9
+    if not told.any():
+        return 1.0
+    return max(float(np.mean((pull**2).sum(axis=0)[told] / expected[told])), 1e-6)
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """Intercept, slope of the base, what levels add (K,), and how noisy the rows are."""
+
+    intercept: float
+    slope: float
+    effects: Array
+    noise: float
+
+
+def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
+    """Fit the common ladder to rows with a base (n,); its slope is 1 unless it is fitted, too."""
+    moves = slope and bool(base.std() > FLAT)
+    design = np.column_stack([np.ones(len(base)), *([base] if moves else []), rows.reached()])
+    offset = np.zeros(len(base)) if moves else base
+    first = 2 if moves else 1
+    start = np.zeros(design.shape[1])
+    start[0] = rows.mean_score - float(rows.weight @ base) / (rows.weight.sum() or 1.0)
+    precision = np.full(len(start), LOOSE)
+    precision[0] = 1e-6
+    if moves:
+        start[1] = 1.0
+    found = fit_scores(rows, design, offset, Prior(start, precision, np.full(len(start), -np.inf)), 1.0)
+    noise = measure_noise(rows, design, offset + design @ found)
+    ladder = Ladder(float(found[0]), 1.0, np.zeros(1), noise)
+    typical = TYPICAL_LOGIT if rows.link.binary else TYPICAL_SHARE
+    # Where nearly all rows of a level agree, the curvature at the best fit says nothing of how sure they are. So the rows
+    # are read again around the ladder itself: the effects that one Newton step leads to, and their covariance there.
+    for _ in range(READINGS):
+        score = offset + design @ found
+        told = information(rows, design, score, noise) + np.diag(precision)
+        step = np.linalg.solve(told, -design.T @ rows.slopes(score) / noise - precision * (found - start))
+        effects = found[first:] + np.clip(step[first:], -FARTHEST, FARTHEST)
+        ladder = _settle(
+            rows, base, average_ladder(effects, np.linalg.inv(told)[first:, first:], rows.doses, typical), noise, moves
+        )
+        there = np.array([ladder.intercept, *([ladder.slope] if moves else []), *ladder.effects[1:]])
+        moved, found = np.abs(there - found).max(), there
+        if not rows.link.binary or moved < ENOUGH:
+            break
+    return ladder
+
+
+def _settle(rows: ScoredRows, base: Array, effects: Array, noise: float, moves: bool) -> Ladder:
+    """Return the ladder with the intercept, and the slope of the base, that go with its effects."""
+    offset = effects[rows.level] + (0.0 if moves else base)
+    design = np.column_stack([np.ones(len(base)), *([base] if moves else [])])
+    start = np.ones(design.shape[1])
+    start[0] = rows.mean_score - float(rows.weight @ (offset + (base if moves else 0.0))) / (rows.weight.sum() or 1.0)
+    lower = np.zeros(len(start))
+    lower[0] = -np.inf
+    precision = np.ones(len(start))
+    precision[0] = 1e-6
+    found = fit_scores(rows, design, offset, Prior(start, precision, lower), noise)
+    return Ladder(float(found[0]), float(found[1]) if moves else 1.0, effects, noise)

@@ -1,0 +1,377 @@
+"""Curves split into a base, increments common to all customers and deviations from them, and blended again.
+
+On the scale of the link: s(x, k) = base(x) + common_k + tilt·z(x)·lift_k + Σ_m share_m · deviation_m(x, k). Plans are made of
+the increments between levels, and of these the deviations are the least certain part. Everything is fitted to held-out rows,
+the most certain part first, each under a prior that only rows can outweigh:
+
+- the base is a weighted sum of the members' bases, the weights shrunk to equal ones;
+- the common increments are the ladder of `ladder`;
+- the tilt lets increments of yes and no rise or fall with the base z(x): with one chance in five it is there at all;
+- the shares of the members' own deviations from common increments are shrunk to none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, final
+
+import numpy as np
+
+from largesse.errors import Problem, refuse
+from largesse.progress import subrange
+from largesse.records import Array, Choice, HeldOut, Log
+from largesse.response.additive import Additive
+from largesse.response.amounts import Amounts, fold_amounts, split_amounts, times_amounts
+from largesse.response.archive import Shaped
+from largesse.response.base import ResponseModel, check_auto, fit_copy
+from largesse.response.boosting import Boosting
+from largesse.response.fold_ensemble import fit_members, held_out_scores, mean_scores
+from largesse.response.level_effects import (
+    FLAT,
+    LOOSE,
+    Ladder,
+    Link,
+    Prior,
+    ScoredRows,
+    fit_ladder,
+    fit_scores,
+    information,
+    link_of,
+    measure_noise,
+    scored_rows,
+)
+from largesse.response.monotone import isotonic
+from largesse.response.thresholds import MANY, Thresholds
+from largesse.stats import assign_folds, least_loss, sample_rows
+
+ROWS = 200_000  # held-out rows that decide; more only take longer
+EQUAL = 10.0  # precision of the belief that all members' bases count alike
+NONE = 64.0  # precision of the belief that deviations count for nothing
+SHRUNK = 4.0  # the same for a member that has shrunk its deviations itself
+TILTED = 0.2  # prior probability that increments follow the base
+TILT = 0.5  # standard deviation of the tilt, where there is one: of a multiple, for one standard deviation of the base
+TILT_REACH = 2.5  # standard deviations of the base, beyond which the tilt does not grow
+
+
+def unlink(scores: Array, link: Link) -> Array:
+    """Return the expected responses of scores (n, K), never falling in the level."""
+    return link.to_responses(isotonic(scores))
+
+
+@dataclass(frozen=True, eq=False)
+class Blend:
+    """How the scores of M members become one, all on the scale of the link."""
+
+    link: Link
+    weights: Annotated[Array, Shaped("M")]  # of the members' bases: not negative
+    common: Annotated[Array, Shaped("K")]  # what each level adds to the base of every customer: never falling
+    shares: Annotated[Array, Shaped("M")]  # of the members' deviations: not negative
+    centres: Annotated[Array, Shaped("M", "K")]  # members' mean curves less their bases; deviations start there
+    tilt: float  # how much increments grow with the base
+    middle: float  # of the bases
+    spread: float  # of the bases; 0 where they are the same for all
+    lift: Annotated[Array, Shaped("K")]  # the common increments, around their mean in the log
+
+    @property
+    def used(self) -> list[int]:
+        """The members whose scores count: for the others, zeros will do."""
+        return [m for m in range(len(self.weights)) if self.weights[m] > 0 or self.shares[m] > 0]
+
+    def check(self, members: int) -> None:
+        """Refuse a blend of another number of members, or of numbers that no fit can have found."""
+        if len(self.weights) != members:
+            raise ValueError(f"a blend of {len(self.weights)} members, of {members}")
+        self.link.check()
+        if (self.weights < 0).any() or (self.shares < 0).any():
+            raise ValueError("a blend with negative weights or shares")
+        if not np.isfinite([self.tilt, self.middle, self.spread]).all() or self.spread < 0:
+            raise ValueError(f"a blend with a tilt of {self.tilt}, around {self.middle} ± {self.spread}")
+        if self.tilt and self.spread <= FLAT:
+            raise ValueError(f"a blend with a tilt of {self.tilt} along bases that are the same for all")
+
+    def scores(self, members: Array) -> Array:
+        """Return scores (n, K) from the members' scores (M, n, K)."""
+        bases = members.mean(axis=2)
+        # A sum over members, not a matrix product: a row's score must not depend on which rows come with it.
+        base = sum((w * row for w, row in zip(self.weights, bases, strict=True)), np.zeros(bases.shape[1]))
+        out = base[:, None] + self.common
+        if self.tilt:
+            out = out + (self.tilt * _follow(base, self.middle, self.spread))[:, None] * self.lift
+        for m in np.flatnonzero(self.shares):
+            out = out + self.shares[m] * (members[m] - bases[m][:, None] - self.centres[m])
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """What M members expect of held-out rows, on the scale of the link; the simplest member first."""
+
+    held: Array  # (M, n, K) scores, each row's from the fold model that did not see it
+    precisions: Sequence[float]  # of the belief that a member's deviations count for nothing; infinite: they never do
+
+
+def deviation_precision(shrinks: bool, only_base: bool) -> float:
+    """Return how firmly a member's deviations are held to zero."""
+    return np.inf if only_base else SHRUNK if shrinks else NONE
+
+
+def choose_blend(members: Members, log: Log, fold: Array, seed: int = 0) -> tuple[Blend, tuple[Choice, ...]]:
+    """Choose how members become one on the held-out rows of a log and its folds (n,); return it and what was tried."""
+    rows, held = scored_rows(log, link_of(log)), members.held
+    if len(fold) > ROWS:
+        some = sample_rows(len(fold), ROWS, seed)
+        rows, held, fold = rows.take(some), held[:, some], fold[some]
+    plain, made = _fit_blend(rows, replace(members, held=held), fold)
+    return made, _list_choices([plain, made], held, rows)
+
+
+def blend_held_out(members: Members, log: Log, fold: Array, seed: int = 0) -> tuple[Array, list[Blend]]:
+    """Return the curves (n, K) of a log, each fold's by a blend that was fitted without the fold's rows; and these blends."""
+    rows, curves, blends = scored_rows(log, link_of(log)), np.empty(members.held.shape[1:]), []
+    for f in np.unique(fold):
+        others = np.flatnonzero(fold != f)
+        others = others[sample_rows(len(others), ROWS, seed)]
+        _, blend = _fit_blend(rows.take(others), replace(members, held=members.held[:, others]), fold[others])
+        curves[fold == f] = unlink(blend.scores(members.held[:, fold == f]), rows.link)
+        blends.append(blend)
+    return curves, blends
+
+
+def _fit_blend(rows: ScoredRows, members: Members, fold: Array) -> tuple[Blend, Blend]:
+    """Fit blends of members to held-out rows and their folds (n,): one of common increments alone, and the whole one."""
+    held = members.held
+    bases = held.mean(axis=2).T  # (n, M)
+    weights = _weigh_bases(rows, bases)
+    base = bases @ weights
+    ladder = fit_ladder(rows, base)
+    weights, base = weights * ladder.slope, base * ladder.slope
+    lift = ladder.effects - float(rows.weight @ ladder.effects[rows.level]) / (rows.weight.sum() or 1.0)
+    middle, spread = _place(base, rows.weight)
+    tilt = _find_tilt(rows, base, ladder, lift, (middle, spread))
+    centres, own = _deviations(held, rows, fold)
+    shares, shift = _share_deviations(
+        rows, base, ladder, tilt * _follow(base, middle, spread) * lift[rows.level], own, members
+    )
+    common = ladder.intercept + ladder.effects
+    made = Blend(rows.link, weights, common + shift, shares, centres, tilt, middle, spread, lift)
+    return replace(made, common=common, shares=np.zeros(len(shares)), tilt=0.0), made
+
+
+def _place(base: Array, weight: Array) -> tuple[float, float]:
+    """Return the weighted mean and standard deviation of bases."""
+    weight = weight / (weight.sum() or 1.0)
+    middle = float(weight @ base)
+    return middle, float(np.sqrt(weight @ (base - middle) ** 2))
+
+
+def _follow(base: Array, middle: float, spread: float) -> Array:
+    """Return what the tilt multiplies (n,): standardised bases, held to a few standard deviations."""
+    return np.clip((base - middle) / spread, -TILT_REACH, TILT_REACH) if spread > FLAT else np.zeros(len(base))
+
+
+def _weigh_bases(rows: ScoredRows, bases: Array) -> Array:
+    """Return weights (M,) of the members' bases (n, M), each level with an effect of its own."""
+    M = bases.shape[1]
+    design = np.column_stack([np.ones(len(bases)), bases - bases.mean(axis=0), rows.reached()])
+    q = design.shape[1]
+    start = np.zeros(q)
+    start[0], start[1 : M + 1] = rows.mean_score, 1.0 / M
+    precision = np.full(q, LOOSE)
+    precision[0], precision[1 : M + 1] = 1e-6, EQUAL
+    lower = np.full(q, -np.inf)
+    lower[1 : M + 1] = 0.0
+    noise = measure_noise(rows, design[:, :1], np.full(len(bases), rows.mean_score))
+    return fit_scores(rows, design, np.zeros(len(bases)), Prior(start, precision, lower), noise)[1 : M + 1]
+
+
+def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place: tuple[float, float]) -> float:
+    """Return how much increments grow with the base: the mean of none and of a normal one, by what rows say of each."""
+    middle, spread = place
+    # Of amounts, trees find as much.
+    if not rows.link.binary or spread <= FLAT or not np.ptp(lift):
+        return 0.0
+    column = _follow(base, middle, spread) * lift[rows.level]
+    design = np.column_stack([np.ones(len(base)), base - middle, column])
+    start = np.array([ladder.intercept + middle, 1.0, 0.0])
+    precision = np.array([1e-6, 1.0, 1e-6])
+    prior = Prior(start, precision, np.array([-np.inf, 0.0, -np.inf]))
+    offset = ladder.effects[rows.level]
+    found = fit_scores(rows, design, offset, prior, ladder.noise)
+    told = information(rows, design, offset + design @ found, ladder.noise) + np.diag(precision)
+    variance = float(np.linalg.inv(told)[2, 2])
+    tilt, wide = float(found[2]), variance + TILT**2
+    favour = 0.5 * np.log(variance / wide) + 0.5 * tilt**2 * (1.0 / variance - 1.0 / wide)
+    there = 1.0 / (1.0 + (1.0 - TILTED) / TILTED * np.exp(-np.clip(favour, -50.0, 50.0)))
+    return float(there * tilt * TILT**2 / wide)
+
+
+def _deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Array, Array]:
+    """Return each member's mean curve less its base (M, K), and deviations (M, n) from it at rows' own levels.
+
+    Each fold model is measured from its own mean: that folds disagree about it says nothing about customers.
+    """
+    deviations = held - held.mean(axis=2, keepdims=True)  # (M, n, K)
+    parts, place = np.unique(fold, return_inverse=True)
+    weight = rows.weight + 1e-12  # a fold may have no weight
+    centres = np.stack(
+        [np.average(deviations[:, place == f], axis=1, weights=weight[place == f]) for f in range(len(parts))]
+    )  # (F, M, K)
+    own = deviations[:, np.arange(len(place)), rows.level] - centres[place, :, rows.level].T
+    return centres.mean(axis=0), own
+
+
+def _share_deviations(
+    rows: ScoredRows, base: Array, ladder: Ladder, more: Array, own: Array, members: Members
+) -> tuple[Array, float]:
+    """Return the shares (M,) of the members' deviations (M, n), and what the intercept changes by."""
+    M = len(own)
+    use = [m for m in range(M) if np.isfinite(members.precisions[m]) and own[m].std() > FLAT]
+    design = np.column_stack([np.ones(len(base)), *own[use]])
+    precision = np.array([1e-6, *(members.precisions[m] for m in use)])
+    lower = np.array([-np.inf, *np.zeros(len(use))])
+    offset = ladder.intercept + base + ladder.effects[rows.level] + more
+    found = fit_scores(rows, design, offset, Prior(np.zeros(len(precision)), precision, lower), ladder.noise)
+    shares = np.zeros(M)
+    shares[use] = found[1:]
+    return shares, float(found[0])
+
+
+def _list_choices(made: Sequence[Blend], held: Array, rows: ScoredRows) -> tuple[Choice, ...]:
+    """Return the held-out losses of common increments and, where they differ, of those that were chosen."""
+    last = made[-1]
+    names = ["common increments"] + ["individual increments"] * bool(last.tilt or last.shares.any())
+    picked = np.arange(len(rows.level)), rows.level
+    losses = np.array([rows.losses(one.scores(held)[picked]) for one in made[: len(names)]])
+    losses = losses * (1.0 if rows.link.binary else rows.link.unit**2)
+    tried = least_loss(names, losses, rows.weight, rows.cluster, of="increments")
+    return tuple(replace(choice, chosen=choice is tried[-1]) for choice in tried)
+
+
+FEW = "few"  # the default's members without the boosting of small trees
+MANY_ROWS = 50_000  # from which trees make larger steps; with four times as many they are twice as large
+
+
+@final
+class Stack(ResponseModel):
+    """Several models made one: where a customer's curve lies and how it rises are learnt separately.
+
+    Every member is fitted once per fold and predicts the rows it has not seen. On the logit scale for 0/1 responses, the
+    base (a curve's mean over levels) is a weighted sum of the members' bases. The increments between levels are common ones,
+    averaged over the shapes that a ladder may have, plus as much of what members say about single customers as held-out
+    rows support (see `blend`). New customers get the mean of the fold models; of a member for which one model of all rows
+    is better (`Thresholds`), that model. Amounts that are mostly zero are learnt in two parts: whether, and how much.
+
+    Parameters
+    ----------
+    models
+        Members; "auto" is ``[Additive(), Boosting(), Boosting(leaves=4, …)]``, with ``Thresholds()`` for 0/1 responses and
+        more than a hundred features, as embeddings have them; "few" leaves out the last, which has small trees.
+    folds, seed
+        How the log is cut.
+
+    Attributes
+    ----------
+    members_, whole_
+        The fold models of each member, and its model of all rows or None.
+    choices_
+        The held-out losses of common increments and of those that were chosen; then the members' choices.
+    blend_
+        The weights, the common increments, and the shares of the members' deviations.
+    amounts_
+        Where responses look like whether and how much, the second part; members learn the first.
+
+    >>> from largesse.worlds import simulate
+    >>> sim = simulate("averaged", n=500)
+    >>> model = Stack(models=[Additive(), Boosting(rounds=20)]).fit(sim.log)
+    >>> bool(model.weights_[0] > model.weights_[1]), model.predict(sim.features[:2]).shape
+    (True, (2, 5))
+    """
+
+    by_folds = True
+    members_: tuple[tuple[ResponseModel, ...], ...]
+    whole_: tuple[ResponseModel | None, ...]
+    blend_: Blend
+    amounts_: Amounts | None
+
+    def __init__(self, *, models: Sequence[ResponseModel] | str = "auto", folds: int = 5, seed: int = 0) -> None:
+        self.models = models
+        self.folds = folds
+        self.seed = seed
+
+    def _learn(self, X: Array, log: Log) -> None:
+        self._learn_folds(X, log, assign_folds(log, self.folds, self.seed))
+
+    def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
+        """Return each fold's curves by members fitted without it and a blend fitted without its held-out rows."""
+        members, first = self._learn_folds(X, log, fold)
+        curves, blends = blend_held_out(members, first, fold, self.seed)
+        amounts: list[Amounts] | list[None] = [None] * len(blends)
+        if self.amounts_ is not None:
+            amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed)
+            for f, much in zip(np.unique(fold), amounts, strict=True):
+                curves[fold == f] = times_amounts(curves[fold == f], much, X[fold == f])
+        self._by_fold = list(zip(blends, amounts, strict=True))
+        return HeldOut(curves, fold)
+
+    def predict_by_fold(self, customers: Any) -> list[Array]:
+        """Return the curves (n, K) of customers by what each fold's rows were predicted by, after `fit_held_out`.
+
+        These are what an evaluation judges. They are not saved.
+        """
+        X = self.encode(customers)
+        return [self.curves_without(X, place) for place in range(len(self._by_fold))]
+
+    def curves_without(self, X: Array, place: int) -> Array:
+        """Return the curves (n, K) of encoded features (n, p) by what predicted the rows of one fold, after `fit_held_out`."""
+        blend, amounts = self._by_fold[place]
+        scores = np.array([blend.link.to_scores(member[place]._curves(X)) for member in self.members_])
+        return times_amounts(unlink(blend.scores(scores), blend.link), amounts, X)
+
+    def _learn_folds(self, X: Array, log: Log, fold: Array) -> tuple[Members, Log]:
+        """Fit members once per fold, and the blend to what they expect of held-out rows; return that, and of which log."""
+        if self.models != FEW:
+            check_auto(self, "models")
+        if not isinstance(self.models, str) and not list(self.models):
+            refuse("Stack", [Problem("there are no models to stack", "give at least one")])
+        log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
+        models = self._default_models(X, log.binary) if isinstance(self.models, str) else list(self.models)
+        with subrange(0.0, 0.9):  # then they predict, and are blended
+            self.members_ = fit_members(models, X, log, fold, self)
+        held = np.array([held_out_scores(member, X, fold, link_of(log)) for member in self.members_])
+        self.whole_ = tuple(fit_copy(model, X, log, self.encoder_) if model.whole else None for model in models)
+        members = Members(held, [deviation_precision(model.shrinks, model.only_base) for model in models])
+        self.blend_, choices = choose_blend(members, log, fold, self.seed)
+        own = (replace(choice, of="increments of the stack") for choice in choices)
+        self.choices_ = (*own, *(choice for member in self.members_ for choice in member[0].choices_))
+        return members, log
+
+    def _default_models(self, X: Array, binary: bool) -> list[ResponseModel]:
+        """Return the members for encoded features (n, p)."""
+        # With few features the others say as much, and one more to weigh is one more to be wrong about.
+        thresholds = [Thresholds(seed=self.seed)] if binary and X.shape[1] > MANY else []
+        # Trees of many rows are worth larger steps: fewer of them take half the time and predict as well.
+        hurry = float(np.clip(np.log2(len(X) / MANY_ROWS) / 2, 0.0, 1.0)) if len(X) else 0.0
+        boosting = [
+            Boosting(seed=self.seed, rate=0.05 * 2**hurry),
+            Boosting(seed=self.seed, leaves=4, rounds=400, rate=0.06 * 2.5**hurry),  # sees few features together
+        ][: 1 if self.models == FEW else None]
+        return [Additive(seed=self.seed), *thresholds, *boosting]
+
+    def _curves(self, X: Array) -> Array:
+        link = self.blend_.link
+        scores = np.zeros((len(self.members_), len(X), self.levels_))
+        for m in self.blend_.used:  # the others do not predict
+            whole = self.whole_[m]
+            scores[m] = mean_scores(self.members_[m] if whole is None else [whole], X, link)
+        return times_amounts(unlink(self.blend_.scores(scores), link), self.amounts_, X)
+
+    @property
+    def weights_(self) -> Array:
+        """Weights (M,) of the members' bases."""
+        return self.blend_.weights
+
+    def _check_learnt(self) -> None:
+        self.blend_.check(len(self.members_))
+        if len(self.whole_) != len(self.members_) or len({len(member) for member in self.members_}) != 1:
+            raise ValueError(f"{[len(member) for member in self.members_]} fold models of the members")

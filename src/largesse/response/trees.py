@@ -1,0 +1,133 @@
+"""Trees as plain arrays: saved without pickle, and walked at every level in one compiled loop.
+
+Trees are grown by scikit-learn. The copy is ours, so that a saved model does not depend on the
+version that grew it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from largesse.records import Array
+from largesse.response.archive import Shaped
+
+MOST_LEVELS = 2**31
+ROWS_AT_ONCE = 2048  # the features of this many rows stay close to the processor while all trees pass over them
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Trees whose nodes lie one after the other; a leaf has left = −1."""
+
+    roots: Annotated[Array, Shaped("trees", dtype="int32")]
+    feature: Annotated[Array, Shaped("nodes", dtype="int32")]  # the number of features stands for the level
+    threshold: Annotated[Array, Shaped("nodes")]  # go left where value ≤ threshold
+    left: Annotated[Array, Shaped("nodes", dtype="int32")]
+    right: Annotated[Array, Shaped("nodes", dtype="int32")]
+    value: Annotated[Array, Shaped("nodes")]
+
+    def add_to(self, out: Array, X: Array) -> None:
+        """Add the values of trees at levels 0..K−1 to sums (n, S, K) for features (n, p): S sums of equally many trees."""
+        if len(self.roots):
+            nodes = (self.feature, self.threshold, self.left, self.right, self.value)
+            _walker()(np.ascontiguousarray(X, dtype=np.float32), out, self.roots, *nodes)
+
+    def check(self, features: int) -> None:
+        """Refuse trees that a walk could leave or never end: the compiled loop checks no bounds."""
+        nodes = len(self.feature)
+        here = np.arange(nodes)
+        inner = self.left >= 0
+        if not (
+            ((self.roots >= 0) & (self.roots < nodes)).all()
+            and ((self.feature >= 0) & (self.feature <= features))[inner].all()
+            and all(((to > here) & (to < nodes))[inner].all() for to in (self.left, self.right))
+            # A split on the level is rounded to a whole number.
+            and (np.abs(self.threshold[inner & (self.feature == features)]) < MOST_LEVELS).all()
+        ):
+            raise ValueError("its trees are not trees")
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedTrees:
+    """One sum of trees on top of a baseline."""
+
+    baseline: float
+    trees: Trees
+
+    def scores(self, X: Array, K: int) -> Array:
+        """Return the sums (n, K) for features (n, p) at levels 0..K−1."""
+        out = np.full((len(X), 1, K), self.baseline)
+        for rows in row_blocks(len(X)):
+            self.trees.add_to(out[rows], X[rows])
+        return out[:, 0]
+
+
+def row_blocks(n: int) -> Iterator[slice]:
+    """Yield slices of n rows, small enough that their features stay in the processor's cache."""
+    return (slice(first, min(first + ROWS_AT_ONCE, n)) for first in range(0, n, ROWS_AT_ONCE))
+
+
+# -- conversion from scikit-learn -----------------------------------------------------------------------------------------
+
+
+def boosted_trees(model: Any) -> BoostedTrees:
+    """Take the trees out of a fitted HistGradientBoosting model with numeric features only."""
+    grown = [predictor.nodes for (predictor,) in model._predictors]
+    sizes = np.array([len(nodes) for nodes in grown], dtype=np.int64)
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
+    nodes = np.concatenate(grown)
+    shift = np.repeat(roots, sizes)
+    leaf = nodes["is_leaf"].astype(bool)
+    trees = Trees(
+        roots=roots,
+        feature=nodes["feature_idx"].astype(np.int32),
+        threshold=nodes["num_threshold"].astype(np.float64),
+        left=np.where(leaf, -1, nodes["left"].astype(np.int64) + shift).astype(np.int32),
+        right=np.where(leaf, -1, nodes["right"].astype(np.int64) + shift).astype(np.int32),
+        value=nodes["value"].astype(np.float64),
+    )
+    return BoostedTrees(float(np.ravel(model._baseline_prediction)[0]), trees)
+
+
+# -- the walk -------------------------------------------------------------------------------------------------------------
+
+
+def _walk(
+    X: Array, out: Array, roots: Array, feature: Array, threshold: Array, left: Array, right: Array, value: Array
+) -> None:
+    n, p = X.shape
+    S, K = out.shape[1], out.shape[2]
+    each = len(roots) // S
+    for t in range(len(roots)):
+        s = t // each
+        for i in range(n):
+            k = 0
+            while k < K:
+                # Most trees never split on the level: one walk then serves all levels up to the next that would differ.
+                last, node = K - 1, roots[t]
+                while left[node] >= 0:
+                    j = feature[node]
+                    if j == p:
+                        if k <= threshold[node]:
+                            last = min(last, int(np.floor(threshold[node])))
+                            node = left[node]
+                        else:
+                            node = right[node]
+                    else:
+                        node = left[node] if np.float64(X[i, j]) <= threshold[node] else right[node]
+                for level in range(k, last + 1):
+                    out[i, s, level] += value[node]
+                k = last + 1
+
+
+@functools.cache
+def _walker() -> Callable[..., None]:
+    """Compile the walk on first use; numba keeps it on disk."""
+    import numba
+
+    return numba.njit(cache=True, nogil=True)(_walk)

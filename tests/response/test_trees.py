@@ -1,0 +1,73 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+from largesse.records import Array
+from largesse.response import trees
+from largesse.response.boosting import Boosting
+from largesse.response.trees import BoostedTrees, Trees, boosted_trees
+from largesse.stats.links import sigmoid
+
+
+def rows(n: int = 500, seed: int = 0) -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(seed)
+    X, level = rng.normal(size=(n, 4)).astype(np.float32), rng.integers(0, 3, n)
+    return X, level, X[:, 0] * X[:, 1] + 0.5 * level + rng.normal(size=n)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("rounds", [1, 40])
+def test_trees_predict_what_scikit_learn_predicts(binary: bool, rounds: int) -> None:
+    X, level, response = rows()
+    kind = HistGradientBoostingClassifier if binary else HistGradientBoostingRegressor
+    grown = kind(max_iter=rounds, max_leaf_nodes=7, early_stopping=False)
+    grown.fit(np.column_stack([X, level]), response > 0 if binary else response)
+    scores = boosted_trees(grown).scores(X, 3)
+    for k in range(3):
+        asked = np.column_stack([X, np.full(len(X), k)])
+        found = sigmoid(scores[:, k]) if binary else scores[:, k]
+        expected = grown.predict_proba(asked)[:, 1] if binary else grown.predict(asked)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def walk_slowly(trees: Trees, x: Array, level: int) -> list[float]:
+    """Return the value of every tree for one customer at one level."""
+    values = []
+    for root in trees.roots:
+        node = root
+        while trees.left[node] >= 0:
+            j = trees.feature[node]
+            value = level if j == len(x) else x[j]
+            node = trees.left[node] if value <= trees.threshold[node] else trees.right[node]
+        values.append(float(trees.value[node]))
+    return values
+
+
+def test_sums_of_trees_are_those_of_a_slow_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trees, "ROWS_AT_ONCE", 3)
+    X = rows(8)[0]
+    sums = BoostedTrees(0.5, whole()).scores(X, 3)
+    expected = [[0.5 + sum(walk_slowly(whole(), x, k)) for k in range(3)] for x in X]
+    np.testing.assert_allclose(sums, expected)
+
+
+def whole() -> Trees:
+    X, level, response = rows()
+    return Boosting(rounds=3).fit(X, level, response).trees_.trees
+
+
+def test_whole_trees_pass_the_check() -> None:
+    whole().check(features=4)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("left", 10**6), ("right", 0), ("feature", 5), ("feature", -1), ("roots", 10**6)]
+)
+def test_trees_that_a_walk_could_leave_or_never_end_are_refused(field: str, value: int) -> None:
+    grown = whole()
+    spoilt = getattr(grown, field).copy()
+    spoilt[0] = value
+    with pytest.raises(ValueError, match="not trees"):
+        replace(grown, **{field: spoilt}).check(features=4)
