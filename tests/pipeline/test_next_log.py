@@ -14,7 +14,7 @@ from ledgers import respond
 
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
-from largesse.pipeline import Wanted, check, plan, run, write_log
+from largesse.pipeline import check, plan, run, write_next_log
 from largesse.pipeline.line import LOCAL
 from largesse.serve import open_ledger, read_decisions
 
@@ -28,10 +28,11 @@ def test_decisions_of_a_ledger_become_a_log_that_check_and_run_take(
     address = book_decisions(people["id"].to_pylist())
     csv.write_csv(respond(address).drop_columns(["request"]), tmp_path / "orders.csv")
     tables = (str(shop / "customers.parquet"), str(tmp_path / "orders.csv"))
-    shown = write_log(
+    shown = write_next_log(
         run_copy,
-        Wanted(read_decisions(address), tables),
         tmp_path / "next.parquet",
+        decisions=read_decisions(address),
+        tables=tables,
         campaign_file=tmp_path / "next.toml",
     )
     table = pq.read_table(tmp_path / "next.parquet")
@@ -60,7 +61,7 @@ def test_customers_who_come_again_are_told_apart_by_their_requests(
     came = respond(address)
     pq.write_table(came, tmp_path / "orders.parquet")
     tables = [str(shop / "customers.parquet"), str(tmp_path / "orders.parquet")]
-    write_log(run_copy, Wanted(read_decisions(address), tables), tmp_path / "next.parquet")
+    write_next_log(run_copy, tmp_path / "next.parquet", decisions=read_decisions(address), tables=tables)
     table = pq.read_table(tmp_path / "next.parquet")
     assert table["request"].to_pylist() == came["request"].to_pylist()
     assert table["bought"].to_pylist() == came["bought"].to_pylist()
@@ -70,7 +71,7 @@ def test_customers_who_come_again_are_told_apart_by_their_requests(
         check(run_copy, table.drop_columns(["request"]), decisions=read_decisions(address))
     pq.write_table(came.drop_columns(["request"]).slice(0, 30), tmp_path / "orders.parquet")
     with pytest.raises(InputError, match="which response belongs to which request"):
-        write_log(run_copy, Wanted(read_decisions(address), tables), tmp_path / "other.parquet")
+        write_next_log(run_copy, tmp_path / "other.parquet", decisions=read_decisions(address), tables=tables)
     assert not (tmp_path / "other.parquet").exists()
 
 
@@ -78,10 +79,10 @@ def test_a_plan_becomes_a_log_with_the_customers_it_was_made_for(run_copy: Path,
     planned = pq.read_table(run_copy / "plan.parquet")
     bought = pa.table({"id": planned["customer"], "bought": np.arange(len(planned)) % 2})
     pq.write_table(bought.slice(0, 150), tmp_path / "orders.parquet")
-    wanted = Wanted(None, (str(tmp_path / "orders.parquet"),))
+    tables = [str(tmp_path / "orders.parquet")]
     with pytest.raises(InputError, match="50 of 200 decisions have no 'bought'"):
-        write_log(run_copy, wanted, tmp_path / "next.csv")
-    write_log(run_copy, Wanted(None, wanted.tables, missing=0), tmp_path / "next.csv")
+        write_next_log(run_copy, tmp_path / "next.csv", tables=tables)
+    write_next_log(run_copy, tmp_path / "next.csv", tables=tables, missing=0)
     table = csv.read_csv(tmp_path / "next.csv")
     assert set(table["propensity"].to_pylist()) == {1}
     assert table["bought"].to_pylist()[150:] == [0] * 50
@@ -100,7 +101,7 @@ def test_what_is_missing_or_twice_is_named(book_decisions: Serve, run_copy: Path
             pq.write_table(table, tmp_path / f"t{at}.parquet")
             names.append(str(tmp_path / f"t{at}.parquet"))
         with pytest.raises(InputError) as error:
-            write_log(run_copy, Wanted(read_decisions(address), names), out)
+            write_next_log(run_copy, out, decisions=read_decisions(address), tables=names)
         return str(error.value)
 
     came = respond(address).drop_columns(["request"])
@@ -110,7 +111,7 @@ def test_what_is_missing_or_twice_is_named(book_decisions: Serve, run_copy: Path
     assert "more than one row for 1 customer" in refused(people, pa.concat_tables([came, came.slice(0, 1)]))
     assert "the customers of 15 of 20 decisions are not in" in refused(people.slice(0, 5), came)
     with pytest.raises(InputError, match="part of a run folder"):
-        write_log(run_copy, Wanted(read_decisions(address), ()), run_copy / "plan.parquet")
+        write_next_log(run_copy, run_copy / "plan.parquet", decisions=read_decisions(address), tables=())
     assert not out.exists()
 
 
@@ -132,7 +133,7 @@ def test_odd_tables_to_join_are_named_and_other_campaign_files_stay(run_copy: Pa
 
     def write(table: pa.Table, **more: Any) -> None:
         pq.write_table(table, answers)
-        write_log(run_copy, Wanted(None, (str(answers),), 0.0), tmp_path / "next.csv", **more)
+        write_next_log(run_copy, tmp_path / "next.csv", tables=[str(answers)], missing=0.0, **more)
 
     with pytest.raises(InputError, match="has two columns 'age'"):
         write(pa.table([came["id"], came["bought"], came["bought"], came["bought"]], ["id", "bought", "age", "age"]))
@@ -151,12 +152,12 @@ def test_what_the_run_reads_is_not_written_over(run_copy: Path, shop: Path, tmp_
     file.write_text(file.read_text().replace(str(read_campaign(run_copy).customers), str(customers)))
     ids = pq.read_table(customers)["id"]
     pq.write_table(pa.table({"id": ids, "bought": [0] * len(ids)}), tmp_path / "orders.parquet")
-    wanted = Wanted(tables=(str(tmp_path / "orders.parquet"),))
+    wanted = {"tables": [str(tmp_path / "orders.parquet")]}
     before = customers.read_bytes()
     with pytest.raises(InputError, match="is what is read"):
-        write_log(run_copy, wanted, customers)
+        write_next_log(run_copy, customers, **wanted)
     with pytest.raises(InputError, match="both the log and its campaign file"):
-        write_log(run_copy, wanted, tmp_path / "next.csv", campaign_file=tmp_path / "next.csv")
+        write_next_log(run_copy, tmp_path / "next.csv", campaign_file=tmp_path / "next.csv", **wanted)
     assert customers.read_bytes() == before
     assert not (tmp_path / "next.csv").exists()
 
@@ -170,7 +171,7 @@ def test_customers_whose_ids_are_numbers_are_named(run_copy: Path, tmp_path: Pat
     pq.write_table(people.set_column(people.column_names.index("id"), "id", numbers), tmp_path / "people.parquet")
     tables = (str(tmp_path / "people.parquet"), str(tmp_path / "orders.parquet"))
     with pytest.raises(InputError, match=r"have no 'bought' in .*orders.parquet \(2, 3, 4, …\)"):
-        write_log(run_copy, Wanted(tables=tables), tmp_path / "next.parquet")
+        write_next_log(run_copy, tmp_path / "next.parquet", tables=tables)
 
 
 NOTATION = """
@@ -207,8 +208,8 @@ def test_the_next_log_is_read_as_the_first_was_however_that_is_written(tmp_path:
     run(read_campaign(tmp_path / "campaign.toml"), tmp_path / "spring")
     plan(tmp_path / "spring", explore=0.3)
     out = tmp_path / f"next.{ending}"
-    wanted = Wanted(None, (str(tmp_path / "orders.csv"),), missing=0)
-    write_log(tmp_path / "spring", wanted, out, campaign_file=tmp_path / "next.toml")
+    tables = [str(tmp_path / "orders.csv")]
+    write_next_log(tmp_path / "spring", out, tables=tables, missing=0, campaign_file=tmp_path / "next.toml")
     old, new = (LOCAL.read_log(read_campaign(tmp_path / name)) for name in ("campaign.toml", "next.toml"))
     for name in old.features.column_names:
         assert new.features[name].to_pylist() == old.features[name].to_pylist()
@@ -221,12 +222,12 @@ def test_responses_of_nobody_who_was_decided_for_do_not_all_count_as_missing(run
     """A spreadsheet takes the zeros off ids: without this, every response would be 0."""
     ids = pq.read_table(run_copy / "plan.parquet")["customer"].to_pylist()
     orders = tmp_path / "orders.parquet"
-    wanted = Wanted(None, (str(orders),), missing=0)
+    wanted: Any = {"tables": [str(orders)], "missing": 0}
     pq.write_table(pa.table({"id": [f"x{name}" for name in ids], "bought": [1] * len(ids)}), orders)
     with pytest.raises(InputError, match=rf"customer who was decided for: it has x{ids[0]}, .*the plan {ids[0]}"):
-        write_log(run_copy, wanted, tmp_path / "next.csv")
+        write_next_log(run_copy, tmp_path / "next.csv", **wanted)
     assert not (tmp_path / "next.csv").exists()
     pq.write_table(pa.table({"id": [*ids[:50], "x1", "x2"], "bought": [1] * 52}), orders)
-    assert write_log(run_copy, wanted, tmp_path / "next.csv")["others"] == 2
+    assert write_next_log(run_copy, tmp_path / "next.csv", **wanted)["others"] == 2
     pq.write_table(pa.table({"id": pa.array([], pa.string()), "bought": pa.array([], pa.int64())}), orders)
-    assert write_log(run_copy, wanted, tmp_path / "none.csv")["rows"] == len(ids)  # nobody bought
+    assert write_next_log(run_copy, tmp_path / "none.csv", **wanted)["rows"] == len(ids)  # nobody bought

@@ -125,7 +125,7 @@ def test_the_command_log_does_not_print_a_password(
     run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = {"rows": 1, "customers": 1, "drawn": 0, "others": 0}
-    monkeypatch.setattr("largesse.pipeline.write_log", lambda *_, **__: made)
+    monkeypatch.setattr("largesse.pipeline.write_next_log", lambda *_, **__: made)
     monkeypatch.setattr("largesse.serve.read_decisions", lambda _: None)
     words = ["log", str(run_copy), "--ledger", "postgresql://me:zx@host/db", "--out", "next.csv"]
     monkeypatch.setattr("sys.argv", ["largesse", *words])

@@ -136,8 +136,9 @@ def log(
     quiet: Quiet = False,
 ) -> None:
     """Write the next log: what was decided, with which propensity, and what came of it."""
-    wanted = pipeline.Wanted(_read_decisions(ledger), tuple(join or ()), missing)
-    shown = pipeline.write_log(run_folder, wanted, out, campaign_file=campaign)
+    shown = pipeline.write_next_log(
+        run_folder, out, decisions=_read_decisions(ledger), tables=join or (), missing=missing, campaign_file=campaign
+    )
     drawn, others = shown["drawn"], shown["others"]
     lines = [
         f"wrote {out}: {plural(shown['rows'], 'decision')} for {plural(shown['customers'], 'customer')}, "

@@ -30,8 +30,7 @@ from largesse.pipeline.line import plan as plan
 from largesse.pipeline.line import read_numbers as read_numbers
 from largesse.pipeline.line import report as report
 from largesse.pipeline.line import run as run
-from largesse.pipeline.next_log import Wanted as Wanted
-from largesse.pipeline.next_log import write_log as write_log
+from largesse.pipeline.next_log import write_next_log as write_next_log
 from largesse.pipeline.next_log import write_table as write_table
 from largesse.pipeline.notebook import Page as Page
 from largesse.pipeline.notebook import Run as Run

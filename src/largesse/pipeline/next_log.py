@@ -1,4 +1,4 @@
-"""The next log: what a plan or a ledger decided, with the features it was decided by and what came of it."""
+"""The next log: the decisions of a plan or a service, with their features, propensities and responses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from largesse.pipeline import folder as files
 from largesse.pipeline.planned import Target
 from largesse.pipeline.writing import open_writer
 from largesse.policy import Policy
-from largesse.records import Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,31 +25,27 @@ if TYPE_CHECKING:
 OLD_ROLES = ("propensity", "propensity_strata", "logger")  # how the old log chose; the new one says it itself
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What the next log is made from.
+def write_next_log(
+    folder: str | Path,
+    out: str | Path,
+    *,
+    decisions: pa.Table | None = None,
+    tables: Sequence[str] = (),
+    missing: float | None = None,
+    campaign_file: str | Path | None = None,
+) -> dict[str, Any]:
+    """Write the next log: every decision with the features it was made by, its propensity and its response.
 
     Parameters
     ----------
     decisions
-        The decisions of a ledger; None: the plan of the run folder.
+        The decisions of a service; None: the plan of the run folder.
     tables
         Tables with features and responses, one row for each customer. The first that has a column gives it.
     missing
-        The response of customers who are in no table that has it; None: there must be none.
-    """
-
-    decisions: pa.Table | None = None
-    tables: Sequence[str] = ()
-    missing: float | None = None
-
-
-def write_log(
-    folder: str | Path, wanted: Wanted, out: str | Path, *, campaign_file: str | Path | None = None
-) -> dict[str, Any]:
-    """Write the next log: every decision with the features it was made by, its propensity and the response that came.
-
-    With `campaign_file`, a campaign file that reads it is written, too.
+        The response of customers who are in no table of responses; None: there must be none.
+    campaign_file
+        Where to write a campaign file that reads the log.
     """
     if campaign_file is not None and Path(campaign_file).absolute() == Path(out).absolute():
         fail("log", Problem(f"{out} is to be both the log and its campaign file", "give two names"))
@@ -58,25 +53,38 @@ def write_log(
         fail("log", Problem(f"{campaign_file} already exists", "give another name for the campaign file, or remove it"))
     with files.look_into_run_folder(folder) as home:
         campaign, policy = read_campaign(home), Policy.load(home / files.POLICY)
-        inputs = (*wanted.tables, campaign.customers, campaign.log)
+        inputs = (*tables, campaign.customers, campaign.log)
         files.check_table(out, *inputs, own="")
         files.check_file(campaign_file, *inputs)
-        decided = _read_plan(home, campaign) if wanted.decisions is None else wanted.decisions
-    key = campaign.columns.get("customer", CUSTOMER)
+        served = decisions is not None
+        decided = _read_plan(home, campaign) if decisions is None else decisions
     features = list(campaign.roles.get("features") or policy.model.encoder_.features)
-    sources, needs = _read_tables(wanted, campaign, key), _Needs(campaign, policy.levels, key, features, wanted)
-    table = _attach(decided, sources, needs)
+    key = campaign.columns.get("customer", CUSTOMER)
+    join = _Join(campaign, policy.levels, key, features, decided, served, _read_tables(tables, campaign, key, served))
+    table = join.make_log(missing)
     write_table(table, Path(out))
-    propensity = str(campaign.columns.get("propensity", PROPENSITY))
     if campaign_file is not None:
-        _write_campaign(campaign, Path(out), Path(campaign_file), propensity, features)
-    drawn = int((np.asarray(decided[PROPENSITY]) < 1).sum())
-    counts = {"rows": len(table), "customers": len(table[key].unique()), "drawn": drawn}
-    return {**counts, "others": _count_others(decided, sources, needs), "columns": table.column_names}
+        roles: Any = {role: column for role, column in campaign.roles.items() if role not in OLD_ROLES}
+        roles |= {"propensity": join.propensity_column, "features": features}
+        after = replace(campaign, log=str(Path(out).absolute()), customers=None, roles=roles, propensities=None)
+        files.write_text(Path(campaign_file), after.text)
+    return {
+        "rows": len(table),
+        "customers": len(table[key].unique()),
+        "drawn": int((np.asarray(decided[PROPENSITY]) < 1).sum()),
+        "others": join.count_others(),
+        "columns": table.column_names,
+    }
+
+
+def write_table(table: pa.Table, out: Path) -> None:
+    """Write a table to a file, in the format of its suffix."""
+    with open_writer(Target(out)) as writer:
+        writer.write(table)
 
 
 def _read_plan(home: Path, campaign: Campaign) -> pa.Table:
-    """Return the plan's decisions; what it gives surely has the propensity 1."""
+    """Return the plan's decisions, with the propensity 1 if nothing was drawn."""
     import pyarrow as pa
 
     path = home / files.PLAN
@@ -92,209 +100,181 @@ def _read_plan(home: Path, campaign: Campaign) -> pa.Table:
 
 
 @dataclass(frozen=True, eq=False)
-class _Needs:
-    """The columns that the next log must have, and where they may come from."""
+class _Source:
+    """A table to join."""
+
+    table: pa.Table
+    name: str
+    outcomes: bool = True  # whether it may hold responses
+
+
+def _read_tables(tables: Sequence[str], campaign: Campaign, key: str, served: bool) -> list[_Source]:
+    """Return the tables to join, and last the table of customers that was planned for, which holds no responses.
+
+    Features stay as they are written: the reader of the next log parses them.
+    """
+    outcomes = {campaign.columns.get(role) for role in ("response", "cost_column")}
+    parse = {
+        name: way for name, way in (campaign.roles.get("parse") or {}).items() if way == "text" or name in outcomes
+    }
+    sources = []
+    for name in tables:
+        table = read_table(name, what="table", plain=[key, REQUEST])
+        ways = {column: way for column, way in parse.items() if column in table.column_names}
+        table = read_table(name, what="table", plain=[key, REQUEST], parse=ways) if ways else table
+        doubled = sorted({column for column in table.column_names if table.column_names.count(column) > 1})
+        refuse("log", [Problem(f"{name} has two columns {column!r}", "rename one of them") for column in doubled])
+        sources.append(_Source(table, str(name)))
+    if not served:
+        planned = campaign.customers or campaign.log
+        table = read_table(planned, what="customers", plain=[key], parse=parse)
+        sources.append(_Source(table, planned, outcomes=False))
+    problems = [
+        Problem(
+            f"{source.name} has no column {key!r}",
+            suggest(key, source.table.column_names) or "each table needs the customers' ids",
+        )
+        for source in sources
+        if key not in source.table.column_names
+    ]
+    refuse("log", problems)
+    return sources
+
+
+@dataclass(frozen=True, eq=False)
+class _Join:
+    """Decisions and the tables that hold their features and responses."""
 
     campaign: Campaign
     levels: Levels
-    key: str
+    key: str  # column of the ids
     features: list[str]
-    wanted: Wanted
+    decided: pa.Table
+    served: bool  # by a service, with a ledger
+    sources: list[_Source]
 
     @property
-    def known(self) -> list[str]:
-        """Columns that are known when levels are chosen."""
-        roles = [self.campaign.columns[role] for role in ("cluster", "weight") if role in self.campaign.columns]
-        return list(dict.fromkeys((*self.features, *(self.levels.cost_columns or ()), *roles)))
+    def propensity_column(self) -> str:
+        """The column of the propensities, named as in the old log."""
+        return str(self.campaign.columns.get("propensity", PROPENSITY))
 
-    @property
-    def outcomes(self) -> list[str]:
-        """Columns that are known afterwards."""
+    def make_log(self, missing: float | None) -> pa.Table:
+        """Return the rows of the next log, or name everything that is missing or ambiguous."""
+        import pyarrow as pa
+
         columns = self.campaign.columns
-        paid = [columns["cost_column"]] if "cost_column" in columns and self.wanted.decisions is None else []
-        return [columns["response"], *paid]
+        known = [*self.features, *(self.levels.cost_columns or ())]
+        known += [columns[role] for role in ("cluster", "weight") if role in columns]
+        outcomes = [columns["response"]]
+        if "cost_column" in columns and not self.served:
+            outcomes.append(columns["cost_column"])
+        refuse("log", self._find_absent(known, outcomes))
+        problems: list[Problem] = []
+        log: dict[str, Any] = {self.key: self.decided[CUSTOMER]}
+        for name in known:
+            log[name] = self._find(name, problems)
+        names = self.levels.names or self.levels.doses or tuple(range(len(self.levels)))
+        log[str(columns["level"])] = pa.array(np.array(names)[np.asarray(self.decided["level_number"])])
+        log[self.propensity_column] = self._write(self.propensity_column, self.decided[PROPENSITY])
+        for name in outcomes:
+            log[name] = self._write(name, self._find_outcome(name, missing, problems))
+        if "cost_column" in columns and self.served:
+            redeemed = np.nan_to_num(np.asarray(self.decided["redeemed"], dtype=np.float64))
+            log[columns["cost_column"]] = pa.array(np.asarray(self.decided["paid_at_once"]) + redeemed)
+        refuse("log", problems)
+        if REQUEST in self.decided.column_names and not has_unique_ids(self.decided):
+            log[REQUEST] = self.decided[REQUEST]
+        return pa.table(log)
 
-    def write(self, name: str, values: Any) -> Any:
-        """Return numbers as the campaign says that the column is written: what is read as per cent is written so."""
+    def count_others(self) -> int:
+        """Count the rows of responses of customers without a decision."""
+        import pyarrow.compute as pc
+
+        source = self._source(self.campaign.columns["response"], outcome=True)
+        ours = join_ids(self.decided, CUSTOMER, requests=False).combine_chunks()
+        theirs = join_ids(source.table, self.key, requests=False)
+        return int(pc.sum(pc.invert(pc.is_in(theirs, value_set=ours))).as_py() or 0)
+
+    def _find_absent(self, known: Sequence[str], outcomes: Sequence[str]) -> list[Problem]:
+        """Return the columns that no table has."""
+        problems = []
+        features = "levels were decided by: --join visits.csv"
+        responses = "says what came of it: --join orders.csv"
+        for names, outcome, hint in ((known, False, features), (outcomes, True, responses)):
+            held = {name for s in self.sources if s.outcomes or not outcome for name in s.table.column_names}
+            if absent := [repr(name) for name in names if name not in held]:
+                problems.append(Problem(f"no table has {join_some(absent)}", f"add the table that {hint}"))
+        return problems
+
+    def _source(self, name: str, *, outcome: bool) -> _Source:
+        return next(s for s in self.sources if name in s.table.column_names and (s.outcomes or not outcome))
+
+    def _match(self, source: _Source, problems: list[Problem]) -> tuple[Any, Any, bool]:
+        """Return the ids of a table, the place of each decision among them, and whether requests are part of the ids."""
+        import pyarrow.compute as pc
+
+        requests = REQUEST in source.table.column_names and REQUEST in self.decided.column_names
+        ids = join_ids(source.table, self.key, requests=requests)
+        counts = pc.value_counts(ids.drop_null())
+        twice = counts.filter(pc.greater(counts.field("counts"), 1))
+        if len(twice):
+            hint = f"put one row for each in it; or add the column {REQUEST!r}, with the ids of the requests"
+            whom = f"{plural(len(twice), 'customer')} ({self.key}: {_list_ids(twice.field('values'))})"
+            problems.append(Problem(f"{source.name} has more than one row for {whom}", hint))
+        wanted = join_ids(self.decided, CUSTOMER, requests=requests)
+        return ids, pc.index_in(wanted, value_set=ids.combine_chunks()), requests
+
+    def _find(self, name: str, problems: list[Problem]) -> Any:
+        """Return a column that every decision must have."""
+        source = self._source(name, outcome=False)
+        _, place, _ = self._match(source, problems)
+        lost = place.is_null()
+        if lost.to_numpy().any():
+            got = f"the customers of {self._count(lost)} are not in {source.name} ({_list_ids(self._ids(lost))})"
+            problems.append(Problem(got, f"{name!r} is needed of everyone"))
+        return source.table[name].take(place)
+
+    def _find_outcome(self, name: str, missing: float | None, problems: list[Problem]) -> Any:
+        """Return a column of responses or costs, with `missing` for decisions that have none."""
+        import pyarrow.compute as pc
+
+        source = self._source(name, outcome=True)
+        ids, place, requests = self._match(source, problems)
+        if not requests and not has_unique_ids(self.decided):
+            got = (
+                f"customers came more than once, and {source.name} does not say which response belongs to which request"
+            )
+            problems.append(Problem(got, f"add the column {REQUEST!r} to it, with the ids of the requests"))
+        values = source.table[name].take(place)
+        if len(ids) and place.null_count == len(place):  # with `missing`, all of them would be filled
+            theirs, ours = _list_ids(ids.drop_null()), _list_ids(self.decided[CUSTOMER])
+            got = f"{source.name} has no row of a customer who was decided for: it has {theirs}, the plan {ours}"
+            problems.append(Problem(got, "write ids in both alike; did a spreadsheet take zeros off the front?"))
+            return values
+        if missing is not None:
+            return pc.fill_null(pc.cast(values, "float64"), missing)
+        lost = values.is_null()
+        if lost.to_numpy().any():
+            got = f"{self._count(lost)} have no {name!r} in {source.name} ({_list_ids(self._ids(lost))})"
+            hint = "give them one; or, where no response means that nothing happened: --missing 0"
+            problems.append(Problem(got, hint))
+        return values
+
+    def _write(self, name: str, values: Any) -> Any:
+        """Return numbers in the notation of the campaign: a column that is parsed as per cent is written so."""
         import pyarrow.compute as pc
 
         percent = (self.campaign.roles.get("parse") or {}).get(name) == "percent"
         return pc.multiply(pc.cast(values, "float64"), 100.0) if percent else values
 
+    def _count(self, rows: Any) -> str:
+        return f"{int(rows.to_numpy().sum()):,} of {len(self.decided):,} decisions"
 
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """A table to join, what it is called, and whether it may say what came of a decision."""
-
-    table: pa.Table
-    name: str
-    outcomes: bool = True
+    def _ids(self, rows: Any) -> Any:
+        return self.decided[CUSTOMER].filter(rows)
 
 
-def _read_tables(wanted: Wanted, campaign: Campaign, key: str) -> list[_Source]:
-    """Return the tables to join; those that were planned for come last, and say nothing about what came of it.
-
-    Features stay as they are written: whoever reads the next log parses them, and must not find them parsed already.
-    """
-    after = {campaign.columns.get(role) for role in ("response", "cost_column")}
-    parse = {name: way for name, way in (campaign.roles.get("parse") or {}).items() if way == "text" or name in after}
-    found = []
-    for name in wanted.tables:
-        table = read_table(name, what="table", plain=[key, REQUEST])
-        own = {word: way for word, way in parse.items() if word in table.column_names}
-        table = read_table(name, what="table", plain=[key, REQUEST], parse=own) if own else table
-        doubled = sorted({word for word in table.column_names if table.column_names.count(word) > 1})
-        refuse("log", [Problem(f"{name} has two columns {word!r}", "rename one of them") for word in doubled])
-        found.append(_Source(table, str(name)))
-    if wanted.decisions is None:
-        source = campaign.customers or campaign.log
-        found.append(_Source(read_table(source, what="customers", plain=[key], parse=parse), source, outcomes=False))
-    lacking = [one for one in found if key not in one.table.column_names]
-    hint = "each table needs the customers' ids"
-    refuse(
-        "log",
-        [Problem(f"{one.name} has no column {key!r}", suggest(key, one.table.column_names) or hint) for one in lacking],
-    )
-    return found
-
-
-def _attach(decided: pa.Table, sources: list[_Source], needs: _Needs) -> pa.Table:
-    """Return the rows of the next log."""
-    import pyarrow as pa
-
-    columns: dict[str, Any] = {needs.key: decided[CUSTOMER]}
-    problems = _name_absent(sources, needs)
-    refuse("log", problems)
-    for name in needs.known:
-        columns[name] = _find(name, decided, sources, needs, problems)
-    number = np.asarray(decided["level_number"])
-    columns[str(needs.campaign.columns["level"])] = pa.array(np.array(_write_levels(needs.levels))[number])
-    name = str(needs.campaign.columns.get("propensity", PROPENSITY))
-    columns[name] = needs.write(name, decided[PROPENSITY])
-    for name in needs.outcomes:
-        columns[name] = needs.write(name, _find(name, decided, sources, needs, problems, outcome=True))
-    if "cost_column" in needs.campaign.columns and needs.wanted.decisions is not None:
-        redeemed = np.nan_to_num(np.asarray(decided["redeemed"], dtype=np.float64))
-        columns[needs.campaign.columns["cost_column"]] = pa.array(np.asarray(decided["paid_at_once"]) + redeemed)
-    refuse("log", problems)
-    if REQUEST in decided.column_names and not has_unique_ids(decided):
-        columns[REQUEST] = decided[REQUEST]
-    return pa.table(columns)
-
-
-def _name_absent(sources: list[_Source], needs: _Needs) -> list[Problem]:
-    """Return which columns no table has."""
-    known, came = (
-        {name for one in sources if one.outcomes or not after for name in one.table.column_names}
-        for after in (False, True)
-    )
-    lost = [name for name in needs.known if name not in known]
-    found = []
-    if lost:
-        hint = "add the table that levels were decided by: --join visits.csv"
-        found.append(Problem(f"no table has {join_some([repr(name) for name in lost])}", hint))
-    lost = [name for name in needs.outcomes if name not in came]
-    if lost:
-        hint = "add the table that says what came of it: --join orders.csv"
-        found.append(Problem(f"no table has {join_some([repr(name) for name in lost])}", hint))
-    return found
-
-
-def _find(
-    name: str,
-    decided: pa.Table,
-    sources: list[_Source],
-    needs: _Needs,
-    problems: list[Problem],
-    *,
-    outcome: bool = False,
-) -> Any:
-    """Return a column for the decided customers, from the first table that has it."""
-    import pyarrow.compute as pc
-
-    source = next(one for one in sources if name in one.table.column_names and (one.outcomes or not outcome))
-    requests = REQUEST in source.table.column_names and REQUEST in decided.column_names
-    held = join_ids(source.table, needs.key, requests=requests)
-    problems += _doubt_ids(held, source, needs.key)
-    if outcome and not requests and not has_unique_ids(decided):
-        got = f"customers came more than once, and {source.name} does not say which response belongs to which request"
-        problems.append(Problem(got, f"add the column {REQUEST!r} to it, with the ids of the requests"))
-    place = pc.index_in(join_ids(decided, CUSTOMER, requests=requests), value_set=held.combine_chunks())
-    values = source.table[name].take(place)
-    if outcome and len(held) and place.null_count == len(place):
-        problems.append(_name_strangers(held, decided, source))
-        return values
-    lost = (pc.is_null(values) if outcome else pc.is_null(place)).to_numpy()
-    if outcome and needs.wanted.missing is not None:
-        return pc.fill_null(pc.cast(values, "float64"), needs.wanted.missing)
-    if lost.any():
-        problems.append(_name_lost(name, decided, np.flatnonzero(lost), source, outcome=outcome))
-    return values
-
-
-def _count_others(decided: pa.Table, sources: list[_Source], needs: _Needs) -> int:
-    """Return how many rows of the responses are of customers who were not decided for."""
-    import pyarrow.compute as pc
-
-    name = needs.outcomes[0]
-    source = next(one for one in sources if one.outcomes and name in one.table.column_names)
-    ours = join_ids(decided, CUSTOMER, requests=False).combine_chunks()
-    return int(
-        pc.sum(pc.invert(pc.is_in(join_ids(source.table, needs.key, requests=False), value_set=ours))).as_py() or 0
-    )
-
-
-def _name_strangers(held: pa.ChunkedArray, decided: pa.Table, source: _Source) -> Problem:
-    """Say that a table of responses speaks of nobody who was decided for, so that missing ones would all be zeros."""
-    theirs, ours = (
-        [one.replace("\x1f", " ") for one in ids[:4].to_pylist() if one] for ids in (held, decided[CUSTOMER])
-    )
-    got = f"{source.name} has no row of a customer who was decided for: it has {_name_few(theirs)}, the plan {_name_few(ours)}"
-    return Problem(got, "write ids in both alike; did a spreadsheet take zeros off the front?")
-
-
-def _name_lost(name: str, decided: pa.Table, lost: Array, source: _Source, *, outcome: bool) -> Problem:
-    whom = _name_few(decided[CUSTOMER].take(lost[:4]).to_pylist())
-    many = f"{len(lost):,} of {len(decided):,} decisions"
-    if outcome:
-        hint = "give them one; or, where no response means that nothing happened: --missing 0"
-        return Problem(f"{many} have no {name!r} in {source.name} ({whom})", hint)
-    return Problem(f"the customers of {many} are not in {source.name} ({whom})", f"{name!r} is needed of everyone")
-
-
-def _doubt_ids(held: pa.ChunkedArray, source: _Source, key: str) -> list[Problem]:
-    """Return whether a customer has two rows in a table."""
-    import pyarrow.compute as pc
-
-    counts = pc.value_counts(held.drop_null())
-    twice = counts.filter(pc.greater(counts.field("counts"), 1))
-    if not len(twice):
-        return []
-    whom = _name_few([one.replace("\x1f", " ") for one in twice.field("values").slice(0, 4).to_pylist()])
-    hint = f"put one row for each in it; or add the column {REQUEST!r}, with the ids of the requests"
-    return [Problem(f"{source.name} has more than one row for {plural(len(twice), 'customer')} ({key}: {whom})", hint)]
-
-
-def _name_few(ids: list[Any]) -> str:
-    return ", ".join(map(str, ids[:3])) + (", …" if len(ids) > 3 else "")
-
-
-def _write_levels(levels: Levels) -> tuple[Any, ...]:
-    """Return the levels as a log writes them."""
-    if levels.names is not None:
-        return levels.names
-    return levels.doses if levels.doses is not None else tuple(range(len(levels)))
-
-
-def _write_campaign(campaign: Campaign, log: Path, out: Path, propensity: str, features: list[str]) -> None:
-    """Write the campaign file of the next log: as before, with its propensities."""
-    roles: Any = {role: column for role, column in campaign.roles.items() if role not in OLD_ROLES}
-    roles |= {"propensity": propensity, "features": features}
-    after = replace(campaign, log=str(log.absolute()), customers=None, roles=roles, propensities=None)
-    files.write_text(out, after.text)
-
-
-def write_table(table: pa.Table, out: Path) -> None:
-    """Write a table to a file, in the format of its suffix."""
-    with open_writer(Target(out)) as writer:
-        writer.write(table)
+def _list_ids(ids: Any) -> str:
+    """Return the first three ids; those of requests are followed by the customer's."""
+    first = [str(one).replace("\x1f", " ") for one in ids.slice(0, 4).to_pylist()]
+    return ", ".join(first[:3]) + (", …" if len(first) > 3 else "")
