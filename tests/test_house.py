@@ -40,6 +40,7 @@ HEAVY = {
     "jax",
     "optax",
     "jinja2",
+    "matplotlib",
     "stochtree",
     "causaldata",
     "pyspark",
@@ -102,6 +103,17 @@ def test_another_room_is_entered_only_through_its_door() -> None:
         if module.count(".") > 1 and module.split(".")[1] != room_of(path)
     ]
     assert deep == []
+
+
+def test_the_report_computes_nothing() -> None:
+    """It imports records and what formats them, inside functions too: every number is made before."""
+    allowed = {"errors", "levels", "version", "records", "progress", "io", "report"}
+    other = [
+        f"{path.relative_to(PRODUCT)}:{line}: {module}"
+        for path, module, name, line in inner_imports()
+        if room_of(path) == "report" and [*module.split("."), name][1] not in allowed
+    ]
+    assert other == []
 
 
 def test_the_lab_enters_the_product_only_through_its_doors() -> None:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from largesse.evaluation import crossfit, estimate_value, measure_changes
+from largesse.evaluation import crossfit, estimate_value
+from largesse.evaluation.transitions import measure_changes
 from largesse.records import Array, Scores
 from largesse.response import Linear
 from largesse.worlds import simulate
@@ -25,11 +26,11 @@ def levels() -> Array:
 def test_the_changes_of_all_levels_add_up_to_the_plan(scores: Scores, levels: Array) -> None:
     found = measure_changes(scores, levels)
     value, spend = estimate_value(scores, levels)
-    for part, plan in ((0, value), (1, spend)):
-        steps = [(one.value, one.spend)[part].estimate for one in found.levels]
-        assert found.before[part].estimate + sum(steps) == pytest.approx(plan.estimate)
-        assert found.after[part] == plan
-    assert found.before[0].estimate == pytest.approx(SIM.log.response.mean())
+    for part, plan in (("value", value), ("spend", spend)):
+        steps = [getattr(one, part).estimate for one in found.levels]
+        assert getattr(found.before, part).estimate + sum(steps) == pytest.approx(plan.estimate)
+        assert getattr(found.after, part) == plan
+    assert found.before.value.estimate == pytest.approx(SIM.log.response.mean())
     assert [one.level for one in found.levels] == [1, 3]
     assert [one.share for one in found.levels] == pytest.approx([np.mean(levels == 1), np.mean(levels == 3)])
 

@@ -9,8 +9,8 @@ from scipy.optimize import brentq
 
 from largesse.allocation import Mixture
 from largesse.exploration import ExplorationRule, ResponseVariance, design_log, find_rule, load_spread, make_task
+from largesse.io import Reader, pack
 from largesse.records import Array
-from largesse.response import Reader, pack
 
 COSTS = np.array([0.0, 1.0, 2.0, 3.0])
 

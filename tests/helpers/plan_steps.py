@@ -1,13 +1,18 @@
-"""The plan's step of a report, from arrays in memory."""
+"""The summary of a plan, from arrays in memory."""
 
 from typing import Any
 
 import pyarrow as pa
 
-from largesse.records import Array, Plan
-from largesse.report import PlanStep, choose_shown, tally_plan
+from largesse.evaluation import choose_shown, summarise_plan, tally_plan
+from largesse.records import Array, Plan, PlanSummary
 
 
-def make_plan_step(plan: Plan, features: pa.Table, curves: Array, costs: Array, labels: Any) -> PlanStep:
-    shown = choose_shown(features, plan.levels)
-    return PlanStep(plan, labels, shown, tally_plan(shown, features, plan.levels, curves, costs), None, plan.shadow)
+def summarise(
+    plan: Plan, features: pa.Table, curves: Array, costs: Array, labels: Any, sample: slice = slice(None)
+) -> PlanSummary:
+    """Return who gets what; features are chosen on a sample of the customers."""
+    rows = range(len(plan))[sample]
+    shown = choose_shown(features.take(list(rows)), plan.levels[sample])
+    tally = tally_plan(shown, features, plan.levels, curves, costs)
+    return summarise_plan(plan, labels, shown, tally, shadow=plan.shadow)

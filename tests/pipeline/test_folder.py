@@ -9,7 +9,6 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from folders import earlier_run, everything_in
@@ -28,6 +27,7 @@ from largesse.pipeline.folder import (
     replace_run_folder,
     write_part,
 )
+from largesse.records import Estimate
 
 
 def test_only_an_earlier_run_folder_is_replaced(tmp_path: Path) -> None:
@@ -86,9 +86,9 @@ def test_the_page_about_the_run_folder_lists_its_files() -> None:
 
 
 def test_missing_numbers_are_null_in_the_file_and_none_in_what_is_passed_on(tmp_path: Path) -> None:
-    part = Part("numbers.json", "fit", dict[str, Any])
-    plain = write_part(tmp_path, part, {"model": (1.5, math.nan), "name": "größer", "spread": [-math.inf]})
-    assert plain == {"model": [1.5, None], "name": "größer", "spread": [None]}
+    part = Part("numbers.json", "fit", Estimate)
+    plain = write_part(tmp_path, part, Estimate(1.5, math.nan, -math.inf, 2.0))
+    assert plain == {"estimate": 1.5, "se": None, "low": None, "high": 2.0}
     assert read_part(tmp_path, part) == plain
 
 

@@ -133,7 +133,7 @@ def test_the_plan_is_judged_at_its_own_budget_and_written_as_strict_json(run_cop
     assert judged["budget"] == planned["budget"]["average"]
     text = (run_copy / "evaluation.json").read_text()
     kept = json.loads(text, parse_constant=lambda word: pytest.fail(f"not JSON: {word}"))
-    assert kept == {"format": 2, **judged}
+    assert kept == {"format": 3, **judged}
     line.report(run_copy)
 
 
@@ -194,7 +194,7 @@ def test_exploring_for_evaluation_draws_around_the_plan(run_copy: Path) -> None:
     propensity = plan["propensity"].to_numpy()
     assert len(np.unique(propensity.round(6))) > 20
     assert propensity.min() > 0
-    assert made["exploration"]["for"] == "evaluation"
+    assert made["exploration"]["goal"] == "evaluation"
     this, random, none = (way["gain_se"] for way in made["exploration"]["ways"])
     assert this < random
     assert none is None  # a log of this plan alone could not tell
@@ -235,7 +235,8 @@ def test_a_value_of_responses_gives_profits_and_a_new_one_fits_nothing(
     first = shown["profit"]
     expected = 12 * shown["value"]["estimate"] - shown["spend"]["estimate"]
     assert first["own"]["estimate"] == pytest.approx(expected)
-    assert first["best"]["low"] <= first["best"]["budget"] <= first["best"]["high"]
+    best = shown["best_budget"]
+    assert best["low"] <= best["budget"] <= best["high"]
     assert "profit" in pq.read_table(shop / "run" / "frontier.parquet").column_names
     change(shop / "run" / "campaign.toml", ("response_value = 12", "response_value = 30"))
     monkeypatch.setattr(Local, "fit", None)  # a value changes nothing that was learnt

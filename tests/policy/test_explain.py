@@ -9,9 +9,9 @@ import pytest
 from largesse.allocation import decide_at_price
 from largesse.data import log_from_arrays, read_customers
 from largesse.errors import InputError, NotFittedError
-from largesse.evaluation import plan_held_out, score_rows
+from largesse.evaluation import measure_importance, plan_held_out, score_rows
 from largesse.levels import Levels
-from largesse.policy import Policy, judge_shuffled
+from largesse.policy import Policy
 from largesse.propensity import estimate_propensities
 from largesse.records import Explanation, Log, find_changes
 from largesse.response import Linear, WithCosts, learn_held_out
@@ -160,7 +160,9 @@ def test_shuffled_held_out_rows_say_which_features_move_a_held_out_plan(log: Log
     held = learn_held_out(TLearner(model=Linear(penalty=0.01)), log, fold)
     scores = score_rows(log, held, estimate_propensities(log, fold, 0))
     assert held.shuffled is not None
-    movers = {mover.feature: mover for mover in judge_shuffled(log, scores, plan_held_out(scores, 1.0), held.shuffled)}
+    movers = {
+        mover.feature: mover for mover in measure_importance(log, scores, plan_held_out(scores, 1.0), held.shuffled)
+    }
     assert next(iter(movers)) == "taste"
     assert movers["taste"].moved == pytest.approx(0.5, abs=0.06)
     assert movers["taste"].loss.low > 0
@@ -174,4 +176,4 @@ def test_a_plan_that_no_price_makes_has_no_movers(log: Log) -> None:
     scores = score_rows(log, held, estimate_propensities(log, fold, 0))
     plan = replace(plan_held_out(scores, 1.0), prices=np.full(3, np.inf))
     assert held.shuffled is not None
-    assert judge_shuffled(log, scores, plan, held.shuffled) == ()
+    assert measure_importance(log, scores, plan, held.shuffled) == ()

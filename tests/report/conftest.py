@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from plan_steps import make_plan_step
+from plan_steps import summarise
 
 from largesse.allocation import allocate, expected_costs
 from largesse.data import log_from_arrays
-from largesse.evaluation import make_study
+from largesse.evaluation import make_study, summarise_study
+from largesse.io import to_json
 from largesse.levels import Levels
-from largesse.records import Array, Choice, Log, Study
-from largesse.report import FitStep, Heading, PlanStep, describe_fit, describe_plan, describe_study, join_parts
-from largesse.response import Linear
+from largesse.records import Array, Choice, Log, Plan, PlanSummary, Study, summarise_fit
+from largesse.report import Heading, join_parts
+from largesse.response import Linear, describe_model
 
 NAN = math.nan
 CHOICES = (
@@ -32,8 +33,8 @@ class SmallRun:
     """A fitted, planned and judged log, and the numbers of its report as they come back from disk."""
 
     log: Log
-    fit: FitStep
-    plan: PlanStep
+    plan: Plan
+    summary: PlanSummary
     study: Study
     curves: Array  # (n, K)
     numbers: dict[str, Any]
@@ -54,12 +55,13 @@ def make_run(*, binary: bool) -> SmallRun:
     model = Linear().fit(log)
     curves = model.predict(features)
     costs = np.broadcast_to(expected_costs(levels, curves), curves.shape)
-    fit = FitStep("Linear", CHOICES, log)
-    plan = make_plan_step(allocate(curves, costs, 2.5), log.features, curves, costs, levels.labels)
+    plan = allocate(curves, costs, 2.5)
+    summary = summarise(plan, log.features, curves, costs, levels.labels)
     study = make_study(log, Linear(), 2.5)
-    parts = (describe_fit(fit), describe_plan(plan), describe_study(log, study))
+    fit = summarise_fit("Linear", describe_model("Linear"), CHOICES, log)
+    parts = (to_json(part) for part in (fit, summary, summarise_study(study)))
     heading = Heading("Autumn coupons", "€", 0) if binary else Heading("Autumn sales", "USD", 0, response_unit="USD")
-    return SmallRun(log, fit, plan, study, curves, json.loads(json.dumps(join_parts(heading, *parts))))
+    return SmallRun(log, plan, summary, study, curves, json.loads(json.dumps(join_parts(heading, *parts))))
 
 
 @pytest.fixture(scope="session")
@@ -99,6 +101,8 @@ def set_levels(numbers: dict[str, Any], names: list[str]) -> dict[str, Any]:
         *((row, key) for row in numbers["support"]["balance"] for key in ("levels_before", "levels_after")),
     ):
         holder[key] = [holder[key][k % len(holder[key])] for k in range(len(names))]
+    changes = numbers["changes"]
+    changes["levels"] = [row for row in changes["levels"] if row["level"] < len(names)]
     for feature in numbers["who"]["features"]:
         for group in feature["groups"]:
             group["shares"] = [1 / len(names)] * len(names)
@@ -121,7 +125,7 @@ def ugly(binary: dict[str, Any]) -> dict[str, Any]:
         "value": {"estimate": NAN, "low": NAN, "high": 1.0},
         "spend": {"estimate": 1.2e9, "low": 9e8, "high": 1.5e9},
         "promise": None,
-        "planned": {"price": NAN, "spend": 1.0, "value": 0.0, "gap": 0.0},
+        "planned": {"price": NAN, "spend": 1.0, "value": 0.0, "gap": 0.0, "confidence": None},
     }
     binary["log"] |= {"rows": 1_200_000_000, "clusters": None}
     binary["versus"][0] |= {"name": "w" * 80, "difference": {"estimate": 0.1, "low": None, "high": None}}
@@ -134,9 +138,10 @@ def ugly(binary: dict[str, Any]) -> dict[str, Any]:
             "feature": "<img src=x onerror=alert(1)> " * 3,
             "explains": None,
             "groups": [
-                {"label": "y" * 90, "customers": 812, "shares": [1 / 12] * 12, "average_cost": NAN},
-                {"label": "z", "customers": 3, "shares": [0.00012, 0.99988] + [0.0] * 10, "average_cost": 1.2e9},
-                {"label": "missing", "customers": None, "shares": [None] * 12, "average_cost": None},
+                {"label": "y" * 90, "customers": 812, "shares": [1 / 12] * 12, "average_cost": NAN, "stop_counts": []},
+                {"label": "z", "customers": 3, "shares": [0.00012, 0.99988] + [0.0] * 10, "average_cost": 1.2e9}
+                | {"stop_counts": []},
+                {"label": "missing", "customers": None, "shares": [None] * 12, "average_cost": None, "stop_counts": []},
             ],
         }
     ]

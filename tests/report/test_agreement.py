@@ -7,14 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from largesse.io import to_json
 from largesse.records import Estimate, Option, Safety
-from largesse.report.formats import Units
-from largesse.report.plain import plain_estimate
-from largesse.report.profits import judge_profit
-from largesse.report.sections.answer.numbers import write_answer
-from largesse.report.sections.next_steps.view import view_next_steps
-from largesse.report.sections.safety.numbers import describe_option
-from largesse.report.words import write_bound, write_gain, write_least
+from largesse.report.numbers import Units
+from largesse.report.sections.answer import write_answer
+from largesse.report.sections.next_steps import view_next_steps
+from largesse.report.sentences import judge_profit, write_bound, write_gain, write_least
 
 PLAN, RULE = "this plan", "a simple rule"
 NAN = float("nan")
@@ -55,15 +53,15 @@ def join(numbers: dict[str, Any], study: dict[str, Any]) -> dict[str, Any]:
     """Return the numbers of a page with what this study found."""
     joined, safety = copy.deepcopy(numbers), study["safety"]
     joined["safety"] |= {
-        "options": [describe_option(option) for option in safety.options],
+        "options": to_json(safety.options),
         "recommended": safety.recommended,
     }
-    joined["versus"][0] |= {"name": study["alike"], "difference": plain_estimate(safety.options[0].gain)}
+    joined["versus"][0] |= {"name": study["alike"], "difference": to_json(safety.options[0].gain)}
     if "profit" in study:
-        joined["profit"]["gain"] = plain_estimate(study["profit"])
+        joined["profit"]["gain"] = to_json(study["profit"])
         joined["profit"]["returned"] |= {"estimate": study["back"]}
     else:
-        del joined["profit"]
+        joined["profit"] = None
     joined["answer"] = write_answer(joined)
     return joined
 

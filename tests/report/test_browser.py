@@ -11,7 +11,7 @@ import pytest
 from browsers import PHONE, needs_browser, watch
 
 from largesse.pipeline import plan
-from largesse.report.formats import write_percent
+from largesse.report.numbers import write_percent
 
 MOVE = """async () => {
   const seen = [], input = document.getElementById("budget");

@@ -7,7 +7,7 @@ import pytest
 from largesse.campaign import read_campaign
 from largesse.pipeline import examine, report
 from largesse.report import print_answer, print_checkup, print_error
-from largesse.report.words import select_notes
+from largesse.report.sentences import select_notes
 
 
 def joined(text: str) -> str:

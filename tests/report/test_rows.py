@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from largesse.report.formats import Units
+from largesse.report.numbers import Units
 from largesse.report.rows import describe_cost, view_legend
 
 Numbers = dict[str, Any]

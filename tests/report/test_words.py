@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from largesse.report.formats import Units
-from largesse.report.words import (
+from largesse.report.numbers import Units
+from largesse.report.sentences import (
     select_notes,
     select_urgent,
     warn_of_spending,
@@ -44,7 +44,8 @@ def make_numbers(gain: tuple[float, float, float] = (0.0, 0.0, 0.0), budget: flo
         "versus": [same, before],
         "safety": make_safety(gain[1]),
         "budget": {"average": budget},
-        "planned": {"spend": 1.05 if budget > 1 else budget},
+        "planned": {"spend": 1.05 if budget > 1 else budget, "confidence": None},
+        "profit": None,
     }
 
 

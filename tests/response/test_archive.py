@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.errors import InputError
+from largesse.io import Reader, Shaped, pack
 from largesse.records import Array
-from largesse.response.archive import Reader, Shaped, pack, pack_setting
+from largesse.response.archive import pack_setting
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
 from largesse.response.stacking import Stack

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from largesse.data.log import log_from_arrays
+from largesse.io import Reader, pack
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response.archive import Reader, pack
 from largesse.response.level_effects import Link
 from largesse.response.stacking import (
     NONE,

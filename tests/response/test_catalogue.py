@@ -9,9 +9,9 @@ import pytest
 import largesse as lg
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
+from largesse.io import Shaped
 from largesse.pipeline import run
 from largesse.records import Array, Log
-from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel
 from largesse.response.catalogue import (
     MODELS,

@@ -34,11 +34,11 @@ import optax
 
 from largesse.allocation import allocate, expected_costs
 from largesse.errors import Problem, below_cheapest, budget_problems, fail, refuse
-from largesse.io import expected_content, read_archive, write_archive
+from largesse.io import Shaped, expected_content, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.propensity import estimate_propensities
 from largesse.records import Array, Customers, Log
-from largesse.response import Learner, Network, Shaped, Training
+from largesse.response import Learner, Network, Training
 from largesse.response.networks import (
     Loop,
     Program,

@@ -16,9 +16,10 @@ from typing import Annotated, Any, final
 import numpy as np
 
 from largesse.errors import Problem, refuse, require_part, suggest
+from largesse.io import Shaped
 from largesse.propensity import choose_strength
 from largesse.records import Array, Log
-from largesse.response import ResponseModel, Shaped, Trees, row_blocks
+from largesse.response import ResponseModel, Trees, row_blocks
 from largesse.stats import one_thread, softmax
 
 LINKS = ("auto", "probit", "identity")

@@ -31,8 +31,9 @@ import numpy as np
 import optax
 
 from largesse.errors import Problem, refuse
+from largesse.io import Shaped
 from largesse.records import Array, Log
-from largesse.response import Network, ResponseModel, Shaped, Training
+from largesse.response import Network, ResponseModel, Training
 from largesse.response.networks import (
     Loop,
     Program,

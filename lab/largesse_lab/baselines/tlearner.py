@@ -7,9 +7,10 @@ from typing import Annotated, Any, final
 
 import numpy as np
 
+from largesse.io import ONE_LEVEL, Shaped
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response import ONE_LEVEL, Linear, ResponseModel, Shaped, check_auto, fit_copy, fresh
+from largesse.response import Linear, ResponseModel, check_auto, fit_copy, fresh
 
 FEWEST = 20  # a level with fewer rows is predicted by a model of all rows: a handful would say anything
 

@@ -160,7 +160,7 @@ def fit(
     campaign = campaign_from_options(log, columns, levels, model={"name": model, "seed": seed}, **more)
     with show_progress(as_json or quiet) as progress:
         shown = pipeline.fit(campaign, out, progress)
-    rows = f" ({shown['sample']['rows']:,} of {shown['sample']['of']:,} rows)" if "sample" in shown else ""
+    rows = f" ({shown['sample']['rows']:,} of {shown['sample']['of']:,} rows)" if shown["sample"] else ""
     text = f"learnt {shown['response']['name']!r} at {plural(len(shown['levels']), 'level')} from {campaign.log}{rows}"
     text += f"; model: {shown['model']['name']}\nnext: largesse plan {out} CUSTOMERS --budget …"
     echo(shown, text, as_json=as_json, quiet=quiet)

@@ -17,6 +17,7 @@ from largesse.evaluation.crossfitting import crossfit as crossfit
 from largesse.evaluation.crossfitting import hold_out_rows as hold_out_rows
 from largesse.evaluation.crossfitting import score_rows as score_rows
 from largesse.evaluation.crossfitting import what_was_paid as what_was_paid
+from largesse.evaluation.decisions import measure_importance as measure_importance
 from largesse.evaluation.estimates import estimate_difference as estimate_difference
 from largesse.evaluation.estimates import estimate_gain as estimate_gain
 from largesse.evaluation.estimates import estimate_per_spend as estimate_per_spend
@@ -47,4 +48,16 @@ from largesse.evaluation.simple_rule import SimpleRule as SimpleRule
 from largesse.evaluation.simple_rule import learn_rules as learn_rules
 from largesse.evaluation.study import make_study as make_study
 from largesse.evaluation.study import study_scores as study_scores
-from largesse.evaluation.transitions import measure_changes as measure_changes
+from largesse.evaluation.study import summarise_study as summarise_study
+from largesse.evaluation.targeting import SAMPLE as SAMPLE
+from largesse.evaluation.targeting import PlanTally as PlanTally
+from largesse.evaluation.targeting import Shown as Shown
+from largesse.evaluation.targeting import choose_shown as choose_shown
+from largesse.evaluation.targeting import code_groups as code_groups
+from largesse.evaluation.targeting import group_features as group_features
+from largesse.evaluation.targeting import keep_telling as keep_telling
+from largesse.evaluation.targeting import measure_separation as measure_separation
+from largesse.evaluation.targeting import number_groups as number_groups
+from largesse.evaluation.targeting import summarise_plan as summarise_plan
+from largesse.evaluation.targeting import tally_codes as tally_codes
+from largesse.evaluation.targeting import tally_plan as tally_plan

@@ -1,12 +1,39 @@
-"""What each level brings in groups of customers, and how many rows of the log speak for it."""
+"""Response curves of groups of customers, and the rows of the log behind them."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from largesse.evaluation.estimates import score_policy
 from largesse.evaluation.overlap import count_effective
-from largesse.records import Array, GroupPoint, Scores
+from largesse.evaluation.targeting import SAMPLE, choose_shown
+from largesse.records import Array, FeatureCurves, GroupCurve, GroupPoint, Log, Scores
+
+MAX_FEATURES = 2
+
+
+def trace_features(log: Log, scores: Scores, levels: Array) -> tuple[FeatureCurves, ...]:
+    """Return the curves of groups, by the features that planned levels (n,) go with most."""
+    seen, step = log.seen, max(-(-len(log.seen) // SAMPLE), 1)
+    places = np.arange(0, len(seen), step)
+    rows, features = places, seen.features if step == 1 else seen.features.take(places)
+    if log.sample is not None:  # rows of a sample have weights that make up for how they were drawn
+        rows, weight = log.sample.rows[places], np.zeros(len(scores.weight))
+        weight[log.sample.rows] = seen.weights
+        scores = replace(scores, weight=weight)
+    traced = []
+    for shown in choose_shown(features, levels[rows])[:MAX_FEATURES]:
+        codes, labels = shown.grouping.code(features.column(shown.feature)), shown.grouping.labels
+        curves, sizes = trace_groups(scores, rows, codes, len(labels)), np.bincount(codes, minlength=len(labels))
+        groups = zip(labels, sizes.tolist(), curves, strict=True)
+        traced.append(
+            FeatureCurves(
+                shown.feature, tuple(GroupCurve(label, n, tuple(points)) for label, n, points in groups if points)
+            )
+        )
+    return tuple(traced)
 
 
 def trace_groups(scores: Scores, rows: Array, groups: Array, many: int) -> list[list[GroupPoint]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 from largesse.allocation import EVEN
 from largesse.evaluation.cost_calibration import measure_spending
-from largesse.evaluation.estimators import judge_response
+from largesse.evaluation.decisions import explain_decisions
+from largesse.evaluation.estimators import ESTIMATORS, judge_response
 from largesse.evaluation.frontier_estimate import (
     add_budget,
     find_budget_at,
@@ -17,10 +19,28 @@ from largesse.evaluation.frontier_estimate import (
     trace_cost_curve,
     trace_frontier,
 )
+from largesse.evaluation.group_curves import trace_features
 from largesse.evaluation.influence import estimate_all
 from largesse.evaluation.policy_value import Candidate, check_choices, examine, judge_policy
 from largesse.evaluation.profit import trace_profit
-from largesse.records import Checkup, Log, Progress, Scores, Study
+from largesse.evaluation.transitions import measure_changes
+from largesse.records import (
+    Checkup,
+    Estimate,
+    FrontierSummary,
+    LevelCurve,
+    Log,
+    LogFacts,
+    NamedEstimate,
+    Progress,
+    ResponseCurves,
+    Scores,
+    Shuffled,
+    Study,
+    StudyMethod,
+    StudySummary,
+    summarise_checkup,
+)
 from largesse.stats import one_thread
 
 
@@ -61,8 +81,12 @@ def study_scores(
     estimator: str = "dr",
     seed: int = 0,
     confidence: float = EVEN,
+    shuffled: Shuffled | None = None,
 ) -> Study:
-    """Judge the model whose scores of a log these are, at a budget and at every other: nothing is fitted."""
+    """Judge the model whose scores of a log these are, at a budget and at every other: nothing is fitted.
+
+    `shuffled` holds held-out curves of rows whose features were shuffled: the importance of features is measured with it.
+    """
     check_choices(estimator)
     spread, spending, worth = spread_budgets(scores), measure_spending(scores), log.response_value
     budgets = add_budget(spread, budget)
@@ -88,4 +112,47 @@ def study_scores(
         checkup=checkup,
         spending=None if spending is None else spending.whole,
         best=best,
+        transitions=measure_changes(scores, plan.levels),
+        why=explain_decisions(log, scores, plan, shuffled),
+        groups=trace_features(log, scores, plan.levels),
+    )
+
+
+def summarise_study(study: Study) -> StudySummary:
+    """Return the numbers of a study without its arrays."""
+    found, checkup = study.evaluation, study.checkup
+    assert found.safety is not None  # every evaluation of a run has one
+    return StudySummary(
+        budget=found.budget if found.budget is not None and math.isfinite(found.budget) else None,
+        log=LogFacts(found.rows, found.clusters, found.propensity, found.clipped, found.clipped_weight),
+        estimator=found.estimator,
+        value=Estimate(found.value, found.value_se, *found.value_interval),
+        spend=Estimate(found.spend, found.spend_se, *found.spend_interval),
+        promise=found.promise,
+        per_spend=found.per_spend,
+        gain_per_spend=found.gain_per_spend,
+        profit=found.profit,
+        best_budget=study.best,
+        versus=found.references,
+        uniform=found.uniform,
+        warnings=found.warnings,
+        curve=ResponseCurves(
+            tuple(
+                LevelCurve(label, float(model), raw)
+                for label, model, raw in zip(checkup.labels, study.mean_curve, checkup.raw, strict=True)
+            ),
+            study.groups,
+        ),
+        frontier=FrontierSummary(study.frontier),
+        method=StudyMethod(
+            tuple(
+                NamedEstimate(name, ESTIMATORS[name].description, one.estimate, one.se, one.low, one.high)
+                for name, one in study.estimates.items()
+            )
+        ),
+        support=summarise_checkup(checkup),
+        targeting=study.cost_curve,
+        safety=found.safety,
+        why=study.why,
+        changes=study.transitions,
     )

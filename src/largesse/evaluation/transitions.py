@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.evaluation.estimates import score_log, score_policy
-from largesse.records import Array, Changes, Estimate, LevelChange, Move, Scores
+from largesse.records import Array, Changes, LevelChange, Move, Scores, ValueSpend
 
 
 def measure_changes(scores: Scores, levels: Array) -> Changes:
@@ -35,9 +35,9 @@ def measure_changes(scores: Scores, levels: Array) -> Changes:
         mine = levels == level
         gained, spent = (part.within(mine).estimate(weight, cluster) for part in more)
         found.append(LevelChange(int(level), float(weight[mine].sum()) / whole, gained, spent))
-    ends: list[tuple[Estimate, Estimate]] = []
-    for value, spend in (before, after):
-        ends.append((value.estimate(weight, cluster), spend.estimate(weight, cluster)))
+    ends = [
+        ValueSpend(value.estimate(weight, cluster), spend.estimate(weight, cluster)) for value, spend in (before, after)
+    ]
     return Changes(ends[0], ends[1], tuple(found), _list_moves(scores, levels))
 
 

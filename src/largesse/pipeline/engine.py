@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from largesse.campaign import Campaign
+from largesse.evaluation import PlanTally, Shown
 from largesse.pipeline.planned import Planned, ScoredCustomers, Target
 from largesse.policy import Policy
-from largesse.records import Checkup, HeldOut, Log, Progress, Propensities, Scores, Study
-from largesse.report import PlanTally, Shown
+from largesse.records import Checkup, HeldOut, Log, Progress, Propensities, Scores, Shuffled, Study
 from largesse.response import ResponseModel
 
 if TYPE_CHECKING:
@@ -58,7 +58,16 @@ class Engine(Protocol):
         """Score the log's held-out rows and check the log; propensities that are known are not estimated again."""
 
     def study(
-        self, log: Log, scores: Scores, checkup: Checkup, budget: float, *, estimator: str, seed: int, confidence: float
+        self,
+        log: Log,
+        scores: Scores,
+        checkup: Checkup,
+        budget: float,
+        *,
+        estimator: str,
+        seed: int,
+        confidence: float,
+        shuffled: Shuffled | None,
     ) -> Study:
         """Judge by a log's scores what plans bring at a budget, to be kept with this confidence; nothing is fitted."""
 

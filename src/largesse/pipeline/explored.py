@@ -8,7 +8,7 @@ from typing import Any
 from largesse.allocation import Constraints
 from largesse.campaign import Planning
 from largesse.exploration import ExplorationRule, ResponseVariance, plan_exploration
-from largesse.records import Array, Exploration, Plan
+from largesse.records import Array, Exploration, ExplorationSummary, ExplorationWay, Plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +17,7 @@ class ExplorationResult:
 
     plan: Plan
     propensity: Array  # (n,)
-    numbers: dict[str, Any]
+    numbers: ExplorationSummary
     rule: ExplorationRule | None  # for customers who are not in the plan; None if levels are not open to everyone
 
 
@@ -44,15 +44,7 @@ def explore_plan(
     return ExplorationResult(plan, exploration.decisions.propensity, describe(exploration), rule)
 
 
-def describe(exploration: Exploration) -> dict[str, Any]:
-    """Return the report's numbers about an exploration, in JSON types."""
-    return {
-        "for": exploration.goal,
-        "rate": exploration.rate,
-        "given_up": exploration.given_up,
-        "money": exploration.this.money,
-        "ways": [
-            {"name": way.name, "given_up": way.given_up, "plan_se": way.plan_se, "gain_se": way.gain_se}
-            for way in exploration.precisions
-        ],
-    }
+def describe(exploration: Exploration) -> ExplorationSummary:
+    """Return the cost and the precision of an exploration."""
+    ways = tuple(ExplorationWay(way.name, way.given_up, way.plan_se, way.gain_se) for way in exploration.precisions)
+    return ExplorationSummary(exploration.goal, exploration.rate, exploration.given_up, exploration.this.money, ways)

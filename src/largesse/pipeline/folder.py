@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import filecmp
 import json
-import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -21,35 +20,39 @@ from typing import Any, NoReturn
 
 from largesse.campaign import Campaign
 from largesse.errors import InputError, LargesseError, Problem, fail, join_some, refuse
+from largesse.evaluation import summarise_plan, summarise_study
 from largesse.io import (
     Batch,
     atomic_file,
     atomic_folder,
     can_recover,
-    check_shape,
     hold_folder,
+    read_record,
     refuse_foreign,
     resolve_file,
     resolve_folder,
+    to_json,
     where_is,
 )
 from largesse.pipeline.engine import Engine
 from largesse.pipeline.kept import key_of, table_of
 from largesse.pipeline.planned import Planned, Target
 from largesse.pipeline.steps import Examined, Fitted, have_same_budget
-from largesse.records import Estimate, FrontierPoint, HeldOut, Log, Plan, Progress, Study
-from largesse.report import (
-    FitNumbers,
-    FitStep,
-    PlanNumbers,
-    PlanStep,
-    StudyNumbers,
-    describe_fit,
-    describe_plan,
-    describe_study,
-    render_report,
+from largesse.records import (
+    Estimate,
+    FitSummary,
+    FrontierPoint,
+    HeldOut,
+    Log,
+    Plan,
+    PlanSummary,
+    Progress,
+    Study,
+    StudySummary,
+    summarise_fit,
 )
-from largesse.response import WithCosts
+from largesse.report import render_report
+from largesse.response import WithCosts, describe_model
 
 
 @dataclass(frozen=True)
@@ -58,15 +61,15 @@ class Part:
 
     file: str
     step: str  # the command that writes it
-    shape: Any  # of what it holds
+    record: type[Any]  # whose annotations are its schema
 
 
 CAMPAIGN, LOG, POLICY, REPORT = "campaign.toml", "log.parquet", "policy.largesse", "report.html"
 PLAN, FRONTIER, SCORES = "plan.parquet", "frontier.parquet", "scores.parquet"
-FIT_PART = Part("fit.json", "fit", FitNumbers)
-PLAN_PART = Part("plan.json", "plan", PlanNumbers)
-EVALUATION_PART = Part("evaluation.json", "evaluate", StudyNumbers)
-FORMAT = 2  # of these parts
+FIT_PART = Part("fit.json", "fit", FitSummary)
+PLAN_PART = Part("plan.json", "plan", PlanSummary)
+EVALUATION_PART = Part("evaluation.json", "evaluate", StudySummary)
+FORMAT = 3  # of these parts
 MOST_BYTES = 2**26  # of a part
 PARTS = (FIT_PART, PLAN_PART, EVALUATION_PART)
 # A folder with the first two and nothing that is not listed is a run folder: it may be replaced.
@@ -191,8 +194,8 @@ def write_log(path: Path, table: Any, engine: Engine) -> None:
 def write_fit(folder: Path, fitted: Fitted, log: Log) -> dict[str, Any]:
     """Write what was learnt, and return it as it is written."""
     model = fitted.model.model_ if isinstance(fitted.model, WithCosts) else fitted.model
-    step = FitStep(type(model).__name__, fitted.choices, log)
-    return write_part(folder, FIT_PART, describe_fit(step))
+    name = type(model).__name__
+    return write_part(folder, FIT_PART, summarise_fit(name, describe_model(name), fitted.choices, log))
 
 
 def write_plan(
@@ -215,15 +218,24 @@ def write_plan(
     shown, tally = engine.write_plan(planned, targets, progress)
     planned.policy.save(folder / POLICY)
     shadow = planned.plan.shadow if isinstance(planned.plan, Plan) else {}
-    about = (planned.confidence, shadow, planned.stops, planned.excuse, planned.exploration)
-    step = PlanStep(planned.plan, planned.policy.levels.titles, shown, tally, *about)
-    return write_part(folder, PLAN_PART, describe_plan(step))
+    summary = summarise_plan(
+        planned.plan,
+        planned.policy.levels.titles,
+        shown,
+        tally,
+        confidence=planned.confidence,
+        shadow=shadow,
+        stops=planned.stops,
+        excuse=planned.excuse,
+        exploration=planned.exploration,
+    )
+    return write_part(folder, PLAN_PART, summary)
 
 
-def write_study(folder: Path, study: Study, log: Log, engine: Engine) -> dict[str, Any]:
+def write_study(folder: Path, study: Study, engine: Engine) -> dict[str, Any]:
     """Write the frontier, and the evaluation; return the latter as it is written."""
     engine.write_table(folder / FRONTIER, _frontier_table(study.frontier))
-    return write_part(folder, EVALUATION_PART, describe_study(log, study))
+    return write_part(folder, EVALUATION_PART, summarise_study(study))
 
 
 def write_scores(folder: Path, campaign: Campaign, log: Log, examined: Examined | HeldOut, engine: Engine) -> None:
@@ -275,23 +287,12 @@ def write_text(path: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
 
 
-def write_part(folder: Path, part: Part, content: dict[str, Any]) -> dict[str, Any]:
-    """Write JSON, and return what reading it back would give."""
-    plain: dict[str, Any] = _jsonable(content)
+def write_part(folder: Path, part: Part, summary: Any) -> dict[str, Any]:
+    """Write a record as JSON, and return what reading it back would give."""
+    plain: dict[str, Any] = to_json(summary)
     kept = {"format": FORMAT, **plain}
     write_text(folder / part.file, json.dumps(kept, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return plain
-
-
-def _jsonable(value: Any) -> Any:
-    """Return a copy of JSON types alone: missing numbers become None, for JSON has no NaN; tuples become lists."""
-    if isinstance(value, dict):
-        return {key: _jsonable(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_jsonable(inner) for inner in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    return value
 
 
 def _frontier_table(points: tuple[FrontierPoint, ...]) -> Any:
@@ -338,7 +339,7 @@ def read_part(folder: Path, part: Part) -> dict[str, Any]:
     if found.pop("format", None) != FORMAT:
         fail("run folder", Problem(f"{path} was written by another version of largesse", hint))
     try:
-        check_shape(found, part.shape)
+        read_record(part.record, found)
     except ValueError as error:
         raise InputError("run folder", [Problem(f"{path} is damaged: {error}", hint)]) from error
     return found

@@ -70,7 +70,7 @@ def run(
                 )
                 planned = make_plan(campaign, replace(policy, spending=study.spending), scored, heard, variance)
                 planning = files.write_plan(folder, planned, engine, heard)
-            evaluation = files.write_study(folder, study, log, engine)
+            evaluation = files.write_study(folder, study, engine)
             heard("writing the report", 0.0)
             shown = steps.report(campaign, learnt, planning, evaluation, str(out))
             files.write_report(folder, shown)
@@ -192,7 +192,7 @@ def judge(
             new = files.renew_run_folder(batch, home)
             if log is None:
                 files.write_scores(new, campaign, read, examined, engine)
-            shown = files.write_study(new, study, read, engine)
+            shown = files.write_study(new, study, engine)
             files.drop_outdated(new, home)
         return shown
 

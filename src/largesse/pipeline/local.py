@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 from largesse.campaign import Campaign
 from largesse.data import has_at_most, parse_problems, read_log, read_table
 from largesse.errors import Problem, fail, refuse
-from largesse.evaluation import examine_held_out, study_scores
+from largesse.evaluation import PlanTally, Shown, examine_held_out, study_scores
 from largesse.io import atomic_file
 from largesse.pipeline.customers import check_planned
 from largesse.pipeline.own import LogCustomers, score_log
@@ -21,8 +21,7 @@ from largesse.pipeline.streaming import CustomerStream, open_stream, score_strea
 from largesse.pipeline.writing import write_batches
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
-from largesse.records import Checkup, Customers, HeldOut, Log, Progress, Propensities, Scores, Study
-from largesse.report import PlanTally, Shown
+from largesse.records import Checkup, Customers, HeldOut, Log, Progress, Propensities, Scores, Shuffled, Study
 from largesse.response import ResponseModel, learn_held_out
 from largesse.stats import assign_folds, count_folds
 
@@ -111,10 +110,21 @@ class Local:
         return examine_held_out(log, held, seed, progress, propensities)
 
     def study(
-        self, log: Log, scores: Scores, checkup: Checkup, budget: float, *, estimator: str, seed: int, confidence: float
+        self,
+        log: Log,
+        scores: Scores,
+        checkup: Checkup,
+        budget: float,
+        *,
+        estimator: str,
+        seed: int,
+        confidence: float,
+        shuffled: Shuffled | None,
     ) -> Study:
         """Judge by a log's scores what plans bring at a budget, to be kept with this confidence; nothing is fitted."""
-        return study_scores(log, scores, checkup, budget, estimator=estimator, seed=seed, confidence=confidence)
+        return study_scores(
+            log, scores, checkup, budget, estimator=estimator, seed=seed, confidence=confidence, shuffled=shuffled
+        )
 
     def write_table(self, path: Path, table: pa.Table) -> None:
         """Write a table, all of it or nothing, in the format that the ending of the path names."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from largesse.allocation import check_batch, expected_costs
+from largesse.evaluation import SAMPLE
 from largesse.io import scratch_file
 from largesse.pipeline.ahead import read_ahead
 from largesse.pipeline.scored import Held, LocalScored, Sample, Spilled
@@ -17,7 +18,6 @@ from largesse.policy import Policy
 from largesse.progress import advance
 from largesse.records import Customers, Log, Scores
 from largesse.records import Sample as LogSample
-from largesse.report import SAMPLE
 from largesse.response import expect_in_blocks
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from largesse.allocation import PricedPlan, Scored, Stop, count_levels, count_stops
 from largesse.policy import Policy
-from largesse.records import Array, Customers, Plan
+from largesse.records import Array, Customers, ExplorationSummary, Plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +48,7 @@ class Planned:
     listed: Array | None = None  # (stops, n) the levels of those plans, where no price makes them
     excuse: str = ""  # why there are no plans at other budgets
     propensity: Array | None = None  # (n,) of a plan that explores for a purpose
-    exploration: dict[str, Any] | None = None  # what the report says of it
+    exploration: ExplorationSummary | None = None  # what the report says of it
 
     def decide(self, rows: Array, curves: Array, costs: Array) -> tuple[Array, Array | None]:
         """Return the levels (n,) of some customers and, where the plan explores, their propensities (n,).

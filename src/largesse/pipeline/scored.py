@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from largesse.allocation import Question, check_batch, expected_costs
+from largesse.evaluation import SAMPLE
 from largesse.io import Scratch
 from largesse.levels import Levels
 from largesse.pipeline.ahead import map_ahead
 from largesse.policy import Policy
 from largesse.records import Array, Customers, Scores
-from largesse.report import SAMPLE
 from largesse.response import expect_in_blocks
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from largesse.evaluation import ESTIMATORS
 from largesse.levels import Levels
 from largesse.pipeline.engine import Engine
 from largesse.pipeline.own import LogCustomers
-from largesse.policy import judge_shuffled
 from largesse.progress import start_stage
 from largesse.records import (
     Checkup,
@@ -103,12 +102,17 @@ def judge(campaign: Campaign, log: Log, examined: Examined, budget: float, estim
     start_stage("judging the plan", len(log))
     sure, seed = campaign.planning.budget_confidence, campaign.seed
     study = engine.study(
-        log, examined.scores, examined.checkup, budget, estimator=estimator, seed=seed, confidence=sure
+        log,
+        examined.scores,
+        examined.checkup,
+        budget,
+        estimator=estimator,
+        seed=seed,
+        confidence=sure,
+        shuffled=examined.held.shuffled,
     )
-    found, shuffled = study.evaluation, examined.held.shuffled
-    movers = () if shuffled is None else judge_shuffled(log, examined.scores, study.plan, shuffled)
-    warned = replace(found, warnings=(*_not_judged(campaign), *found.warnings))
-    return replace(study, evaluation=warned, movers=movers)
+    warnings = (*_not_judged(campaign), *study.evaluation.warnings)
+    return replace(study, evaluation=replace(study.evaluation, warnings=warnings))
 
 
 def check_estimator(name: str) -> None:

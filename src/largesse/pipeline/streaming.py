@@ -13,6 +13,7 @@ import numpy as np
 from largesse.allocation import check_batch, expected_costs
 from largesse.data import Batches, as_floats, check_customers, is_text, kind_of, open_batches, read_notation
 from largesse.errors import refuse
+from largesse.evaluation import SAMPLE
 from largesse.io import scratch_file
 from largesse.levels import Levels
 from largesse.pipeline.ahead import read_ahead
@@ -21,7 +22,6 @@ from largesse.pipeline.scored import LocalScored, Sampler, Spilled
 from largesse.policy import Policy
 from largesse.progress import advance
 from largesse.records import Array, Customers
-from largesse.report import SAMPLE
 from largesse.response import expect_in_blocks
 
 if TYPE_CHECKING:

@@ -112,7 +112,7 @@ def keep_plan(
         log = engine.read_log(campaign)
         examined = recall(home, campaign, log, engine, progress, refit=False)
         study = steps.judge(campaign, log, examined, planning["budget"]["average"], "dr", engine)
-        evaluation = files.write_study(new, study, log, engine)
+        evaluation = files.write_study(new, study, engine)
         start_stage("writing the report")
         shown = steps.report(campaign, learnt, planning, evaluation, str(out))
         files.write_report(new, shown)

@@ -11,13 +11,13 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from largesse.evaluation import PlanTally, Shown, choose_shown, code_groups, number_groups, tally_codes
 from largesse.io import atomic_file
 from largesse.pipeline.ahead import read_ahead, write_behind
 from largesse.pipeline.planned import Planned, Target
 from largesse.pipeline.scored import LocalScored
 from largesse.pipeline.spreadsheets import escape_formulas
 from largesse.progress import advance
-from largesse.report import PlanTally, Shown, choose_shown, code_groups, number_groups, tally_codes
 
 if TYPE_CHECKING:
     import pyarrow as pa

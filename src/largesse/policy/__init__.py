@@ -6,7 +6,6 @@ A policy leaves Python as SQL or ONNX (`export`), or as a `ScoreCard`: a tree of
 
 from largesse.policy.export.dialects import DIALECTS as DIALECTS
 from largesse.policy.mlflow import save_mlflow as save_mlflow
-from largesse.policy.movers import judge_shuffled as judge_shuffled
 from largesse.policy.policy import Expected as Expected
 from largesse.policy.policy import Policy as Policy
 from largesse.policy.score_card import ScoreCard as ScoreCard

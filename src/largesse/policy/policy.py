@@ -42,14 +42,14 @@ from largesse.exploration import (
     learn_variance,
     plan_exploration,
 )
-from largesse.io import archive_error, atomic_file, expected_content, read_archive, write_archive
+from largesse.io import Reader, archive_error, atomic_file, expected_content, pack, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.policy.export import onnx_inputs, policy_onnx, policy_sql
 from largesse.policy.held_out import hold_out_policy
 from largesse.policy.movers import measure_movers
 from largesse.policy.score_card import CardSettings, ScoreCard, check_card, make_score_card, offer_levels
 from largesse.records import Array, Card, Customers, Decisions, Explanation, Exploration, Log, Spending, find_changes
-from largesse.response import Reader, ResponseModel, WithCosts, model_classes, own_costs, pack
+from largesse.response import ResponseModel, WithCosts, model_classes, own_costs
 from largesse.stats import draw_levels
 
 FORMAT = "largesse-policy"

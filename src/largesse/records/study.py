@@ -22,10 +22,12 @@ from largesse.records.evaluation import (
 )
 from largesse.records.explanation import Mover
 from largesse.records.plan import Spending
+from largesse.records.transitions import Changes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FEW_ROWS = 30  # a level with fewer rows, or fewer effective rows, cannot be judged
 NOT_BY_CHANCE = 0.01  # a p-value below this is not put down to chance
 
 
@@ -125,6 +127,70 @@ class Checkup(Shown):
         return pa.Table.from_pylist(rows)
 
 
+@dataclass(frozen=True)
+class GroupPoint:
+    """The mean response of a group of customers at one level, and the rows of the log behind it."""
+
+    model: float  # the mean of the model's curves
+    value: Estimate  # doubly robust
+    rows: int
+    effective: float  # effective sample size after weighting by 1 / propensity
+
+    @property
+    def few(self) -> bool:
+        """Whether too few rows had the level for an estimate."""
+        return self.rows < FEW_ROWS or self.effective < FEW_ROWS
+
+
+@dataclass(frozen=True)
+class GroupCurve:
+    """The mean response of a group of customers at every level."""
+
+    label: str
+    rows: int
+    levels: tuple[GroupPoint, ...]
+
+
+@dataclass(frozen=True)
+class FeatureCurves:
+    """The response curves of a feature's groups."""
+
+    feature: str
+    groups: tuple[GroupCurve, ...]
+
+
+@dataclass(frozen=True)
+class DecisionExample:
+    """A typical customer of a level: the curve, the costs, and the prices at which the decision would change."""
+
+    level: str
+    share: float  # of customers who get the level
+    price: float
+    curve: tuple[float, ...]
+    costs: tuple[float, ...]
+    dearer: str | None
+    below: float | None
+    cheaper: str | None
+    above: float | None
+
+
+@dataclass(frozen=True)
+class PriceMove:
+    """The share of customers who would get another level if the price changed."""
+
+    change: float  # relative to the price
+    share: float
+
+
+@dataclass(frozen=True)
+class DecisionSummary:
+    """The reasons of decisions on held-out rows: typical customers, other prices, and the features that move decisions."""
+
+    examples: tuple[DecisionExample, ...] = ()
+    moves: tuple[PriceMove, ...] = ()
+    movers: tuple[Mover, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Study(Shown):
     """Everything a run says about a model at a budget, each number computed once from the same cross-fitted scores."""
@@ -138,8 +204,10 @@ class Study(Shown):
     estimates: dict[str, Estimate]  # the plan's value by every estimator
     mean_curve: Array  # (K,) the model's own mean response at each level
     checkup: Checkup
+    transitions: Changes  # from what was done to this plan
     spending: Spending | None = None  # what plans really cost, where costs are not certain
-    movers: tuple[Mover, ...] = ()  # which features move decisions at the budget of the run, where that was measured
+    why: DecisionSummary = DecisionSummary()
+    groups: tuple[FeatureCurves, ...] = ()  # response curves of groups, by the features that the plan goes with most
     best: BestBudget | None = None  # for the greatest profit, where the log says what a response is worth
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What groups of customers bring: at each level, and by what a plan changes in comparison with what was done."""
+"""Gains of a plan over the logged policy by level, and the transitions between levels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from largesse.records.evaluation import Estimate
 
-FEW_ROWS = 30  # a level with fewer rows, or fewer effective rows, cannot be judged
+
+@dataclass(frozen=True)
+class ValueSpend:
+    """Value and spend per customer."""
+
+    value: Estimate
+    spend: Estimate
 
 
 @dataclass(frozen=True)
@@ -35,22 +41,7 @@ class Move:
 class Changes:
     """From what was done to a plan, on the rows of a log. The changes of all levels add up to the plan's value less `before`."""
 
-    before: tuple[Estimate, Estimate]  # value and spend of what was done
-    after: tuple[Estimate, Estimate]  # of the plan
+    before: ValueSpend  # of what was done
+    after: ValueSpend  # of the plan
     levels: tuple[LevelChange, ...]  # those that the plan gives
     moves: tuple[Move, ...]
-
-
-@dataclass(frozen=True)
-class GroupPoint:
-    """The mean response of a group of customers at one level, and how many rows of the log speak for it."""
-
-    model: float  # the mean of the model's curves
-    value: Estimate  # doubly robust
-    rows: int
-    effective: float  # effective sample size after weighting by 1 / propensity
-
-    @property
-    def few(self) -> bool:
-        """Whether too few rows had the level for the log to say what it brings."""
-        return self.rows < FEW_ROWS or self.effective < FEW_ROWS

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from largesse.errors import make_visible, plural
 from largesse.records import PowerAnalysis, write_size
-from largesse.report.exploration import write_explored
-from largesse.report.formats import THIN, Style, Units, finite, write_percent
-from largesse.report.profits import judge_profit, write_best, write_sentences
-from largesse.report.words import (
+from largesse.report.numbers import THIN, Style, Units, finite, write_percent
+from largesse.report.sentences import (
     brief_urgent,
+    judge_profit,
     select_notes,
+    write_best,
     write_bound,
+    write_explored,
     write_gain,
     write_interval,
+    write_sentences,
     write_value,
 )
 
@@ -71,12 +73,12 @@ def print_plan(shown: Mapping[str, Any], path: Path, folder: Path) -> None:
         table.add_row(_text(row["name"]), *cells)
     console.print(table)
     console.print(_text(f"\n{_write_price(units, shown)}"), soft_wrap=True)
-    if "confidence" in planned:
+    if planned["confidence"] is not None:
         sure = write_percent(planned["confidence"])
         console.print(_text(f"It keeps the budget with a probability of {sure}."), soft_wrap=True)
-    if "exploration" in shown:
+    if shown["exploration"]:
         told = write_explored(shown["exploration"], shown["customers"], units)
-        console.print(_text(f"It explores for {shown['exploration']['for']}. {told}"), soft_wrap=True)
+        console.print(_text(f"It explores for {shown['exploration']['goal']}. {told}"), soft_wrap=True)
     console.print(_text(f"Wrote {path}"), soft_wrap=True)
     if "report.html" in shown.get("dropped", ()):
         told = "The report described the plan before and was removed. To make a new one: "
@@ -122,7 +124,7 @@ def _print_comparisons(console: Console, shown: Mapping[str, Any]) -> None:
     from rich.padding import Padding
 
     units = Units.of(shown)
-    left = {"profit": "right"} if "profit" in shown else {}
+    left = {"profit": "right"} if shown["profit"] else {}
     table = _table({"": "left", "value": "right", "95 % interval": "left", "spend": "right", **left})
     plan = {**shown, "profit": shown["profit"]["own"]} if left else shown
     rows = [(other["name"], other) for other in (*shown["safety"]["options"][1:], *shown["versus"])]
@@ -132,7 +134,7 @@ def _print_comparisons(console: Console, shown: Mapping[str, Any]) -> None:
     console.print(table)
     for name, other in rows[len(rows) - len(shown["versus"]) :]:
         against = f"against {name}: {write_gain(units, other['difference'])}"
-        if "profit_difference" in other:
+        if other["profit_difference"]:
             against += f"; after costs {write_gain(units.profit, other['profit_difference'])}"
         console.print(Padding(_text(against, style="dim"), (0, 2)))
     if left and judge_profit(shown) != "loses":  # else the verdict has said it
@@ -274,7 +276,7 @@ def _table(columns: dict[str, Any]) -> Table:
 def _cells(units: Units, row: Mapping[str, Any], spends: Style) -> tuple[str, ...]:
     value = row["value"]
     found = write_value(units, value), _between(units, value), spends.text(row["spend"]["estimate"])
-    return (*found, write_value(units.profit, row["profit"])) if "profit" in row else found
+    return (*found, write_value(units.profit, row["profit"])) if row.get("profit") else found
 
 
 def _between(units: Units, value: Mapping[str, Any]) -> str:

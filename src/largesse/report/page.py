@@ -1,25 +1,66 @@
-"""Fill the templates: one dict of numbers in, one self-contained HTML page out."""
+"""The pages: one dict of numbers in, one self-contained HTML page out. A page computes nothing but layout."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from largesse.levels import SYMBOLS
 from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, level_variables
 from largesse.report.checkup import view_checkup
-from largesse.report.formats import THIN, Units, finite
+from largesse.report.numbers import THIN, Units, finite
 from largesse.report.pacing import view_pace
 from largesse.report.realised import view_check
 from largesse.report.rows import view_legend
-from largesse.report.section import Numbers
-from largesse.report.sections import SECTIONS
+from largesse.report.section import Numbers, Part, Section
+from largesse.report.sections.answer import SECTION as ANSWER
+from largesse.report.sections.answer import write_answer
+from largesse.report.sections.bounds import SECTION as BOUNDS
+from largesse.report.sections.curve import SECTION as CURVE
+from largesse.report.sections.frontier import SECTION as FRONTIER
+from largesse.report.sections.method import SECTION as METHOD
+from largesse.report.sections.money import SECTION as MONEY
+from largesse.report.sections.next_steps import SECTION as NEXT_STEPS
+from largesse.report.sections.profit import SECTION as PROFIT
+from largesse.report.sections.support import SECTION as SUPPORT
+from largesse.report.sections.targeting import SECTION as TARGETING
+from largesse.report.sections.transitions import SECTION as TRANSITIONS
+from largesse.report.sections.who import SECTION as WHO
+from largesse.report.sections.why import SECTION as WHY
+from largesse.version import __version__
 
 HERE = Path(__file__).parent
+GLOSSARY = Section("glossary", lambda _numbers, _units: {}, "Glossary")  # its words stand in the template
+SECTIONS = (
+    *(ANSWER, FRONTIER, PROFIT, TARGETING, BOUNDS, CURVE, WHO, WHY, MONEY, TRANSITIONS, NEXT_STEPS, SUPPORT, METHOD),
+    GLOSSARY,
+)
 SPLIT = re.compile(f"(?<=[+−])(?=[{re.escape(''.join(sorted(SYMBOLS)))}])")
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The facts of a campaign that are in no step: its title, the units of costs and response, the seed, and the day."""
+
+    title: str
+    unit: str
+    seed: int
+    made: str = ""  # in words: 16 November 2026
+    response_unit: str = ""
+
+
+def join_parts(heading: Heading, fit: Numbers, plan: Numbers, evaluation: Numbers) -> Part:
+    """Join the summaries of all steps, as JSON types, into the numbers of the page; of two facts of one name, the plan's stands."""
+    joined: Part = {**asdict(heading), "version": __version__}
+    for part in (evaluation, fit, plan):
+        for key, value in part.items():
+            both = isinstance(value, dict) and isinstance(joined.get(key), dict)
+            joined[key] = {**joined[key], **value} if both else value
+    return joined | {"answer": write_answer(joined)}
 
 
 def render_report(numbers: Numbers) -> str:
@@ -44,14 +85,14 @@ def render_checkup(numbers: Numbers) -> str:
     """Return the page of a log's checkup, from what `describe_checkup` returns."""
     shown = clean(numbers)
     units = Units.of(shown)
-    return _fill("checkup/page.html", shown, units, view=view_checkup(shown, units))
+    return _fill("checkup.html", shown, units, view=view_checkup(shown, units))
 
 
 def render_check(numbers: Numbers) -> str:
     """Return the page of a campaign's check, from what `describe_check` returns."""
     shown = clean(numbers)
     units = Units.of(shown)
-    return _fill("realised/page.html", shown, units, view=view_check(shown, units))
+    return _fill("realised.html", shown, units, view=view_check(shown, units))
 
 
 def render_pace(numbers: Numbers) -> str:

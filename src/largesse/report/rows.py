@@ -8,7 +8,7 @@ from typing import Any
 
 from largesse.report.charts.scales import fit_axis
 from largesse.report.charts.strips import draw_gain_strip, draw_swatch, draw_tick_strip
-from largesse.report.formats import THIN, Style, Units, finite, label_interval, parts
+from largesse.report.numbers import THIN, Style, Units, finite, label_interval, parts
 from largesse.report.section import Numbers
 
 MOST = 4  # decimals that tell a small number from zero

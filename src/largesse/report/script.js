@@ -172,7 +172,7 @@
   document.querySelectorAll("svg.frontier").forEach(follow);
   document.querySelectorAll(".hint").forEach(function (hint) { hint.hidden = false; });
   if (window.matchMedia("(max-width: 600px)").matches) {
-    document.querySelectorAll("#curve, #why, #money, #profit, #changes, #support, #method, #glossary").forEach(fold);
+    document.querySelectorAll("#curve, #why, #money, #profit, #transitions, #support, #method, #glossary").forEach(fold);
     window.addEventListener("hashchange", unfold);
     document.addEventListener("click", function (event) { // also a link to where the page is already
       if (event.target.closest("a[href^='#']")) setTimeout(unfold);

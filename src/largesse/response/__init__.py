@@ -14,10 +14,6 @@ observed costs to any response model, by default `Proportional`.
 
 from largesse.response.additive import Additive as Additive
 from largesse.response.amounts import looks_two_part as looks_two_part
-from largesse.response.archive import ONE_LEVEL as ONE_LEVEL
-from largesse.response.archive import Reader as Reader
-from largesse.response.archive import Shaped as Shaped
-from largesse.response.archive import pack as pack
 from largesse.response.base import Configurable as Configurable
 from largesse.response.base import Learner as Learner
 from largesse.response.base import ResponseModel as ResponseModel

@@ -14,6 +14,7 @@ from typing import Annotated, final
 
 import numpy as np
 
+from largesse.io import Shaped
 from largesse.records import Array, Log
 from largesse.response.amounts import (
     Amounts,
@@ -23,7 +24,6 @@ from largesse.response.amounts import (
     times_amounts,
     whether,
 )
-from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel, take_rows
 from largesse.response.linear import (
     PENALTIES,

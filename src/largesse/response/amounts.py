@@ -20,9 +20,9 @@ from typing import Annotated
 import numpy as np
 
 from largesse.data import Encoder
+from largesse.io import ONE_LEVEL, Shaped
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response.archive import ONE_LEVEL, Shaped
 from largesse.response.base import ResponseModel, fit_copy
 from largesse.response.boosting import Boosting
 from largesse.stats import assign_folds, minimise, sample_rows

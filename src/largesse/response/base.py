@@ -13,9 +13,10 @@ import numpy as np
 
 from largesse.data import EncodedRows, Encoder, feature_table, log_from_arrays, memory_limit
 from largesse.errors import NotFittedError, Problem, refuse, suggest
+from largesse.io import Arrays, Reader, State, pack
 from largesse.progress import stage_of
 from largesse.records import Array, Card, Choice, Customers, HeldOut, Log, write_names
-from largesse.response.archive import Arrays, Reader, State, learnt_hints, pack, pack_settings, unpack_settings
+from largesse.response.archive import learnt_hints, pack_settings, unpack_settings
 from largesse.response.permutation import shuffle_features
 from largesse.stats import assign_folds, cores, response_loss, side_by_side
 

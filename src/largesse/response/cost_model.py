@@ -8,9 +8,9 @@ from typing import Annotated, Any, final
 import numpy as np
 
 from largesse.errors import Problem, fail, plural, refuse
+from largesse.io import Shaped
 from largesse.progress import start_stage, subrange
 from largesse.records import Array, Customers, HeldOut, Log
-from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy, in_blocks
 from largesse.response.fold_ensemble import OUTSIDE, add_outside
 from largesse.response.stacking import Stack

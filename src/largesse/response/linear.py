@@ -14,9 +14,9 @@ from typing import Annotated, final
 
 import numpy as np
 
+from largesse.io import Shaped
 from largesse.records import Array, Log
 from largesse.response.amounts import Amounts, split_amounts, times_amounts
-from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel, check_auto
 from largesse.response.batched_regression import Regressions, Rows, fit_together, held_out_scores, reached_levels
 from largesse.response.level_effects import Link, ScoredRows, dose_shares, fit_ladder

@@ -19,11 +19,11 @@ from typing import Annotated, Any, final
 import numpy as np
 
 from largesse.errors import Problem, refuse
+from largesse.io import Shaped
 from largesse.progress import subrange
 from largesse.records import Array, Choice, HeldOut, Log
 from largesse.response.additive import Additive
 from largesse.response.amounts import Amounts, fold_amounts, split_amounts, times_amounts
-from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel, check_auto, fit_copy
 from largesse.response.boosting import Boosting
 from largesse.response.fold_ensemble import fit_members, held_out_scores, mean_scores

@@ -17,8 +17,8 @@ from typing import Annotated, final
 
 import numpy as np
 
+from largesse.io import Shaped
 from largesse.records import Array, Log
-from largesse.response.archive import Shaped
 from largesse.response.base import ResponseModel, check_auto, take_rows
 from largesse.stats import Axes, assign_folds, chosen, least_loss, one_thread, principal_axes, sample_rows, softmax
 

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from largesse.io import Shaped
 from largesse.records import Array
-from largesse.response.archive import Shaped
 
 MOST_LEVELS = 2**31
 ROWS_AT_ONCE = 2048  # the features of this many rows stay close to the processor while all trees pass over them

@@ -75,7 +75,7 @@ def _read(path: Path, times: tuple[int, ...]) -> dict[str, Any]:
             "model": shown["model"]["name"],
             "planned": {word: shown["planned"][word] for word in ("spend", "value", "price")},
             "levels": name_levels(shown, campaign.levels),
-            "profit": shown["profit"]["own"] if "profit" in shown else None,
+            "profit": shown["profit"]["own"] if shown["profit"] else None,
         }
     except LargesseError as error:
         line["problems"] = [{"what": problem.what, "hint": problem.hint} for problem in error.problems]

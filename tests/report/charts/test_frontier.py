@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from largesse.report.charts.frontier import DESK, PHONE, Chart, Point, Size, draw_frontier
-from largesse.report.formats import Units
+from largesse.report.numbers import Units
 
 
 def estimate(middle: float, half: float) -> dict[str, float]:

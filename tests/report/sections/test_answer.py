@@ -3,8 +3,8 @@ from typing import Any
 from pages import visible
 
 from largesse.report import render_report
-from largesse.report.formats import Units
-from largesse.report.sections.answer.view import view_answer
+from largesse.report.numbers import Units
+from largesse.report.sections.answer import view_answer
 
 Numbers = dict[str, Any]
 

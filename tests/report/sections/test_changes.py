@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from largesse.report import render_report
-from largesse.report.formats import Units
-from largesse.report.sections.changes.view import view_changes, view_fall, view_matrix, write_moved
+from largesse.report.numbers import Units
+from largesse.report.sections.transitions import view_changes, view_fall, view_matrix, write_moved
 
 Numbers = dict[str, Any]
 EURO = Units("binary", "€")
@@ -41,6 +41,6 @@ def test_moves_are_told_by_level_and_only_levels_that_anyone_gets_have_a_column(
     assert [row["spend"] for row in view["moves"]] == ["+€2.00", "−€1.00"]
 
 
-def test_runs_that_do_not_know_what_was_done_have_no_such_section(binary: Numbers) -> None:
-    del binary["changes"]
-    assert 'id="changes"' not in render_report(binary)
+def test_without_moves_there_is_no_such_section(binary: Numbers) -> None:
+    binary["changes"]["moves"] = []
+    assert 'id="transitions"' not in render_report(binary)

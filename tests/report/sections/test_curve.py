@@ -3,10 +3,8 @@ from typing import Any
 import numpy as np
 
 from largesse.report import render_report
-from largesse.report.formats import Units
-from largesse.report.sections.curve.groups import view_groups
-from largesse.report.sections.curve.numbers import describe_curve
-from largesse.report.sections.curve.view import view_curve
+from largesse.report.numbers import Units
+from largesse.report.sections.curve import view_curve, view_groups
 
 Numbers = dict[str, Any]
 EURO = Units("binary", "€")
@@ -14,7 +12,7 @@ EURO = Units("binary", "€")
 
 def test_raw_means_are_those_of_the_log(binary_run: Any) -> None:
     log = binary_run.log
-    raw = [row["raw"]["estimate"] for row in describe_curve(log, binary_run.study)["levels"]]
+    raw = [row["raw"]["estimate"] for row in binary_run.numbers["curve"]["levels"]]
     np.testing.assert_allclose(raw, [log.response[log.level == k].mean() for k in range(3)])
 
 
@@ -40,7 +38,7 @@ def test_curves_of_groups_are_dashed_where_few_rows_had_the_level(binary: dict[s
     (feature, *_) = binary["curve"]["features"]
     for group in feature["groups"]:
         for k, point in enumerate(group["levels"]):
-            point |= {"few": k == 2, "rows": 7 if k == 2 else 90}
+            point |= {"effective": 40.0, "rows": 7 if k == 2 else 90}
     view = view_groups(feature, ["none", "small", "big"], EURO)
     assert view["few"]
     for shown in view["groups"]:

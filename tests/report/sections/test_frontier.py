@@ -1,7 +1,7 @@
 from typing import Any
 
-from largesse.report.formats import Units
-from largesse.report.sections.frontier.view import describe_promises, view_frontier
+from largesse.report.numbers import Units
+from largesse.report.sections.frontier import describe_promises, view_frontier
 
 Numbers = dict[str, Any]
 EURO = Units("binary", "€")
@@ -9,7 +9,8 @@ EURO = Units("binary", "€")
 
 def test_the_band_for_all_budgets_holds_the_interval(binary: Numbers) -> None:
     for point in binary["frontier"]["points"]:
-        assert point["band"]["low"] <= point["value"]["low"] <= point["value"]["high"] <= point["band"]["high"]
+        low, high = point["band"]
+        assert low <= point["value"]["low"] <= point["value"]["high"] <= high
 
 
 def test_the_figure_is_drawn_for_a_desk_and_for_a_phone_with_its_band(binary: Numbers) -> None:

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from largesse.evaluation import ESTIMATORS
-from largesse.report.formats import Units
-from largesse.report.sections.method.view import view_method
-from largesse.response import list_models
+from largesse.report.numbers import Units
+from largesse.report.sections.method import view_method
+from largesse.response import describe_model, list_models
 
 Numbers = dict[str, Any]
 EURO = Units("binary", "€")
@@ -37,8 +37,7 @@ def test_candidates_stand_together_with_losses_written_alike(binary: Numbers) ->
 
 def test_every_model_is_described_in_plain_words_and_every_choice_asks_a_question(binary: Numbers) -> None:
     for entry in list_models().values():
-        binary["model"] = {"name": entry.kind.__name__}
-        way = view_method(binary, EURO)["way"]
+        way = describe_model(entry.kind.__name__)
         assert way.endswith(".")
         assert not re.search(r"stack|bend|shrink|penalt|kernel|HSIC|increment", way)
     binary["method"]["tried"] = [{**row, "of": "increments of the stack"} for row in binary["method"]["tried"]]

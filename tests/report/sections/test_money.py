@@ -1,26 +1,7 @@
 from typing import Any
 
-import pytest
-
-from largesse.report.formats import Units
-from largesse.report.sections.money.numbers import describe_money
-from largesse.report.sections.money.view import view_money
-
-
-def test_levels_add_up_to_the_plan(binary_run: Any) -> None:
-    step = binary_run.plan
-    rows = describe_money(step)["levels"]
-    n = len(step.plan)
-    assert sum(row["customers"] for row in rows) == n
-    assert sum(row["share"] for row in rows) == pytest.approx(1)
-    assert sum(row["spend"] for row in rows) == pytest.approx(step.plan.spend * n)
-    assert sum(row["spend_share"] for row in rows) == pytest.approx(1)
-    assert sum(row["extra"] for row in rows) == pytest.approx(step.plan.value * n - binary_run.curves[:, 0].sum())
-
-
-def test_the_cheapest_level_adds_nothing_and_has_no_cost_per_extra(binary_run: Any) -> None:
-    first = describe_money(binary_run.plan)["levels"][0]
-    assert (first["extra"], first["cost_per_extra"]) == (0.0, None)
+from largesse.report.numbers import Units
+from largesse.report.sections.money import view_money
 
 
 def test_large_sums_are_written_each_in_their_own_style(binary: dict[str, Any]) -> None:

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from largesse.report.formats import Units
-from largesse.report.sections.next_steps.view import view_next_steps, write_settled
+from largesse.report.numbers import Units
+from largesse.report.sections.next_steps import view_next_steps, write_settled
 
 Numbers = dict[str, Any]
 EURO = Units("binary", "€")

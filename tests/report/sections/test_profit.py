@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 from pages import Page
 
-from largesse.report.formats import Units
+from largesse.report.numbers import Units
 from largesse.report.page import render_report
-from largesse.report.profits import judge_profit, write_best, write_loss, write_profit, write_returned
-from largesse.report.sections.answer.numbers import write_answer
-from largesse.report.sections.answer.view import view_answer
-from largesse.report.sections.profit.view import view_profit
+from largesse.report.sections.answer import view_answer, write_answer
+from largesse.report.sections.profit import view_profit
+from largesse.report.sentences import judge_profit, write_best, write_loss, write_profit, write_returned
 
 Numbers = dict[str, Any]
 
@@ -66,14 +65,14 @@ def test_what_is_left_follows_the_interval(amount: Numbers, low: float, high: fl
 def test_the_best_budget_comes_with_how_sure_it_is(
     amount: Numbers, best: tuple[float, float, float, bool], said: str
 ) -> None:
-    amount["profit"]["best"] |= dict(zip(("budget", "low", "high", "may_be_this"), best, strict=True))
+    amount["best_budget"] |= dict(zip(("budget", "low", "high", "may_be_this"), best, strict=True))
     assert said in write_best(Units.of(amount), amount)
 
 
 def test_a_budget_between_those_that_may_be_best_is_told_as_such(amount: Numbers) -> None:
     """The budgets that may be best are a set, not always a range."""
     own = amount["spend"]["estimate"]
-    amount["profit"]["best"] |= {"budget": own / 2, "low": own / 2, "high": own * 1.5, "may_be_this": False}
+    amount["best_budget"] |= {"budget": own / 2, "low": own / 2, "high": own * 1.5, "may_be_this": False}
     assert write_best(Units.of(amount), amount).endswith("This budget, though between them, leaves clearly less.")
 
 
@@ -144,7 +143,7 @@ def test_what_to_do_next_is_about_the_budget_where_another_leaves_clearly_more(
     amount: Numbers, gain: float, may: bool, step: str
 ) -> None:
     set_gain(amount, gain - 0.1, gain + 0.1)
-    amount["profit"]["best"]["may_be_this"] = may
+    amount["best_budget"]["may_be_this"] = may
     amount["answer"] = write_answer(amount)
     page = render_report(amount)
     for words in ("Spend less.", "Think about another"):

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from largesse.report.formats import DASH, Units
-from largesse.report.sections.safety.view import view_safety
+from largesse.report.numbers import DASH, Units
+from largesse.report.sections.bounds import view_safety
 
 EURO = Units("binary", "€")
 Numbers = dict[str, Any]

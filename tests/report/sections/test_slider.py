@@ -5,9 +5,8 @@ import pytest
 from pages import Page
 
 from largesse.report import render_report
-from largesse.report.formats import Units
-from largesse.report.sections.frontier.honest import interpolate, judge_budget, judge_own, value_best_mix
-from largesse.report.sections.frontier.slider import view_slider
+from largesse.report.numbers import Units
+from largesse.report.sections.frontier import interpolate, judge_budget, judge_own, value_best_mix, view_slider
 
 Numbers = dict[str, Any]
 EURO = Units("binary", "€")
@@ -22,6 +21,8 @@ def slid(binary: Numbers) -> Numbers:
             "value": 0.3 + 0.1 * b,
             "price": 0.2 / (1 + b),
             "shares": [1 - b / 4, b / 8, b / 8],
+            "own": False,
+            "pays": False,
         }
         for b in (0.0, 0.5, 1.0, 2.4, 4.0)
     ]

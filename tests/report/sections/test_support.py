@@ -3,8 +3,8 @@ from typing import Any
 from pages import visible
 
 from largesse.report import render_report
-from largesse.report.formats import Units
-from largesse.report.sections.support.view import view_support
+from largesse.report.numbers import Units
+from largesse.report.sections.support import view_support
 
 Numbers = dict[str, Any]
 EURO = Units("binary", "€")

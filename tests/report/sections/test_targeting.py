@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from largesse.report.formats import Units
-from largesse.report.sections.targeting.view import view_targeting
+from largesse.report.numbers import Units
+from largesse.report.sections.targeting import view_targeting
 
 Numbers = dict[str, Any]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
 from largesse.campaign import Campaign
+from largesse.evaluation import PlanTally, Shown
 from largesse.io import scratch_folder
 from largesse.pipeline.local import Local
 from largesse.pipeline.on_spark.logs import fetch_log
@@ -21,8 +22,7 @@ from largesse.pipeline.on_spark.tasks import Wanted
 from largesse.pipeline.planned import Planned, ScoredCustomers, Target
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
-from largesse.records import Checkup, HeldOut, Log, Progress, Propensities, Scores, Study
-from largesse.report import PlanTally, Shown
+from largesse.records import Checkup, HeldOut, Log, Progress, Propensities, Scores, Shuffled, Study
 from largesse.response import ResponseModel
 
 if TYPE_CHECKING:
@@ -133,10 +133,21 @@ class Spark:
         return self._local.examine(log, held, seed=seed, progress=progress, propensities=propensities)
 
     def study(
-        self, log: Log, scores: Scores, checkup: Checkup, budget: float, *, estimator: str, seed: int, confidence: float
+        self,
+        log: Log,
+        scores: Scores,
+        checkup: Checkup,
+        budget: float,
+        *,
+        estimator: str,
+        seed: int,
+        confidence: float,
+        shuffled: Shuffled | None,
     ) -> Study:
         """Judge by a log's scores what plans bring at a budget, to be kept with this confidence; nothing is fitted."""
-        return self._local.study(log, scores, checkup, budget, estimator=estimator, seed=seed, confidence=confidence)
+        return self._local.study(
+            log, scores, checkup, budget, estimator=estimator, seed=seed, confidence=confidence, shuffled=shuffled
+        )
 
     def write_table(self, path: Path, table: pa.Table) -> None:
         """Write a table, all of it or nothing, in the format that the ending of the path names."""

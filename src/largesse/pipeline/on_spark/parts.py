@@ -16,6 +16,7 @@ import numpy as np
 
 from largesse.allocation import PricedPlan, Stop, pack_answer, unpack_answer
 from largesse.errors import OutputError, Problem
+from largesse.evaluation import PlanTally, Shown, keep_telling, number_groups, tally_codes
 from largesse.pipeline.on_spark.scoring import SparkScored
 from largesse.pipeline.on_spark.session import SHARE
 from largesse.pipeline.on_spark.spool import Block, Stored, column_matrix, give_answer, read_parts
@@ -23,7 +24,6 @@ from largesse.pipeline.on_spark.tasks import Costs, load_policy
 from largesse.pipeline.planned import Planned, Target
 from largesse.pipeline.writing import open_writer
 from largesse.records import Array
-from largesse.report import PlanTally, Shown, keep_telling, number_groups, tally_codes
 
 if TYPE_CHECKING:
     import pyarrow as pa

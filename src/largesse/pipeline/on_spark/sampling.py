@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from largesse.data import as_plain, read_table
+from largesse.evaluation import SAMPLE
 from largesse.pipeline.on_spark.session import explain_failure
 from largesse.pipeline.on_spark.spool import ask, give_answer
 from largesse.pipeline.on_spark.tables import Table
 from largesse.pipeline.on_spark.tasks import Wanted, list_places
-from largesse.report import SAMPLE
 
 if TYPE_CHECKING:
     import pyarrow as pa

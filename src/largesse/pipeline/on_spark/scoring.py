@@ -17,6 +17,7 @@ import numpy as np
 from largesse.allocation import Question, expected_costs, unpack_answer
 from largesse.data import check_customers, merge_schemas
 from largesse.errors import InputError, LargesseError, Problem
+from largesse.evaluation import Shown, group_features, measure_separation
 from largesse.io import scratch_folder
 from largesse.pipeline.on_spark.sampling import sample_features
 from largesse.pipeline.on_spark.session import explain_failure
@@ -34,7 +35,6 @@ from largesse.pipeline.on_spark.tasks import (
 )
 from largesse.policy import Policy
 from largesse.records import Array, Customers
-from largesse.report import Shown, group_features, measure_explained
 from largesse.response import expect_in_blocks
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _group_sample(table: Table, policy: Policy, wanted: Wanted) -> tuple[Shown, 
 def _explains(one: Shown, features: pa.Table, tenth: Array) -> float:
     """Return how much a feature's groups explain of which tenth of the customers gains how much from all levels."""
     code, groups = one.grouping.code(features.column(one.feature)), len(one.grouping.labels)
-    return measure_explained(np.bincount(code * 10 + tenth, minlength=10 * groups).reshape(groups, 10))
+    return measure_separation(np.bincount(code * 10 + tenth, minlength=10 * groups).reshape(groups, 10))
 
 
 def _common_costs(policy: Policy) -> tuple[float, ...] | None:

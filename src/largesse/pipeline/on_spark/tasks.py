@@ -18,6 +18,7 @@ import numpy as np
 from largesse.allocation import check_batch, expected_costs, pack_answer
 from largesse.data import Piece, as_plain, read_notation, read_piece, read_table
 from largesse.errors import LargesseError, refuse
+from largesse.evaluation import Shown
 from largesse.pipeline.customers import check_planned, may_be_wrong
 from largesse.pipeline.on_spark.spool import (
     Block,
@@ -31,7 +32,6 @@ from largesse.pipeline.on_spark.spool import (
 )
 from largesse.policy import Policy
 from largesse.records import Array, Customers
-from largesse.report import Shown
 from largesse.response import expect_in_blocks
 from largesse.stats import one_thread
 

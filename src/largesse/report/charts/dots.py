@@ -24,7 +24,7 @@ from largesse.report.charts.sheet import (
     find_gaps,
     place_rows,
 )
-from largesse.report.formats import DASH, finite
+from largesse.report.numbers import DASH, finite
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 ROW, GAP = 24.0, 38.0

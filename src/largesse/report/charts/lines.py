@@ -27,7 +27,7 @@ from largesse.report.charts.sheet import (
     find_gaps,
     place_rows,
 )
-from largesse.report.formats import finite
+from largesse.report.numbers import finite
 
 Series: TypeAlias = Sequence[Mapping[str, Any]]
 Point: TypeAlias = tuple[float, float, float | None]  # x, mean, sd

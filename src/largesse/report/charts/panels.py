@@ -12,7 +12,7 @@ from typing import Any
 
 from largesse.report.charts.marks import element, text, title
 from largesse.report.charts.scales import Axis
-from largesse.report.formats import Style, finite
+from largesse.report.numbers import Style, finite
 
 TOP, BOTTOM, HEIGHT = 8, 118, 138
 LEFT = 25.0  # per cent, for the numbers of the axis

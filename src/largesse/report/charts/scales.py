@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from largesse.report.formats import Style, choose_style, finite
+from largesse.report.numbers import Style, choose_style, finite
 
 APART = 0.2  # distance of zero from the smallest number of a logarithmic axis, as a share of the numbers' range
 MARGIN = 0.05  # share of a logarithmic axis left free at both ends

@@ -11,7 +11,7 @@ from typing import Any
 
 from largesse.report.charts.marks import element, text, title
 from largesse.report.charts.scales import Axis
-from largesse.report.formats import Style, finite, write_percent
+from largesse.report.numbers import Style, finite, write_percent
 
 HEIGHT = 30
 MIDDLE = HEIGHT / 2

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse.errors import make_visible
-from largesse.report.formats import Units
+from largesse.report.numbers import Units
 from largesse.report.pacing.view import view_facts, view_way, write_notes
 
 

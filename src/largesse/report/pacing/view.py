@@ -7,7 +7,7 @@ from typing import Any
 
 from largesse.report.charts.lines import Look, draw_lines
 from largesse.report.charts.sheet import Caption
-from largesse.report.formats import Units, write_count, write_percent
+from largesse.report.numbers import Units, write_count, write_percent
 from largesse.report.section import Numbers, Part
 
 NAMES = {"pace": "paced", "fixed": "fixed price", "daily": "new plan every day", "offline": "offline optimum"}

@@ -1,6 +1,1 @@
-"""The sections of the report: one folder each, with the numbers it takes, its view and its template.
-
-To add one: make a folder, and name it in `order`.
-"""
-
-from largesse.report.sections.order import SECTIONS as SECTIONS
+"""The sections of the report, one module and one template each. A new one is listed in `report.page`."""

@@ -9,8 +9,8 @@ from typing import Annotated, Self
 import numpy as np
 
 from largesse.errors import require_part
+from largesse.io import Shaped
 from largesse.records import Array, Choice
-from largesse.response.archive import Shaped
 from largesse.response.calibration import Calibration
 from largesse.response.monotone import isotonic
 from largesse.response.networks.second_stage import Correction, apply_correction

@@ -18,8 +18,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from largesse.io import Shaped
 from largesse.records import Array, Choice, Log
-from largesse.response.archive import Shaped
 from largesse.response.networks.settings import Shape
 from largesse.stats import chosen, one_standard_error
 

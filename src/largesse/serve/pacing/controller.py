@@ -19,8 +19,8 @@ import numpy as np
 
 from largesse.errors import BudgetError, Problem, as_number, fail, refuse, repr_short
 from largesse.exploration import ExplorationRule
+from largesse.io import Reader, pack
 from largesse.records import Array
-from largesse.response import Reader, pack
 from largesse.serve.ledger.money import MICROS
 from largesse.serve.ledger.records import Choice, Offers, Standing
 from largesse.serve.ledger.terms import DAY, Terms, show_time

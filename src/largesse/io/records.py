@@ -1,0 +1,265 @@
+"""Records as JSON and named arrays, and back. The annotations of a record are the schema of its file.
+
+A value is a bool, an int, a float, a str, an `Array`, a tuple, a dict with names as keys, a frozen dataclass of such values, a
+model, or any of these `| None`. `pack` writes one; a `Reader` checks what it reads against the same annotations: a missing or
+unknown field, another type, and an array of another shape or dtype each give one ValueError that names the place. Nothing that
+is read is ever run.
+
+The shape of an array is declared with its type: ``coef: Annotated[Array, Shaped("p", "K+1")]``. `p` is the number of
+encoded features of a model and `K` its number of levels; any other name stands for one length throughout a record.
+
+Records of numbers alone, such as those of a run folder, need no second file: `to_json` writes them, with null for numbers
+that are not finite, and `read_record` reads them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import types
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from largesse.errors import InputError, Problem
+from largesse.records import Array
+
+Record = TypeVar("Record")
+State = dict[str, Any]  # what JSON can hold
+Arrays = dict[str, Array]  # by place: "fit_/coef"
+Lengths = Mapping[str, int]  # of the axes that have a name
+
+ONE_LEVEL = "a model of one level"  # marks a model inside another that has more levels than itself
+NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # JSON has no words for these
+
+
+class Shaped:
+    """The shape and dtype of an array: ``Shaped("p", "K-1")``, ``Shaped("n", dtype="int32")``; ``Shaped(...)`` is any shape."""
+
+    def __init__(self, *axes: str | int | types.EllipsisType, dtype: str = "float64") -> None:
+        self.axes = axes
+        self.dtype = np.dtype(dtype)
+
+    def check(self, array: Array, place: str, lengths: dict[str, int]) -> None:
+        """Refuse an array of another dtype or shape; names seen for the first time are added to `lengths`."""
+        fits = array.dtype == self.dtype
+        if self.axes != (...,):
+            fits &= array.ndim == len(self.axes)
+            fits = fits and all(_fits(axis, n, lengths) for axis, n in zip(self.axes, array.shape, strict=True))
+        if not fits:
+            known = ", ".join(f"{name} = {n}" for name, n in lengths.items())
+            axes = ", ".join("…" if axis is ... else str(axis) for axis in self.axes)
+            wanted = f"{self.dtype} ({axes}) with {known}"
+            raise ValueError(f"{place}: an array of {array.dtype} {array.shape}; expected {wanted}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"{place}: an array with missing or infinite numbers")
+
+
+def _fits(axis: Any, length: int, lengths: dict[str, int]) -> bool:
+    """Return whether an axis such as "K-1" has the right length."""
+    if isinstance(axis, int):
+        return axis == length
+    found = re.fullmatch(r"([A-Za-z]\w*)([+-]\d+)?", axis)
+    assert found, axis
+    more = int(found[2] or 0)
+    return lengths.setdefault(found[1], length - more) + more == length
+
+
+@cache
+def field_hints(kind: Any) -> dict[str, Any]:
+    """Return the annotations of a dataclass's fields."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def _split(hint: Any) -> tuple[Any, tuple[Any, ...], bool]:
+    """Return an annotation's type, what `Annotated` says beside it, and whether None is allowed."""
+    optional = False
+    if get_origin(hint) in (Union, types.UnionType):
+        options = [one for one in get_args(hint) if one is not type(None)]
+        if len(options) != 1 or len(options) == len(get_args(hint)):
+            raise TypeError(f"{hint} cannot be saved: only `T | None` is a union that can")
+        hint, optional = options[0], True
+    if get_origin(hint) is Annotated:
+        return hint.__origin__, hint.__metadata__, optional
+    return hint, (), optional
+
+
+def _is_record(kind: Any) -> bool:
+    return dataclasses.is_dataclass(kind)
+
+
+# -- writing ------------------------------------------------------------------------------------------------------------
+
+
+def pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
+    """Return a value as JSON; its arrays are added to `arrays` under their places."""
+    kind, _, optional = _split(hint)
+    if value is None and optional:
+        return None
+    origin: Any = get_origin(kind) or kind
+    if origin is np.ndarray:
+        arrays[place] = np.asarray(value)
+        return list(arrays[place].shape)
+    if origin in (bool, int, str):
+        return origin(value)
+    if origin is float:
+        number = float(value)
+        return number if math.isfinite(number) else str(number)
+    if origin is tuple:
+        return [pack(one, each, at_place(place, i), arrays) for i, (one, each) in enumerate(_items(value, kind, place))]
+    if origin is dict:
+        return {
+            name: pack(one, get_args(kind)[1], at_place(place, name), arrays) for name, one in sorted(value.items())
+        }
+    if _is_record(origin):
+        fields = field_hints(origin).items()
+        return {name: pack(getattr(value, name), each, at_place(place, name), arrays) for name, each in fields}
+    if hasattr(origin, "pack_into"):
+        if not isinstance(value, origin):
+            raise unsafe_error(value)
+        return value.pack_into(place, arrays)
+    raise TypeError(f"{place}: {hint} cannot be saved")
+
+
+def unsafe_error(value: Any) -> InputError:
+    """Return the error for a value that cannot be saved without pickle."""
+    hint = "use a response model of largesse, as Linear()"
+    return InputError("save", [Problem(f"a {type(value).__name__} cannot be saved without pickle", hint)])
+
+
+def at_place(place: str, name: str | int) -> str:
+    """Return the place of a part within a place."""
+    return f"{place}/{name}" if place else str(name)
+
+
+def _items(values: Any, kind: Any, place: str) -> list[tuple[Any, Any]]:
+    """Return the items of a tuple, each with its annotation."""
+    hints = get_args(kind)
+    if len(hints) == 2 and hints[1] is ...:
+        return [(one, hints[0]) for one in values]
+    if len(values) != len(hints):
+        raise ValueError(f"{place}: {len(values)} items; expected {len(hints)}")
+    return list(zip(values, hints, strict=True))
+
+
+# -- reading ------------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Reader:
+    """The context of reading one file: its arrays, the models it may name, and the encoder they share."""
+
+    arrays: Arrays
+    known: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # class by name
+    encoder: Any = None
+    used: set[str] = dataclasses.field(default_factory=set)  # the places of arrays that have been read
+    nulls: bool = False  # whether null is a number that is not finite
+
+    def unpack(self, state: Any, hint: Any, place: str, lengths: dict[str, int]) -> Any:
+        """Return the value of the declared type that `pack` turned into `state`; ValueError if it is not one."""
+        kind, marks, optional = _split(hint)
+        if state is None and optional:
+            return None
+        origin: Any = get_origin(kind) or kind
+        if origin is np.ndarray:
+            return self._array(state, marks, place, lengths)
+        if origin is float and isinstance(state, str) and state in NOT_FINITE:
+            return NOT_FINITE[state]
+        if origin is float and state is None and self.nulls:
+            return math.nan
+        if origin in (bool, int, float, str):
+            return read_scalar(state, origin, place)
+        if origin is tuple:
+            items = _items(read_scalar(state, list, place), kind, place)
+            return tuple(self.unpack(one, each, at_place(place, i), lengths) for i, (one, each) in enumerate(items))
+        if origin is dict:
+            each = get_args(kind)[1]
+            named = read_scalar(state, dict, place)
+            return {name: self.unpack(one, each, at_place(place, name), lengths) for name, one in named.items()}
+        if _is_record(origin):
+            own = dict(lengths)
+            return origin(**self.unpack_fields(state, field_hints(origin), place, own))
+        if hasattr(origin, "pack_into"):
+            return self._model(state, origin, place, 1 if ONE_LEVEL in marks else lengths["K"])
+        raise TypeError(f"{place}: {hint} cannot be read")
+
+    def unpack_fields(self, state: Any, hints: dict[str, Any], place: str, lengths: dict[str, int]) -> dict[str, Any]:
+        """Return the values of named fields, all of them and no others."""
+        found = set(read_scalar(state, dict, place))
+        if found != set(hints):
+            missing, unknown = sorted(set(hints) - found), sorted(found - set(hints))
+            raise ValueError(f"{place or 'it'}: missing {missing}, unknown {unknown}")
+        return {name: self.unpack(state[name], hint, at_place(place, name), lengths) for name, hint in hints.items()}
+
+    def _array(self, state: Any, marks: tuple[Any, ...], place: str, lengths: dict[str, int]) -> Array:
+        if place not in self.arrays:
+            raise ValueError(f"{place}: its array is missing")
+        array = self.arrays[place]
+        self.used.add(place)
+        if list(array.shape) != state:
+            raise ValueError(f"{place}: an array of shape {array.shape}, announced as {state}")
+        for mark in marks:
+            if isinstance(mark, Shaped):
+                mark.check(array, place, lengths)
+        return array
+
+    def _model(self, state: Any, kind: type, place: str, levels: int) -> Any:
+        named = self.named(read_scalar(state, dict, place).get("kind"))
+        if not issubclass(named, kind):
+            raise ValueError(f"{place}: a {named.__name__} where a {kind.__name__} is expected")
+        model = named.unpack_from(state, place, self)
+        if model.levels_ != levels:
+            raise ValueError(f"{place}: a model of {model.levels_} levels within one of {levels}")
+        return model
+
+    def named(self, kind: Any) -> Any:
+        """Return the class of a name in the file."""
+        if kind not in self.known:
+            raise ValueError(f"a model of kind {kind!r}; known are {', '.join(sorted(self.known))}")
+        return self.known[kind]
+
+
+def read_scalar(state: Any, kind: Any, place: str) -> Any:
+    """Return a value if it has exactly the type, or is a whole number where a float is expected."""
+    if type(state) is kind:
+        return state
+    if kind is float and type(state) is int:
+        return float(state)
+    raise ValueError(f"{place or 'it'}: {state!r} is not of type {kind.__name__}")
+
+
+# -- records of numbers ---------------------------------------------------------------------------------------------------
+
+
+def to_json(value: Any) -> Any:
+    """Return a value as JSON types: records become dicts, arrays and tuples lists, numbers that are not finite None.
+
+    >>> to_json({"a": (1, float("nan")), "b": np.arange(2)})
+    {'a': [1, None], 'b': [0, 1]}
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(name): to_json(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(inner) for inner in value]
+    if dataclasses.is_dataclass(value):
+        return {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return value
+
+
+def read_record(kind: type[Record], state: Any) -> Record:
+    """Return the record that `to_json` wrote; ValueError, which names the place, where a value does not fit.
+
+    >>> from largesse.records import Estimate
+    >>> read_record(Estimate, {"estimate": 1.0, "se": None, "low": 0, "high": 2.0})
+    Estimate(1 [0, 2])
+    """
+    found: Record = Reader({}, nulls=True).unpack(state, kind, "", {})
+    return found

@@ -1,3 +1,0 @@
-"""What each level brings."""
-
-from largesse.report.sections.curve.view import SECTION as SECTION

@@ -1,3 +1,0 @@
-"""What each budget would bring."""
-
-from largesse.report.sections.frontier.view import SECTION as SECTION

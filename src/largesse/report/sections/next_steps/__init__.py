@@ -1,3 +1,0 @@
-"""What to do next."""
-
-from largesse.report.sections.next_steps.view import SECTION as SECTION

@@ -1,3 +1,0 @@
-"""What is left after costs."""
-
-from largesse.report.sections.profit.view import SECTION as SECTION
