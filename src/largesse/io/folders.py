@@ -360,10 +360,10 @@ def _find_leftovers(path: Path) -> list[Path]:
 
 def _remove(path: Path) -> None:
     """Remove a temporary file or folder, as far as possible."""
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
+    with suppress(OSError):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
             path.unlink(missing_ok=True)
 
 
