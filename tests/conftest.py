@@ -64,18 +64,18 @@ def run_copy(ran: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def book_decisions(run_copy: Path, shop: Path, tmp_path: Path) -> Callable[[list[str]], str]:
-    """Books decisions for customers of the shop who come one after the other; returns the ledger's address."""
+    """LedgerContext decisions for customers of the shop who come one after the other; returns the ledger's address."""
 
     import pyarrow.parquet as pq
 
     from largesse.pipeline import plan
     from largesse.policy import Policy
-    from largesse.serve import Pacer, agree, make_offers, make_population, open_ledger, plan_pace
+    from largesse.serve import Pacer, make_offers, make_population, make_terms, open_ledger, plan_pace
 
     def work(ids: list[str]) -> str:
         plan(run_copy, explore=0.3)
         policy, people = Policy.load(run_copy / "policy.largesse"), pq.read_table(shop / "customers.parquet")
-        terms = agree(1000, "2999-12-31", starts="2026-01-01")
+        terms = make_terms(1000, "2999-12-31", starts="2026-01-01")
         paced = plan_pace(make_population(policy, people), terms, len(ids), exploration_rate=policy.exploration_rate)
         address = f"sqlite:///{tmp_path / 'spring.db'}"
         named = {**paced.as_dict(), "levels": list(policy.levels.labels), "unit": "€"}

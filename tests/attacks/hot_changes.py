@@ -46,17 +46,16 @@ class Served:
     """A service over a run folder of its own."""
 
     def __init__(self, folder: Path, kind: str, stack: ExitStack, *, booked: bool) -> None:
-        from largesse.serve import Guard, LedgerSettings, Settings
-        from largesse.serve.app import make_app
-        from largesse.serve.service import Service
-        from largesse.serve.settings import make_door, open_parts
+        from largesse.serve import AuthMiddleware, LedgerSettings, Settings
+        from largesse.serve.app import load_service, make_app
 
         self.kind, self.file, self.ledger = kind, folder / "run" / "policy.largesse", folder / "l.db"
         book = LedgerSettings(f"sqlite:///{self.ledger}", "500", "2999-12-31", customers=100.0) if booked else None
         settings = Settings(folder / "run", ledger=book, quiet=True)
-        self.watched, books = open_parts(settings, stack)
-        self.service = Service(self.watched, books)
-        self.app = Guard(make_app(self.service), make_door(TOKEN, "127.0.0.1", 8000))
+        self.service = load_service(settings)
+        stack.callback(self.service.close)
+        self.watched = self.service.store
+        self.app = AuthMiddleware(make_app(self.service), settings.access(TOKEN, 8000))
         self.booked, self.asked = booked, 0
 
     def change_policy(self, rng: Rng) -> Outcome | None:
@@ -84,10 +83,10 @@ class Served:
         answer = send(self.app, "/v1/decide", {"request_id": f"r{self.asked}", "customers": chosen})
         if answer.status != 200:
             return check_refusal(answer, REFUSALS)
-        said, policy = answer.json, self.watched.current.opened.policy
+        said, policy = answer.json, self.watched.current.policy
         if said["policy"] != self.watched.current.version:
             return Outcome("wrong", f"{said['policy']} is said to decide, {self.watched.current.version} does")
-        wanted = policy.expect(self.watched.current.prepare(chosen))
+        wanted = policy.expect(self.watched.current.encode(chosen))
         for at, one in enumerate(said["decisions"]):
             level = one["level_number"]
             near = (wanted.responses[at, level], self.at_most(policy.levels, level, wanted.costs[at, level]))
@@ -145,7 +144,7 @@ def check_refusal(answer: Any, allowed: set[int]) -> Outcome | None:
 
 def digest(path: Path) -> str:
     """Return the version that a policy's file has."""
-    from largesse.serve.opened import DIGITS
+    from largesse.serve.policy_store import DIGITS
 
     return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS]
 
@@ -252,13 +251,13 @@ def move(path: Path, rng: Rng) -> None:
 
 def replace(path: Path, rng: Rng) -> None:
     """Put a copy, another ledger or something else in the place of the file."""
-    from largesse.serve import agree, open_ledger
+    from largesse.serve import make_terms, open_ledger
 
     new, how = path.with_suffix(".new"), rng.integers(4)
     if how == 0:
         shutil.copy(path, new)
     elif how == 1:
-        open_ledger(f"sqlite:///{new}", agree(10**6, "2999-12-31")).close()
+        open_ledger(f"sqlite:///{new}", make_terms(10**6, "2999-12-31")).close()
     else:
         new.write_bytes(b"" if how == 2 else bytes(rng.integers(0, 256, 5000, dtype=np.uint8)))
     new.replace(path)

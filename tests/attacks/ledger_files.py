@@ -38,13 +38,13 @@ VALUES: tuple[Any, ...] = (
 @cache
 def sound() -> Path:
     """Return a ledger in which something was decided and redeemed."""
-    from largesse.serve import Pacer, agree, make_offers, make_population, open_ledger, plan_pace
+    from largesse.serve import Pacer, make_offers, make_population, make_terms, open_ledger, plan_pace
 
     home = Path(tempfile.mkdtemp(prefix="largesse-ledgers-"))
     policy, rows = policy_of("coupons"), customers_of("coupons")
     table = {name: [row[name] for row in rows] for name in ("age", "city")}
     table["since"] = np.array([row["since"] for row in rows], dtype="M8[D]").tolist()
-    terms = agree(100, FAR, starts="2020-01-01", valid_days=100)
+    terms = make_terms(100, FAR, starts="2020-01-01", valid_days=100)
     plan = plan_pace(make_population(policy, table), terms, 300)
     with open_ledger(f"sqlite:///{home}/sound.db", terms, plan=plan.as_dict()) as ledger:
         for number in range(4):
@@ -81,7 +81,7 @@ def use(address: Any, terms: Any = None) -> Outcome:
     from largesse.serve import Pacer, open_ledger
 
     try:
-        ledger = open_ledger(address, terms, patience=0.2)
+        ledger = open_ledger(address, terms, timeout=0.2)
     except LargesseError as error:
         return judge_message(str(error))
     with ledger:
@@ -111,9 +111,9 @@ def use(address: Any, terms: Any = None) -> Outcome:
 
 def judge(done: Any) -> Outcome | None:
     """Decisions are possible ones: probabilities, finite prices, amounts that are not negative."""
-    from largesse.serve import Decided, Standing
+    from largesse.serve import Decisions, Standing
 
-    if isinstance(done, Decided):
+    if isinstance(done, Decisions):
         if not done.repeated and not ((done.propensity > 0) & (done.propensity <= 1 + 1e-9)).all():
             return Outcome("wrong", f"propensities {done.propensity}")
         if not np.isfinite(done.price).all() or (done.price < 0).any():
@@ -201,7 +201,7 @@ def change_tables(folder: Path, rng: Rng) -> Outcome:
 
 def open_other_files(folder: Path, rng: Rng) -> Outcome:
     """Files of somebody else: refused, and not changed by a byte."""
-    from largesse.serve import agree
+    from largesse.serve import make_terms
 
     path = folder / "other"
     kind = rng.integers(6)
@@ -225,7 +225,7 @@ def open_other_files(folder: Path, rng: Rng) -> Outcome:
     else:
         path.write_bytes(sound().read_bytes()[: int(rng.integers(1, 600))])
     before = path.read_bytes()
-    terms = agree(5, FAR) if rng.random() < 0.5 else None
+    terms = make_terms(5, FAR) if rng.random() < 0.5 else None
     found = use(f"sqlite:///{path}", terms)
     if found.kind == "refused" and (path.read_bytes() != before or {one.name for one in folder.iterdir()} != {"other"}):
         return Outcome("half-written", f"a refused file was changed: kind {kind}, {list(folder.iterdir())}")
@@ -240,7 +240,7 @@ def open_other_files(folder: Path, rng: Rng) -> Outcome:
 
 def open_odd_places(folder: Path, rng: Rng) -> Outcome:
     """Addresses that lead to folders, devices, pipes and nowhere."""
-    from largesse.serve import agree
+    from largesse.serve import make_terms
 
     (folder / "folder").mkdir()
     (folder / "dangling").symlink_to("nowhere/l.db")
@@ -290,7 +290,7 @@ def open_odd_places(folder: Path, rng: Rng) -> Outcome:
         if address.startswith("postgresql"):
             address = "postgresql://localhost:1/x" if rng.random() < 0.5 else "postgresql://\0"
     before = {one.name for one in folder.iterdir()}
-    found = use(address, agree(5, FAR) if rng.random() < 0.7 else None)
+    found = use(address, make_terms(5, FAR) if rng.random() < 0.7 else None)
     left = {one.name for one in folder.iterdir()} - before
     if found.kind == "refused" and left:
         return Outcome("half-written", f"{address!r}: {sorted(left)}")
@@ -323,7 +323,7 @@ def open_read_only(folder: Path, rng: Rng) -> Outcome:
 def open_on_other_terms(folder: Path, rng: Rng) -> Outcome:
     """Terms that are not the ledger's are refused; odd ones never begin one."""
     from largesse.errors import LargesseError
-    from largesse.serve import agree
+    from largesse.serve import make_terms
 
     path = Path(shutil.copy(sound(), folder / "l.db"))
     given = {
@@ -340,7 +340,7 @@ def open_on_other_terms(folder: Path, rng: Rng) -> Outcome:
         for name, values in given.items()
     }
     try:
-        terms = agree(asked.pop("total"), asked.pop("ends"), **asked)
+        terms = make_terms(asked.pop("total"), asked.pop("ends"), **asked)
     except LargesseError as error:
         return judge_message(str(error))
     if not (0 <= terms.total <= 10**18 and terms.starts < terms.ends and (terms.valid is None or terms.valid > 0)):
@@ -351,7 +351,7 @@ def open_on_other_terms(folder: Path, rng: Rng) -> Outcome:
 
 def begin_oddly(folder: Path, rng: Rng) -> Outcome:
     """Plans, terms and patience of odd types: refused, and no file is left."""
-    from largesse.serve import agree, open_ledger
+    from largesse.serve import make_terms, open_ledger
 
     odd = (
         *ODD,
@@ -366,9 +366,9 @@ def begin_oddly(folder: Path, rng: Rng) -> Outcome:
         np.zeros(3),
         (1.0, "x"),
     )
-    name = str(rng.choice(["plan", "patience", "terms"]))
+    name = str(rng.choice(["plan", "timeout", "terms"]))
     value = odd[rng.integers(len(odd))]
-    given: dict[str, Any] = {"terms": agree(5, FAR), "patience": 0.1, name: value}
+    given: dict[str, Any] = {"terms": make_terms(5, FAR), "timeout": 0.1, name: value}
     address = f"sqlite:///{folder}/new.db"
     from largesse.errors import LargesseError
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from commands import own_folder
 from harness import FINE, Outcome
-from ledgers import DAY, START, Dearest, make_offers, make_terms
+from ledgers import DAY, START, Dearest, fixed_terms, make_offers
 from serve_model import to_micros as to_micros_up
 
 Rng = np.random.Generator
@@ -142,7 +142,7 @@ class Play:
         total, days = float(rng.choice([0.0, 9.0, 60.0, 1e12])), float(rng.choice([0.001, 3, 20]))
         valid = [None, 0.5, 5, 50][rng.integers(4)]
         late, promises = str(rng.choice(["refuse", "accept"])), str(rng.choice(["kept", "while_it_lasts"]))
-        terms = make_terms(total, days=days, valid_days=valid, late=late, promises=promises)
+        terms = fixed_terms(total, days=days, valid_days=valid, late=late, promises=promises)
         self.address = f"sqlite:///{folder}/l.db"
         self.workers = [open_ledger(self.address, terms), open_ledger(self.address)]
         self.model = Model(terms.total, terms.ends, terms.valid, late, promises)

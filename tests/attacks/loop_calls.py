@@ -10,7 +10,7 @@ import numpy as np
 from api_calls import NUMBERS, TABLES, good_log, good_model, pick
 from commands import own_folder
 from harness import FINE, Outcome
-from ledgers import START, Dearest, make_terms
+from ledgers import START, Dearest, fixed_terms
 from shops import shop_table
 
 Rng = np.random.Generator
@@ -225,7 +225,7 @@ def give(rng: Rng) -> Outcome | None:
     parts = [pick(rng, odd, usual, 0.8) for usual in (np.array([[0.1, 0.2, 0.3]]), whole, whole, whole)]
     customers: tuple[Any, ...] = (("a",), ["a"], "a", 5, None, ("a", "b"), (5,), (), {"a": 1}, ("",))
     offers = Offers(pick(rng, customers, ("a",), 0.8), *parts)
-    with own_folder() as folder, open_ledger(f"sqlite:///{folder}/l.db", make_terms(100)) as ledger:
+    with own_folder() as folder, open_ledger(f"sqlite:///{folder}/l.db", fixed_terms(100)) as ledger:
         made = ledger.decide("r1", offers, Dearest(), now=START)
         standing = ledger.standing(now=START)
         if standing.room < 0 or not ledger.audit().fine or not np.isfinite(made.responses).all():
@@ -250,7 +250,7 @@ def plan_price(rng: Rng) -> Outcome | None:
         (0, 0, 0, 0, 0, 0, 1),
     )
     terms = pick(
-        rng, NUMBERS, make_terms(float(rng.choice([0, 1, 100, 1e12])), days=float(rng.choice([0.001, 1, 400]))), 0.9
+        rng, NUMBERS, fixed_terms(float(rng.choice([0, 1, 100, 1e12])), days=float(rng.choice([0.001, 1, 400]))), 0.9
     )
     people = pick(rng, NUMBERS, make_population(good_policy(), ROWS), 0.9)
     plan = plan_pace(

@@ -74,22 +74,14 @@ def attack(seed: int) -> Outcome:
 @contextmanager
 def no_server() -> Iterator[None]:
     """Let a service start, and stop at once."""
-    from largesse.serve import policy_store as policies
-    from largesse.serve import settings as answering
-    from largesse.serve import start
+    from largesse.serve import server
 
-    kept = (answering.serve, start.supervise, policies.Watched.keep_up)
-
-    def serve(_app: Any, _where: Any, started: Callable[[], None], *_: Any) -> None:
-        started()
-
-    answering.serve = serve
-    policies.Watched.keep_up = lambda _: None  # type: ignore[method-assign]
-    start.supervise = lambda _settings, _where, started, *_: started()  # type: ignore[assignment]
+    kept = server.run_server, server.run_workers
+    server.run_server = server.run_workers = lambda *_, **__: None  # type: ignore[assignment]
     try:
         yield
     finally:
-        answering.serve, start.supervise, policies.Watched.keep_up = kept  # type: ignore[method-assign]
+        server.run_server, server.run_workers = kept  # type: ignore[assignment]
 
 
 def write_new_log(folder: Path, rng: Rng) -> None:

@@ -87,10 +87,8 @@ def attack(seed: int) -> Outcome:
 @contextmanager
 def open_app(kind: str, folder: Path, rng: Rng, *, ledger: bool) -> Iterator[tuple[Any, Model, Any]]:
     """Open a service over a shop, with a small ledger of its own or with none."""
-    from largesse.serve import Guard, LedgerSettings, Settings
-    from largesse.serve.app import make_app
-    from largesse.serve.service import Service
-    from largesse.serve.settings import make_door, open_parts
+    from largesse.serve import AuthMiddleware, LedgerSettings, Settings
+    from largesse.serve.app import load_service, make_app
 
     total = float(rng.choice([0, 7, 30, 200, 1e12]))
     customers = float(rng.choice([1, 20, 1000]))
@@ -98,9 +96,9 @@ def open_app(kind: str, folder: Path, rng: Rng, *, ledger: bool) -> Iterator[tup
     given: dict[str, Any] = {"customers": customers, "promises": promises}
     book = LedgerSettings(f"sqlite:///{folder}/l.db", str(total), "2999-12-31", **given) if ledger else None
     with ExitStack() as stack:
-        watched, books = open_parts(Settings(ran(kind), ledger=book), stack)
-        service = Service(watched, books)
-        app = Guard(make_app(service), make_door(TOKEN, "127.0.0.1", 8000))
+        service = load_service(Settings(ran(kind), ledger=book))
+        stack.callback(service.close)
+        app = AuthMiddleware(make_app(service), Settings(folder).access(TOKEN, 8000))
         yield app, Model(kind, int(total * 1e6) if ledger else None, promises == "kept", service), service
 
 

@@ -73,10 +73,10 @@ def attack(seed: int) -> Outcome:
 
 def build(folder: Path) -> tuple[Any, Path]:
     """Return a studio over a folder with a run, a folder of one's own, and links that lead outside."""
-    from largesse.serve import Guard
+    from largesse.serve import AuthMiddleware
     from largesse.studio.app import make_app
     from largesse.studio.places import Place
-    from largesse.studio.start import make_door
+    from largesse.studio.start import access_policy
     from largesse.studio.studio import Setting, Studio
 
     home, outside = folder / "home", folder / "outside"
@@ -90,7 +90,7 @@ def build(folder: Path) -> tuple[Any, Path]:
     (home / "table.csv").write_text("a,b\n1,2\n")
     studio = Studio(Setting(Place(home, home / ".private"), upload_bytes=1000))
     studio._get_ready = lambda _: None  # type: ignore[method-assign]  # no process is started ahead
-    return Guard(make_app(studio), make_door(TOKEN, 8137)), home
+    return AuthMiddleware(make_app(studio), access_policy(TOKEN, 8137)), home
 
 
 def judge(answer: Answer, method: str = "GET", allowed: Any = REFUSALS) -> Outcome:

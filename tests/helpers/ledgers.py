@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from largesse.serve import Choice, Offers, Reason, Standing, Terms, agree, open_ledger
+from largesse.serve import Choice, Offers, Reason, Standing, Terms, make_terms, open_ledger
 
 START = 1_800_000_000_000_000  # microseconds since 1970
 DAY = 86_400_000_000
 
 
-def make_terms(
+def fixed_terms(
     total: Any = 100,
     *,
     days: float = 30,
@@ -21,7 +21,7 @@ def make_terms(
     late: str = "refuse",
     promises: str = "kept",
 ) -> Terms:
-    terms = agree(total, "2999-12-31", starts="2027-01-01", valid_days=valid_days, late=late, promises=promises)
+    terms = make_terms(total, "2999-12-31", starts="2027-01-01", valid_days=valid_days, late=late, promises=promises)
     return replace(terms, starts=START, ends=START + int(days * DAY))
 
 

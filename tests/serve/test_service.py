@@ -1,9 +1,10 @@
 """Decisions over HTTP are those of the policy, keep to the ledger's budget, and come once for each request."""
 
+import json
 import re
 import shutil
-import time
-from contextlib import ExitStack
+import sqlite3
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,19 +13,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from knocks import knock
 from services import TOKEN, Ask, connect
 
 from largesse.errors import InputError, LargesseError, LedgerError, Problem
 from largesse.pipeline import plan
 from largesse.policy import Policy
-from largesse.serve import LedgerSettings, Settings, open_ledger, open_policy, read_book
+from largesse.serve import (
+    AuthMiddleware,
+    LedgerSettings,
+    Settings,
+    load_policy,
+    open_ledger,
+    open_service,
+    parse_ledger_options,
+)
 from largesse.serve import ledger_context as ledgers
-from largesse.serve.policy_store import Watched
+from largesse.serve.app import load_service, make_app
 from largesse.serve.service import Service
-from largesse.serve.settings import make_door, open_parts, read_token
-from largesse.serve.start import open_service
-from largesse.serve.startup_warnings import doubt_exploring, doubt_token_file
-from largesse.serve.telling import warn_if_late
+from largesse.serve.settings import read_token, settings_warnings, startup_warnings
 
 Row = dict[str, Any]
 
@@ -57,9 +64,8 @@ def test_exploring_draws_levels_with_the_stated_probabilities(ran: Path, tmp_pat
     folder = shutil.copytree(ran, tmp_path / "run")
     policy = Policy.load(folder / "policy.largesse")
     Policy(policy.model, policy.levels, policy.price, exploration_rate=0.6).save(folder / "policy.largesse")
-    with ExitStack() as stack:
-        watched, _ = open_parts(Settings(folder), stack)
-        ask = connect(Service(watched))
+    with load_service(Settings(folder)) as service:
+        ask = connect(service)
         drawn = [
             one
             for k in range(20)
@@ -75,10 +81,9 @@ def test_a_plan_that_explores_for_evaluation_is_served_so(ran: Path, tmp_path: P
     plan(folder, explore_for="evaluation", explore=0.3)
     policy = Policy.load(folder / "policy.largesse")
     asked = {"request_id": "r", "customers": customers}
-    with ExitStack() as stack:
-        watched, _ = open_parts(Settings(folder), stack)
-        assert doubt_exploring(watched.current.opened) is None
-        ask = connect(Service(watched))
+    with load_service(Settings(folder)) as service:
+        assert startup_warnings(service.store.current) == []
+        ask = connect(service)
         found = ask("/v1/decide", asked).json()["decisions"]
         assert ask("/v1/decide", asked).json()["decisions"] == found
         again = [ask("/v1/decide", asked | {"request_id": f"r{k}"}).json()["decisions"] for k in range(20)]
@@ -99,24 +104,20 @@ def test_a_plan_that_explores_for_evaluation_is_served_so(ran: Path, tmp_path: P
 def test_with_a_ledger_it_draws_at_the_price_of_the_moment(ran: Path, tmp_path: Path, customers: list[Row]) -> None:
     folder = shutil.copytree(ran, tmp_path / "run")
     before = LedgerSettings(f"sqlite:///{tmp_path / 'before.db'}", "600", "2999-12-31", customers=300)
-    with ExitStack() as stack:
-        open_parts(Settings(folder, ledger=before), stack)
+    load_service(Settings(folder, ledger=before)).close()
     plan(folder, explore_for="evaluation", explore=0.3)
     begun = LedgerSettings(f"sqlite:///{tmp_path / 'begun.db'}", "600", "2999-12-31", customers=300)
-    with ExitStack() as stack:
-        watched, books = open_parts(Settings(folder, ledger=begun), stack)
-        assert books is not None
-        assert doubt_exploring(watched.current.opened, books.ledger) is None
-        answer = connect(Service(watched, books))("/v1/decide", {"request_id": "r", "customers": customers}).json()
-        assert books.ledger.standing().spent <= 600_000_000
+    with load_service(Settings(folder, ledger=begun)) as service:
+        assert startup_warnings(service.store.current, service.ledger) == []
+        answer = connect(service)("/v1/decide", {"request_id": "r", "customers": customers}).json()
+        assert service.ledger.standing().spent <= 600_000_000
     shares = [one["propensity"] for one in answer["decisions"]]
     assert len({round(share, 6) for share in shares}) > 100
     assert 0 < min(shares) < 0.2
-    with ExitStack() as stack:  # a ledger that was begun before the plan explored
-        watched, books = open_parts(Settings(folder, ledger=LedgerSettings(before.address)), stack)
-        assert books is not None
-        assert "begin another one" in str(doubt_exploring(watched.current.opened, books.ledger))
-        answer = connect(Service(watched, books))("/v1/decide", {"request_id": "r", "customers": customers}).json()
+    # A ledger that was begun before the plan explored.
+    with load_service(Settings(folder, ledger=LedgerSettings(before.address))) as service:
+        assert "begin another one" in str(startup_warnings(service.store.current, service.ledger))
+        answer = connect(service)("/v1/decide", {"request_id": "r", "customers": customers}).json()
     assert {one["propensity"] for one in answer["decisions"]} == {1.0}
 
 
@@ -124,10 +125,9 @@ def test_who_may_not_get_a_level_is_no_rule_that_a_service_could_keep(ran: Path,
     folder = shutil.copytree(ran, tmp_path / "run")
     with (folder / "campaign.toml").open("a") as file:
         file.write('\n[plan.barred.city]\nOslo = ["10"]\n')
-    with ExitStack() as stack:
-        with pytest.raises(InputError, match="cannot keep the plan's rules: barred"):
-            open_parts(Settings(folder), stack)
-        open_parts(Settings(folder, without_rules=True), stack)
+    with pytest.raises(InputError, match="cannot keep the plan's rules: barred"):
+        load_service(Settings(folder))
+    load_service(Settings(folder, without_rules=True)).close()
 
 
 def test_what_a_service_does_not_draw_is_said(ran: Path, tmp_path: Path) -> None:
@@ -135,15 +135,15 @@ def test_what_a_service_does_not_draw_is_said(ran: Path, tmp_path: Path) -> None
     plan(folder, explore_for="evaluation")
     policy = Policy.load(folder / "policy.largesse")
     Policy(policy.model, policy.levels, policy.price).save(folder / "policy.largesse")  # as earlier versions wrote it
-    words = doubt_exploring(open_policy(folder))
+    words = startup_warnings(load_policy(folder))
     assert "draws nothing" in str(words)
     assert "largesse plan" in str(words)
     with (folder / "campaign.toml").open("a") as file:
         file.write('\n[plan.barred.city]\nOslo = ["10"]\n')
     plan(folder)
     assert Policy.load(folder / "policy.largesse").exploration is None
-    assert "its own customers only" in str(doubt_exploring(open_policy(folder)))
-    assert doubt_exploring(open_policy(ran)) is None
+    assert "its own customers only" in str(startup_warnings(load_policy(folder)))
+    assert startup_warnings(load_policy(ran)) == []
 
 
 @pytest.mark.parametrize(
@@ -208,18 +208,18 @@ def test_health_metrics_and_description(ask: Ask, customers: list[Row]) -> None:
     health = ask("/healthz", headers={}).json()
     assert health["status"] == "ok"
     text = ask("/metrics").text
-    assert 'largesse_requests_total{path="/v1/decide",status="200"} 1' in text
+    assert 'largesse_requests_total{path="/v1/decide",status="200"} 1.0' in text
     assert _count_decisions(text) == 7
     assert f'version="{health["policy"]}"' in text
-    schema = ask("/openapi.json").json()["paths"]["/v1/decide"]["post"]["requestBody"]["content"]["application/json"][
-        "schema"
-    ]
-    assert set(schema["properties"]["customers"]["items"]["required"]) == {"age", "city", "since"}
+    customer = ask("/openapi.json").json()["components"]["schemas"]["customer"]
+    assert set(customer["required"]) == {"age", "city", "since"}
     assert "/v1/decide" in ask("/").text
 
 
 def _count_decisions(text: str) -> int:
-    return sum(int(line.split()[-1]) for line in text.splitlines() if line.startswith("largesse_decisions_total{"))
+    return sum(
+        round(float(line.split()[-1])) for line in text.splitlines() if line.startswith("largesse_decisions_total{")
+    )
 
 
 def _describe_answer(ask: Ask, path: str) -> Row:
@@ -271,10 +271,9 @@ def test_a_redemption_that_the_budget_no_longer_pays_for_is_409(
     policy = Policy.load(folder / "policy.largesse")
     replace(policy, levels=replace(policy.levels, on_redemption=True)).save(folder / "policy.largesse")
     options = {"total": "20", "until": "2999-12-31", "valid_days": 14.0, "promises": "while_it_lasts"}
-    book = read_book({"ledger": f"sqlite:///{tmp_path / 'lasts.db'}", **options})
-    with ExitStack() as stack:
-        watched, books = open_parts(Settings(folder, ledger=book), stack)
-        ask = connect(Service(watched, books))
+    book = parse_ledger_options({"ledger": f"sqlite:///{tmp_path / 'lasts.db'}", **options})
+    with load_service(Settings(folder, ledger=book)) as service:
+        ask = connect(service)
         decided = ask("/v1/decide", {"request_id": "a", "customers": customers}).json()["decisions"]
         given = [one["customer"] for one in decided if one["level_number"]]
         answers = [ask("/v1/redeem", {"request_id": "a", "customer": name}) for name in given]
@@ -294,17 +293,18 @@ def test_a_budget_that_is_spent_to_the_last_cent_is_409(ran: Path, tmp_path: Pat
     dear = replace(policy.levels, costs=tuple(1.0 + cost for cost in policy.levels.costs))
     replace(policy, levels=dear).save(folder / "policy.largesse")
     ledger = LedgerSettings(f"sqlite:///{tmp_path / 'dear.db'}", "3", "2999-12-31")
-    with ExitStack() as stack:
-        watched, books = open_parts(Settings(folder, ledger=ledger), stack)
-        found = connect(Service(watched, books))("/v1/decide", {"request_id": "a", "customers": customers[:10]})
+    with load_service(Settings(folder, ledger=ledger)) as service:
+        found = connect(service)("/v1/decide", {"request_id": "a", "customers": customers[:10]})
     assert (found.status_code, "not even the cheapest level fits" in found.text) == (409, True)
 
 
-def test_a_ledger_that_cannot_be_reached_is_503(booked: tuple[Ask, Service], customers: list[Row]) -> None:
+def test_a_ledger_that_cannot_be_reached_is_503(
+    booked: tuple[Ask, Service], customers: list[Row], tmp_path: Path
+) -> None:
     ask, service = booked
     assert service.ledger is not None
-    path = Path(service.ledger._store._path)  # type: ignore[attr-defined]
-    service.ledger._patience = 0.0
+    path = tmp_path / "spring.db"
+    service.ledger._timeout = 0.0
     service.ledger.close()
     path.write_bytes(b"not a database, but a text of some length " * 100)
     for extra in ("-wal", "-shm"):
@@ -330,37 +330,36 @@ def test_what_cannot_be_served_is_refused_in_words(run_copy: Path, tmp_path: Pat
     with pytest.raises(InputError, match="cannot be read"):
         read_token(tmp_path / "none")
     (tmp_path / "short").write_text("abc")
-    with pytest.raises(InputError, match="holds no token"):
+    with pytest.raises(InputError, match="no valid token"):
         read_token(tmp_path / "short")
     with pytest.raises(LargesseError, match="--total without --ledger"):
-        read_book({"total": "5"})
+        parse_ledger_options({"total": "5"})
 
 
 def test_a_policy_file_is_served_by_itself(run_copy: Path, customers: list[Row]) -> None:
-    ask = connect(Service(Watched(run_copy / "policy.largesse")))
-    assert ask("/v1/decide", {"customers": customers[:2]}).status_code == 200
+    with load_service(Settings(run_copy / "policy.largesse")) as service:
+        assert connect(service)("/v1/decide", {"customers": customers[:2]}).status_code == 200
     ledger = LedgerSettings(f"sqlite:///{run_copy.parent / 'x.db'}", "5", "2999-01-01")
-    with ExitStack() as stack, pytest.raises(LargesseError, match="what customers to expect"):
-        open_parts(Settings(run_copy / "policy.largesse", ledger=ledger), stack)
+    with pytest.raises(LargesseError, match="what customers to expect"):
+        load_service(Settings(run_copy / "policy.largesse", ledger=ledger)).close()
 
 
 def test_a_ledger_that_is_there_is_opened_as_it_is(booked: tuple[Ask, Service], ran: Path, tmp_path: Path) -> None:
     address = f"sqlite:///{tmp_path / 'spring.db'}"
-    with ExitStack() as stack:
-        _, books = open_parts(Settings(ran, ledger=LedgerSettings(address)), stack)
-        assert books is not None
-        assert books.ledger.standing().as_dict()["total"] == 60
-    with ExitStack() as stack, pytest.raises(LargesseError, match="the total is 70"):
-        open_parts(Settings(ran, ledger=LedgerSettings(address, "70", "2999-12-31")), stack)
-    with ExitStack() as stack, pytest.raises(LargesseError, match="--until is not given"):
-        open_parts(Settings(ran, ledger=LedgerSettings(address, "70")), stack)
+    with load_service(Settings(ran, ledger=LedgerSettings(address))) as service:
+        assert service.ledger.standing().as_dict()["total"] == 60
+    with pytest.raises(LargesseError, match="the total is 70"):
+        load_service(Settings(ran, ledger=LedgerSettings(address, "70", "2999-12-31"))).close()
+    with pytest.raises(LargesseError, match="--until is not given"):
+        load_service(Settings(ran, ledger=LedgerSettings(address, "70"))).close()
     with open_ledger(address) as ledger:
         assert ledger.audit().fine
 
 
 def test_elsewhere_any_host_is_answered_but_only_with_the_token() -> None:
-    assert make_door("x" * 20, "0.0.0.0", 8000).hosts is None
-    assert make_door(None, "127.0.0.1", 8000).hosts == {"127.0.0.1:8000", "localhost:8000"}
+    far = Settings(Path(), host="0.0.0.0").access("x" * 20, 8000)
+    assert (far.hosts, far.open_paths) == (None, {"/healthz"})
+    assert Settings(Path()).access(None, 8000).hosts == {"127.0.0.1:8000", "localhost:8000"}
 
 
 def test_a_browser_reads_what_to_send_on_this_machine_alone(ask: Ask) -> None:
@@ -368,13 +367,13 @@ def test_a_browser_reads_what_to_send_on_this_machine_alone(ask: Ask) -> None:
         assert ask(path, headers={}).status_code == 200
         assert ask(path, headers={"host": "other.example:8000"}).status_code == 421
     assert ask("/v1/budget", headers={}).status_code == 401
-    assert "/" not in make_door("x" * 20, "0.0.0.0", 8000).open_paths
 
 
 def test_the_described_answer_is_that_of_the_service(ask: Ask) -> None:
     api = ask("/openapi.json").json()
-    body = api["paths"]["/v1/decide"]["post"]["requestBody"]["content"]["application/json"]["schema"]["example"]
-    told = api["paths"]["/v1/decide"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]["example"]
+    decide = api["paths"]["/v1/decide"]["post"]
+    body = decide["requestBody"]["content"]["application/json"]["example"]
+    told = decide["responses"]["200"]["content"]["application/json"]["example"]
     answer = ask("/v1/decide", body).json()
     assert set(answer) == set(told)
     assert answer["decisions"][0]["level"] == told["decisions"][0]["level"]
@@ -390,11 +389,13 @@ def test_the_budget_says_times_as_people_write_them(booked: tuple[Ask, Service])
 def test_a_ledger_of_another_campaign_is_refused(booked: tuple[Ask, Service], ran: Path) -> None:
     service = booked[1]
     assert service.ledger is not None
-    plan = service.ledger.standing().plan
-    service.ledger.set_plan({**plan, "levels": ["small", "large"]})
+    plan = json.dumps({**service.ledger.standing().plan, "levels": ["small", "large"]})
+    with sqlite3.connect(service.ledger.shown.removeprefix("sqlite:///")) as database:
+        database.execute("UPDATE ledger SET plan = ?", [plan])
+    database.close()
     found = LedgerSettings(service.ledger.shown)
-    with ExitStack() as stack, pytest.raises(LargesseError, match="another campaign: its levels are small, large"):
-        open_parts(Settings(ran, ledger=found), stack)
+    with pytest.raises(LargesseError, match="another campaign: its levels are small, large"):
+        load_service(Settings(ran, ledger=found)).close()
 
 
 def test_a_ledger_that_cannot_be_reached_is_asked_once(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,41 +407,110 @@ def test_a_ledger_that_cannot_be_reached_is_asked_once(ran: Path, monkeypatch: p
 
     monkeypatch.setattr(ledgers, "open_ledger", gone)
     wanted = LedgerSettings("postgresql://nobody@127.0.0.1:1/x", "5", "2999-01-01")
-    with ExitStack() as stack, pytest.raises(LedgerError, match="gone"):
-        open_parts(Settings(ran, ledger=wanted), stack)
+    with pytest.raises(LedgerError, match="gone"):
+        load_service(Settings(ran, ledger=wanted)).close()
     assert len(asked) == 1
 
 
 def test_a_token_that_others_may_read_gets_a_warning(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("x" * 20)
-    for mode, words in ((0o600, None), (0o644, "may read"), (0o666, "may change")):
+    for mode, words in ((0o600, ""), (0o644, "may read"), (0o666, "may change")):
         token.chmod(mode)
-        found = doubt_token_file(token)
-        assert (found is None) if words is None else words in str(found)
+        warnings = settings_warnings(Settings(tmp_path, token_file=token))
+        assert len(warnings) == bool(words)
+        assert words in "".join(warnings)
 
 
-def test_a_quiet_service_says_nothing_but_warnings(
-    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_quiet_service_logs_nothing_but_warnings(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], quiet: bool
 ) -> None:
-    monkeypatch.setattr("largesse.serve.start.answer", lambda _settings, _token, _where, started: started())
-    open_service(Settings(run_copy, port=0))
-    assert "Decisions at http://" in capsys.readouterr().out
+    monkeypatch.setattr("largesse.serve.server.run_server", lambda *_, **__: None)
     (run_copy.parent / "token").write_text("x" * 20)
     (run_copy.parent / "token").chmod(0o644)
-    open_service(Settings(run_copy, port=0, token_file=run_copy.parent / "token", quiet=True))
+    ledger = LedgerSettings(f"sqlite:///{run_copy.parent}/x.db", "0", "2999-01-01")
+    open_service(Settings(run_copy, port=0, token_file=run_copy.parent / "token", ledger=ledger, quiet=quiet))
     shown = capsys.readouterr()
-    assert shown.out == ""
+    assert ("Decisions at http://" in shown.out) != quiet
     assert "others on this machine may read" in shown.err
+    assert "everyone gets the cheapest level" in shown.err
 
 
-def test_what_takes_long_or_makes_no_sense_is_told_at_the_start(
-    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("since", "until", "words"),
+    [("2020-01-01", "2020-01-31", "ended at 2020-02-01"), ("2990-01-01", "2999-12-31", "begins at 2990-01-01")],
+)
+def test_outside_the_period_there_is_a_warning(ran: Path, tmp_path: Path, since: str, until: str, words: str) -> None:
+    ledger = LedgerSettings(f"sqlite:///{tmp_path / 'spring.db'}", "60", until, since)
+    with load_service(Settings(ran, ledger=ledger)) as service:
+        (warning,) = startup_warnings(service.store.current, service.ledger)
+    assert words in warning
+    assert "everyone gets the cheapest level" in warning
+
+
+def test_a_ledger_that_is_taken_away_is_503_and_no_other_one_begins(
+    booked: tuple[Ask, Service], tmp_path: Path, customers: list[Row]
 ) -> None:
-    monkeypatch.setattr("largesse.serve.telling.LATE", 0.01)
-    with warn_if_late("waiting for somebody"):
-        while "waiting for somebody" not in capsys.readouterr().err:
-            time.sleep(0.01)
-    monkeypatch.setattr("largesse.serve.start.answer", lambda _settings, _token, _where, started: started())
-    open_service(Settings(run_copy, port=0, ledger=LedgerSettings("sqlite:///x.db", "0", "2999-01-01")))
-    assert "everyone gets the cheapest level" in capsys.readouterr().err
+    ask = booked[0]
+    assert ask("/v1/decide", {"request_id": "a", "customers": customers[:1]}).status_code == 200
+    for name in ("spring.db", "spring.db-wal", "spring.db-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    asks = (("/v1/decide", {"request_id": "b", "customers": customers[:1]}), ("/v1/budget", None))
+    for path, content in (*asks, ("/v1/redeem", {"request_id": "a", "customer": customers[0]["id"]})):
+        found = ask(path, content)
+        assert found.status_code == 503
+        assert "was taken away or replaced while it was open" in found.json()["error"]["message"]
+    assert ask("/healthz", headers={}).status_code == 200
+    assert "largesse_ledger_up 0" in ask("/metrics").text
+    assert not (tmp_path / "spring.db").exists()
+
+
+def test_workers_open_the_ledger_and_never_begin_one(
+    run_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Settings] = []
+    monkeypatch.setattr("largesse.serve.server.run_workers", lambda settings, *_: given.append(settings))
+    ledger = LedgerSettings(f"sqlite:///{tmp_path / 'spring.db'}", "60", "2999-12-31", promises="while_it_lasts")
+    open_service(Settings(run_copy, port=0, ledger=ledger, workers=2))
+    with load_service(given[0]) as service:
+        assert service.ledger is not None
+        assert service.ledger.standing().terms.total == 60_000_000
+    (tmp_path / "spring.db").unlink()
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        load_service(given[0])
+    assert not (tmp_path / "spring.db").exists()
+
+
+# -- hostile requests --------------------------------------------------------------------------------------------------
+
+SOUND = (("Host", "127.0.0.1:8000"), ("Authorization", f"Bearer {TOKEN}"), ("Content-Type", "application/json"))
+
+
+@pytest.fixture(scope="module")
+def app(ran: Path) -> Iterator[Any]:
+    with load_service(Settings(ran)) as service:
+        yield AuthMiddleware(make_app(service), Settings(ran).access(TOKEN, 8000))
+
+
+@pytest.mark.parametrize(
+    ("status", "path", "body", "said"),
+    [
+        (413, "/v1/decide", [b"x" * (1 << 20)] * 17, "larger than"),
+        (404, "/v1/decide/", [b"{}"], "there is no"),
+        (400, "/v1/decide", [b'{"customers": [{"id": "\\ud800"}]}'], "surrogate"),
+        (400, "/v1/redeem", [b'{"request_id": "r", "customer": "\\uDFFF"}'], "surrogate"),
+        (400, "/v1/decide", [b'{"\\ud83d": 1}'], "surrogate"),
+        (400, "/v1/decide", [b'{"\\ud83d\\ude00": 1}'], "not a part of this request"),
+    ],
+)
+def test_hostile_requests_are_refused_in_words(app: Any, status: int, path: str, body: list[bytes], said: str) -> None:
+    answer = knock(app, path, method="POST", headers=SOUND, body=body)
+    assert answer.status == status
+    assert said in answer.json["error"]["message"]
+
+
+def test_a_request_that_breaks_off_is_not_logged(app: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = knock(app, "/v1/decide", method="POST", headers=SOUND, body=[b"{"], breaks_off=True)
+    assert answer.status in (0, 400)
+    assert "Traceback" not in capsys.readouterr().err

@@ -10,10 +10,10 @@ import pytest
 from houses import NASTY, TOKEN, House, Running, start
 from shops import shop_table
 
-from largesse.serve import Guard
+from largesse.serve import AuthMiddleware
 from largesse.studio.app import make_app
 from largesse.studio.places import Place
-from largesse.studio.start import make_door
+from largesse.studio.start import access_policy
 from largesse.studio.studio import Setting, Studio
 
 
@@ -37,7 +37,7 @@ def house(ran: Path, tmp_path: Path) -> House:
     (folder / "damaged" / "campaign.toml").write_text("title = [[[")
     (folder / "table.csv").write_text("a,b\n1,2\n")
     studio = Studio(Setting(Place(folder, private), upload_bytes=1000))
-    return House(folder, private, studio, Guard(make_app(studio), make_door(TOKEN, 8137)))
+    return House(folder, private, studio, AuthMiddleware(make_app(studio), access_policy(TOKEN, 8137)))
 
 
 @pytest.fixture(scope="session")

@@ -294,13 +294,11 @@ def test_a_what_if_needs_the_tables_of_its_run(house: House) -> None:
     assert (answer.status, list(house.private.iterdir())) == (409, [])
 
 
-def test_a_mistake_of_ours_is_json_too(
-    house: House, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_of_ours_is_json_too(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
         raise RuntimeError("a secret")
 
     monkeypatch.setattr(house.studio.tables, "find", fail)
     answer = house.ask("/api/tables/x")
     assert (answer.status, answer.json["error"]["message"]) == (500, "something went wrong here")
-    assert capsys.readouterr().err.count("RuntimeError: a secret") == 1
+    assert b"secret" not in answer.body  # the server logs it

@@ -50,7 +50,7 @@ def test_a_part_that_is_not_installed_is_named(
 
 
 def test_a_quiet_studio_says_its_address_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start, "serve", lambda _app, _where, started, _stopping: started())
+    monkeypatch.setattr(start, "run_server", lambda *_, **__: None)
     said: list[str] = []
     start.open_studio(folder=tmp_path, port=0, browser=False, say=said.append, quiet=True)
     assert len(said) == 1

@@ -32,7 +32,7 @@ ROWS = 5000  # of the log, of the customers that a policy is calibrated on, and 
 FIRST, WORLDS = 7000, 30
 RATE, SHARE, MODEL = 0.05, 0.25, "linear"  # as in `next_log`
 WAYS = {"plan": "a plan for these customers", "served": "a service", "ledger": "a ledger", "random": "at random"}
-TOGETHER, DAYS = 100, 30  # customers of a request to the ledger, and days of its period
+MAX_CUSTOMERS, DAYS = 100, 30  # customers of a request to the ledger, and days of its period
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
@@ -80,8 +80,8 @@ def _draw_by_ledger(
         tempfile.TemporaryDirectory() as folder,
         open_ledger(f"sqlite:///{folder}/x.db", terms, plan=plan.as_dict()) as ledger,
     ):
-        for first in range(0, ROWS, TOGETHER):
-            some = new.table.slice(first, TOGETHER)
+        for first in range(0, ROWS, MAX_CUSTOMERS):
+            some = new.table.slice(first, MAX_CUSTOMERS)
             offers = make_offers(policy, some, names[first : first + len(some)])
             now = int((first + len(some) / 2) / ROWS * DAYS * DAY)
             found.append(ledger.decide(f"r{first}", offers, pacer, now=now))

@@ -225,9 +225,11 @@ def serve(
 ) -> None:
     """Decide over HTTP, customer by customer, within a budget that a ledger keeps."""
     options = pick(locals(), LEDGER)
-    from largesse.serve import Settings, open_service, read_book
+    from largesse.serve import Settings, open_service, parse_ledger_options
 
-    open_service(Settings(run_folder, host, port, token_file, read_book(options), workers, without_rules, quiet))
+    open_service(
+        Settings(run_folder, host, port, token_file, parse_ledger_options(options), workers, without_rules, quiet)
+    )
 
 
 def experiment(context: typer.Context) -> None:

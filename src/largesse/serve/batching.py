@@ -1,7 +1,7 @@
-"""Booking requests in a ledger while others are answered.
+"""Batches of requests for a ledger.
 
-A ledger takes one request at a time, and the disk takes its time to confirm it. Requests that come meanwhile wait here, and
-are booked together: one transaction, one confirmation.
+A ledger takes one transaction at a time, and the disk takes its time to confirm it. Requests that arrive meanwhile are queued
+and booked together: one transaction, one confirmation.
 """
 
 from __future__ import annotations
@@ -13,78 +13,79 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from largesse.serve.ledger.records import Ask, Decided
-from largesse.serve.ledger_context import Books
+from largesse.serve.ledger.records import DecisionRequest, Decisions
+from largesse.serve.ledger_context import LedgerContext
 
-TOGETHER = 1_000  # customers after which no more requests join a transaction
+MAX_CUSTOMERS = 1_000  # in a batch; after these no more requests join the transaction
 
 
-class Slip(NamedTuple):
-    """A request, and who waits for its decisions."""
+class PendingRequest(NamedTuple):
+    """A queued request and the future of its decisions."""
 
-    ask: Ask
-    decided: asyncio.Future[Decided]
+    request: DecisionRequest
+    decisions: asyncio.Future[Decisions]
     loop: asyncio.AbstractEventLoop
 
 
-class Clerk:
-    """Books requests in a thread of its own, which ends with `stop`."""
+class LedgerBatcher:
+    """LedgerContext requests in one background thread, which ends with `stop`."""
 
-    def __init__(self, books: Books) -> None:
-        self._books = books
-        self._slips: queue.SimpleQueue[Slip | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="clerk", daemon=True)
+    def __init__(self, context: LedgerContext) -> None:
+        self._context = context
+        self._queue: queue.SimpleQueue[PendingRequest | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="ledger-batches", daemon=True)
         self._thread.start()
 
-    async def book(self, ask: Ask) -> Decided:
-        """Return the decisions on a request when the ledger has them; raise what the ledger refuses."""
+    async def submit(self, request: DecisionRequest) -> Decisions:
+        """Return the decisions on a request once the ledger holds them; raise the error of the ledger."""
         loop = asyncio.get_running_loop()
-        slip = Slip(ask, loop.create_future(), loop)
-        self._slips.put(slip)
-        return await slip.decided
+        pending = PendingRequest(request, loop.create_future(), loop)
+        self._queue.put(pending)
+        return await pending.decisions
 
     def stop(self) -> None:
-        """Book what waits, and end."""
-        self._slips.put(None)
+        """Book all queued requests, and end the thread."""
+        self._queue.put(None)
         self._thread.join()
 
     def _work(self) -> None:
-        going = True
-        while going:
-            slips, going = self._take()
-            if slips:
-                self._book(slips)
+        running = True
+        while running:
+            batch, running = self._take()
+            if batch:
+                self._book(batch)
 
-    def _take(self) -> tuple[list[Slip], bool]:
-        """Return the requests that wait, one at least, and whether there will be more."""
-        slips: list[Slip] = []
-        customers = 0
-        while customers < TOGETHER:
+    def _take(self) -> tuple[list[PendingRequest], bool]:
+        """Return the queued requests, at least one, and whether there will be more."""
+        batch: list[PendingRequest] = []
+        n_customers = 0
+        while n_customers < MAX_CUSTOMERS:
             try:
-                slip = self._slips.get(block=not slips)
+                pending = self._queue.get(block=not batch)
             except queue.Empty:
                 break
-            if slip is None:
-                return slips, False
-            slips.append(slip)
-            customers += len(slip.ask.offers)
-        return slips, True
+            if pending is None:
+                return batch, False
+            batch.append(pending)
+            n_customers += len(pending.request.offers)
+        return batch, True
 
-    def _book(self, slips: list[Slip]) -> None:
-        found: Sequence[Decided | Exception]
+    def _book(self, batch: list[PendingRequest]) -> None:
+        results: Sequence[Decisions | Exception]
         try:
-            found = self._books.ledger.decide_together([slip.ask for slip in slips], self._books.chooser)
+            requests = [pending.request for pending in batch]
+            results = self._context.ledger.decide_together(requests, self._context.chooser)
         except Exception as error:  # the ledger cannot be reached
-            found = [error] * len(slips)
-        for slip, one in zip(slips, found, strict=True):
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more, but others will
-                slip.loop.call_soon_threadsafe(_hand_out, slip.decided, one)
+            results = [error] * len(batch)
+        for pending, result in zip(batch, results, strict=True):
+            with suppress(RuntimeError):  # this loop is closed: nobody waits there any more, but others may
+                pending.loop.call_soon_threadsafe(_resolve, pending.decisions, result)
 
 
-def _hand_out(waiting: asyncio.Future[Decided], found: Decided | Exception) -> None:
-    if waiting.done():  # nobody waits any more
+def _resolve(future: asyncio.Future[Decisions], result: Decisions | Exception) -> None:
+    if future.done():  # the client has disconnected
         return
-    if isinstance(found, Exception):
-        waiting.set_exception(found)
+    if isinstance(result, Exception):
+        future.set_exception(result)
     else:
-        waiting.set_result(found)
+        future.set_result(result)

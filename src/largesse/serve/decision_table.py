@@ -11,9 +11,8 @@ import numpy as np
 from largesse.errors import LedgerError, Problem, fail, plural
 from largesse.monitoring import CUSTOMER, PROPENSITY, REQUEST
 from largesse.pipeline import check_table, write_table
-from largesse.serve.ledger.ledger import Ledger
+from largesse.serve.ledger.ledger import Ledger, open_ledger
 from largesse.serve.ledger.money import MICROS, show_money
-from largesse.serve.ledger.opening import open_ledger
 from largesse.serve.ledger.records import Reason
 from largesse.serve.ledger.statements import ENTRY
 from largesse.serve.ledger.terms import KEPT, show_time

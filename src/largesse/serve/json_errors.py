@@ -1,25 +1,27 @@
-"""What is said over HTTP: JSON in, JSON out, and errors for people."""
+"""JSON parsing, JSON writing and error responses."""
 
 from __future__ import annotations
 
 import json
+import logging
 import math
-import sys
-import traceback
-from collections import Counter
-from contextlib import suppress
-from itertools import islice
-from typing import Any, NoReturn
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from largesse.errors import LargesseError, OutputError, Problem, fail, join_some, repr_short
+from largesse.errors import BudgetError, LargesseError, LedgerError, OutputError, Problem, fail
 
-DEEPEST = 40  # lists and tables within each other
-MOST_KEYS = 20  # of a body that are looked for a second time: no request has as many
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+MAX_DEPTH = 40  # of lists and objects
 NESTS = frozenset({dict, list})
+
+logger = logging.getLogger(__name__)
 
 
 class RequestError(LargesseError):
-    """A request that is not answered as asked; `status` is that of HTTP."""
+    """A refused request with its HTTP status."""
 
     def __init__(self, status: int, what: str, hint: str = "") -> None:
         super().__init__("request", [Problem(what, hint)])
@@ -27,20 +29,22 @@ class RequestError(LargesseError):
 
 
 def status_of(error: Exception) -> int:
-    """Return the status that an error is answered with.
+    """Return the HTTP status of an error: 503 if a ledger cannot be reached, 409 if it refuses.
 
     >>> status_of(RequestError(404, "there is no such page")), status_of(ValueError("a bug"))
     (404, 500)
     """
     if isinstance(error, RequestError):
         return error.status
+    if isinstance(error, BudgetError | LedgerError):
+        return 409 if error.__cause__ is None else 503
     if isinstance(error, OutputError):
         return 409
     return 400 if isinstance(error, LargesseError) else 500
 
 
 def describe_error(error: Exception) -> dict[str, Any]:
-    """Return what a client is told of an error: a sentence, and what to do about each problem.
+    """Return an error as JSON types: a sentence, and each problem with what to do.
 
     >>> describe_error(RequestError(404, "there is no run 'x'", "reload the page"))["message"]
     "there is no run 'x'"
@@ -56,16 +60,52 @@ def describe_error(error: Exception) -> dict[str, Any]:
     return {"message": more or problems[0]["what"], "problems": problems}
 
 
-def tell_mistake(error: Exception) -> None:
-    """Print an error that is a mistake of ours; where nobody reads it any more, go on."""
-    with suppress(OSError, ValueError):
-        traceback.print_exception(error, file=sys.stderr)
+def error_response(error: Exception) -> Response:
+    """Return the response to an error; one that is not ours is logged with its traceback."""
+    if not isinstance(error, LargesseError):
+        logger.error("a request failed", exc_info=error)
+    status = status_of(error)
+    headers = {503: {"retry-after": "1"}, 413: {"connection": "close"}}.get(status)  # the rest of a body is not read
+    return json_response({"error": describe_error(error)}, status, headers)
+
+
+def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a response that holds JSON."""
+    from starlette.responses import Response
+
+    return Response(to_json(content), status, headers, "application/json")
+
+
+def error_handlers(missing: str, hint: str) -> dict[Any, Any]:
+    """Return the error handlers of an application; `missing` and `hint` are for unknown addresses and methods."""
+    from starlette.requests import ClientDisconnect
+
+    async def refuse(_: Request, error: Exception) -> Response:
+        return error_response(error)
+
+    async def apologise(_: Request, error: Exception) -> Response:
+        return json_response(
+            {"error": describe_error(error)}, 500
+        )  # Starlette raises the error again, and uvicorn logs it
+
+    async def refuse_address(request: Request, _: Exception) -> Response:
+        return error_response(RequestError(404, missing.format(path=request.url.path[:80]), hint))
+
+    async def refuse_method(request: Request, error: Any) -> Response:
+        got = f"{request.url.path[:80]} does not take {request.method[:10]}"
+        response = error_response(RequestError(405, got, hint))
+        response.headers["allow"] = error.headers["Allow"]
+        return response
+
+    async def disconnected(_: Request, __: Exception) -> Response:
+        return error_response(RequestError(400, "the request broke off", "send it again"))
+
+    handlers: dict[Any, Any] = {LargesseError: refuse, ClientDisconnect: disconnected, Exception: apologise}
+    return {**handlers, 404: refuse_address, 405: refuse_method}
 
 
 def to_json(content: Any, *, ordered: bool = False) -> bytes:
-    """Write JSON; numbers that are not finite become null, for JSON has no word for them.
-
-    With `ordered`, objects with the same keys are written alike.
+    """Write JSON; numbers that are not finite become null. With `ordered`, keys are sorted.
 
     >>> to_json({"b": "é", "a": float("nan")}, ordered=True).decode()
     '{"a":null,"b":"é"}'
@@ -74,7 +114,7 @@ def to_json(content: Any, *, ordered: bool = False) -> bytes:
 
     try:
         return orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS | (orjson.OPT_SORT_KEYS if ordered else 0))
-    except TypeError:  # whole numbers beyond 64 bits, halves of letters
+    except TypeError:  # integers beyond 64 bits, unpaired surrogates
         text = json.dumps(_plain(content), ensure_ascii=False, separators=(",", ":"), sort_keys=ordered)
         return text.encode("utf-8", "replace")
 
@@ -101,51 +141,27 @@ def read_json(body: bytes) -> dict[str, Any]:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         if str(error).startswith("depth limit"):
-            _refuse_depth()
+            fail("request", Problem("the body nests lists or objects too deeply", "send a flatter object"))
         place = f"line {error.lineno} column {error.colno}"
         if "infinity" in error.msg:
             fail("request", Problem(f"the body holds too large a number: {place}", "send numbers below 1e308"))
         if "surrogate in string" in error.msg:
-            got = f"a text holds half of a letter, one of two escapes \\ud800 to \\udfff: {place}"
-            fail("request", Problem(got, "send both, or the letter itself as UTF-8"))
+            got = f"a text contains an unpaired surrogate, \\ud800 to \\udfff: {place}"
+            fail("request", Problem(got, "send both of the pair, or the character itself as UTF-8"))
         why = error.msg.partition(":")[0]
         fail("request", Problem(f"the body is not JSON: {why}: {place}", "send a JSON object in UTF-8"))
     if not isinstance(found, dict):
         fail("request", Problem("the body is JSON, but not an object", "send a JSON object: {…}"))
     _check_depth(found)
-    _check_keys(body, found)
     return found
 
 
-def _check_keys(body: bytes, found: dict[str, Any]) -> None:
-    """Refuse a body that has a key twice, where it would matter which one counts: an amount, an id."""
-    suspects = [key for key in islice(found, MOST_KEYS) if body.count(f'"{key}"'.encode()) > 1]
-    if not suspects:
-        return
-    pairs = json.loads(body, object_pairs_hook=tuple, parse_int=str, parse_float=str)  # only now: it takes longer
-    twice = [key for key, many in Counter(key for key, _ in pairs).items() if many > 1]
-    if twice:
-        fail(
-            "request",
-            Problem(f"the body has {join_some([repr_short(key) for key in twice])} twice", "send every key once"),
-        )
-
-
-def _check_depth(value: Any) -> None:
-    layer = [value]
-    for _ in range(DEEPEST):
-        insides = (outer.values() if type(outer) is dict else outer for outer in layer)
-        layer = [
-            inner
-            for inside in insides
-            if not NESTS.isdisjoint(map(type, inside))
-            for inner in inside
-            if type(inner) in NESTS
-        ]
-        if not layer:
-            return
-    _refuse_depth()
-
-
-def _refuse_depth() -> NoReturn:
-    fail("request", Problem("the body nests lists or objects too deeply", "send a flatter object"))
+def _check_depth(value: Any, depth: int = 1) -> None:
+    """Refuse lists and objects that are nested too deeply for functions that call themselves."""
+    if depth > MAX_DEPTH:
+        fail("request", Problem("the body nests lists or objects too deeply", "send a flatter object"))
+    inside = value.values() if type(value) is dict else value
+    if not NESTS.isdisjoint(map(type, inside)):  # faster than a loop over the values of a row
+        for inner in inside:
+            if type(inner) in NESTS:
+                _check_depth(inner, depth + 1)

@@ -1,129 +1,213 @@
-"""The policy that is served: loaded once, and again when its file changes."""
+"""The policy that is served: loaded from a run folder or a file, and again when the file changes."""
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import threading
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from largesse.data import Row, RowEncoder, read_customers
-from largesse.errors import LargesseError, Problem, fail, repr_short
-from largesse.serve.opened import OpenedPolicy, find_policy, open_policy
-from largesse.serve.telling import hush
+import numpy as np
 
-LOOK = 1.0  # seconds between two looks at the file
-USUAL = "customer"  # the key that holds a customer's id, where the campaign names none
-Tell = Callable[[str], None]
+from largesse.campaign import Campaign, read_campaign
+from largesse.data import Row, RowEncoder, read_customers
+from largesse.errors import InputError, LargesseError, Problem, fail, path_problems, refuse, repr_short
+from largesse.pipeline import POLICY
+from largesse.policy import Policy
+from largesse.records import Customers
+from largesse.serve.pacing.customers import Population, make_population
+
+VERSION_DIGITS = 12
+SAMPLE_CUSTOMERS = 20_000  # of a run, that a price is planned on
+RELOAD_SECONDS = 1.0
+DEFAULT_KEY = "customer"  # holds a customer's id where the campaign names no column
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
-    """A policy, ready to decide for rows of JSON."""
+class ServedPolicy:
+    """A policy with a price, ready to decide for rows of JSON."""
 
-    opened: OpenedPolicy
-    rows: RowEncoder
-
-    @property
-    def version(self) -> str:
-        """Other policies have other versions."""
-        return self.opened.version
+    policy: Policy
+    version: str  # a hash of the file
+    budget: float | None = None  # average per customer, of the plan
+    customer: str | None = None  # the column with the customer's id
+    parse: Mapping[str, Any] = field(default_factory=dict)  # how columns are written
+    unit: str = ""
+    rules: tuple[str, ...] = ()  # of the plan, besides the budget: a price cannot keep them
+    explores_for: str = ""  # the goal of the plan's exploration, unless levels are drawn uniformly
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """How the levels are called."""
-        return self.opened.policy.levels.labels
+        """Names of the levels."""
+        return self.policy.levels.labels
 
     @property
     def key(self) -> str:
-        """Where a row says who the customer is."""
-        return self.opened.customer or USUAL
+        """Name of the JSON field with the customer's id."""
+        return self.customer or DEFAULT_KEY
 
-    def prepare(self, rows: Sequence[Row]) -> Any:
-        """Return rows' customers as the policy takes them; refuse rows that the log's rules do not allow."""
-        policy = self.opened.policy
-        encoded = self.rows.encode(rows)
-        if not policy.levels.cost_columns:
+    @cached_property
+    def encoder(self) -> RowEncoder:
+        """Encoder of JSON rows."""
+        return RowEncoder(self.policy.model.encoder_, self.parse)
+
+    def encode(self, rows: Sequence[Row]) -> Any:
+        """Return the customers of rows as the policy takes them; refuse rows that the log's rules do not allow."""
+        encoded = self.encoder.encode(rows)
+        costs = self.policy.levels.cost_columns
+        if not costs:
             return encoded
-        names = (*policy.model.encoder_.features, *policy.levels.cost_columns)
-        table = {name: [row.get(name) for row in rows] for name in dict.fromkeys(names)}
-        return read_customers(table, levels=policy.levels, parse=self.opened.parse)
+        names = dict.fromkeys((*self.policy.model.encoder_.features, *costs))
+        table = {name: [row.get(name) for row in rows] for name in names}
+        return read_customers(table, levels=self.policy.levels, parse=self.parse)
 
-    def name(self, rows: Sequence[Row], needed: bool) -> list[Any]:
-        """Return the ids of rows as they are given; where none is needed, missing ones are None."""
-        key = self.key
-        ids = [row.get(key) for row in rows]
+    def read_ids(self, rows: Sequence[Row], *, required: bool) -> list[Any]:
+        """Return the customers' ids as given; a missing id is None, unless ids are required."""
+        ids = [row.get(self.key) for row in rows]
         if set(map(type, ids)) == {str}:
             return ids
-        for at, found in enumerate(ids):
-            if isinstance(found, bool) or not isinstance(found, str | int | None) or (needed and found is None):
-                got = f"customer {at + 1} of {len(ids)} has the id {repr_short(found)}"
+        for at, name in enumerate(ids):
+            if isinstance(name, bool) or not isinstance(name, str | int | None) or (required and name is None):
+                got = f"customer {at + 1} of {len(ids)} has the id {repr_short(name)}"
                 fail("customers", Problem(got, f"give {self.key!r} as text or a whole number"))
         return ids
 
 
-def load_served(source: Path) -> Served:
-    """Load the policy of a run folder or a file."""
-    opened = open_policy(source)
-    return Served(opened, RowEncoder(opened.policy.model.encoder_, opened.parse))
+def find_policy(source: Path) -> Path:
+    """Return the policy file of a run folder; a file is one itself."""
+    refuse("serve", path_problems(source, "the run folder"))
+    path = source / POLICY if source.is_dir() else source
+    if not path.is_file():
+        hint = "give a run folder made by `largesse run`, or a policy file"
+        fail("serve", Problem(f"there is no policy at {source}", hint))
+    return path
 
 
-class Watched:
-    """The current policy of a run folder; once `keep_up` is called, a new one takes its place when its file changes.
+def load_policy(source: Path) -> ServedPolicy:
+    """Load the policy of a run folder or a file; refuse one without a price."""
+    while True:
+        served = _load(source)
+        if served.version == _hash(find_policy(source)):
+            return served  # else the file was replaced between reading its hash and its content
+
+
+def _hash(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:VERSION_DIGITS]
+    except OSError as error:
+        raise InputError("serve", [Problem(f"{path} cannot be read: {error.strerror}", "give another file")]) from error
+
+
+def _load(source: Path) -> ServedPolicy:
+    path = find_policy(source)
+    version, policy = _hash(path), Policy.load(path)
+    if policy.price is None:
+        hint = f"plan first: largesse plan {source} CUSTOMERS --budget …"
+        fail("serve", Problem("the policy has no price yet", hint))
+    if not source.is_dir():
+        return ServedPolicy(policy, version)
+    campaign = read_campaign(source)
+    planning = campaign.planning
+    return ServedPolicy(
+        policy,
+        version,
+        budget=planning.budget,
+        customer=campaign.columns.get("customer"),
+        parse=dict(campaign.roles.get("parse") or {}),
+        unit=campaign.unit,
+        rules=(*planning.constraints, *(word for word in ("barred", "fixed") if getattr(planning, word))),
+        explores_for=planning.explore_for if planning.aimed else "",
+    )
+
+
+def read_population(source: Path, policy: Policy, max_costs: Sequence[float] | None = None) -> Population:
+    """Return a sample of a run's customers with offers: from the table that was planned for, or from the log."""
+    if not source.is_dir():
+        hint = "give the run folder that the policy file comes from"
+        fail("serve", Problem("nothing says what customers to expect", hint))
+    return sample_population(read_campaign(source, blank_budget=True), policy, max_costs)[0]
+
+
+def sample_population(
+    campaign: Campaign, policy: Policy, max_costs: Sequence[float] | None = None, seed: int = 0
+) -> tuple[Population, int]:
+    """Return a sample of a run's customers with offers, and the number of all customers."""
+    customers = read_features(campaign, policy, campaign.customers or campaign.log)
+    rows = np.sort(np.random.default_rng(seed).permutation(len(customers))[:SAMPLE_CUSTOMERS])
+    costs = None if customers.costs is None else customers.costs[rows]
+    sample = Customers(customers.features.take(rows), None, costs)
+    return make_population(policy, sample, most=max_costs), len(customers)
+
+
+def read_features(campaign: Campaign, policy: Policy, source: str) -> Customers:
+    """Return the customers of a table with the columns that a policy needs."""
+    names, parse = list(policy.model.encoder_.features), campaign.roles.get("parse")
+    return read_customers(source, levels=policy.levels, features=names, parse=parse)
+
+
+class PolicyStore:
+    """The current policy of a run folder or a file; `watch` replaces it when its file changes.
 
     Parameters
     ----------
     source
         The run folder, or the policy file.
-    accept
-        Refuses a policy that must not take the place of the current one.
-    say, warn
-        Are told when another policy decides, and when a new one cannot.
+    check
+        Raises an error for a policy that must not be served; called for the first one and every new one.
     """
 
-    def __init__(
-        self, source: Path, accept: Callable[[Served], None] = lambda _: None, say: Tell = hush, warn: Tell = hush
-    ) -> None:
-        self._source, self._accept, self._say, self._warn = source, accept, say, warn
-        self._mark = self._look()
-        self.current = load_served(source)
+    def __init__(self, source: Path, check: Callable[[ServedPolicy], None] = lambda _: None) -> None:
+        self._source, self._check = source, check
+        self._mark = self._read_mark()
+        self.current = load_policy(source)
+        check(self.current)
         self.reloads = 0
         self.problem: str | None = None  # why the newest policy is not served
+        self._closed = threading.Event()
 
-    def keep_up(self) -> None:
-        """Look at the file from now on, in a thread of its own."""
+    def watch(self) -> None:
+        """Check the file for changes in a background thread, until `close`."""
 
-        def look() -> None:
-            while True:
-                time.sleep(LOOK)
+        def work() -> None:
+            while not self._closed.wait(RELOAD_SECONDS):
                 self.refresh()
 
-        threading.Thread(target=look, daemon=True).start()
+        threading.Thread(target=work, name="policy-reload", daemon=True).start()
+
+    def close(self) -> None:
+        """End the background thread."""
+        self._closed.set()
 
     def refresh(self) -> None:
-        """Load the policy again if its file has changed. Until it is loaded, and where it cannot be, the old one decides."""
-        mark = self._look()
+        """Load the policy again if its file has changed; the old one stays if the new one cannot be served."""
+        mark = self._read_mark()
         if mark is None or mark == self._mark:
             return
         self._mark = mark
         try:
-            found = load_served(self._source)
-            self._accept(found)
-        except Exception as error:  # whatever is wrong with it, the old policy goes on
+            loaded = load_policy(self._source)
+            self._check(loaded)
+        except Exception as error:  # whatever is wrong with it, the service goes on
             self.problem = str(error) if isinstance(error, LargesseError | OSError) else repr(error)
-            self._warn(f"policy {self.current.version} goes on, for the new one cannot be served\n{self.problem}")
+            logger.warning(
+                "policy %s goes on, because the new one cannot be served\n%s", self.current.version, self.problem
+            )
             return
-        before, self.current, self.problem = self.current, found, None
+        before, self.current, self.problem = self.current, loaded, None
         self.reloads += 1
-        if found.version != before.version:
-            self._say(f"Policy {found.version} decides now.")
+        if loaded.version != before.version:
+            logger.info("Policy %s decides now.", loaded.version)
 
-    def _look(self) -> tuple[int, int, int] | None:
-        """Return what tells one version of the file from another; None while it is not there."""
+    def _read_mark(self) -> tuple[int, int, int] | None:
+        """Return inode, time and size of the file; None while it is missing."""
         try:
-            found = find_policy(self._source).stat()
+            stat = find_policy(self._source).stat()
         except (LargesseError, OSError):
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return stat.st_ino, stat.st_mtime_ns, stat.st_size

@@ -1,39 +1,49 @@
-"""A port of this machine, and a server on it that stops when it is asked to."""
+"""Ports of this machine, and uvicorn on them: one process, or several that share a port."""
 
 from __future__ import annotations
 
 import errno
+import logging
+import multiprocessing
+import os
 import signal
 import socket
+import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from largesse.errors import InputError, Problem, fail, require_part
+from largesse.errors import InputError, LargesseError, Problem, fail, make_visible, require_part
+from largesse.serve.auth import AuthMiddleware
+from largesse.serve.settings import LOCAL_HOSTS, Settings, read_token, settings_warnings, startup_warnings
 
-HERE = "127.0.0.1"
-SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-GRACE = 2  # seconds that answers under way have when the server stops
+DEFAULT_PORT = 8000
+GRACE_SECONDS = 2  # for answers under way when the server stops
+RESTART_SECONDS = 5.0  # before a worker that cannot start ends, and is started again
 BACKLOG = 128
-TAKEN = (errno.EADDRINUSE, errno.EACCES)  # a port that is in use, or not for this user
+IN_USE = (errno.EADDRINUSE, errno.EACCES)  # by another process, or not allowed for this user
+
+logger = logging.getLogger("largesse.serve")
 
 
-def check_parts(subject: str, *packages: str) -> None:
-    """Refuse to go on without packages that are an extra of ours, named as the subject."""
+def require_packages(extra: str, *packages: str) -> None:
+    """Refuse to go on without the packages of an extra."""
     for package in packages:
-        require_part(package, subject, subject)
+        require_part(package, extra, extra)
 
 
-def listen(port: int | None, usual: int, host: str = HERE) -> socket.socket:
-    """Return a socket that listens on a port of this machine: the one that is asked for, the usual one, or any that is free."""
+def listen(port: int | None, default: int, host: str = LOCAL_HOSTS[0]) -> socket.socket:
+    """Return a listening socket: on the given port; else on the default one, or any that is free."""
     if port is not None and not 0 <= port < 2**16:
         fail("port", Problem(f"the port is {port}", "give a number from 0 (any that is free) to 65535"))
     try:
-        return _bind(host, usual if port is None else port)
+        return _bind(host, default if port is None else port)
     except (OSError, TypeError) as error:  # TypeError: a name that no name server could be asked for
-        reason = getattr(error, "strerror", None) or "it is no name of a machine"
-        if getattr(error, "errno", None) not in TAKEN:
+        reason = getattr(error, "strerror", None) or "it is not the name of a machine"
+        if getattr(error, "errno", None) not in IN_USE:
             hint = "give a name or an IPv4 address of this machine, or 0.0.0.0 for all of them"
             raise InputError("host", [Problem(f"nothing can be served on {host!r}: {reason}", hint)]) from error
         if port is None:
@@ -43,59 +53,141 @@ def listen(port: int | None, usual: int, host: str = HERE) -> socket.socket:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    # The protocol is named: without it, answers wait for more to send (Nagle), 40 ms each.
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    # With the protocol named, asyncio sets TCP_NODELAY; without, answers wait for more to send (Nagle), 40 ms each.
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
-        found.listen(BACKLOG)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+        bound.listen(BACKLOG)
     except BaseException:
-        found.close()
+        bound.close()
         raise
-    return found
+    return bound
 
 
-def serve(
-    app: Any, where: socket.socket, started: Callable[[], None], stopping: Callable[[], None], http: str = "h11"
-) -> None:
-    """Answer on a socket until SIGINT, SIGTERM or SIGHUP comes; then `stopping` is called, and answers under way may end.
-
-    `http` is what reads requests: h11, or httptools, which is faster.
-    """
+def run_server(app: Any, bound: socket.socket, stopping: Callable[[], None] = lambda: None, http: str = "auto") -> None:
+    """Answer on a socket until SIGINT, SIGTERM or SIGHUP; `stopping` is called then, and answers under way may end."""
     import uvicorn
 
     class Server(uvicorn.Server):
-        @contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            """Stop on a signal, and be done with it: uvicorn itself would raise it once more."""
-            if threading.current_thread() is not threading.main_thread():
-                yield
-                return
-            before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS}
-            try:
-                yield
-            finally:
-                for number, handler in before.items():
-                    signal.signal(number, handler)
-
         def handle_exit(self, sig: int, frame: Any) -> None:
             stopping()
             super().handle_exit(sig, frame)
 
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if self.started:
-                started()
+    server = Server(_configure(app, http=http))
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        # uvicorn raises a signal again after it has stopped; these handlers make that harmless.
+        before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+        if hasattr(signal, "SIGHUP"):  # the terminal was closed
+            before[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+    try:
+        server.run(sockets=[bound])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
-    config = uvicorn.Config(
+
+def _configure(app: Any, **options: Any) -> Any:
+    import uvicorn
+
+    return uvicorn.Config(
         app,
-        http=http,
         ws="none",
         loop="asyncio",
-        log_level="error",
+        log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=GRACE,
-        timeout_keep_alive=5,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_worker_healthcheck=60,
+        **options,
     )
-    Server(config).run(sockets=[where])
+
+
+def open_service(settings: Settings) -> None:
+    """Answer until SIGINT or SIGTERM."""
+    require_packages("serve", "starlette", "uvicorn", "httptools", "orjson", "prometheus_client")
+    from largesse.serve.app import load_service
+
+    configure_logging(quiet=settings.quiet)
+    settings.check()
+    token = None if settings.token_file is None else read_token(settings.token_file)
+    for warning in settings_warnings(settings):
+        logger.warning(warning)
+    with listen(settings.port, DEFAULT_PORT, settings.host) as bound:
+        host, port = bound.getsockname()[:2]
+        if settings.port is None and port != DEFAULT_PORT:
+            logger.warning("port %d is in use; this service is at port %d", DEFAULT_PORT, port)
+        greeting = f"Decisions at http://{host}:{port}/v1/decide; http://{host}:{port}/ says what to send."
+        with load_service(settings) as service:  # in several processes, too: one message says what is wrong
+            for warning in startup_warnings(service.store.current, service.ledger):
+                logger.warning(warning)
+            if settings.workers == 1:
+                app = _prepare(service, settings, token, port)
+                logger.info(greeting)
+                run_server(app, bound, http="httptools")
+        if settings.workers > 1:
+            if settings.ledger is not None:  # a worker that starts later must not begin a ledger with the whole budget
+                settings = replace(settings, ledger=settings.ledger.existing)
+            logger.info(greeting)
+            run_workers(settings, token, bound)
+        logger.info("The service has stopped.")
+
+
+def _prepare(service: Any, settings: Settings, token: str | None, port: int) -> AuthMiddleware:
+    from largesse.serve.app import make_app
+
+    service.warm_up()
+    return AuthMiddleware(make_app(service), settings.access(token, port))
+
+
+def run_workers(settings: Settings, token: str | None, bound: socket.socket) -> None:
+    """Answer with several processes until SIGINT or SIGTERM; uvicorn starts one that dies again."""
+    from uvicorn.supervisors import Multiprocess
+
+    # The token is passed on: its file may have changed when a worker is started again.
+    factory = partial(make_worker_app, settings, token, bound.getsockname()[1])
+    config = _configure(factory, factory=True, workers=settings.workers, http="httptools")
+    Multiprocess(config, [bound]).run()
+
+
+def make_worker_app(settings: Settings, token: str | None, port: int) -> AuthMiddleware:
+    """Return the application of one worker process, which ends with the process that started it."""
+    from largesse.serve.app import load_service
+
+    configure_logging(quiet=settings.quiet)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    try:
+        return _prepare(load_service(settings), settings, token, port)
+    except LargesseError as error:  # the policy or the ledger is missing now; that may pass
+        logger.warning(str(error))
+        time.sleep(RESTART_SECONDS)
+        sys.exit(2)
+
+
+def _follow_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _VisibleFormatter(logging.Formatter):
+    """Writes control characters as escapes: messages hold names from files."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return make_visible(super().format(record))
+
+
+def configure_logging(*, quiet: bool = False) -> None:
+    """Write messages to the standard output, and warnings and errors to the standard error."""
+    messages, warnings = logging.StreamHandler(sys.stdout), logging.StreamHandler(sys.stderr)
+    messages.addFilter(lambda record: record.levelno < logging.WARNING)
+    messages.setFormatter(_VisibleFormatter("%(message)s"))
+    warnings.setLevel(logging.WARNING)
+    warnings.setFormatter(_VisibleFormatter("largesse: %(message)s"))
+    for name in ("largesse", "uvicorn.error"):
+        log = logging.getLogger(name)
+        log.handlers, log.propagate = [messages, warnings], False
+        log.setLevel(logging.WARNING if quiet or name != "largesse" else logging.INFO)
+    logging.raiseExceptions = False  # the service goes on when nobody reads its messages any more

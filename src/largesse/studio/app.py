@@ -13,13 +13,12 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from largesse import pipeline
-from largesse.errors import LargesseError
-from largesse.serve import RequestError, describe_error, read_json, status_of, to_json
+from largesse.serve import RequestError, error_handlers, read_json, to_json
 from largesse.studio.places import open_part
 from largesse.studio.studio import Studio
 from largesse.studio.trials import FILES as TRIAL_FILES
@@ -73,8 +72,7 @@ def make_app(studio: Studio) -> Starlette:
         ("GET", "/api/jobs/{key}/events", views.events),
     ]
     routes = [Route(path, handler, methods=[method]) for method, path, handler in listed]
-    handlers: dict[Any, Any] = {LargesseError: _refuse, ClientDisconnect: _gone, Exception: _refuse}
-    handlers |= {404: _missing, 405: _other_method}
+    handlers = error_handlers("there is nothing at this address", "reload the page")
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=live)
     app.router.redirect_slashes = False  # another address is not found; nothing sends anybody elsewhere
     return app
@@ -263,24 +261,3 @@ async def _read(request: Request) -> dict[str, Any]:
 
 def _answer(content: Any, status: int = 200) -> Response:
     return Response(to_json(content), status, media_type="application/json")
-
-
-# -- errors ----------------------------------------------------------------------------------------------------------
-
-
-async def _refuse(_: Request, error: Exception) -> Response:
-    return _answer({"error": describe_error(error)}, status_of(error))
-
-
-async def _gone(request: Request, _: Exception) -> Response:
-    return await _refuse(request, RequestError(400, "the request broke off", "send it again"))
-
-
-async def _missing(request: Request, _: Exception) -> Response:
-    return await _refuse(request, RequestError(404, "there is nothing at this address", "reload the page"))
-
-
-async def _other_method(request: Request, error: Any) -> Response:
-    answer = await _refuse(request, RequestError(405, f"{request.method[:10]} is not possible here", "reload the page"))
-    answer.headers["allow"] = error.headers["Allow"]
-    return answer

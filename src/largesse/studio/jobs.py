@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from largesse.errors import LargesseError
-from largesse.serve import RequestError, describe_error, tell_mistake
+from largesse.serve import RequestError, describe_error
 from largesse.studio.children import Child
 
 HEAVY = ("pyarrow.parquet", "pyarrow.compute", "scipy.optimize", "sklearn.linear_model", "numba")
@@ -18,6 +19,8 @@ NAMES = {"doctor": "checkup", "keep": "run"}  # what people call a job
 KEPT = 50  # jobs that are remembered
 LAST = ("done", "failed", "cancelled")
 MOST_NOTES = 50
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
@@ -106,7 +109,7 @@ class Jobs:
         except LargesseError as error:
             state, job.error = "failed", describe_error(error)
         except Exception as error:
-            tell_mistake(error)
+            logger.error("a job failed", exc_info=error)
             state, job.error = "failed", describe_error(error)
         if job.stopping and state != "done":
             state, job.error = "cancelled", None
@@ -124,7 +127,7 @@ class Jobs:
         try:
             job.clean()
         except (LargesseError, OSError) as error:
-            tell_mistake(error)
+            logger.error("a job failed", exc_info=error)
 
     async def cancel(self, key: str) -> Job:
         """Stop a job; one that has ended stays as it is."""

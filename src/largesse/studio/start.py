@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import threading
 from collections.abc import Callable
@@ -11,11 +12,11 @@ from pathlib import Path
 from largesse.errors import Problem, fail, make_visible
 from largesse.io import private_folder, where_is
 from largesse.pipeline import MARKS
-from largesse.serve import Door, Guard, check_parts, listen, make_token, serve
+from largesse.serve import AccessPolicy, AuthMiddleware, listen, require_packages, run_server
 
 PORT = 8137
 WORD = "largesse-studio"
-MARK = ("X-Largesse", "studio")
+REQUIRED_HEADER = ("X-Largesse", "studio")
 
 
 def open_studio(
@@ -32,7 +33,7 @@ def open_studio(
     Run folders lie in `folder` and are made there: by default in that of `run`, or where the command is started. A
     `quiet` one says nothing but its address, and that only where no browser is opened.
     """
-    check_parts("studio", "starlette", "uvicorn", "orjson")
+    require_packages("studio", "starlette", "uvicorn", "orjson")
     home, name = find_home(run, folder)
     with listen(port, PORT) as where, private_folder(home, WORD) as private:
         from largesse.studio.app import make_app
@@ -40,30 +41,28 @@ def open_studio(
         from largesse.studio.studio import Setting, Studio
 
         number = where.getsockname()[1]
-        token = make_token()
+        token = secrets.token_urlsafe(32)
         studio = Studio(Setting(Place(home, private), name))
-        app = Guard(make_app(studio), make_door(token, number))
+        app = AuthMiddleware(make_app(studio), access_policy(token, number))
         address = f"http://127.0.0.1:{number}/?token={token}"
 
-        def started() -> None:
-            if not quiet:
-                say(make_visible(f"The studio is at {address}\nRuns are kept in {home}. Stop it with Ctrl-C."))
-            elif not (browser and has_screen()):
-                say(address)
-            sys.stdout.flush()
-            if browser:
-                threading.Thread(target=_open_browser, args=(address,), daemon=True).start()
-
-        serve(app, where, started, studio.over.set)
+        if not quiet:
+            say(make_visible(f"The studio is at {address}\nRuns are kept in {home}. Stop it with Ctrl-C."))
+        elif not (browser and has_screen()):
+            say(address)
+        sys.stdout.flush()
+        if browser:  # the socket listens already: the page waits until the server is ready
+            threading.Thread(target=_open_browser, args=(address,), daemon=True).start()
+        run_server(app, where, studio.over.set, http="h11")
         if not quiet:
             say("The studio has stopped.")
 
 
-def make_door(token: str, port: int) -> Door:
+def access_policy(token: str, port: int) -> AccessPolicy:
     """Return what the studio lets in: the page that the address opens, from this machine."""
     hosts = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost"))
     # Cookies of all ports of a host are sent to each of them: the name keeps two studios apart.
-    return Door(token, hosts, f"largesse-{port}", MARK, free=frozenset({"/api/tables"}))
+    return AccessPolicy(token, hosts, f"largesse-{port}", REQUIRED_HEADER, unlimited_paths=frozenset({"/api/tables"}))
 
 
 def find_home(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:

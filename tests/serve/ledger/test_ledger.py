@@ -5,15 +5,15 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from ledgers import DAY, START, Dearest, make_offers, make_terms
+from ledgers import DAY, START, Dearest, fixed_terms, make_offers
 
 from largesse.errors import InputError, LedgerError
-from largesse.serve import Ask, Ledger, Terms, now_micros, open_ledger
+from largesse.serve import DecisionRequest, Ledger, Terms, now_micros, open_ledger
 
 
 @pytest.fixture
 def ledger(address: str) -> Iterator[Ledger]:
-    with open_ledger(address, make_terms()) as opened:
+    with open_ledger(address, fixed_terms()) as opened:
         yield opened
 
 
@@ -44,7 +44,7 @@ def test_a_repeated_request_gets_the_same_answer_and_costs_nothing(ledger: Ledge
 def test_requests_that_are_decided_together_are_as_if_one_came_after_the_other(ledger: Ledger) -> None:
     names = ["1", "2", "1", "1", "", "3"]
     people = ["abcdefghi", "ab", "abcdefghi", "x", "y", "z"]
-    asks = [Ask(name, make_offers(list(who)), "v1") for name, who in zip(names, people, strict=True)]
+    asks = [DecisionRequest(name, make_offers(list(who)), "v1") for name, who in zip(names, people, strict=True)]
     first, second, again, *refused, last = ledger.decide_together(asks, Dearest(), now=START)
     assert not isinstance(first, Exception)
     assert not isinstance(second, Exception)
@@ -105,7 +105,7 @@ def test_promises_expire_and_their_money_is_used_again(ledger: Ledger) -> None:
 
 
 def test_a_late_redemption_is_refused_or_paid_from_what_is_left(address: str) -> None:
-    with open_ledger(address, make_terms(late="accept")) as ledger:
+    with open_ledger(address, fixed_terms(late="accept")) as ledger:
         decide(ledger, "1", "a")
         assert ledger.redeem("1", "a", now=START + 8 * DAY).late
         decide(ledger, "2", "b", now=START + 8 * DAY)
@@ -116,7 +116,7 @@ def test_a_late_redemption_is_refused_or_paid_from_what_is_left(address: str) ->
 
 
 def test_a_late_redemption_may_use_what_other_promises_that_are_over_release(address: str) -> None:
-    with open_ledger(address, make_terms(late="accept")) as ledger:
+    with open_ledger(address, fixed_terms(late="accept")) as ledger:
         decide(ledger, "1", "a")
         ledger.standing(now=START + 8 * DAY)  # releases it
         decide(ledger, "2", "abcdefghij", now=START + 8 * DAY)
@@ -155,7 +155,7 @@ def test_promises_that_outlast_the_period_count_in_full(ledger: Ledger) -> None:
 
 @pytest.fixture
 def lasting(address: str) -> Iterator[Ledger]:
-    with open_ledger(address, make_terms(promises="while_it_lasts")) as opened:
+    with open_ledger(address, fixed_terms(promises="while_it_lasts")) as opened:
         yield opened
 
 
@@ -194,7 +194,7 @@ def test_the_total_can_be_lowered_to_what_is_spent(lasting: Ledger) -> None:
 def test_the_database_itself_refuses_to_overspend(address: str) -> None:
     for name, promises, wrong in (("a", "kept", "promised = 100000001"), ("b", "while_it_lasts", "spent = 100000001")):
         own = address.replace("ledger", f"{name}_ledger")
-        with open_ledger(own, make_terms(promises=promises)) as ledger:
+        with open_ledger(own, fixed_terms(promises=promises)) as ledger:
             with pytest.raises(LedgerError, match=r"(?i)check"):
                 ledger._work(lambda session, wrong=wrong: session.run(f"UPDATE ledger SET {wrong}"))  # type: ignore[misc]
             assert ledger.standing(now=START).room == 100_000_000
@@ -226,7 +226,7 @@ def test_a_chooser_that_overspends_changes_nothing(ledger: Ledger) -> None:
 def test_the_audit_finds_what_does_not_add_up(address: str) -> None:
     if not address.startswith("sqlite"):
         pytest.skip("the file is changed by hand")
-    with open_ledger(address, make_terms()) as ledger:
+    with open_ledger(address, fixed_terms()) as ledger:
         decide(ledger, "1", "ab")
         assert ledger.audit().fine
         with sqlite3.connect(address.removeprefix("sqlite:///")) as file:

@@ -8,11 +8,11 @@ import pytest
 from ledger_worker import CUSTOMERS, Workers, check_ledger
 from postgres import Server
 
-from largesse.serve import agree, open_ledger
+from largesse.serve import make_terms, open_ledger
 
 
 def begin(address: str, total: float) -> None:
-    open_ledger(address, agree(total, "2999-12-31", starts="2020-01-01", valid_days=30)).close()
+    open_ledger(address, make_terms(total, "2999-12-31", starts="2020-01-01", valid_days=30)).close()
 
 
 def check(address: str, workers: Workers, total: float) -> None:

@@ -15,11 +15,11 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from ledgers import DAY, START, Dearest, make_offers, make_terms
+from ledgers import DAY, START, Dearest, fixed_terms, make_offers
 from postgres import Server
 
 from largesse.errors import LargesseError, LedgerError
-from largesse.serve import Ask, Ledger, open_ledger
+from largesse.serve import DecisionRequest, Ledger, open_ledger
 
 TOTAL, PERIOD, VALID = 60_000_000, 20, 5
 FACES, AT_ONCE = (0, 4, 10), (0, 1, 0.5)
@@ -117,7 +117,7 @@ class Machine(RuleBasedStateMachine):
     def begin(self, late: str, promises: str) -> None:
         self.folder = tempfile.TemporaryDirectory()
         address = f"sqlite:///{self.folder.name}/x.db" if self.server is None else self.server.address("model")
-        terms = make_terms(60, days=PERIOD, valid_days=VALID, late=late, promises=promises)
+        terms = fixed_terms(60, days=PERIOD, valid_days=VALID, late=late, promises=promises)
         if self.server is not None:
             drop(address)
         self.ledger: Ledger = open_ledger(address, terms)
@@ -134,7 +134,7 @@ class Machine(RuleBasedStateMachine):
     def decide_together(self, sizes: list[int]) -> None:
         first = len(self.model.requests)
         asks = [
-            Ask(f"r{first + k}", make_offers([f"c{i}" for i in range(many)], FACES, AT_ONCE))
+            DecisionRequest(f"r{first + k}", make_offers([f"c{i}" for i in range(many)], FACES, AT_ONCE))
             for k, many in enumerate(sizes)
         ]
         for ask, found in zip(asks, self.ledger.decide_together(asks, Dearest(), now=self.now), strict=True):

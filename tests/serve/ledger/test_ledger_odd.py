@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ledgers import Dearest, make_offers, make_terms
+from ledgers import Dearest, fixed_terms, make_offers
 
 import largesse as lg
 from largesse.errors import InputError, LargesseError, LedgerError
@@ -33,7 +33,7 @@ from largesse.serve.ledger.money import MOST_MICROS
 def path(tmp_path: Path) -> Path:
     """A ledger with one decision."""
     found = tmp_path / "spring.db"
-    with open_ledger(f"sqlite:///{found}", make_terms()) as ledger:
+    with open_ledger(f"sqlite:///{found}", fixed_terms()) as ledger:
         ledger.decide("r1", make_offers(["c1"]), Dearest())
     return found
 
@@ -170,11 +170,11 @@ def test_an_absurd_plan_decides_nothing(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("place", "value"), [(3, 1e300), (8, 1e300), (0, -1.0), (10, 0.0)])
 def test_a_state_that_no_price_has_begins_anew(tmp_path: Path, place: int, value: float) -> None:
-    state = PacePlan.from_dict(PLAN).begin(make_terms()).tolist()
+    state = PacePlan.from_dict(PLAN).begin(fixed_terms()).tolist()
     state[place] = value
-    with open_ledger(f"sqlite:///{tmp_path}/x.db", make_terms(), plan=PLAN) as ledger:
+    with open_ledger(f"sqlite:///{tmp_path}/x.db", fixed_terms(), plan=PLAN) as ledger:
         ledger._work(lambda session: session.run("UPDATE ledger SET state = ?", (json.dumps(state),)))
-        made = ledger.decide("r1", make_offers(["c1"]), Pacer(seed=0), now=make_terms().starts + 1)
+        made = ledger.decide("r1", make_offers(["c1"]), Pacer(seed=0), now=fixed_terms().starts + 1)
         assert np.isfinite(made.price).all()
         assert ledger.standing().state[3] < 30  # days since the start: of the new state
 
@@ -185,22 +185,22 @@ def test_a_state_that_no_price_has_begins_anew(tmp_path: Path, place: int, value
         {"plan": {"a": float("nan")}},
         {"plan": {"a": object()}},
         {"plan": []},
-        {"patience": "x"},
+        {"timeout": "x"},
         {"terms": 5},
     ],
 )
 def test_a_ledger_that_cannot_begin_leaves_no_file(tmp_path: Path, given: dict[str, Any]) -> None:
     with pytest.raises(LargesseError):
-        open_ledger(f"sqlite:///{tmp_path}/x.db", **{"terms": make_terms(), **given})
+        open_ledger(f"sqlite:///{tmp_path}/x.db", **{"terms": fixed_terms(), **given})
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_pipe_is_no_ledger_and_a_name_is_only_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(LedgerError, match="is no file"):
-        open_ledger(f"sqlite:///{tmp_path}/pipe", make_terms())
+        open_ledger(f"sqlite:///{tmp_path}/pipe", fixed_terms())
     monkeypatch.chdir(tmp_path)
-    open_ledger("sqlite:///:memory:", make_terms()).close()
+    open_ledger("sqlite:///:memory:", fixed_terms()).close()
     assert (tmp_path / ":memory:").is_file()
 
 
@@ -225,7 +225,7 @@ def test_amounts_beyond_what_a_ledger_counts_are_refused(path: Path) -> None:
     face = np.tile(np.array([0, MOST_MICROS]), (20, 1))
     none = np.zeros_like(face)
     names = tuple(f"c{k}" for k in range(20))
-    with open_ledger(f"sqlite:///{path}.new", make_terms(promises="while_it_lasts")) as ledger:
+    with open_ledger(f"sqlite:///{path}.new", fixed_terms(promises="while_it_lasts")) as ledger:
         with pytest.raises(LedgerError, match=r"20,000,000,000,000.00: more than a ledger can count"):
             ledger.decide("1", Offers(names, none * 1.0, none, face, none), Dear())
         assert ledger.standing().requests == 0
@@ -234,7 +234,7 @@ def test_amounts_beyond_what_a_ledger_counts_are_refused(path: Path) -> None:
 
 
 def test_a_moment_that_numpy_holds_releases_nothing_early(ledger: Ledger) -> None:
-    start: Any = np.int64(make_terms().starts)  # SQLite would compare it as bytes, which are above all numbers
+    start: Any = np.int64(fixed_terms().starts)  # SQLite would compare it as bytes, which are above all numbers
     ledger.decide("r2", make_offers(["c1"]), Dearest(), now=int(start))
     ledger.decide("r3", make_offers(["c1"]), Dearest(), now=start)
     assert ledger.standing(now=start).promised == 20_000_000
@@ -262,6 +262,6 @@ def test_ids_costs_and_seasons_that_are_no_lists_are_named(odd: Any) -> None:
     if odd is None:  # stands for an even week, and for the costs of the levels
         return
     with pytest.raises(InputError, match="the season is"):
-        plan_pace(make_population(policy, log), make_terms(), 10, season=odd)
+        plan_pace(make_population(policy, log), fixed_terms(), 10, season=odd)
     with pytest.raises(InputError, match="the most that levels may cost is"):
         make_population(policy, log, most=odd)

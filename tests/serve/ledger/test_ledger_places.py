@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ledgers import DAY, START, Dearest, make_offers, make_terms
+from ledgers import DAY, START, Dearest, fixed_terms, make_offers
 
 from largesse.errors import InputError, LedgerError
-from largesse.serve import Ledger, agree, open_ledger, read_money
+from largesse.serve import Ledger, make_terms, open_ledger, read_money
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def ledger(path: Path) -> Iterator[Ledger]:
     """A ledger of 100 that has promised 20."""
-    with open_ledger(f"sqlite:///{path}", make_terms(), patience=0.1) as opened:
+    with open_ledger(f"sqlite:///{path}", fixed_terms(), timeout=0.1) as opened:
         opened.decide("r0", make_offers(["a", "b"]), Dearest(), now=START)
         yield opened
 
@@ -42,7 +42,7 @@ def put_copy(path: Path) -> None:
 
 def begin_another(path: Path) -> None:
     path.rename(path.with_suffix(".old"))
-    open_ledger(f"sqlite:///{path}", make_terms()).close()
+    open_ledger(f"sqlite:///{path}", fixed_terms()).close()
 
 
 def lose_journal(path: Path) -> None:
@@ -88,14 +88,14 @@ def test_a_ledger_of_two_names_is_refused_for_each_would_have_the_budget(ledger:
     path.with_suffix(".other").hardlink_to(path)
     for name in (path, path.with_suffix(".other")):
         with pytest.raises(LedgerError, match="has more than one name"):
-            open_ledger(f"sqlite:///{name}", make_terms())
+            open_ledger(f"sqlite:///{name}", fixed_terms())
     assert ledger.standing(now=START).promised == 20_000_000  # whoever has opened it goes on
     path.with_suffix(".other").unlink()
     open_ledger(f"sqlite:///{path}").close()
 
 
 def test_a_ledger_that_is_mounted_by_itself_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    open_ledger(f"sqlite:///{path}", make_terms()).close()
+    open_ledger(f"sqlite:///{path}", fixed_terms()).close()
     mounts = path.with_name("mountinfo")
     mounts.write_text(f"36 35 98:0 /l.db {path.resolve()} rw - ext4 /dev/x rw\n")
     monkeypatch.setattr("largesse.io.paths.MOUNTS", mounts)
@@ -109,7 +109,7 @@ def test_a_ledger_behind_a_link_and_under_an_odd_name_is_found_again(tmp_path: P
     (tmp_path / "real").mkdir()
     real = tmp_path / "real" / "50% off? #1.db"
     (tmp_path / "link.db").symlink_to(real)
-    with open_ledger(f"sqlite:///{tmp_path}/link.db", make_terms()) as ledger:
+    with open_ledger(f"sqlite:///{tmp_path}/link.db", fixed_terms()) as ledger:
         for number in range(3):
             ledger.decide(f"r{number}", make_offers(["a"]), Dearest(), now=START)
             ledger._store.disconnect()
@@ -182,19 +182,19 @@ def test_next_to_nothing_below_zero_is_no_amount(amount: float) -> None:
     ],
 )
 def test_a_period_ends_when_it_says(ends: str, told: str) -> None:
-    assert f"until {told};" in agree(5, ends, starts="2026-01-01").describe()
+    assert f"until {told};" in make_terms(5, ends, starts="2026-01-01").describe()
 
 
 @pytest.mark.parametrize("ends", ["2027-W05", "2027-W05-1", "2027-0131", "202701-31", "nat", "２０２７-01-31"])
 def test_an_end_that_is_none_is_named(ends: str) -> None:
     with pytest.raises(InputError, match="the end is"):
-        agree(5, ends, starts="2026-01-01")
+        make_terms(5, ends, starts="2026-01-01")
 
 
 def test_a_missing_time_of_a_table_is_no_end() -> None:
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     with pytest.raises(InputError, match="the end is NaT"):
-        agree(5, pandas.NaT, starts="2026-01-01")
+        make_terms(5, pandas.NaT, starts="2026-01-01")
 
 
 def test_sums_beyond_what_can_be_counted_are_refused(ledger: Ledger, path: Path) -> None:

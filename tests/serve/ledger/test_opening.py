@@ -5,10 +5,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from ledgers import DAY, START, Dearest, make_offers, make_terms
+from ledgers import DAY, START, Dearest, fixed_terms, make_offers
 
 from largesse.errors import InputError, LedgerError
-from largesse.serve import Ledger, Terms, agree, open_ledger
+from largesse.serve import Ledger, Terms, make_terms, open_ledger
 
 
 def decide(ledger: Ledger, request: str, customers: str) -> list[int]:
@@ -16,15 +16,15 @@ def decide(ledger: Ledger, request: str, customers: str) -> list[int]:
 
 
 def test_a_ledger_is_found_again_with_its_terms(address: str) -> None:
-    with open_ledger(address, make_terms(), plan={"rate": 1.5}) as ledger:
+    with open_ledger(address, fixed_terms(), plan={"rate": 1.5}) as ledger:
         decide(ledger, "1", "a")
     with open_ledger(address) as ledger:
         standing = ledger.standing(now=START)
-    assert (standing.terms, standing.plan, standing.decisions) == (make_terms(), {"rate": 1.5}, 1)
+    assert (standing.terms, standing.plan, standing.decisions) == (fixed_terms(), {"rate": 1.5}, 1)
     with pytest.raises(LedgerError, match=r"the total is 200.00, but the ledger has 100.00"):
-        open_ledger(address, make_terms(200))
+        open_ledger(address, fixed_terms(200))
     with pytest.raises(LedgerError, match="other terms of promises than those of"):
-        open_ledger(address, make_terms(promises="while_it_lasts"))
+        open_ledger(address, fixed_terms(promises="while_it_lasts"))
 
 
 def test_a_ledger_that_is_not_there_is_not_made_by_looking(address: str) -> None:
@@ -34,7 +34,7 @@ def test_a_ledger_that_is_not_there_is_not_made_by_looking(address: str) -> None
 
 
 def test_another_version_is_refused(address: str) -> None:
-    with open_ledger(address, make_terms()) as ledger:
+    with open_ledger(address, fixed_terms()) as ledger:
         ledger._work(lambda session: session.run("UPDATE ledger SET format = 99"))
     with pytest.raises(LedgerError, match="another version of largesse"):
         open_ledger(address)
@@ -55,10 +55,10 @@ def test_a_ledger_of_the_first_format_is_opened_and_goes_on(address: str) -> Non
         "DROP TABLE newer",
         "UPDATE ledger SET format = 1",
     )
-    with open_ledger(address, make_terms()) as ledger:
+    with open_ledger(address, fixed_terms()) as ledger:
         decide(ledger, "1", "abc")
         ledger._work(lambda session: [session.run(statement) for statement in first])
-    with open_ledger(address, make_terms()) as ledger:
+    with open_ledger(address, fixed_terms()) as ledger:
         assert decide(ledger, "2", "abcdefgh") == [2] * 7 + [0]
         ledger.redeem("1", "a", now=START + DAY)
         standing = ledger.standing(now=START + 8 * DAY)
@@ -85,20 +85,20 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
     text.write_text("hello" * 1000)
     before = other.read_bytes()
     with pytest.raises(LedgerError, match="a database, but no ledger"):
-        open_ledger(f"sqlite:///{other}", make_terms())
+        open_ledger(f"sqlite:///{other}", fixed_terms())
     with pytest.raises(LedgerError, match="damaged or no database"):
-        open_ledger(f"sqlite:///{text}", make_terms())
+        open_ledger(f"sqlite:///{text}", fixed_terms())
     with pytest.raises(LedgerError, match=r"the folder .* is not there"):
-        open_ledger(f"sqlite:///{tmp_path}/nowhere/x.db", make_terms())
+        open_ledger(f"sqlite:///{tmp_path}/nowhere/x.db", fixed_terms())
     with pytest.raises(LedgerError, match="is no file"):
-        open_ledger(f"sqlite:///{tmp_path}", make_terms())
+        open_ledger(f"sqlite:///{tmp_path}", fixed_terms())
     assert other.read_bytes() == before
 
 
 def test_a_locked_file_is_waited_for_and_then_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("largesse.serve.ledger.sqlite.WAIT", 0.0)
     path = tmp_path / "ledger.db"
-    ledger = open_ledger(f"sqlite:///{path}", make_terms(), patience=0.1)
+    ledger = open_ledger(f"sqlite:///{path}", fixed_terms(), timeout=0.1)
     with sqlite3.connect(path, isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerError, match="is locked"):
@@ -114,7 +114,7 @@ def test_nobody_waits_for_another_thread_longer_than_patience(tmp_path: Path) ->
         held.set()
         go.wait(10)
 
-    with open_ledger(f"sqlite:///{tmp_path}/ledger.db", make_terms(), patience=0.05) as ledger:
+    with open_ledger(f"sqlite:///{tmp_path}/ledger.db", fixed_terms(), timeout=0.05) as ledger:
         thread = threading.Thread(target=ledger._work, args=(hold,))
         thread.start()
         assert held.wait(10)
@@ -140,10 +140,10 @@ def test_nobody_waits_for_another_thread_longer_than_patience(tmp_path: Path) ->
 )
 def test_wrong_terms_are_refused(given: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        agree(**{"total": 5, "ends": "2999-01-01", **given})  # type: ignore[arg-type]
+        make_terms(**{"total": 5, "ends": "2999-01-01", **given})  # type: ignore[arg-type]
 
 
 def test_a_budget_is_rounded_down_and_a_cost_up() -> None:
-    assert agree("0.0000019", "2999-01-01").total == 1
-    assert isinstance(agree(0.1, "2999-01-01"), Terms)
-    assert agree(0.1, "2999-01-01").total == 100_000
+    assert make_terms("0.0000019", "2999-01-01").total == 1
+    assert isinstance(make_terms(0.1, "2999-01-01"), Terms)
+    assert make_terms(0.1, "2999-01-01").total == 100_000

@@ -4,19 +4,19 @@ import time
 from typing import Any
 
 import pytest
-from ledgers import make_terms
+from ledgers import fixed_terms
 from postgres import Server
 
 from largesse.errors import InputError, LedgerError
 from largesse.serve import open_ledger
-from largesse.serve.ledger.opening import make_store
+from largesse.serve.ledger.ledger import make_store
 
 pytest.importorskip("psycopg")
 
 
 def test_a_server_that_is_not_there_is_named_without_the_password() -> None:
     with pytest.raises(LedgerError, match="does not answer") as caught:
-        open_ledger("postgresql://me:secret@127.0.0.1:1/db?schema=x", make_terms(), patience=0.05)
+        open_ledger("postgresql://me:secret@127.0.0.1:1/db?schema=x", fixed_terms(), timeout=0.05)
     assert "secret" not in str(caught.value)
     assert "me@127.0.0.1:1/db" in str(caught.value)
     with pytest.raises(InputError, match="schema is named"):
@@ -26,7 +26,7 @@ def test_a_server_that_is_not_there_is_named_without_the_password() -> None:
 @pytest.mark.parametrize("secret", ["zx/cy", "12/34", "zx?cy", "zx#cy", "[zx"])
 def test_a_password_is_not_shown_where_it_cuts_the_address(secret: str) -> None:
     with pytest.raises(InputError, match="cannot be read") as caught:
-        open_ledger(f"postgresql://me:{secret}@host:5432/db", make_terms())
+        open_ledger(f"postgresql://me:{secret}@host:5432/db", fixed_terms())
     assert secret[:2] not in str(caught.value)
 
 
@@ -45,6 +45,6 @@ def test_a_transaction_that_was_stopped_for_too_long_is_repeated(server: Server)
             time.sleep(0.5)
         return int(session.fetch("SELECT total FROM ledger")[0][0])
 
-    with open_ledger(server.address("stopped"), make_terms()) as ledger:
+    with open_ledger(server.address("stopped"), fixed_terms()) as ledger:
         assert ledger._work(work) == 100_000_000
     assert len(attempts) == 2

@@ -43,7 +43,7 @@ def draw_population(seed: int = 0, face: bool = False) -> Population:
     return Population(curves, costs, none, none)
 
 
-def make_terms(total: float, days: float = 30, valid: float | None = None) -> Terms:
+def fixed_terms(total: float, days: float = 30, valid: float | None = None) -> Terms:
     return Terms(int(total * 1e6), START, START + int(days * DAY), None if valid is None else int(valid * DAY))
 
 
@@ -55,7 +55,7 @@ def offers_of(population: Population, rows: np.ndarray, name: str = "c") -> Offe
 
 def test_it_starts_at_the_price_of_a_plan_for_the_same_customers() -> None:
     population = draw_population()
-    plan = plan_pace(population, make_terms(0.8 * N), N)
+    plan = plan_pace(population, fixed_terms(0.8 * N), N)
     planned = allocate(population.responses, population.early, 0.8)
     assert plan.price == pytest.approx(planned.price, rel=0.15)
     assert plan.paid[0] == pytest.approx(0.8, rel=0.02)
@@ -63,14 +63,14 @@ def test_it_starts_at_the_price_of_a_plan_for_the_same_customers() -> None:
 
 def test_an_ample_budget_has_no_price_and_the_price_can_still_rise() -> None:
     population = draw_population()
-    plan = plan_pace(population, make_terms(10 * N), N)
+    plan = plan_pace(population, fixed_terms(10 * N), N)
     assert plan.price == 0
     assert plan.ahead[0] > 0
 
 
 def test_less_is_promised_where_promises_stand_long() -> None:
     population = draw_population(face=True)
-    short, long = (plan_pace(population, make_terms(0.3 * N, valid=valid), N) for valid in (2, 14))
+    short, long = (plan_pace(population, fixed_terms(0.3 * N, valid=valid), N) for valid in (2, 14))
     assert sum(long.paid) / len(long.paid) < 0.9 * sum(short.paid) / len(short.paid)
     assert len(short.promised) > 12
     assert all(promised >= paid for promised, paid in zip(long.promised, long.paid, strict=True))
@@ -78,7 +78,7 @@ def test_less_is_promised_where_promises_stand_long() -> None:
 
 def test_a_plan_is_read_back_as_it_was_written() -> None:
     plan = plan_pace(
-        draw_population(face=True), make_terms(500, valid=5), N, season=(1, 1, 1, 1, 2, 3, 1), exploration_rate=0.1
+        draw_population(face=True), fixed_terms(500, valid=5), N, season=(1, 1, 1, 1, 2, 3, 1), exploration_rate=0.1
     )
     assert PacePlan.from_dict(plan.as_dict()) == plan
     for wrong in ({}, {**plan.as_dict(), "paid": [1.0]}, {**plan.as_dict(), "gains": {"speed": 1}}):
@@ -97,13 +97,13 @@ def test_a_plan_is_read_back_as_it_was_written() -> None:
 )
 def test_a_wrong_plan_is_refused(given: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        plan_pace(draw_population(), make_terms(10), **{"customers": N, **given})  # type: ignore[arg-type]
+        plan_pace(draw_population(), fixed_terms(10), **{"customers": N, **given})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("face", "promises"), [(False, "kept"), (True, "kept"), (True, "while_it_lasts")])
 def test_twice_as_many_customers_as_foreseen_are_paced_until_the_end(tmp_path: Path, face: bool, promises: str) -> None:
     population = draw_population(face=face)
-    terms = replace(make_terms(0.6 * N, valid=3 if face else None), promises=promises)
+    terms = replace(fixed_terms(0.6 * N, valid=3 if face else None), promises=promises)
     plan = plan_pace(population, terms, N)
     rng, pacer, shares = np.random.default_rng(1), Pacer(seed=0), []
     with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict()) as ledger:
@@ -124,7 +124,7 @@ def test_twice_as_many_customers_as_foreseen_are_paced_until_the_end(tmp_path: P
 def test_what_is_reserved_follows_what_promises_turn_out_to_cost(tmp_path: Path) -> None:
     """Twice as many redeem as are expected, at once: the ledger learns it, and keeps back twice as much of what is open."""
     population = draw_population(face=True)
-    terms = replace(make_terms(1.0 * N, valid=3), promises="while_it_lasts")
+    terms = replace(fixed_terms(1.0 * N, valid=3), promises="while_it_lasts")
     plan, rng, pacer, held = plan_pace(population, terms, N), np.random.default_rng(1), Pacer(seed=0), {}
     for times in (1.0, 2.0):
         with open_ledger(f"sqlite:///{tmp_path}/{times}.db", terms, plan=plan.as_dict()) as ledger:
@@ -139,7 +139,7 @@ def test_what_is_reserved_follows_what_promises_turn_out_to_cost(tmp_path: Path)
 
 
 def test_outside_the_period_everyone_gets_the_cheapest_level(tmp_path: Path) -> None:
-    population, terms = draw_population(), make_terms(100)
+    population, terms = draw_population(), fixed_terms(100)
     plan = plan_pace(population, terms, N)
     with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict()) as ledger:
         for name, now in (("early", START - 1), ("late", terms.ends)):
@@ -149,7 +149,7 @@ def test_outside_the_period_everyone_gets_the_cheapest_level(tmp_path: Path) -> 
 
 
 def test_where_nothing_fits_the_request_is_refused(tmp_path: Path) -> None:
-    population, terms = draw_population(), make_terms(3)
+    population, terms = draw_population(), fixed_terms(3)
     dear = Population(population.responses, population.at_once + 1_000_000, population.face, population.expected)
     plan = plan_pace(population, terms, N)
     with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict()) as ledger:
@@ -164,8 +164,8 @@ def test_where_nothing_fits_the_request_is_refused(tmp_path: Path) -> None:
 def test_propensities_are_those_after_all_rules(total: float, fits: int) -> None:
     """Levels are drawn at random for some; what does not fit falls to the best that does, and its probability with it."""
     population, pacer = draw_population(), Pacer(seed=3)
-    plan = replace(plan_pace(population, make_terms(0.8 * N), N, exploration_rate=0.4), gains=Gains(window=0.0))
-    terms, counts, chances = make_terms(total), np.zeros(K), np.zeros(K)
+    plan = replace(plan_pace(population, fixed_terms(0.8 * N), N, exploration_rate=0.4), gains=Gains(window=0.0))
+    terms, counts, chances = fixed_terms(total), np.zeros(K), np.zeros(K)
     standing = Standing(terms, START, *(0,) * 11, state=(), plan=plan.as_dict())
     one = offers_of(population, np.zeros(1, dtype=np.int64))
     for _ in range(2000):

@@ -46,7 +46,7 @@ def rule_for(population: Population, budget: float, goal: str = "evaluation") ->
     return rule
 
 
-def make_terms(total: float) -> Terms:
+def fixed_terms(total: float) -> Terms:
     return Terms(int(total * 1e6), START, START + 30 * DAY)
 
 
@@ -76,7 +76,7 @@ def spread_slowly(
 
 
 def decide(population: Population, plan: PacePlan, total: float, rows: Array, seed: int = 0, **more: Any) -> Any:
-    terms = make_terms(total)
+    terms = fixed_terms(total)
     standing = Standing(terms, START + DAY, *[0] * 11, state=(), plan=plan.as_dict())
     return Pacer(seed=seed).choose(standing, make_offers(population, rows, **more))
 
@@ -85,7 +85,7 @@ def decide(population: Population, plan: PacePlan, total: float, rows: Array, se
 def test_every_propensity_is_that_of_the_formula_at_the_price_of_the_moment(goal: str) -> None:
     population = draw_population()
     rule = rule_for(population, 0.8, goal)
-    plan = plan_pace(population, make_terms(0.8 * N), N, exploration=rule)
+    plan = plan_pace(population, fixed_terms(0.8 * N), N, exploration=rule)
     rows = np.random.default_rng(1).integers(0, N, 400)
     found = decide(population, plan, 0.8 * N, rows)
     assert len(np.unique(found.price)) > 100  # it moves
@@ -100,7 +100,7 @@ def test_every_propensity_is_that_of_the_formula_at_the_price_of_the_moment(goal
 
 def test_levels_are_drawn_with_their_propensities() -> None:
     population = draw_population()
-    plan = plan_pace(population, make_terms(0.8 * N), N, exploration=rule_for(population, 0.8))
+    plan = plan_pace(population, fixed_terms(0.8 * N), N, exploration=rule_for(population, 0.8))
     plan = replace(plan, gains=replace(plan.gains, window=0.0))  # the price stands still
     found = decide(population, plan, 1e9, np.full(20_000, 7))
     shares = np.bincount(found.levels, minlength=K) / 20_000
@@ -113,7 +113,7 @@ def test_levels_are_drawn_with_their_propensities() -> None:
 def test_what_does_not_fit_is_replaced_and_the_propensity_counts_both_ways() -> None:
     population = draw_population()
     rule = rule_for(population, 0.8)
-    plan = plan_pace(population, make_terms(0.8 * N), N, exploration=rule)
+    plan = plan_pace(population, fixed_terms(0.8 * N), N, exploration=rule)
     levels, propensity = [], []
     for seed in range(300):  # room for one unit: the dearer levels never fit
         found = decide(population, plan, 1.5, np.array([11]), seed)
@@ -128,8 +128,8 @@ def test_what_does_not_fit_is_replaced_and_the_propensity_counts_both_ways() -> 
 
 def test_without_a_variance_and_without_a_rule_nothing_is_drawn() -> None:
     population = draw_population()
-    aimed = plan_pace(population, make_terms(0.8 * N), N, exploration=rule_for(population, 0.8))
-    plain = plan_pace(population, make_terms(0.8 * N), N)
+    aimed = plan_pace(population, fixed_terms(0.8 * N), N, exploration=rule_for(population, 0.8))
+    plain = plan_pace(population, fixed_terms(0.8 * N), N)
     rows = np.arange(300)
     assert (decide(population, aimed, 1e6, rows, variance=False).propensity == 1).all()
     assert (decide(population, plain, 1e6, rows).propensity == 1).all()
@@ -139,7 +139,7 @@ def test_without_a_variance_and_without_a_rule_nothing_is_drawn() -> None:
 
 def test_a_ledger_keeps_the_rule_and_is_never_overspent(tmp_path: Path) -> None:
     population = draw_population()
-    terms = make_terms(0.5 * N)
+    terms = fixed_terms(0.5 * N)
     plan = plan_pace(population, terms, N, exploration=rule_for(population, 0.5))
     rng, drawn = np.random.default_rng(1), []
     with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict()) as ledger:
@@ -156,10 +156,10 @@ def test_a_ledger_keeps_the_rule_and_is_never_overspent(tmp_path: Path) -> None:
 
 def test_a_plan_is_read_back_and_plans_of_earlier_versions_are_read() -> None:
     population = draw_population()
-    plan = plan_pace(population, make_terms(500), N, exploration=rule_for(population, 0.5))
+    plan = plan_pace(population, fixed_terms(500), N, exploration=rule_for(population, 0.5))
     content = plan.as_dict()
     assert PacePlan.from_dict(content) == plan
-    plain = plan_pace(population, make_terms(500), N)
+    plain = plan_pace(population, fixed_terms(500), N)
     assert plain.as_dict()["exploration"] is None
     assert PacePlan.from_dict(plain.as_dict()).exploration is None
     rule = content["exploration"]
@@ -175,9 +175,9 @@ def test_a_rule_without_what_it_needs_is_refused() -> None:
     population = draw_population()
     rule = rule_for(population, 0.5)
     with pytest.raises(InputError, match="variance of responses"):
-        plan_pace(replace(population, variance=None), make_terms(500), N, exploration=rule)
+        plan_pace(replace(population, variance=None), fixed_terms(500), N, exploration=rule)
     with pytest.raises(InputError, match="the exploration rule is"):
-        plan_pace(population, make_terms(500), N, exploration="evaluation")  # type: ignore[arg-type]
+        plan_pace(population, fixed_terms(500), N, exploration="evaluation")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="the variances of responses are not valid"):
         Offers(("a",), np.ones((1, 2)), *(np.zeros((1, 2), dtype=np.int64),) * 3, np.full((1, 2), -1.0))
 
@@ -200,7 +200,7 @@ def test_where_money_is_held_for_promises_exploring_gives_up_no_more_than_the_po
         expected=population.at_once,
     )
     for people, valid in ((population, None), (promised, 10 * DAY)):
-        plan = plan_pace(people, replace(make_terms(0.3 * N), valid=valid), N, exploration=rule)
+        plan = plan_pace(people, replace(fixed_terms(0.3 * N), valid=valid), N, exploration=rule)
         assert plan.exploration is not None
         dear.append(plan.exploration.value_price / rule.value_price)
     assert dear[0] == pytest.approx(1, abs=0.1)  # costs are paid at once: the ledger draws as the policy does

@@ -16,7 +16,7 @@ from largesse.records import Array
 from largesse.serve.ledger.money import MOST_MICROS, as_units
 from largesse.serve.ledger.terms import LATEST, Terms
 
-LONGEST_ID = 200  # letters of a request or a customer
+MAX_ID_LENGTH = 200  # letters of a request or a customer
 MOST_VARIANCE = 1e100  # of a response: squares stay finite
 
 
@@ -91,7 +91,7 @@ class Offers:
 
 
 @dataclass(frozen=True, eq=False)
-class Ask:
+class DecisionRequest:
     """A request: for `Ledger.decide_together`, with what `Ledger.decide` takes."""
 
     request: str
@@ -182,7 +182,7 @@ class Chooser(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Decided:
+class Decisions:
     """A request's decisions as the ledger holds them; the same request gets the same again."""
 
     request: str
@@ -230,12 +230,12 @@ class Audit:
 
 def is_id(given: Any) -> bool:
     """Whether a request or a customer can be called so."""
-    return isinstance(given, str) and 0 < len(given) <= LONGEST_ID and given.isprintable()
+    return isinstance(given, str) and 0 < len(given) <= MAX_ID_LENGTH and given.isprintable()
 
 
 def id_problems(given: Any, name: str) -> list[Problem]:
     """Return what is wrong with the id of a request or a customer."""
-    hint = f"give a text of 1 to {LONGEST_ID} printable letters"
+    hint = f"give a text of 1 to {MAX_ID_LENGTH} printable letters"
     return [] if is_id(given) else [Problem(f"{name} is {repr_short(given)}", hint)]
 
 

@@ -21,7 +21,7 @@ KEPT, WHILE_IT_LASTS = PROMISES = ("kept", "while_it_lasts")
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms that a ledger is opened with, checked and counted exactly. Made by `agree`."""
+    """The terms that a ledger is opened with, checked and counted exactly. Made by `make_terms`."""
 
     total: int  # millionths of a unit
     starts: int  # microseconds since 1970, UTC
@@ -53,7 +53,7 @@ class Terms:
         return f"{show_money(self.total)} {period}; a promise stands {stands}; late redemptions: {self.late}{lasts}"
 
 
-def agree(
+def make_terms(
     total: Any,
     ends: Any,
     *,
@@ -79,7 +79,7 @@ def agree(
         ``"kept"``: every promise can be redeemed; face values are reserved. ``"while_it_lasts"``: what open promises are
         expected to cost is reserved, and a redemption that no longer fits into the budget is refused.
 
-    >>> agree("500", "2027-01-31", starts="2027-01-01", valid_days=14).describe()
+    >>> make_terms("500", "2027-01-31", starts="2027-01-01", valid_days=14).describe()
     '500.00 from 2027-01-01 00:00:00Z until 2027-02-01 00:00:00Z; a promise stands for 14 days; late redemptions: refuse'
     """
     problems: list[Problem] = []

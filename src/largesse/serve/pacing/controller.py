@@ -193,7 +193,7 @@ def plan_pace(
 def _check_parts(population: Any, terms: Any, rule: Any) -> None:
     if not (isinstance(population, Population) and isinstance(terms, Terms)):
         got = f"the population is {repr_short(population)}, and the terms are {repr_short(terms)}"
-        fail("pace", Problem(got, "make them with make_population(policy, customers) and agree(total, ends)"))
+        fail("pace", Problem(got, "make them with make_population(policy, customers) and make_terms(total, ends)"))
     if rule is None:
         return
     if not isinstance(rule, ExplorationRule) or len(rule.incumbent) != population.responses.shape[1]:

@@ -1,13 +1,19 @@
-"""Customers as a price sees them: what each level is expected to bring, and what it costs now and on redemption."""
+"""Customers with offers: the expected response of each level, and its cost now and on redemption."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from largesse.errors import Problem, as_number, fail, repr_short
+from largesse.levels import Levels
+from largesse.policy import Expected, Policy
 from largesse.records import Array
 from largesse.serve.ledger.money import MICROS, count_micros
+from largesse.serve.ledger.records import Offers
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,3 +71,68 @@ def redeemed_costs(responses: Array, face: Array, redeemed: Array, contact: floa
     at_once[:, 1:] = count_micros(np.array([contact]))[0]
     expected = np.minimum(np.rint(faces * share).astype(np.int64), faces)
     return Population(np.asarray(responses, dtype=np.float64), at_once, faces, expected)
+
+
+def make_offers(policy: Policy, customers: Any, ids: Sequence[str], *, most: Sequence[float] | None = None) -> Offers:
+    """Return what a policy may offer to customers, for `Ledger.decide`.
+
+    Parameters
+    ----------
+    policy, customers
+        The policy, and customers as `policy.decide` takes them.
+    ids
+        What each customer is called in the ledger, (n,).
+    most
+        The most that each level may cost a customer, (K,): needed where no list says it, because costs are observed, or are
+        paid on redemption for each unit of an amount.
+    """
+    if not isinstance(ids, Sequence) or isinstance(ids, str | bytes):
+        fail("request", Problem(f"the ids are {repr_short(ids)}", "give a list with the name of each customer"))
+    found = make_population(policy, customers, most=most)
+    return Offers(tuple(ids), found.responses, found.at_once, found.face, found.expected, found.variance)
+
+
+def make_population(policy: Policy, customers: Any, *, most: Sequence[float] | None = None) -> Population:
+    """Return customers as a price sees them: see `make_offers`."""
+    if not isinstance(policy, Policy):
+        fail("ledger", Problem(f"the policy is {repr_short(policy)}", "load one: Policy.load(path)"))
+    expected = policy.expect(customers)
+    levels = policy.levels
+    varies = None if policy.exploration is None else policy.exploration.variance.at(expected.responses)
+    at_once = np.zeros(expected.responses.shape, dtype=np.int64)
+    if levels.certain:
+        shared = expected.costs.strides[0] == 0  # everyone has the same costs: one row of them says it
+        at_once[:] = count_micros(expected.costs[:1] if shared else expected.costs)
+        nothing = np.zeros_like(at_once)
+        return Population(expected.responses, at_once, nothing, nothing, varies)
+    if levels.contact_cost:
+        at_once[:, 1:] = count_micros(np.array([levels.contact_cost]))[0]
+    face = _worst(policy, expected, most)
+    later = np.rint((expected.costs - at_once / MICROS) * MICROS)
+    redeemed = np.clip(later, 0, face).astype(np.int64)
+    return Population(expected.responses, at_once, face, redeemed, varies)
+
+
+def _worst(policy: Policy, expected: Expected, most: Sequence[float] | None) -> Array:
+    """Return the most (n, K) that each level may cost on redemption, in millionths."""
+    levels = policy.levels
+    if (
+        most is None
+        and levels.on_redemption
+        and getattr(policy.model, "binary_", False)
+        and expected.listed is not None
+    ):
+        return count_micros(expected.listed)
+    if most is None:
+        way = "are observed" if levels.observed else "are paid for each unit of an amount"
+        got = f"costs {way}: nothing says the most that a level may cost"
+        fail("ledger", Problem(got, f"give it for each of the {len(levels)} levels, cheapest first: --most 0,20,50"))
+    return np.ascontiguousarray(np.broadcast_to(count_micros(_check_most(most, levels)), expected.responses.shape))
+
+
+def _check_most(most: Sequence[float], levels: Levels) -> Array:
+    numbers = [as_number(value) for value in most] if isinstance(most, Sequence | np.ndarray) else []
+    if len(numbers) != len(levels) or any(value is None or value < 0 for value in numbers):
+        hint = f"give one number for each of the {len(levels)} levels, zero or more, the cheapest first"
+        fail("ledger", Problem(f"the most that levels may cost is {repr_short(most)}", hint))
+    return np.array(numbers, dtype=np.float64)

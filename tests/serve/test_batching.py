@@ -11,11 +11,10 @@ import pytest
 from ledgers import Dearest, make_offers
 
 from largesse.errors import LedgerError, Problem
-from largesse.serve import Ask, Decided, Ledger
-from largesse.serve.app import THREADS
-from largesse.serve.batching import TOGETHER, Clerk
-from largesse.serve.ledger_context import Books
-from largesse.serve.service import Service
+from largesse.serve import DecisionRequest, Decisions, Ledger
+from largesse.serve.batching import MAX_CUSTOMERS, LedgerBatcher
+from largesse.serve.ledger_context import LedgerContext
+from largesse.serve.service import THREADS, Service
 
 
 class SlowLedger:
@@ -25,7 +24,7 @@ class SlowLedger:
         self.taken, self.go = threading.Event(), threading.Event()
         self.together: list[list[str]] = []
 
-    def decide_together(self, asks: Sequence[Ask], _: Any) -> list[Decided | LedgerError]:
+    def decide_together(self, asks: Sequence[DecisionRequest], _: Any) -> list[Decisions | LedgerError]:
         self.together.append([ask.request for ask in asks])
         self.taken.set()
         assert self.go.wait(10)
@@ -38,54 +37,54 @@ def refusal(request: str) -> LedgerError:
     return LedgerError("ledger", [Problem(f"{request} is refused", "ask otherwise")])
 
 
-def decide(ask: Ask) -> Decided:
+def decide(ask: DecisionRequest) -> Decisions:
     none = np.zeros(len(ask.offers), dtype=np.int64)
-    return Decided(ask.request, ask.offers.customers, none, none, none, none, none, none, none, none, "v1", 0, None)
+    return Decisions(ask.request, ask.offers.customers, none, none, none, none, none, none, none, none, "v1", 0, None)
 
 
-def make_ask(request: str, many: int = 1) -> Ask:
-    return Ask(request, make_offers([f"c{k}" for k in range(many)]))
+def make_ask(request: str, many: int = 1) -> DecisionRequest:
+    return DecisionRequest(request, make_offers([f"c{k}" for k in range(many)]))
 
 
-async def come(ledger: SlowLedger, clerk: Clerk, first: str, others: Sequence[Ask]) -> list[Any]:
+async def come(ledger: SlowLedger, batcher: LedgerBatcher, first: str, others: Sequence[DecisionRequest]) -> list[Any]:
     """Book a request, and others while the ledger is busy with it."""
-    waiting = [asyncio.ensure_future(clerk.book(make_ask(first)))]
+    waiting = [asyncio.ensure_future(batcher.submit(make_ask(first)))]
     await asyncio.to_thread(ledger.taken.wait, 10)
-    waiting += [asyncio.ensure_future(clerk.book(ask)) for ask in others]
+    waiting += [asyncio.ensure_future(batcher.submit(ask)) for ask in others]
     await asyncio.sleep(0)
     ledger.go.set()
     return await asyncio.gather(*waiting, return_exceptions=True)
 
 
-def run(first: str, others: Sequence[Ask]) -> tuple[list[Any], list[list[str]]]:
+def run(first: str, others: Sequence[DecisionRequest]) -> tuple[list[Any], list[list[str]]]:
     """Return the answers, and what the ledger was asked together."""
     ledger = SlowLedger()
-    clerk = Clerk(Books(cast(Ledger, ledger), Dearest(), None))
+    batcher = LedgerBatcher(LedgerContext(cast(Ledger, ledger), Dearest(), None))
     found: list[Any] = []
     # A thread of its own: the browser of other tests keeps an event loop in this one.
-    thread = threading.Thread(target=lambda: found.extend(asyncio.run(come(ledger, clerk, first, others))))
+    thread = threading.Thread(target=lambda: found.extend(asyncio.run(come(ledger, batcher, first, others))))
     thread.start()
     thread.join()
-    clerk.stop()
+    batcher.stop()
     return found, ledger.together
 
 
 def test_requests_that_wait_are_booked_together() -> None:
     found, together = run("a", [make_ask(name) for name in ("b", "no", "c")])
     assert together == [["a"], ["b", "no", "c"]]
-    assert [one.request for one in found if isinstance(one, Decided)] == ["a", "b", "c"]
+    assert [one.request for one in found if isinstance(one, Decisions)] == ["a", "b", "c"]
     assert str(found[2]) == str(refusal("no"))
 
 
 def test_large_requests_do_not_wait_for_each_other() -> None:
-    _, together = run("a", [make_ask("b", TOGETHER), make_ask("c")])
+    _, together = run("a", [make_ask("b", MAX_CUSTOMERS), make_ask("c")])
     assert together == [["a"], ["b"], ["c"]]
 
 
 def test_a_ledger_that_is_gone_is_told_to_all_who_wait() -> None:
     found, together = run("a", [make_ask("gone"), make_ask("b")])
     assert together == [["a"], ["gone", "b"]]
-    assert isinstance(found[0], Decided)
+    assert isinstance(found[0], Decisions)
     assert [type(one) for one in found[1:]] == [OSError, OSError]
 
 
@@ -93,7 +92,7 @@ def test_metrics_answer_while_all_others_wait_for_the_ledger(
     booked: tuple[Any, Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask, service = booked
-    monkeypatch.setattr("largesse.serve.service.SCRAPE", 0.05)
+    monkeypatch.setattr("largesse.serve.service.SCRAPE_SECONDS", 0.05)
     assert service.ledger is not None
     with ThreadPoolExecutor(THREADS + 2) as pool:
         with service.ledger._turn:
@@ -103,38 +102,38 @@ def test_metrics_answer_while_all_others_wait_for_the_ledger(
         assert {one.result().status_code for one in waiting} == {409}
 
 
-def test_a_loop_that_is_closed_does_not_end_the_clerk() -> None:
+def test_a_loop_that_is_closed_does_not_end_the_batches() -> None:
     ledger = SlowLedger()
-    clerk = Clerk(Books(cast(Ledger, ledger), Dearest(), None))
+    batcher = LedgerBatcher(LedgerContext(cast(Ledger, ledger), Dearest(), None))
 
     async def leave() -> None:
-        waiting = asyncio.ensure_future(clerk.book(make_ask("a")))
+        waiting = asyncio.ensure_future(batcher.submit(make_ask("a")))
         await asyncio.to_thread(ledger.taken.wait, 10)
         waiting.cancel()
 
-    async def follow() -> Decided:
-        return await asyncio.wait_for(clerk.book(make_ask("b")), 10)
+    async def follow() -> Decisions:
+        return await asyncio.wait_for(batcher.submit(make_ask("b")), 10)
 
     with ThreadPoolExecutor(1) as apart:
         apart.submit(asyncio.run, leave()).result()
         ledger.go.set()
         assert apart.submit(asyncio.run, follow()).result().request == "b"
-    clerk.stop()
+    batcher.stop()
 
 
-def test_what_waits_is_booked_before_the_clerk_goes() -> None:
+def test_what_waits_is_booked_before_the_thread_ends() -> None:
     ledger = SlowLedger()
-    clerk = Clerk(Books(cast(Ledger, ledger), Dearest(), None))
+    batcher = LedgerBatcher(LedgerContext(cast(Ledger, ledger), Dearest(), None))
 
     async def leave() -> None:
-        waiting = asyncio.ensure_future(clerk.book(make_ask("a")))
+        waiting = asyncio.ensure_future(batcher.submit(make_ask("a")))
         await asyncio.to_thread(ledger.taken.wait, 10)
-        left = asyncio.ensure_future(clerk.book(make_ask("b")))
+        left = asyncio.ensure_future(batcher.submit(make_ask("b")))
         await asyncio.sleep(0)
         left.cancel()  # the client has hung up; the decision is kept all the same
         ledger.go.set()
         await waiting
-        await asyncio.to_thread(clerk.stop)
+        await asyncio.to_thread(batcher.stop)
         with pytest.raises(asyncio.CancelledError):
             await left
 

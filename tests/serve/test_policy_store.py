@@ -1,0 +1,107 @@
+"""A changed policy takes the place of the one that is served, unless it must not."""
+
+import logging
+import queue
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from services import connect
+
+from largesse.pipeline import plan
+from largesse.policy import Policy
+from largesse.serve import LedgerSettings, Settings, load_policy
+from largesse.serve.app import load_service
+from largesse.serve.policy_store import PolicyStore
+
+Row = dict[str, Any]
+
+
+def test_a_changed_policy_is_loaded_and_a_broken_one_is_not(run_copy: Path, customers: list[Row]) -> None:
+    with load_service(Settings(run_copy)) as service:
+        ask = connect(service)
+        before = ask("/healthz").json()["policy"]
+        plan(run_copy, budget=0.5)
+        service.store.refresh()
+        health = ask("/healthz").json()
+        assert health["policy"] != before
+        assert health["status"] == "ok"
+        (run_copy / "policy.largesse").write_bytes(b"broken")
+        service.store.refresh()
+        broken = ask("/healthz").json()
+        assert broken["status"] == "outdated"
+        assert broken["policy"] == health["policy"]
+        assert ask("/v1/decide", {"customers": customers[:2]}).status_code == 200
+
+
+def test_a_new_policy_is_loaded_without_a_request(run_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("largesse.serve.policy_store.RELOAD_SECONDS", 0.02)
+    messages: queue.Queue[str] = queue.Queue()
+    for level in ("info", "warning"):
+        monkeypatch.setattr(logging.Logger, level, lambda _, text, *given: messages.put(text % given))
+    store = PolicyStore(run_copy)
+    store.watch()
+    first = (run_copy / "policy.largesse").read_bytes()
+    plan(run_copy, budget=0.5)
+    assert "decides now" in messages.get(timeout=30)
+    (run_copy / "policy.largesse").write_bytes(first[:100])
+    assert "cannot be served" in messages.get(timeout=30)
+    store.close()
+
+
+def test_whatever_is_wrong_with_a_new_policy_the_old_one_goes_on(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PolicyStore(run_copy)
+    before, loads = store.current, []
+
+    def run_out(source: Path) -> None:
+        loads.append(source)
+        raise MemoryError
+
+    monkeypatch.setattr("largesse.serve.policy_store.load_policy", run_out)
+    (run_copy / "policy.largesse").touch()
+    for _ in range(3):
+        store.refresh()
+    assert "MemoryError" in str(store.problem)
+    assert len(loads) == 1
+    assert store.current is before
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"names": ("none", "small", "large")}, "other levels than the ledger's decisions"),
+        ({"on_redemption": True}, "nothing says the most that a level may cost"),
+    ],
+)
+def test_a_policy_that_a_ledger_cannot_count_does_not_take_over(
+    run_copy: Path, tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    ledger = LedgerSettings(f"sqlite:///{tmp_path / 'spring.db'}", "60", "2999-12-31")
+    with load_service(Settings(run_copy, ledger=ledger)) as service:
+        before = service.store.current
+        policy = Policy.load(run_copy / "policy.largesse")
+        policy.model.binary_ = False  # an amount: its list of costs is no limit
+        replace(policy, levels=replace(policy.levels, **change)).save(run_copy / "policy.largesse")
+        service.store.refresh()
+        assert service.store.current is before
+        assert words in str(service.store.problem)
+
+
+def test_the_version_is_that_of_the_policy_even_if_another_comes_meanwhile(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, load = load_policy(run_copy), Policy.load
+
+    def load_late(path: Path) -> Policy:
+        monkeypatch.setattr(Policy, "load", load)
+        plan(run_copy, budget=0.5)
+        return load(path)
+
+    monkeypatch.setattr(Policy, "load", load_late)
+    found = load_policy(run_copy)
+    again = load_policy(run_copy)
+    assert (found.version, found.policy.price) == (again.version, again.policy.price)
+    assert found.version != before.version
