@@ -12,6 +12,7 @@ from browsers import launch
 from shops import write_shop
 
 from support import examples  # noqa: F401  registers the profiles of hypothesis
+from support.commands import Call, make_call
 
 # Tests compile many small networks once each: compiling quickly is worth more than fast code. Set before JAX is imported.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
@@ -37,6 +38,12 @@ def session() -> Iterator[Any]:
     skip_without_spark()
     with open_session(master="local[2]") as started:
         yield started
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Run the command line in this process: ``call("plan", "run")`` returns its exit code and output."""
+    return make_call(monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A new log is compared with the plan of a run folder."""
 
 import json
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from largesse import cli
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
 from largesse.pipeline import check, power, run
 from largesse.serve import pace, read_streaming
+from support.commands import Call
 
 
 def _carry_out(folder: Path, shop: Path, seed: int = 1) -> pa.Table:
@@ -37,28 +36,28 @@ def test_a_new_log_is_joined_with_the_plan_by_id(run_copy: Path, shop: Path) -> 
     assert json.loads(json.dumps(shown, allow_nan=False)) == shown
 
 
-def test_without_ids_the_policy_decides_anew(run_copy: Path, shop: Path) -> None:
-    table = _carry_out(run_copy, shop).drop_columns(["id"])
+def test_the_order_of_rows_says_nothing(run_copy: Path, shop: Path) -> None:
+    table = _carry_out(run_copy, shop)
+    _, shown = check(run_copy, table)
+    _, turned = check(run_copy, table.take(np.random.default_rng(3).permutation(len(table))))
+    shown.pop("fingerprint"), turned.pop("fingerprint")  # of the rows as they came
+    assert shown == turned
+
+
+@pytest.mark.parametrize("strangers", [None, 10, 200])
+def test_rows_that_are_not_in_the_plan_are_left_out_and_without_any_the_policy_decides_again(
+    run_copy: Path, shop: Path, strangers: int | None
+) -> None:
+    table = _carry_out(run_copy, shop)
+    ids = [f"x{i}" if i < (strangers or 0) else one for i, one in enumerate(table["id"].to_pylist())]
+    table = table.drop_columns(["id"]) if strangers is None else table.set_column(0, "id", pa.array(ids))
     found, _ = check(run_copy, table)
-    assert found.joined is None
+    joined = strangers == 10
+    assert found.joined == (len(table) - 10 if joined else None)
+    assert found.rows == len(table) - (10 if joined else 0)
     assert found.followed > 0.95
-
-
-def test_rows_that_are_not_in_the_plan_are_left_out(run_copy: Path, shop: Path) -> None:
-    table = _carry_out(run_copy, shop)
-    ids = [f"x{i}" if i < 10 else one for i, one in enumerate(table["id"].to_pylist())]
-    found, _ = check(run_copy, table.set_column(0, "id", pa.array(ids)))
-    assert found.rows == len(table) - 10
-    assert any("not in the plan" in finding.text for finding in found.findings)
-
-
-def test_where_nobody_is_in_the_plan_the_policy_decides_anew(run_copy: Path, shop: Path) -> None:
-    table = _carry_out(run_copy, shop)
-    found, _ = check(run_copy, table.set_column(0, "id", pa.array([f"x{i}" for i in range(len(table))])))
-    assert found.joined is None
-    assert found.followed > 0.95
-    notes = [finding for finding in found.findings if "No customer of the new log is in the plan" in finding.text]
-    assert [note.answer for note in notes] == ["note"]
+    told = [finding.answer for finding in found.findings if "in the plan" in finding.text and finding.topic == "plan"]
+    assert told == {None: [], 10: ["careful"], 200: ["note"]}[strangers]
 
 
 def test_what_the_run_reads_is_not_written_over(run_copy: Path, shop: Path) -> None:
@@ -70,33 +69,22 @@ def test_what_the_run_reads_is_not_written_over(run_copy: Path, shop: Path) -> N
         pace(run_copy, read_streaming("simulated", {}), lambda *_: None, out=shop / "log.parquet")
 
 
-def test_the_command_says_it_by_its_exit_code(
-    run_copy: Path, shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def call(*words: str) -> int:
-        monkeypatch.setattr("sys.argv", ["largesse", "check", str(run_copy), *words])
-        try:
-            cli.main()
-        except SystemExit as stopped:
-            return int(stopped.code or 0)
-        return 0
-
-    good, bad = shop / "good.parquet", shop / "bad.parquet"
+def test_the_command_answers_by_its_exit_code(run_copy: Path, shop: Path, call: Call) -> None:
     table = _carry_out(run_copy, shop)
+    wrong = table.set_column(table.column_names.index("coupon"), "coupon", pa.array(np.full(len(table), 10)))
+    good, bad, page = shop / "good.parquet", shop / "bad.parquet", shop / "check.html"
     pq.write_table(table, good)
-    wrong = np.full(len(table), 10)
-    pq.write_table(table.set_column(table.column_names.index("coupon"), "coupon", pa.array(wrong)), bad)
-    page = shop / "check.html"
-    assert call(str(good), "--out", str(page)) == 0
+    pq.write_table(wrong, bad)
+    done = call("check", str(run_copy), str(good), "--out", str(page))
+    assert done.code == 0
+    assert "went as promised" in done.out
     assert "The campaign went as promised." in page.read_text()
-    assert "went as promised" in capsys.readouterr().out
-    assert call(str(bad), "--json") == 20
-    shown = json.loads(capsys.readouterr().out)
-    assert shown["answer"] == "no"
-    assert shown["code"] == 20
-    assert call(str(bad), "-q") == 20
-    assert "not followed" in capsys.readouterr().err
-    assert call(str(shop / "nothing.parquet")) == 2
+    done = call("check", str(run_copy), str(bad), "--json")
+    assert done.code == json.loads(done.out)["code"] == 20
+    done = call("check", str(run_copy), str(bad), "-q")
+    assert (done.code, done.out) == (20, "")
+    assert "not followed" in done.err
+    assert call("check", str(run_copy), str(shop / "nothing.parquet")).code == 2
 
 
 def test_without_the_old_log_what_can_be_compared_is(run_copy: Path, shop: Path) -> None:
@@ -118,14 +106,6 @@ def test_a_plan_that_explored_is_checked_with_its_propensities(run_copy: Path, s
     assert found.followed == 1
     topics = {finding.topic: finding.answer for finding in found.findings}
     assert topics["propensities"] == "fine"
-
-
-def test_the_order_of_rows_says_nothing(run_copy: Path, shop: Path) -> None:
-    table = _carry_out(run_copy, shop)
-    _, shown = check(run_copy, table)
-    _, turned = check(run_copy, table.take(np.random.default_rng(3).permutation(len(table))))
-    shown.pop("fingerprint"), turned.pop("fingerprint")  # of the rows as they came
-    assert shown == turned
 
 
 def test_a_campaign_to_which_nobody_responds_is_told_and_not_refused(run_copy: Path, shop: Path) -> None:
@@ -188,19 +168,11 @@ def test_amounts_of_which_none_came_are_told_in_money(tmp_path: Path) -> None:
     assert not [finding for finding in found.findings if finding.topic == "value" and " pp" in finding.text]
 
 
-def test_the_size_of_a_test_of_the_plan(
-    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_size_of_a_test_of_the_plan(run_copy: Path, call: Call) -> None:
     found = power(run_copy, "uniform")
     assert 0 < found.switchers <= 1
     assert found.cases[1].name == "value less cost"
-
-    def call(*words: str) -> str:
-        monkeypatch.setattr("sys.argv", ["largesse", "power", str(run_copy), *words])
-        with suppress(SystemExit):
-            cli.main()
-        return capsys.readouterr().out
-
-    value = json.loads(call("--gain", "0.05", "--per-day", "50", "--json"))["cases"][0]
-    assert value["expected"]["days"] == pytest.approx(value["expected"]["traffic"] / 50)
-    assert "switchers" in call("--incumbent", "0", "--gain", "0.05", "--per-day", "50")
+    shown = json.loads(call("power", str(run_copy), "--gain", "0.05", "--per-day", "50", "--json").out)
+    value = shown["cases"][0]["expected"]
+    assert value["days"] == pytest.approx(value["traffic"] / 50)
+    assert "switchers" in call("power", str(run_copy), "--incumbent", "0", "--gain", "0.05").out

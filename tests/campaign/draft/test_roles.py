@@ -4,15 +4,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.campaign.draft.roles import AFTER_RESPONSE, ColumnProfile, find_consequences, guess_roles
+from largesse.campaign.draft.roles import AFTER_RESPONSE, DraftColumn, find_consequences, guess_roles
 from largesse.records import Array
 
 N = 60
 ONES = np.arange(N) % 2 * 1.0
 
 
-def number(name: str, values: Array = ONES) -> ColumnProfile:
-    return ColumnProfile(name, "number", len(np.unique(values)), values)
+def number(name: str, values: Array = ONES) -> DraftColumn:
+    return DraftColumn(name, "number", len(np.unique(values)), values)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_a_score_of_something_else_is_no_propensity() -> None:
 
 
 def test_a_text_column_with_a_control_is_the_level_where_no_name_is() -> None:
-    words = ColumnProfile("segment", "text", 3, None, words=("No E-Mail", "Mens E-Mail", "Womens E-Mail"))
-    other = ColumnProfile("zip", "text", 2, None, words=("Urban", "Rural"))
+    words = DraftColumn("segment", "text", 3, None, words=("No E-Mail", "Mens E-Mail", "Womens E-Mail"))
+    other = DraftColumn("zip", "text", 2, None, words=("Urban", "Rural"))
     assert guess_roles([other, words], N).roles == {"level": "segment"}
 
 

@@ -53,7 +53,7 @@ WEIGHT = split_words("weight weights wt wgt gewicht gewichte gewichtung")
 
 
 @dataclass(frozen=True)
-class ColumnProfile:
+class DraftColumn:
     """The kind and the values of one column."""
 
     name: str
@@ -92,11 +92,11 @@ class Guess:
     left_out: Mapping[str, str] = field(default_factory=dict)  # column → why it is not offered as a feature
 
 
-def guess_roles(columns: Sequence[ColumnProfile], rows: int, known: Mapping[str, str] | None = None) -> Guess:
+def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, str] | None = None) -> Guess:
     """Guess the column of each role; `known` roles stand, and their columns are not guessed for others."""
     roles = dict(known or {})
     others: dict[str, tuple[str, ...]] = {}
-    finders: dict[str, Callable[[ColumnProfile], bool]] = {
+    finders: dict[str, Callable[[DraftColumn], bool]] = {
         "propensity": _may_be_propensity,
         "weight": lambda c: bool(WEIGHT.intersection(c.tokens)) and c.values is not None and bool(c.values.min() >= 0),
         "cluster": lambda c: _may_be_cluster(c, rows),
@@ -125,19 +125,19 @@ def guess_roles(columns: Sequence[ColumnProfile], rows: int, known: Mapping[str,
     return Guess(roles, others, _leave_out(columns, roles))
 
 
-def sounds_like_money(column: ColumnProfile) -> bool:
+def sounds_like_money(column: DraftColumn) -> bool:
     """Whether the name of a response is that of an amount of money, and its values can be one."""
     return column.values is not None and column.distinct > 2 and any(MONEY.search(token) for token in column.tokens)
 
 
-def _says(column: ColumnProfile, words: re.Pattern[str]) -> bool:
+def _says(column: DraftColumn, words: re.Pattern[str]) -> bool:
     """Whether the name has one of the words, and none that speaks of earlier times."""
     tokens = column.tokens
     past = EARLIER.intersection(tokens) or any(re.fullmatch(r"(19|20)\d\d|\d+[dmwy]", token) for token in tokens)
     return not past and any(words.search(token) for token in (*tokens, "".join(tokens)))
 
 
-def _may_be_propensity(column: ColumnProfile) -> bool:
+def _may_be_propensity(column: DraftColumn) -> bool:
     if column.values is None or not (column.values.min() > 0 and column.values.max() <= 1):
         return False
     of_else = {"buy", "churn", "purchase", "kauf", "to", "click", "response"}  # a score of something else
@@ -145,12 +145,12 @@ def _may_be_propensity(column: ColumnProfile) -> bool:
     return not of_else.intersection(tokens) and any(CHOSEN.search(token) for token in (*tokens, "".join(tokens)))
 
 
-def _may_be_cost(column: ColumnProfile) -> bool:
+def _may_be_cost(column: DraftColumn) -> bool:
     values = column.values
     return values is not None and column.distinct > 2 and float(values.min()) >= 0 and _says(column, PAID)
 
 
-def _may_be_cluster(column: ColumnProfile, rows: int) -> bool:
+def _may_be_cluster(column: DraftColumn, rows: int) -> bool:
     """Whether rows that share a value of the column may not be independent: households, villages, repeated customers."""
     tokens = set(column.tokens) - NUMBERED
     if not 1 < column.distinct < rows:
@@ -162,21 +162,21 @@ def _may_be_cluster(column: ColumnProfile, rows: int) -> bool:
     )
 
 
-def _with_control(columns: Sequence[ColumnProfile], roles: Mapping[str, str]) -> list[ColumnProfile]:
+def _with_control(columns: Sequence[DraftColumn], roles: Mapping[str, str]) -> list[DraftColumn]:
     """Return the only text column with a value like none, control or No E-Mail, or nothing if there are several."""
     found = [c for c in columns if c.name not in roles.values() and sum(map(is_nothing, c.words)) == 1]
     named = [c for c in found if {"segment", "group", "gruppe", "variant", "campaign"}.intersection(c.tokens)]
     return (found if len(found) == 1 else named) if len(named) <= 1 else []
 
 
-def _could_respond(columns: Sequence[ColumnProfile], roles: Mapping[str, str]) -> tuple[str, ...]:
+def _could_respond(columns: Sequence[DraftColumn], roles: Mapping[str, str]) -> tuple[str, ...]:
     """Return the columns that could be a response by their values, those of 0 and 1 first."""
     free = [c for c in columns if c.name not in roles.values() and not c.is_id and c.values is not None]
     fit = [c for c in free if c.distinct >= 2 and c.values is not None and c.values.min() >= 0]
     return tuple(c.name for c in sorted(fit, key=lambda c: not c.yes_or_no))
 
 
-def _leave_out(columns: Sequence[ColumnProfile], roles: Mapping[str, str]) -> dict[str, str]:
+def _leave_out(columns: Sequence[DraftColumn], roles: Mapping[str, str]) -> dict[str, str]:
     """Return the columns without a role that should not be learnt from, each with the reason."""
     found = {}
     for column in columns:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.campaign.draft.levels import Order, is_nothing, order_levels
-from largesse.campaign.draft.roles import MAX_LEVELS, ColumnProfile, Guess, find_consequences, guess_roles
+from largesse.campaign.draft.roles import MAX_LEVELS, DraftColumn, Guess, find_consequences, guess_roles
 from largesse.data import (
     CODED,
     Suggestion,
@@ -36,7 +36,7 @@ class TableProfile:
 
     table: pa.Table  # text as it is written
     read: pa.Table  # text parsed, if there is one way to read it
-    columns: Mapping[str, ColumnProfile]
+    columns: Mapping[str, DraftColumn]
     written: Mapping[str, Suggestion]  # columns of text -> how they can be read
 
     def guess(self, known: Mapping[str, str] | None = None) -> Draft:
@@ -63,17 +63,17 @@ class Draft:
     """A table with guessed roles, and the levels, costs and budget that it suggests."""
 
     table: pa.Table  # text parsed, if there is one way to read it, except for the levels
-    columns: Mapping[str, ColumnProfile]
+    columns: Mapping[str, DraftColumn]
     guess: Guess
     written: Mapping[str, Suggestion]  # columns of text -> how they can be read
 
     @property
-    def level(self) -> ColumnProfile | None:
+    def level(self) -> DraftColumn | None:
         """The column of the levels, if one was found."""
         return self.columns.get(self.guess.roles.get("level", ""))
 
     @property
-    def response(self) -> ColumnProfile | None:
+    def response(self) -> DraftColumn | None:
         """The column of the responses, if one was found."""
         return self.columns.get(self.guess.roles.get("response", ""))
 
@@ -181,12 +181,12 @@ def unknown_columns(roles: Mapping[str, str], names: Sequence[str]) -> list[Prob
     ]
 
 
-def _profile_column(name: str, column: pa.ChunkedArray) -> ColumnProfile:
+def _profile_column(name: str, column: pa.ChunkedArray) -> DraftColumn:
     import pyarrow.compute as pc
 
     kind = kind_of(column.type)
     if kind in ("nothing", "other"):
-        return ColumnProfile(name, kind, 0, None, learnable=False)
+        return DraftColumn(name, kind, 0, None, learnable=False)
     learnable = not why_skip(name, column)
     unique = pc.unique(as_plain(column)).drop_null()
     if kind != "number":
@@ -196,9 +196,9 @@ def _profile_column(name: str, column: pa.ChunkedArray) -> ColumnProfile:
                 words = tuple(str(value) for value in unique.to_pylist())
             except (OverflowError, ValueError):  # dates beyond Python's calendar
                 words = ()
-        return ColumnProfile(name, kind, len(unique), None, learnable, words)
+        return DraftColumn(name, kind, len(unique), None, learnable, words)
     values = as_floats(column)
     known = values[np.isfinite(values)]
     # NaN and infinities do not count; but ids beyond 2⁵³ differ only as integers.
     distinct = len(np.unique(known)) if len(known) < len(values) else len(unique)
-    return ColumnProfile(name, kind, distinct, known if len(known) else None, learnable and len(known) > 0)
+    return DraftColumn(name, kind, distinct, known if len(known) else None, learnable and len(known) > 0)
