@@ -132,8 +132,6 @@ def test_policies_and_models_are_judged_by_large_logs_like_by_any() -> None:
     assert abs(one.value - other.value) < 3 * other.value_se
     assert one.spend == other.spend == 1.0
     found = evaluate(large, Linear(), budget=0.8)
-    assert found.safety is not None
-    assert found.safety.options[1].name == "a simple rule"
     assert found.rows == N
 
 

@@ -118,8 +118,8 @@ def test_records_print_in_a_line(records: dict[str, Any]) -> None:
     assert str(other.difference) in f"{other.difference!r}"
     assert f"; against {other.name}: {other.difference.estimate:+.4g} [" in repr(found)
     assert repr(other).startswith(f"Reference({other.name!r}, ")
-    assert repr(found.safety.options[0]).startswith("Option('this plan', value=")
-    for record in (found, other, found.safety.options[0], records["frontier"], records["plan"]):
+    assert repr(records["study"].safety.options[0]).startswith("Option('this plan', value=")
+    for record in (found, other, records["study"].safety.options[0], records["frontier"], records["plan"]):
         assert len(repr(record)) < 260
         assert "\n" not in repr(record)
 

@@ -1,7 +1,7 @@
 """Does what a plan gains *at least* hold, after choosing between the plan and a simple rule? Logs of random worlds say so.
 
 Each log is drawn from a world of its own (`worlds.draw_world`) and judged as a user would, with a linear model: the plan at a
-budget, a simple rule for the same money, and the bound on what either gains over the best uniform mix (`evaluate(…).safety`). The
+budget, a simple rule for the same money, and the bound on what either gains over the best uniform mix (`make_study(…).safety`). The
 truth is that of fresh customers of the same world: the mean over folds of what each fold's model, price or rule brings them. A
 bound is right if the true gain of the recommended option lies above it; "named" compares with the mix that the evaluation names,
 "best" with the truly best mix at what the option truly costs. Propensities are the log's own or estimated, "as drawn" is what the

@@ -1,6 +1,6 @@
 """Can this log answer the question? One list of checks, made from what is known before any model is fitted.
 
-`doctor` shows the whole list; the warnings of an evaluation are those of its findings that are not fine. Every check is one
+`doctor` and a study show the whole list; `evaluate` warns of missing overlap alone. Every check is one
 function that returns a `Finding`: fine, note, careful or no.
 """
 
@@ -17,7 +17,7 @@ from largesse.evaluation.estimates import RATIO_CLUSTERS
 from largesse.evaluation.leaks import ROWS as LEAK_ROWS
 from largesse.evaluation.leaks import SURE, find_leaks
 from largesse.evaluation.mean_curve import MeanCurve, measure_curve
-from largesse.evaluation.overlap import measure_overlap
+from largesse.evaluation.overlap import measure_levels, measure_overlap
 from largesse.evaluation.randomisation import measure_dependence
 from largesse.levels import PER_UNIT
 from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities
@@ -80,7 +80,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
     curve = measure_curve(log, propensities.own)
     leaks, heavy = find_leaks(log, seed), _find_heavy(log, propensities.own)
     findings = [
-        *_check_levels(overlap, log.levels.titles),
+        *_check_levels(log.levels.titles, overlap.rows, overlap.effective, overlap.smallest, overlap.answers),
         _check_randomisation(dependence, propensities, overlap),
         _check_propensities(propensities),
         *_check_sums(log),
@@ -108,17 +108,26 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
     )
 
 
+def warn_of_overlap(log: Log, propensities: Propensities) -> tuple[Finding, ...]:
+    """Return the warnings that every estimate needs: levels with too few rows, and estimated propensities."""
+    findings = [
+        *_check_levels(log.levels.titles, *measure_levels(log, propensities.own)),
+        _check_propensities(propensities),
+    ]
+    return tuple(finding for finding in findings if finding.answer != "fine")
+
+
 # -- who got what -----------------------------------------------------------------------------------------------------
 
 
-def _check_levels(overlap: Overlap, labels: tuple[str, ...]) -> list[Finding]:
+def _check_levels(
+    labels: tuple[str, ...], rows: Array, effective: Array, smallest: Array, answers: tuple[str, ...]
+) -> list[Finding]:
     """Whether every level has enough rows: one finding for the levels with too few, one for those with few."""
     topic, by_answer = "rows of each level", dict[str, list[str]]()
-    for label, rows, effective, smallest, answer in zip(
-        labels, overlap.rows, overlap.effective, overlap.smallest, overlap.answers, strict=True
-    ):
-        text = f"{label!r} ({plural(int(rows), 'row')}, worth {effective:.0f} after weighting"
-        by_answer.setdefault(answer, []).append(text + (f", smallest propensity {smallest:.2g})" if rows else ")"))
+    for label, n, worth, least, answer in zip(labels, rows, effective, smallest, answers, strict=True):
+        text = f"{label!r} ({plural(int(n), 'row')}, worth {worth:.0f} after weighting"
+        by_answer.setdefault(answer, []).append(text + (f", smallest propensity {least:.2g})" if n else ")"))
     found = []
     if "no" in by_answer:
         hint = "There is too little data to estimate their effect; try them on more customers first."
@@ -127,8 +136,8 @@ def _check_levels(overlap: Overlap, labels: tuple[str, ...]) -> list[Finding]:
         text = f"Few rows, or very small propensities: {', '.join(by_answer['careful'])}. Expect wide intervals there."
         found.append(Finding(topic, "careful", text))
     if not found:
-        least = plural(int(overlap.effective.min()), "row")
-        found.append(Finding(topic, "fine", f"Every level has enough rows: at least {least} after weighting."))
+        fewest = plural(int(effective.min()), "row")
+        found.append(Finding(topic, "fine", f"Every level has enough rows: at least {fewest} after weighting."))
     return found
 
 

@@ -43,9 +43,7 @@ class _Entry:
     parts: int  # folds that have a policy of their own, learnt on the others
 
 
-def weigh_options(
-    log: Log, scores: Scores, policy: Array, *, estimator: str = "dr", learnt: bool = False, excuse: str = ""
-) -> Safety:
+def weigh_options(log: Log, scores: Scores, policy: Array, *, estimator: str = "dr", learnt: bool = False) -> Safety:
     """Compare a policy, and a simple rule for the same money, with giving everyone the same.
 
     Parameters
@@ -58,15 +56,13 @@ def weigh_options(
         The name of one of `ESTIMATORS`.
     learnt
         Whether the policy was learnt on this log, each fold on the others.
-    excuse
-        Why the log cannot guarantee a value, where that is known already.
     """
     folds = len(np.unique(scores.fold))
     entries = [_Entry(PLAN, "a level for every customer", policy, folds if learnt else 1)]
     rules = learn_rules(log, scores, policy)
     if rules is not None:
         entries.append(_Entry(RULE, rules.whole.describe(log.levels), rules.policy, folds))
-    excuse = excuse or _find_excuse(log)
+    excuse = _find_excuse(log)
     gains = [measure_gain(scores, entry.policy, estimator) for entry in entries]
     reach = _find_joint_reach(scores, gains)
     together = None if excuse else len(entries)

@@ -1,4 +1,4 @@
-"""How well the log covers each level, and how alike the customers of different levels are."""
+"""Overlap of the levels and balance of their customers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ SMALL = 0.01  # a propensity below this is hardly ever drawn
 
 def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Overlap:
     """Measure how well a log covers each level, and the balance of encoded features before and after weighting."""
-    K = len(log.levels)
-    inverse = log.weights / propensity
-    groups = [log.level == k for k in range(K)]
-    rows = np.array([int(g.sum()) for g in groups])
-    effective = np.array([count_effective(inverse[g]) for g in groups])
-    smallest = np.array([propensity[g].min(initial=1.0) for g in groups])
+    rows, effective, smallest, answers = measure_levels(log, propensity)
     names, by_level = _balance(log, propensity, features)
     before, after = np.abs(by_level).max(axis=2, initial=0.0)
     edges = np.linspace(0.0, 1.0, BINS + 1)
@@ -28,15 +23,26 @@ def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Ove
         rows=rows,
         effective=effective,
         smallest=smallest,
-        answers=tuple(answer_level(*level) for level in zip(rows, effective, smallest, strict=True)),
+        answers=answers,
         features=names,
         before=before,
         after=after,
         edges=edges,
-        counts=np.array([np.histogram(propensity[g], edges)[0] for g in groups]),
+        counts=np.array([np.histogram(propensity[log.level == k], edges)[0] for k in range(len(log.levels))]),
         by_level=by_level,
         sampled=len(features.rows) if len(features.rows) < len(log) else 0,
     )
+
+
+def measure_levels(log: Log, propensity: Array) -> tuple[Array, Array, Array, tuple[str, ...]]:
+    """Return the rows, the effective rows and the smallest propensity of each level (K,), and whether they suffice."""
+    inverse = log.weights / propensity
+    groups = [log.level == k for k in range(len(log.levels))]
+    rows = np.array([int(g.sum()) for g in groups])
+    effective = np.array([count_effective(inverse[g]) for g in groups])
+    smallest = np.array([propensity[g].min(initial=1.0) for g in groups])
+    answers = tuple(answer_level(*level) for level in zip(rows, effective, smallest, strict=True))
+    return rows, effective, smallest, answers
 
 
 def answer_level(rows: float, effective: float, smallest: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from largesse.errors import Problem, fail, plural, refuse, repr_short, suggest, whole_problems
-from largesse.evaluation.checks import check_log, encode_unless_given
+from largesse.evaluation.checks import check_log, encode_unless_given, warn_of_overlap
 from largesse.evaluation.crossfitting import crossfit, hold_out_rows, score_rows
 from largesse.evaluation.estimates import (
     INTERVALS,
@@ -22,7 +22,6 @@ from largesse.evaluation.estimates import (
 )
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.frontier_estimate import plan_held_out
-from largesse.evaluation.lower_bounds import weigh_options
 from largesse.evaluation.profit import estimate_profit
 from largesse.progress import report_to, start_stage, subrange
 from largesse.propensity import estimate_propensities
@@ -39,7 +38,6 @@ from largesse.records import (
     Log,
     Progress,
     Propensities,
-    Safety,
     Scores,
 )
 from largesse.stats import assign_folds
@@ -75,6 +73,9 @@ def evaluate(
 ) -> Evaluation:
     """Estimate the value and spend of a policy from a log, each with a 95 % confidence interval.
 
+    The policy is compared with uniform policies and with the logged one. Warnings name levels with too few rows; `doctor` runs
+    all checks of the log.
+
     Parameters
     ----------
     log
@@ -103,9 +104,13 @@ def evaluate(
     check_choices(estimator, interval)
     check_task(log, folds, seed)
     candidate = as_policy(log, policy, budget)
-    scores, checkup = examine(log, candidate.model, folds=folds, seed=seed, progress=progress)
+    held = hold_out_rows(log, candidate.model, folds=folds, seed=seed, progress=progress)
+    propensities = estimate_propensities(log, held.fold, seed)
+    scores = score_rows(log, held, propensities)
     candidate = settle(candidate, scores)
-    return judge_policy(log, scores, candidate, checkup, estimator=estimator, interval=interval, seed=seed)
+    warnings = warn_of_overlap(log, propensities)
+    options: Any = {"estimator": estimator, "interval": interval, "seed": seed}
+    return judge_policy(log, scores, candidate, propensities, warnings, **options)
 
 
 def compare(
@@ -177,13 +182,14 @@ def judge_policy(
     log: Log,
     scores: Scores,
     candidate: Candidate,
-    checkup: Checkup,
+    propensities: Propensities,
+    warnings: tuple[Finding, ...],
     *,
     estimator: str = "dr",
     interval: str = "influence",
     seed: int = 0,
 ) -> Evaluation:
-    """Judge a policy by scores and a checkup of the same log."""
+    """Estimate the value and spend of a policy from scores of the log; `warnings` are those of the log."""
     policy, worth = candidate.policy, log.response_value
     assert policy is not None  # learnt by now
     value, spend = estimate_value(scores, policy, estimator, interval, seed)
@@ -198,29 +204,19 @@ def judge_policy(
         estimator=estimator,
         rows=len(log),
         clusters=log.clusters,
-        propensity=checkup.propensity.source,
-        clipped=checkup.propensity.clipped,
+        propensity=propensities.source,
+        clipped=propensities.clipped,
         budget=candidate.budget,
         promise=candidate.promise,
         references=compare_references(scores, policy, log.levels, estimator, worth),
-        warnings=(*candidate.warnings, *_warn_of_few(scores, policy, value, spend), *checkup.warnings),
+        warnings=(*candidate.warnings, *_warn_of_few(scores, policy, value, spend), *warnings),
         uniform=compare_uniform(scores, policy, log.levels, estimator, worth),
         per_spend=each,
         gain_per_spend=more,
-        clipped_weight=checkup.propensity.clipped_weight,
-        safety=_weigh(log, scores, candidate, estimator),
+        clipped_weight=propensities.clipped_weight,
         interval=interval,
         profit=None if worth is None else estimate_profit(scores, policy, worth, estimator, interval, seed),
     )
-
-
-def _weigh(log: Log, scores: Scores, candidate: Candidate, estimator: str) -> Safety:
-    """Put a policy beside a simple rule; rows that trained it cannot guarantee its value."""
-    assert candidate.policy is not None
-    seen = any(finding.topic == SEEN for finding in candidate.warnings)
-    excuse = "There is no guaranteed value: the policy was trained on this log." if seen else ""
-    learnt = candidate.budget is not None
-    return weigh_options(log, scores, candidate.policy, estimator=estimator, learnt=learnt, excuse=excuse)
 
 
 def _warn_of_few(scores: Scores, policy: Array, value: Estimate, spend: Estimate) -> tuple[Finding, ...]:

@@ -21,6 +21,7 @@ from largesse.evaluation.frontier_estimate import (
 )
 from largesse.evaluation.group_curves import trace_features
 from largesse.evaluation.influence import estimate_all
+from largesse.evaluation.lower_bounds import weigh_options
 from largesse.evaluation.policy_value import Candidate, check_choices, examine, judge_policy
 from largesse.evaluation.profit import trace_profit
 from largesse.evaluation.transitions import measure_changes
@@ -57,8 +58,8 @@ def make_study(
 ) -> Study:
     """Judge a model at a budget, and at every other budget, on rows that did not train it.
 
-    `evaluation` is what `evaluate(log, model, budget=budget)` returns. With which `confidence` a plan is to keep its budget
-    matters where costs are not certain.
+    `evaluation` is what `evaluate(log, model, budget=budget)` returns, with the warnings of all checks. `confidence` is the
+    probability with which a plan is to keep its budget, where costs are not certain.
 
     >>> from largesse.response import Linear
     >>> from largesse.worlds import simulate
@@ -104,7 +105,9 @@ def study_scores(
         scores=scores,
         plan=plan,
         plans=plans,
-        evaluation=judge_policy(log, scores, candidate, checkup, estimator=estimator, seed=seed),
+        evaluation=judge_policy(
+            log, scores, candidate, checkup.propensity, checkup.warnings, estimator=estimator, seed=seed
+        ),
         frontier=points,
         cost_curve=trace_cost_curve(scores, [plan for plan in plans if plan.budget in spread], estimator),
         estimates=estimate_all(judge_response(scores, plan.levels), log.cluster),
@@ -112,6 +115,7 @@ def study_scores(
         checkup=checkup,
         spending=None if spending is None else spending.whole,
         best=best,
+        safety=weigh_options(log, scores, plan.levels, estimator=estimator, learnt=True),
         transitions=measure_changes(scores, plan.levels),
         why=explain_decisions(log, scores, plan, shuffled),
         groups=trace_features(log, scores, plan.levels),
@@ -121,7 +125,6 @@ def study_scores(
 def summarise_study(study: Study) -> StudySummary:
     """Return the numbers of a study without its arrays."""
     found, checkup = study.evaluation, study.checkup
-    assert found.safety is not None  # every evaluation of a run has one
     return StudySummary(
         budget=found.budget if found.budget is not None and math.isfinite(found.budget) else None,
         log=LogFacts(found.rows, found.clusters, found.propensity, found.clipped, found.clipped_weight),
@@ -152,7 +155,7 @@ def summarise_study(study: Study) -> StudySummary:
         ),
         support=summarise_checkup(checkup),
         targeting=study.cost_curve,
-        safety=found.safety,
+        safety=study.safety,
         why=study.why,
         changes=study.transitions,
     )

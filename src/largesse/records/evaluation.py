@@ -219,7 +219,6 @@ class Evaluation(Shown):
     per_spend: Estimate | None = None  # value per unit spent
     gain_per_spend: Estimate | None = None  # gain over the cheapest level for all, per additional unit spent
     clipped_weight: float = 0.0  # share of all weight that raising propensities to the floor removed
-    safety: Safety | None = None  # the policy beside a simple rule: what either brings at least over everyone the same
     interval: str = "influence"  # how intervals of value and spend are made: "influence" or "bootstrap"
     profit: Profit | None = None  # where the log says what a response is worth
 

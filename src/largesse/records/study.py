@@ -16,6 +16,7 @@ from largesse.records.evaluation import (
     HeldOutPlan,
     Propensities,
     Qini,
+    Safety,
     Scores,
     spread_estimate,
     write_ends,
@@ -204,6 +205,7 @@ class Study(Shown):
     estimates: dict[str, Estimate]  # the plan's value by every estimator
     mean_curve: Array  # (K,) the model's own mean response at each level
     checkup: Checkup
+    safety: Safety  # the plan and a simple rule: lower bounds of what either gains over the best uniform mix
     transitions: Changes  # from what was done to this plan
     spending: Spending | None = None  # what plans really cost, where costs are not certain
     why: DecisionSummary = DecisionSummary()
