@@ -48,7 +48,7 @@ HEAVY = {
     "uvicorn",
     "psycopg",
     "onnx",
-    "mlflow",
+    "sqlglot",
 }
 
 

@@ -35,7 +35,7 @@ def good_policy() -> Any:
 
 @cache
 def good_card() -> Any:
-    return good_policy().to_score_card(good_log(), depth=1, folds=2)
+    return good_policy().to_tree(good_log(), depth=1, folds=2)
 
 
 def attack(seed: int) -> Outcome:
@@ -87,9 +87,9 @@ def make_card(rng: Rng) -> Outcome | None:
     budget = pick(rng, NUMBERS, NOT_GIVEN, 0.7)
     given = {} if budget is NOT_GIVEN else {"budget": budget}
     customers = pick(rng, CUSTOMERS, good_log() if rng.random() < 0.3 else ROWS, 0.7)
-    card = good_policy().to_score_card(customers, depth=depth, folds=folds, seed=pick(rng, NUMBERS, 0, 0.8), **given)
+    card = good_policy().to_tree(customers, depth=depth, folds=folds, seed=pick(rng, NUMBERS, 0, 0.8), **given)
     levels = card.decide(ROWS)
-    fine = ((levels >= 0) & (levels < 3)).all() and np.isfinite(card.promised.loss) and str(card).strip()
+    fine = ((levels >= 0) & (levels < 3)).all() and np.isfinite(card.expected.loss.estimate) and str(card).strip()
     return None if fine else Outcome("wrong", f"{card!r}"[:200])
 
 

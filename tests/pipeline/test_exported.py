@@ -24,12 +24,11 @@ def test_sql_of_a_run_decides_like_its_policy(ran: Path, tmp_path: Path) -> None
     assert "duckdb" in shown["text"]
 
 
-def test_a_score_card_is_a_page_a_text_or_a_query(ran: Path, tmp_path: Path) -> None:
-    for name in ("card.html", "card.txt", "card.sql"):
-        export(ran, tmp_path / name, to="card", dialect="spark", depth=2)
-    assert (tmp_path / "card.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    assert "of customers)" in (tmp_path / "card.txt").read_text(encoding="utf-8")
-    assert "`customers`" in (tmp_path / "card.sql").read_text(encoding="utf-8")
+def test_a_policy_tree_is_a_text_or_a_query(ran: Path, tmp_path: Path) -> None:
+    for name, to in (("tree.txt", "tree"), ("tree.sql", "card")):
+        export(ran, tmp_path / name, to=to, dialect="spark", depth=2)
+    assert "of customers)" in (tmp_path / "tree.txt").read_text(encoding="utf-8")
+    assert "`customers`" in (tmp_path / "tree.sql").read_text(encoding="utf-8")
 
 
 def test_the_command_writes_a_file_and_says_so(
@@ -48,8 +47,8 @@ def test_what_cannot_be_exported_leaves_no_file(ran: Path, shop: Path, tmp_path:
     for wrong, settings in {
         "there is no export to 'excel'": {"to": "excel"},
         "dialect 'oracle' is not known": {"to": "sql", "dialect": "oracle"},
-        "names no kind of score card": {"to": "card"},
-        "--depth is 'deep'": {"to": "card", "depth": "deep"},
+        "names no form of a policy tree": {"to": "tree"},
+        "--depth is 'deep'": {"to": "tree", "depth": "deep"},
     }.items():
         with pytest.raises(InputError, match=wrong):
             export(ran, out, **settings)
@@ -69,14 +68,7 @@ def test_models_for_other_machines(ran: Path, tmp_path: Path) -> None:
     assert (tmp_path / "policy.onnx").read_bytes() == Policy.load(ran / "policy.largesse").to_onnx()
 
 
-@pytest.mark.filterwarnings("ignore")  # MLflow warns of itself when it is imported
-def test_an_mlflow_model(ran: Path, tmp_path: Path) -> None:
-    pytest.importorskip("mlflow", reason="MLflow is not installed")
-    export(ran, tmp_path / "model", to="mlflow")
-    assert (tmp_path / "model" / "MLmodel").exists()
-
-
-@pytest.mark.parametrize(("to", "name"), [("sql", "policy.sql"), ("onnx", "policy.onnx"), ("card", "card.html")])
+@pytest.mark.parametrize(("to", "name"), [("sql", "policy.sql"), ("onnx", "policy.onnx"), ("tree", "tree.txt")])
 def test_a_file_may_lie_in_the_run_folder(ran: Path, tmp_path: Path, to: str, name: str) -> None:
     if to == "onnx":
         pytest.importorskip("onnx", reason="onnx is not installed")

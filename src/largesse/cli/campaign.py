@@ -233,7 +233,7 @@ def report(
 
 def export(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan.")],
-    to: Annotated[str, typer.Option(help="sql, onnx, card (a score card: .html, .txt or .sql) or mlflow (a folder).")],
+    to: Annotated[str, typer.Option(help="sql, onnx or tree (a policy tree: .txt or .sql).")],
     out: Annotated[Path, typer.Option("--out", help="File to write; to mlflow: a new folder.")],
     dialect: Annotated[str | None, typer.Option(help=f"Of SQL: {', '.join(DIALECTS)}. Default: duckdb.")] = None,
     table: Annotated[
@@ -242,11 +242,13 @@ def export(
     customer: Annotated[
         str | None, typer.Option(help="Its column that says who a row is. Default: the campaign's.")
     ] = None,
-    depth: Annotated[str | None, typer.Option(help="Of a score card: conditions in a row, 1 to 4. Default: 3.")] = None,
+    depth: Annotated[
+        str | None, typer.Option(help="Of a policy tree: conditions in a row, 1 to 4. Default: 3.")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the policy as SQL, as an ONNX or MLflow model, or as a score card that people can read."""
+    """Write the policy as SQL, as an ONNX model, or as a policy tree that people can read."""
     settings = pick(locals(), EXPORT)
     with show_progress(as_json or quiet) as progress:
         shown = pipeline.export(run_folder, out, progress, **settings)

@@ -1,4 +1,4 @@
-"""The policy of a run folder as a file that needs no Python: SQL, ONNX, a score card; or as an MLflow model."""
+"""Export of a run's policy: SQL, ONNX or a policy tree."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from largesse.campaign import Campaign, read_campaign
 from largesse.errors import Problem, fail, path_problems, refuse, suggest
 from largesse.pipeline import folder as files
 from largesse.pipeline.line import LOCAL, silent
-from largesse.policy import Policy, ScoreCard, save_mlflow
+from largesse.policy import Policy
 from largesse.records import Progress
 
-DEPTH = 3  # of a score card
-ENDINGS = (".html", ".txt", ".sql")  # of a score card
+DEPTH = 3  # of a policy tree
+ENDINGS = (".txt", ".sql")  # of a policy tree
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,17 @@ def export(
     customer: str | None = None,
     depth: int | str = DEPTH,
 ) -> dict[str, Any]:
-    """Write the policy of a run folder to a file (to MLflow: a new folder), and say what was written.
+    """Write the policy of a run folder to a file, and say what was written.
 
     `dialect`, `table` and `customer` (by default the campaign's customer column) are those of a query, `depth` is that of
-    a score card, which is a page, a text or a query, as the file's ending says.
+    a policy tree, which is a text or a query by the file's ending.
     """
     if to not in TARGETS:
         fail("export", Problem(f"there is no export to {to!r}", suggest(to, TARGETS)))
     refuse("export", path_problems(Path(out), "--out"))
     with files.look_into_run_folder(folder) as home:
         campaign = read_campaign(home)
-        if to != "mlflow":
-            files.check_file(out, campaign.log, campaign.customers)
+        files.check_file(out, campaign.log, campaign.customers)
         policy = Policy.load(home / files.POLICY)
         if policy.price is None:
             hint = f"plan first: largesse plan {folder} --budget …"
@@ -85,23 +84,16 @@ def _make_onnx(asked: Asked) -> Made:
     return Made(lambda: asked.policy.to_onnx(asked.out), told)
 
 
-def _make_card(asked: Asked) -> Made:
+def _make_tree(asked: Asked) -> Made:
     ending = asked.out.suffix.lower()
     if ending not in ENDINGS:
-        got = f"{asked.out} has an ending that names no kind of score card"
+        got = f"{asked.out} has an ending that names no form of a policy tree"
         fail("export", Problem(got, f"use {', '.join(ENDINGS)}"))
-    asked.progress("learning a score card", 0.0)
-    card: ScoreCard = asked.policy.to_score_card(LOCAL.read_log(asked.campaign), depth=asked.depth)
-    if ending == ".sql":
-        text = card.to_sql(asked.dialect, table=asked.table, customer=asked.customer) + "\n"
-    else:
-        text = card.to_html() if ending == ".html" else f"{card}\n"
-    return Made(lambda: files.write_text(asked.out, text), f"{card}\n\nwrote {asked.out}")
-
-
-def _make_mlflow(asked: Asked) -> Made:
-    told = f"wrote {asked.out}: mlflow.pyfunc.load_model({str(asked.out)!r}).predict(customers)"
-    return Made(lambda: save_mlflow(asked.policy, asked.out), told)
+    asked.progress("learning a policy tree", 0.0)
+    tree = asked.policy.to_tree(LOCAL.read_log(asked.campaign), depth=asked.depth)
+    query = ending == ".sql"
+    text = tree.to_sql(asked.dialect, table=asked.table, customer=asked.customer) if query else str(tree)
+    return Made(lambda: files.write_text(asked.out, text + "\n"), f"{tree}\n\nwrote {asked.out}")
 
 
 def _read_depth(given: int | str) -> int:
@@ -114,6 +106,6 @@ def _read_depth(given: int | str) -> int:
 TARGETS: dict[str, Callable[[Asked], Made]] = {
     "sql": _make_sql,
     "onnx": _make_onnx,
-    "card": _make_card,
-    "mlflow": _make_mlflow,
+    "tree": _make_tree,
+    "card": _make_tree,  # its name in version 0.1.0
 }

@@ -47,7 +47,7 @@ from largesse.levels import Levels
 from largesse.policy.export import onnx_inputs, policy_onnx, policy_sql
 from largesse.policy.held_out import hold_out_policy
 from largesse.policy.movers import measure_movers
-from largesse.policy.score_card import CardSettings, ScoreCard, check_card, make_score_card, offer_levels
+from largesse.policy.policy_tree import PolicyTree, TreeSettings, make_policy_tree, make_tree_data
 from largesse.records import Array, Card, Customers, Decisions, Explanation, Exploration, Log, Spending, find_changes
 from largesse.response import ResponseModel, WithCosts, model_classes, own_costs
 from largesse.stats import draw_levels
@@ -364,21 +364,24 @@ class Policy:
         costs = dict(zip(names, getattr(read, "costs", np.zeros((0, 0))).T, strict=True)) if names else {}
         return onnx_inputs(self.model.encoder_, table, costs)
 
-    def to_score_card(
+    def to_tree(
         self, customers: Any, *, depth: int = 3, budget: float | None = None, folds: int = 3, seed: int = 0
-    ) -> ScoreCard:
-        """Return a tree of at most `depth` conditions in a row that stands for this policy, and what it loses against it.
+    ) -> PolicyTree:
+        """Return a tree of at most `depth` conditions in a row that replaces this policy, and its loss against it.
 
-        It is learnt from customers, given as for `decide`, to bring most at the policy's price for at most `budget`, by
-        default what the policy costs. From a `Log`, its honest value is measured, too, on held-out rows: a model that
-        learnt from this log is fitted anew without each of `folds` folds.
+        It is learnt from customers, given as for `decide`, for the best response − price × cost at a cost of at most `budget`,
+        by default that of the policy. From a `Log`, its loss is also measured on held-out rows: a model that learnt from this
+        log is fitted again without each of `folds` folds.
         """
-        check_card(depth, budget, folds, seed)
-        price, read = self._price(), self._read(customers.seen if isinstance(customers, Log) else customers)
-        offered = offer_levels(self.model.encoder_, read, *self._expected(read), seed)
+        settings = TreeSettings(depth, budget, self._price(), seed)
+        settings.check(folds)
+        read = self._read(customers.seen if isinstance(customers, Log) else customers)
+        data = make_tree_data(self.model.encoder_, read, *self._expected(read), seed)
         log = customers if isinstance(customers, Log) else None
         held = None if log is None else hold_out_policy(self.model, self._decide_by, log, folds, seed)
-        return make_score_card(self.levels, offered, held, CardSettings(depth, budget, price, seed))
+        return make_policy_tree(self.levels, data, held, settings)
+
+    to_score_card = to_tree  # its name in version 0.1.0
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file; the same policy gives the same bytes."""

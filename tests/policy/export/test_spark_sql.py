@@ -56,12 +56,12 @@ def test_spark_decides_like_the_policy(utc: Any, name: str) -> None:
     assert_same(found, policy, table)
 
 
-def test_spark_decides_like_the_score_card(utc: Any) -> None:
+def test_spark_decides_like_the_policy_tree(utc: Any) -> None:
     table = odd_customers()
-    card = make_policy("linear").to_score_card(table, depth=3)
+    tree = make_policy("linear").to_tree(table, depth=3)
     for customers in (table, draw_customers(500, 8, odd=True)):
-        found = _run(utc, card.to_sql("spark"), customers)
-        assert np.array_equal(found["level_number"], card.decide(customers))
+        found = _run(utc, tree.to_sql("spark"), customers)
+        assert np.array_equal(found["level_number"], tree.decide(customers))
         assert len(np.unique(found["level_number"])) > 1
 
 

@@ -1,92 +1,438 @@
-"""How SQL writes the steps that are more than one operation on every column, and the query of a rule."""
+"""SQL of a policy: one query for DuckDB; sqlglot translates it for other databases.
+
+Columns are computed layer by layer, each layer a SELECT from the one before. A number that is used once is written where it is
+used, any other becomes a column of a layer. A layer carries on only the columns that a later one needs. Sums of trees keep
+their order, so that they have the same bits as the policy's own. Names and text are always quoted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from largesse.data import FARTHEST
-from largesse.policy.export.dialects import LARGEST, Dialect
-from largesse.policy.export.layers import SqlWriter, Term, WriteStep
-from largesse.policy.export.rule import Rule
-from largesse.policy.export.values import Value
+from largesse.errors import Problem, fail, refuse, repr_short, require_part, suggest
+from largesse.policy.export.compile import OUTPUT, USE_TREE, DecisionGraph, compile_policy
+from largesse.policy.export.graph import Value
 
+DIALECTS = {"duckdb": "duckdb", "postgresql": "postgres", "spark": "spark", "bigquery": "bigquery"}  # → in sqlglot
+MAX_LENGTH = {"bigquery": 1_000_000}  # characters of a query, its own limit
+MAX_ANY_LENGTH = 8_000_000
+CASE_MATTERS = ("postgresql",)  # in names of columns
+LARGEST = "1.7976931348623157e308"
+TINIEST = "7.006492321624085e-46"  # a number that is not larger is zero in float32
+INLINE_LENGTH = 2_000  # characters of an expression that is written where it is used
 TREES_AT_ONCE = 40  # columns of one layer
-FEW_WORDS = 64  # are compared one by one; of more, a table is joined
+MAX_LISTED_WORDS = 64  # are compared one by one; of more, a table is joined
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+NAMES = {"max": "GREATEST", "min": "LEAST", "exp": "EXP", "log": "LN", "tanh": "TANH"}
 
 
-def write_sql(rule: Rule, dialect: Dialect, table: Sequence[str], customer: str | None) -> str:
-    """Return the query that gives every customer of a table a level."""
-    writer = SqlWriter(rule, dialect, STEPS)
-    level, response, cost = (writer.write(value)[0] for value in (rule.level, rule.response, rule.cost))
-    return writer.finish(table, customer, (level, response, cost))
+def policy_sql(policy: Any, price: float, dialect: str, table: str | Sequence[str], customer: str | None) -> str:
+    """Return one SELECT that decides like a policy at a price."""
+    names = [*policy.model.encoder_.features, *(policy.levels.cost_columns or ())]
+    path = check_names(dialect, table, customer, names)
+    graph = compile_policy(policy, price)
+    writer = SqlWriter(graph, dialect)
+    level, response, cost = (writer.write(value)[0] for value in (graph.level, graph.response, graph.cost))
+    return translate(writer.finish(path, customer, (level, response, cost)), dialect)
 
 
-def _write_constant(writer: SqlWriter, value: Value) -> list[Term]:
-    return [Term(writer.number(number)) for number in value.facts["row"]]
+# -- names, text and numbers ----------------------------------------------------------------------------------------------
+
+
+def quote_name(name: str) -> str:
+    """Return a name of a column or table."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """Return text."""
+    parts = ["'" + part.replace("'", "''") + "'" for part in text.split("\0")]
+    return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
+
+
+def can_hold(dialect: str, text: str) -> bool:
+    """Whether a literal of a database can be this text: PostgreSQL and BigQuery know no zero byte."""
+    return "\0" not in text or dialect in ("duckdb", "spark")
+
+
+def write_number(number: float) -> str:
+    """Return a float64, exactly."""
+    text = repr(min(max(float(number), -float(LARGEST)), float(LARGEST)))
+    return text if "e" in text else text + "e0"
+
+
+def read_float(column: str) -> str:
+    """Return a column of numbers or booleans as float64."""
+    return f"CAST({column} AS DOUBLE)"
+
+
+def read_text(column: str) -> str:
+    """Return a column as text."""
+    return f"CAST({column} AS VARCHAR)"
+
+
+def read_seconds(column: str) -> str:
+    """Return a column of dates or times as seconds since 1970."""
+    return f"epoch_us({column}) / 1e6"
+
+
+def check_names(dialect: Any, table: Any, customer: Any, columns: Collection[str]) -> list[str]:
+    """Return the parts of a table's name; refuse an unknown dialect and names that the database cannot have side by side."""
+    if not isinstance(dialect, str) or dialect not in DIALECTS:
+        fail("export", Problem(f"dialect {repr_short(dialect)} is not known", suggest(str(dialect), DIALECTS)))
+    path = table.split(".") if isinstance(table, str) else list(table) if isinstance(table, Sequence) else []
+    problems = []
+    if not path or not all(_is_name(dialect, part) for part in path):
+        problems.append(
+            Problem(f"the table is {repr_short(table)}", "name it: table='customers', or table='shop.customers'")
+        )
+    if customer is not None and not _is_name(dialect, customer):
+        problems.append(Problem(f"the customer column is {repr_short(customer)}", "name it, or give None for none"))
+    if isinstance(customer, str) and customer.casefold() in OUTPUT:
+        problems.append(
+            Problem(f"the customer column is called {customer!r}", "the query gives that name to its answer")
+        )
+    for name in columns:
+        if not _is_name(dialect, name):
+            got = f"{dialect} cannot have a column of the name {repr_short(name)}"
+            problems.append(Problem(got, "rename it in the log, and fit again"))
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for name in {*columns}:
+        alike[name.casefold()].append(name)
+    for same in alike.values():
+        if dialect not in CASE_MATTERS and len(same) > 1:
+            got = f"features {', '.join(map(repr, sorted(same)))} have one name in {dialect}"
+            problems.append(Problem(got, "rename one of them in the log, and fit again"))
+    refuse("export", problems)
+    return path
+
+
+def _is_name(dialect: str, name: Any) -> bool:
+    """Whether a database can have such a name: some text, without NUL or half a letter; in BigQuery, without quotes."""
+    if not isinstance(name, str) or name == "" or any(c == "\0" or "\ud800" <= c <= "\udfff" for c in name):
+        return False
+    return dialect != "bigquery" or not any(c in "`\\\"'" for c in name)
+
+
+# -- other databases ------------------------------------------------------------------------------------------------------
+
+
+def translate(query: str, dialect: str) -> str:
+    """Return a query for DuckDB in another dialect."""
+    limit = MAX_LENGTH.get(dialect, MAX_ANY_LENGTH)
+    if len(query) <= limit and dialect != "duckdb":
+        sqlglot = require_part("sqlglot", "export", "export")
+        tree = sqlglot.parse_one(query, read="duckdb").transform(lambda node: _adapt(node, dialect), copy=False)
+        query = tree.sql(dialect=DIALECTS[dialect], pretty=False)
+    if len(query) > limit:
+        _refuse_length(dialect, limit)
+    return query
+
+
+def _adapt(node: Any, dialect: str) -> Any:
+    """Return a part of the parsed query as a database needs it where sqlglot leaves it as it is."""
+    from sqlglot import exp, parse_one
+
+    def parse(text: str, **parts: Any) -> Any:
+        return exp.replace_placeholders(parse_one(text, read="duckdb"), **parts)
+
+    if isinstance(node, exp.CTE) and dialect != "postgresql":
+        node.set("materialized", None)
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "epoch_us":
+        column = node.expressions[0]
+        if dialect == "postgresql":
+            return parse("CAST(EXTRACT(EPOCH FROM :column) * 1000000 AS DOUBLE)", column=column)
+        name = {"spark": "unix_micros", "bigquery": "UNIX_MICROS"}[dialect]
+        return exp.Anonymous(
+            this=name, expressions=[exp.cast(column, "timestamptz" if dialect == "bigquery" else "timestamp")]
+        )
+    if dialect != "postgresql":
+        return node
+    if isinstance(node, exp.Literal) and not node.is_string and "e" in node.name:
+        return exp.var(f"float8 '{node.name}'")  # a bare number would be a decimal
+    if isinstance(node, exp.Cast) and node.is_type("double") and isinstance(node.this, exp.Column) and node.this.table:
+        # There is no cast from boolean, and text keeps every digit.
+        text = f"CAST({node.this.sql('duckdb')} AS VARCHAR)"
+        cases = "WHEN 'true' THEN 1 WHEN 'false' THEN 0"
+        return parse_one(f"CASE {text} {cases} ELSE CAST({text} AS DOUBLE) END", read="duckdb")
+    if (
+        isinstance(node, exp.Cast)
+        and node.is_type("float")
+        and not isinstance(node.parent, exp.When | exp.If | exp.Case)
+    ):
+        # A number too small for float32 is an error, elsewhere zero.
+        return parse(f"CASE WHEN ABS(:x) <= {TINIEST} THEN 0 ELSE CAST(:x AS REAL) END", x=node.this)
+    return node
+
+
+def _refuse_length(dialect: str, limit: int) -> NoReturn:
+    got = f"as SQL the policy is longer than the {limit:,} characters that are sensible in {dialect}"
+    fail("export", Problem(got, f"{USE_TREE}; or policy.to_onnx()"))
+
+
+# -- expressions and layers -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Term:
+    """An expression: its text, the columns it needs, and whether it may stand anywhere without brackets."""
+
+    text: str
+    needs: frozenset[str] = frozenset()
+    whole: bool = True
+
+    @property
+    def inner(self) -> str:
+        """The text as a part of another expression."""
+        return self.text if self.whole else f"({self.text})"
+
+
+@dataclass
+class Layer:
+    """Columns that are computed together, and what they need of the layers before."""
+
+    columns: list[tuple[str, Term]] = field(default_factory=list)
+
+
+class SqlWriter:
+    """Writes values as columns of layers."""
+
+    def __init__(self, graph: DecisionGraph, dialect: str) -> None:
+        self.graph, self.dialect = graph, dialect
+        self.source: dict[str, str] = {}  # column of the first layer → its expression
+        self.joins: list[str] = []
+        self.layers: list[Layer] = [Layer()]
+        self.place: dict[str, int] = {}  # the layer of every column
+        self.size = 0
+        self.known: dict[int, list[Term]] = {}
+        self.uses = _count_uses([graph.level, graph.response, graph.cost])
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def write(self, value: Value) -> list[Term]:
+        """Return the expressions of a value's columns, each computed once."""
+        if id(value) not in self.known:
+            write = STEPS.get(value.step)
+            terms = write(self, value) if write else self._elementwise(value)
+            often = self.uses[id(value)] > 1
+            self.known[id(value)] = [
+                self.named(term) if often or len(term.text) > INLINE_LENGTH else term for term in terms
+            ]
+        return self.known[id(value)]
+
+    def named(self, term: Term, *, early: bool = False) -> Term:
+        """Return a column that holds an expression; a number or a column stays what it is.
+
+        It goes into the last layer, close to where it is needed, or, if `early`, into the first that can compute it.
+        """
+        if not term.needs or term.text in term.needs:
+            return term
+        name = f"c{len(self.place)}"
+        after = max((self.place[need] + 1 for need in term.needs if need in self.place), default=0)
+        if after >= len(self.layers):
+            self.layers.append(Layer())
+        self.place[name] = after if early else len(self.layers) - 1
+        self.layers[self.place[name]].columns.append((name, term))
+        self.size += len(term.text)
+        limit = MAX_LENGTH.get(self.dialect, MAX_ANY_LENGTH)
+        if self.size > limit:
+            _refuse_length(self.dialect, limit)
+        return Term(name, frozenset([name]))
+
+    def _elementwise(self, value: Value) -> list[Term]:
+        needs = [self._spread(one, value.width) for one in value.needs]
+        return [self._combine(value.step, parts) for parts in zip(*needs, strict=True)]
+
+    def _spread(self, value: Value, width: int) -> list[Term]:
+        """Return the columns of a value, one column as many times as needed."""
+        terms = self.write(value)
+        if len(terms) == width:
+            return terms
+        return [self.named(terms[0])] * width
+
+    def _combine(self, step: str, parts: Sequence[Term]) -> Term:
+        needs = frozenset().union(*(part.needs for part in parts))
+        if step in SIGNS:
+            return Term(f" {SIGNS[step]} ".join(part.inner for part in parts), needs, whole=False)
+        if step == "where_less":
+            a, b, then, other = (part.inner for part in parts)
+            return Term(f"CASE WHEN {a} < {b} THEN {then} ELSE {other} END", needs)
+        return Term(f"{NAMES[step]}({', '.join(part.text for part in parts)})", needs)
+
+    # -- sources ------------------------------------------------------------------------------------------------------
+
+    def add_source(self, name: str, kind: Callable[[str], str]) -> Term:
+        """Return the column of the first layer that holds a column of the table."""
+        text = kind(f"customers.{quote_name(name)}")
+        for column, known in self.source.items():
+            if known == text:
+                return Term(column, frozenset([column]))
+        column = f"f{len(self.source)}"
+        self.source[column] = text
+        return Term(column, frozenset([column]))
+
+    def add_joined(self, text: str) -> Term:
+        """Return a column of the first layer that comes from a joined table."""
+        column = f"f{len(self.source)}"
+        self.source[column] = text
+        return Term(column, frozenset([column]))
+
+    # -- the query ----------------------------------------------------------------------------------------------------
+
+    def finish(self, table: Sequence[str], customer: str | None, chosen: tuple[Term, Term, Term]) -> str:
+        """Return the whole query."""
+        level, response, cost = (self.named(term) for term in chosen)
+        guards = [self.write(value)[0] for value in self.graph.own_costs]
+        used = frozenset().union(level.needs, response.needs, cost.needs, *(guard.needs for guard in guards))
+        first = [f"{text} AS {name}" for name, text in self.source.items()]
+        carried = [] if customer is None else ["id"]
+        if customer is not None:
+            first.insert(0, f"customers.{quote_name(customer)} AS id")
+        source = ".".join(quote_name(part) for part in table)
+        joins = "".join(f"\n  {line}" for line in self.joins)
+        parts = [_select(first or ["1 AS nothing"], f"{source} AS customers{joins}")]
+        for j, (layer, kept) in enumerate(zip(self.layers, self._carried(used), strict=True)):
+            kept = [*carried, *kept]
+            own = [f"{term.text} AS {name}" for name, term in layer.columns]
+            parts.append(_select([*kept, *own] or ["1 AS nothing"], f"t{j}"))
+        # Without MATERIALIZED, a database may write out a column wherever it is used; DuckDB needs it in the last layer only.
+        last = len(parts) - 1
+        kinds = ["MATERIALIZED " if j == last or self.dialect == "postgresql" else "" for j in range(len(parts))]
+        steps = ",\n".join(f"t{j} AS {kind}({part})" for j, (kind, part) in enumerate(zip(kinds, parts, strict=True)))
+        return f"WITH {steps}\n{self._last(customer, (level, response, cost), guards, last)}"
+
+    def _carried(self, used: frozenset[str]) -> list[list[str]]:
+        """Return, for every layer, the columns from before it that are needed after it."""
+        later, needed = set(used), []
+        for layer in reversed(self.layers):
+            needed.append(frozenset(later))
+            later.update(*(term.needs for _, term in layer.columns))
+        before, kept = list(self.source), []
+        for layer, later_needed in zip(self.layers, reversed(needed), strict=True):
+            before = [name for name in before if name in later_needed]
+            kept.append(before)
+            before = [*before, *(name for name, _ in layer.columns)]
+        return kept
+
+    def _last(self, customer: str | None, chosen: tuple[Term, Term, Term], guards: Sequence[Term], layer: int) -> str:
+        level, response, cost = chosen
+        names = " ".join(
+            f"WHEN {write_number(k)} THEN {quote_text(label)}" for k, label in enumerate(self.graph.labels)
+        )
+        columns = [f"CASE {level.text} {names} END", f"CAST({level.text} AS INTEGER)", response.text, cost.text]
+        if guards:
+            known = " AND ".join(f"{guard.text} BETWEEN 0e0 AND {LARGEST}" for guard in guards)
+            columns = [f"CASE WHEN {known} THEN {column} END" for column in columns]
+        lines = [f"{column} AS {quote_name(name)}" for column, name in zip(columns, OUTPUT, strict=True)]
+        if customer is not None:
+            lines.insert(0, f"id AS {quote_name(customer)}")
+        return "SELECT\n  " + ",\n  ".join(lines) + f"\nFROM t{layer}"
+
+
+def _select(columns: Sequence[str], source: str) -> str:
+    return "\n  SELECT " + ",\n    ".join(columns) + f"\n  FROM {source}\n"  # noqa: S608 -- names are quoted
+
+
+def _count_uses(outputs: Sequence[Value]) -> Counter[int]:
+    """Return by how many steps each value is used; one that is spread over several columns counts as used twice."""
+    uses: Counter[int] = Counter()
+    seen: set[int] = set()
+    waiting = list(outputs)
+    for value in outputs:
+        uses[id(value)] += 2
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        several = value.step in ("trees", "scaled", "words", "means", "take") or (
+            value.step == "affine" and value.width > 1
+        )
+        for need in value.needs:
+            uses[id(need)] += 2 if several else 1
+            waiting.append(need)
+    return uses
+
+
+# -- steps that are more than one operation on every column ---------------------------------------------------------------
+
+
+def _write_constant(_writer: SqlWriter, value: Value) -> list[Term]:
+    return [Term(write_number(number)) for number in value.facts["row"]]
 
 
 def _write_number(writer: SqlWriter, value: Value) -> list[Term]:
-    return [writer.add_source(value.facts["name"], writer.dialect.as_float)]
+    return [writer.add_source(value.facts["name"], read_float)]
 
 
 def _write_seconds(writer: SqlWriter, value: Value) -> list[Term]:
-    return [writer.add_source(value.facts["name"], writer.dialect.as_seconds)]
+    return [writer.add_source(value.facts["name"], read_seconds)]
 
 
 def _write_text(writer: SqlWriter, value: Value) -> list[Term]:
-    return [writer.add_source(value.facts["name"], writer.dialect.as_text)]
+    return [writer.add_source(value.facts["name"], read_text)]
 
 
-def _is_known(writer: SqlWriter, column: str) -> str:
-    most = writer.number(float(LARGEST))
-    least = writer.number(-float(LARGEST))
-    return f"{column} BETWEEN {least} AND {most}"
+def _is_known(column: str) -> str:
+    return f"{column} BETWEEN -{LARGEST} AND {LARGEST}"
+
+
+def _round_to_float32(column: str) -> str:
+    """Return a float64 rounded as a float32 is; BigQuery has no float32 and does not round."""
+    return f"CAST(CAST({column} AS REAL) AS DOUBLE)"
+
+
+def _write_network(_writer: SqlWriter, _value: Value) -> NoReturn:
+    fail("export", Problem("a network is not written as SQL", f"use policy.to_onnx(); or {USE_TREE}"))
 
 
 def _write_scaled(writer: SqlWriter, value: Value) -> list[Term]:
     scale, unit = value.facts["scale"], value.facts["unit"]
     raw = writer.write(value.needs[0])[0]
-    known, terms = _is_known(writer, raw.text), []
+    known, terms = _is_known(raw.text), []
     if scale.spread > 0:
         # Held within what the encoder lets through anyway, so that no difference is beyond all numbers.
         reach = 2 * FARTHEST * scale.spread
-        low, high = (writer.number((scale.centre + way * reach) * unit) for way in (-1, 1))
+        low, high = (write_number((scale.centre + way * reach) * unit) for way in (-1, 1))
         held = f"LEAST(GREATEST({raw.text}, {low}), {high})"
-        there = held if unit == 1.0 else f"{held} / {writer.number(unit)}"
-        apart = f"({there} - {writer.number(scale.centre)}) / {writer.number(scale.spread)}"
-        far, near = writer.number(FARTHEST), writer.number(-FARTHEST)
-        text = f"CASE WHEN {known} THEN LEAST(GREATEST({apart}, {near}), {far}) ELSE {writer.number(0.0)} END"
+        there = held if unit == 1.0 else f"{held} / {write_number(unit)}"
+        apart = f"({there} - {write_number(scale.centre)}) / {write_number(scale.spread)}"
+        far, near = write_number(FARTHEST), write_number(-FARTHEST)
+        text = f"CASE WHEN {known} THEN LEAST(GREATEST({apart}, {near}), {far}) ELSE {write_number(0.0)} END"
         wide = writer.named(Term(text, raw.needs), early=True)
-        terms.append(writer.named(Term(writer.dialect.round_to_float32(wide.text), wide.needs), early=True))
+        terms.append(writer.named(Term(_round_to_float32(wide.text), wide.needs), early=True))
     if scale.missing:
-        text = f"CASE WHEN {known} THEN {writer.number(0.0)} ELSE {writer.number(1.0)} END"
+        text = f"CASE WHEN {known} THEN {write_number(0.0)} ELSE {write_number(1.0)} END"
         terms.append(Term(text, raw.needs))
     return terms
 
 
 def _write_wave(writer: SqlWriter, value: Value) -> list[Term]:
     raw = writer.write(value.needs[0])[0]
-    per, zero = writer.number(value.facts["per_second"]), writer.number(0.0)
-    known = f"CASE WHEN {_is_known(writer, raw.text)} THEN {raw.text} ELSE {zero} END"
+    per, zero = write_number(value.facts["per_second"]), write_number(0.0)
+    known = f"CASE WHEN {_is_known(raw.text)} THEN {raw.text} ELSE {zero} END"
     wide = writer.named(Term(f"{value.facts['wave'].upper()}({known} * {per})", raw.needs), early=True)
-    return [writer.named(Term(writer.dialect.round_to_float32(wide.text), wide.needs), early=True)]
+    return [writer.named(Term(_round_to_float32(wide.text), wide.needs), early=True)]
 
 
 def _write_words(writer: SqlWriter, value: Value) -> list[Term]:
-    column, dialect = value.facts["column"], writer.dialect
+    column = value.facts["column"]
     raw = writer.write(value.needs[0])[0]
-    yes, no = writer.number(1.0), writer.number(0.0)
-    literals = [dialect.quote_text(word) for word in column.words if dialect.can_hold(word)]
+    yes, no = write_number(1.0), write_number(0.0)
+    literals = [quote_text(word) for word in column.words if can_hold(writer.dialect, word)]
 
     def indicator(condition: str) -> Term:
         return Term(f"CASE WHEN {condition} THEN {yes} ELSE {no} END", raw.needs)
 
     terms = [
-        indicator(f"{raw.text} = {dialect.quote_text(word)}") if dialect.can_hold(word) else Term(no)
+        indicator(f"{raw.text} = {quote_text(word)}") if can_hold(writer.dialect, word) else Term(no)
         for word in column.shown
     ]
     if column.other:
@@ -99,27 +445,29 @@ def _write_words(writer: SqlWriter, value: Value) -> list[Term]:
 
 def _write_means(writer: SqlWriter, value: Value) -> list[Term]:
     """Return the means of a word: joined from a table of all words, those never seen and missing text apart."""
-    column, dialect = value.facts["column"], writer.dialect
+    column = value.facts["column"]
     table = np.asarray(column.table, dtype=np.float32).astype(np.float64)
-    rows = [j for j, word in enumerate(column.words) if dialect.can_hold(word)]
-    words = [dialect.quote_text(column.words[j]) for j in rows]
+    rows = [j for j, word in enumerate(column.words) if can_hold(writer.dialect, word)]
+    words = [quote_text(column.words[j]) for j in rows]
     raw = writer.write(value.needs[0])[0]
     terms = []
     joined = f"w{len(writer.joins)}"
     for j in range(value.width):
-        missing, unseen = writer.number(table[len(column.words), j]), writer.number(table[-1, j])
+        missing, unseen = write_number(table[len(column.words), j]), write_number(table[-1, j])
         rest = unseen if missing == unseen else f"CASE WHEN {raw.text} IS NULL THEN {missing} ELSE {unseen} END"
-        if len(rows) > FEW_WORDS:
+        if len(rows) > MAX_LISTED_WORDS:
             found = writer.add_joined(f"{joined}.m{j}")
             terms.append(Term(f"COALESCE({found.text}, {rest})", found.needs | raw.needs))
         else:
             listed = " ".join(
-                f"WHEN {word} THEN {writer.number(table[row, j])}" for word, row in zip(words, rows, strict=True)
+                f"WHEN {word} THEN {write_number(table[row, j])}" for word, row in zip(words, rows, strict=True)
             )
             terms.append(Term(f"CASE {raw.text} {listed} ELSE {rest} END" if listed else rest, raw.needs))
-    if len(rows) > FEW_WORDS:
-        numbers = [[writer.number(table[row, j]) for row in rows] for j in range(value.width)]
-        listed = dialect.list_words(joined, words, numbers)
+    if len(rows) > MAX_LISTED_WORDS:
+        numbers = [[write_number(table[row, j]) for row in rows] for j in range(value.width)]
+        heads = ", ".join(["word", *(f"m{j}" for j in range(value.width))])
+        values = ", ".join(f"({', '.join(row)})" for row in zip(words, *numbers, strict=True))
+        listed = f"(VALUES {values}) AS {joined}({heads})"
         writer.joins.append(f"LEFT JOIN {listed} ON {joined}.word = {writer.source[raw.text]}")
     return terms
 
@@ -135,7 +483,7 @@ def _write_pick(writer: SqlWriter, value: Value) -> list[Term]:
 
 def _write_take(writer: SqlWriter, value: Value) -> list[Term]:
     table, place = writer.write(value.needs[0]), writer.write(value.needs[1])[0]
-    listed = " ".join(f"WHEN {writer.number(k)} THEN {term.text}" for k, term in enumerate(table))
+    listed = " ".join(f"WHEN {write_number(k)} THEN {term.text}" for k, term in enumerate(table))
     needs = frozenset().union(place.needs, *(term.needs for term in table))
     return [Term(f"CASE {place.text} {listed} END", needs)]
 
@@ -145,12 +493,12 @@ def _write_affine(writer: SqlWriter, value: Value) -> list[Term]:
     found = []
     for column, shift in zip(weights.T, bias, strict=True):
         parts = [
-            term.inner if weight == 1.0 else f"{term.inner} * {writer.number(weight)}"
+            term.inner if weight == 1.0 else f"{term.inner} * {write_number(weight)}"
             for term, weight in zip(terms, column, strict=True)
             if weight != 0.0
         ]
         needs = frozenset().union(*(term.needs for term, weight in zip(terms, column, strict=True) if weight != 0.0))
-        parts += [writer.number(shift)] if shift != 0.0 or not parts else []
+        parts += [write_number(shift)] if shift != 0.0 or not parts else []
         found.append(Term(" + ".join(parts), needs, whole=len(parts) == 1 and parts[0] in needs))
     return found
 
@@ -158,7 +506,7 @@ def _write_affine(writer: SqlWriter, value: Value) -> list[Term]:
 def _write_trees(writer: SqlWriter, value: Value) -> list[Term]:
     """Return the sums (K) of trees: the trees of a layer are columns, added in their order in the next layer."""
     terms, trees, K = writer.write(value.needs[0]), value.facts["trees"], value.width
-    sums = [Term(writer.number(value.facts["baseline"]))] * K
+    sums = [Term(write_number(value.facts["baseline"]))] * K
     for first in range(0, len(trees.roots), TREES_AT_ONCE):
         parts: list[list[Term]] = [[total] for total in sums]
         for root in trees.roots[first : first + TREES_AT_ONCE]:
@@ -179,7 +527,7 @@ def _sum(parts: Sequence[Term]) -> Term:
 def _write_tree(writer: SqlWriter, terms: Sequence[Term], trees: Any, node: int, level: int) -> Term:
     """Return one tree at a level, from a node downwards."""
     if trees.left[node] < 0:
-        return Term(writer.number(trees.value[node]))
+        return Term(write_number(trees.value[node]))
     feature, threshold = int(trees.feature[node]), float(trees.threshold[node])
     left, right = int(trees.left[node]), int(trees.right[node])
     if feature == len(terms):
@@ -188,11 +536,11 @@ def _write_tree(writer: SqlWriter, terms: Sequence[Term], trees: Any, node: int,
     if below == above:
         return below
     own = terms[feature]
-    text = f"CASE WHEN {own.text} <= {writer.number(threshold)} THEN {below.text} ELSE {above.text} END"
+    text = f"CASE WHEN {own.text} <= {write_number(threshold)} THEN {below.text} ELSE {above.text} END"
     return Term(text, below.needs | above.needs | own.needs)
 
 
-STEPS: Mapping[str, WriteStep] = MappingProxyType(
+STEPS: Mapping[str, Callable[[SqlWriter, Value], list[Term]]] = MappingProxyType(
     {
         "constant": _write_constant,
         "number": _write_number,
@@ -202,6 +550,7 @@ STEPS: Mapping[str, WriteStep] = MappingProxyType(
         "wave": _write_wave,
         "words": _write_words,
         "means": _write_means,
+        "network": _write_network,
         "join": _write_join,
         "pick": _write_pick,
         "take": _write_take,

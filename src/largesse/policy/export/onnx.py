@@ -15,9 +15,8 @@ import numpy as np
 
 from largesse.data import FARTHEST, Encoder
 from largesse.errors import require_part
-from largesse.policy.export.layers import OUTPUT
-from largesse.policy.export.rule import Rule, write_rule
-from largesse.policy.export.values import Value
+from largesse.policy.export.compile import OUTPUT, DecisionGraph, compile_policy
+from largesse.policy.export.graph import Value
 from largesse.records import Array
 from largesse.version import __version__
 
@@ -41,10 +40,10 @@ PLAIN = {
 
 def policy_onnx(policy: Any, price: float) -> bytes:
     """Return an ONNX model that decides like a policy at a price."""
-    onnx = _onnx()
+    onnx = require_part("onnx", "export", "export")
     writer = OnnxWriter(onnx, missing_text(policy.model.encoder_))
     facts = {"version": __version__, "price": price, "levels": policy.levels.labels}
-    model: bytes = writer.finish(write_rule(policy, price), facts).SerializeToString(deterministic=True)
+    model: bytes = writer.finish(compile_policy(policy, price), facts).SerializeToString(deterministic=True)
     return model
 
 
@@ -78,10 +77,6 @@ def onnx_inputs(encoder: Encoder, features: Any, costs: Mapping[str, Array]) -> 
             values = np.array([given.get(word, word) for word in values], dtype=object)
         inputs[input_name(name)] = values.reshape(-1, 1)
     return inputs
-
-
-def _onnx() -> Any:
-    return require_part("onnx", "export", "export")
 
 
 class OnnxWriter:
@@ -142,16 +137,19 @@ class OnnxWriter:
         """Return where a tensor holds a finite number."""
         return self.add("LessOrEqual", [self.add("Abs", [name]), self.hold(np.float64(LARGEST))])
 
-    def finish(self, rule: Rule, facts: Mapping[str, Any]) -> Any:
-        """Return the model: what the rule gives each customer."""
+    def finish(self, decision: DecisionGraph, facts: Mapping[str, Any]) -> Any:
+        """Return the model: the level of each customer."""
         helper, proto = self.onnx.helper, self.onnx.TensorProto
-        level, response, cost = (self.write(value) for value in (rule.level, rule.response, rule.cost))
+        level, response, cost = (self.write(value) for value in (decision.level, decision.response, decision.cost))
         number = self.cast(level, "INT64")
-        known = [self._is_cost(self.write(value)) for value in rule.own_costs]
+        known = [self._is_cost(self.write(value)) for value in decision.own_costs]
         for one in known:
             number = self.add("Where", [one, number, self.hold(np.int64(-1))])
-        place = self.add("Where", [self.add("Less", [number, self.hold(np.int64(0))]), self._past(rule), number])
-        names = self.add("Gather", [self.hold(np.array([*rule.labels, ""])), place], axis=0)
+        place = self.add(
+            "Where",
+            [self.add("Less", [number, self.hold(np.int64(0))]), self.hold(np.int64(len(decision.labels))), number],
+        )
+        names = self.add("Gather", [self.hold(np.array([*decision.labels, ""])), place], axis=0)
         outputs = []
         kinds = (proto.STRING, proto.INT64, proto.DOUBLE, proto.DOUBLE)
         for name, found, kind in zip(OUTPUT, (names, number, response, cost), kinds, strict=True):
@@ -165,9 +163,6 @@ class OnnxWriter:
         told = {**facts, "inputs": kinds_of, "missing_text": self.mark}
         helper.set_model_props(model, {"largesse": json.dumps(told, sort_keys=True)})
         return model
-
-    def _past(self, rule: Rule) -> str:
-        return self.hold(np.int64(len(rule.labels)))
 
     def _is_cost(self, name: str) -> str:
         there = self.add("LessOrEqual", [self.hold(np.float64(0.0)), name])
@@ -366,6 +361,7 @@ STEPS: Mapping[str, Callable[[OnnxWriter, Value], str]] = MappingProxyType(
         "means": _write_means,
         "join": _write_join,
         "pick": _write_pick,
+        "network": lambda writer, value: writer.write(value.needs[0]),
         "take": _write_take,
         "affine": _write_affine,
         "where_less": _write_where_less,

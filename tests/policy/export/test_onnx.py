@@ -18,7 +18,7 @@ from tests.helpers.exports import (
 )
 
 from largesse.data import read_log
-from largesse.errors import MissingPartError
+from largesse.errors import InputError, MissingPartError
 from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.records import Customers
@@ -99,6 +99,8 @@ def test_networks_differ_by_float32_only(head: str, bounded: bool) -> None:
     table = odd_customers()
     model = random_network(head, bounded)
     policy = Policy(model, draw_log().levels).calibrate(table.drop_columns(["customer"]), 6.0)
+    with pytest.raises(InputError, match="a network is not written as SQL"):
+        policy.to_sql()
     found = run_onnx(policy.to_onnx(), policy.onnx_inputs(table))
     levels, response, _ = expect(policy, table)
     same = found["level_number"] == levels

@@ -1,8 +1,7 @@
-"""What a policy computes, as a graph of small steps that SQL and ONNX both know.
+"""Expression graph of a policy: a few steps that SQL and ONNX both know.
 
-A `Value` is (n, width): one row per customer. Steps are few, so that a target is one short file: it says how a step is
-written, and nothing about models. Models are written as steps in `curves`, features in `features`, the decision in `rule`.
-All numbers are float64, but for encoded features, which are rounded to float32 as the encoder does.
+A `Value` is (n, width): one row per customer. Steps are few, so that a target is one file: it says how each step is written, and
+nothing about models (`compile`). All numbers are float64, except encoded features, which are rounded to float32 as the encoder does.
 """
 
 from __future__ import annotations
@@ -23,11 +22,12 @@ LEAST_EXPONENT = -700.0  # its exponential is a number; below, some databases re
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A step of the graph: what it does, what it needs, and how many columns it gives.
+    """A step of the graph: its operation, its operands and its number of columns.
 
     Sources: `number`, `seconds`, `text` (a column of the table), `constant`. Encodings: `scaled`, `wave`, `words`, `means`.
     Columns: `join`, `pick`, `take` (the column that a level names). Numbers: `affine`, `trees`, `add`, `sub`, `mul`, `div`,
     `max`, `min`, `exp`, `log`, `tanh`, `where_less` (the third where the first is below the second, else the fourth).
+    `network` marks the output of a neural network, unchanged.
     """
 
     step: str

@@ -1,0 +1,451 @@
+"""Policy tree: a policy as two or three readable conditions, for people, forms and any database.
+
+Conditions on raw features are the inputs of a scikit-learn decision tree that predicts net values (response − price × cost) of
+all levels; its leaves get the whole levels that bring most within the budget. The loss of value against the policy is measured
+on customers that the tree was not learnt from and, with a log, by doubly robust scores of held-out rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from largesse.allocation import allocate, decide_at_price
+from largesse.data import DAY, Encoder, feature_table, plain_columns, require_columns
+from largesse.errors import BudgetError, Problem, budget_problems, fail, percent, refuse, repr_short, whole_problems
+from largesse.evaluation import estimate_difference, estimate_value
+from largesse.levels import Levels
+from largesse.policy.export import sql
+from largesse.policy.held_out import HeldOutPolicy
+from largesse.records import Array, Card, Customers, Estimate, Log, Shown
+from largesse.stats import sample_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_ROWS = 20_000  # that a tree is learnt from, and its loss measured on
+MAX_DEPTH = 4
+FOLDS = 2  # of customers, for the loss by the model
+WORDS, CUTS = 12, 12  # conditions on each text (its most frequent words) and each number (quantiles)
+MIN_SHARE = 0.01  # of customers in a leaf, and on either side of a condition
+PRICES = (0.0, 0.5, 1.0, 2.0)  # multiples of the policy's price at which trees are grown; the best one is kept
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A question about a feature: a number or date below a value, a text equal to a word, or (value None) missing.
+
+    A missing number is below no value, and missing text equals no word.
+    """
+
+    feature: str
+    kind: str  # "number", "date" or "text"
+    value: float | str | None
+
+    def holds(self, plain: Mapping[str, Array]) -> Array:
+        """Return for which customers (n,) it holds."""
+        column = plain[self.feature]
+        if self.kind == "text":
+            return np.array([word is None for word in column]) if self.value is None else column == self.value
+        known = np.isfinite(column)
+        return ~known if self.value is None else known & (np.where(known, column, 0.0) < self.value)
+
+    def describe(self, holds: bool) -> str:
+        """Describe the customers for whom it holds, or does not."""
+        if self.value is None or self.kind == "text":
+            value = "missing" if self.value is None else repr(self.value)
+            return f"{self.feature} is {'' if holds else 'not '}{value}"
+        if self.kind == "date":
+            day = datetime.fromtimestamp(float(self.value), UTC).date().isoformat()
+            return f"{self.feature} {'before' if holds else 'not before'} {day}"
+        return f"{self.feature} {'below' if holds else 'not below'} {self.value:g}"
+
+    def to_sql(self, column: str, dialect: str) -> str:
+        """Return the condition on a column as SQL."""
+        if self.kind == "text":
+            if self.value is None:
+                return f"{column} IS NULL"
+            text = str(self.value)
+            return f"{column} = {sql.quote_text(text)}" if sql.can_hold(dialect, text) else "1 = 0"
+        if self.value is None:
+            return f"({column} IS NULL OR NOT ({column} BETWEEN -{sql.LARGEST} AND {sql.LARGEST}))"
+        return f"{column} >= -{sql.LARGEST} AND {column} < {sql.write_number(float(self.value))}"
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A group of customers and its level."""
+
+    level: int = 0
+    share: float = 0.0  # of customers
+    response: float = 0.0  # expected on average
+    cost: float = 0.0
+
+
+@dataclass(frozen=True)
+class Split:
+    """A condition, and the nodes for which it holds and does not."""
+
+    condition: Condition
+    yes: Node
+    no: Node
+
+
+Node: TypeAlias = Leaf | Split
+Path: TypeAlias = tuple[tuple[Condition, bool], ...]  # conditions, and whether they hold
+
+
+@dataclass(frozen=True)
+class TreeLoss:
+    """Value and spend per customer of a policy and of its tree; `loss` is of value − price × spend."""
+
+    policy_value: Estimate
+    policy_spend: Estimate
+    tree_value: Estimate
+    tree_spend: Estimate
+    loss: Estimate
+    same: float  # share of customers who get the same level from both
+    rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyTree(Shown):
+    """A rule of a few conditions, and its loss against the policy that it replaces."""
+
+    tree: Node
+    levels: Levels
+    kinds: Mapping[str, Any]  # of the features in its conditions
+    price: float
+    budget: float  # average expected cost that it keeps
+    expected: TreeLoss  # by the model, on customers that the tree was not learnt from
+    held_out: TreeLoss | None = None  # by doubly robust scores, on held-out rows of a log
+
+    def __repr__(self) -> str:
+        return f"PolicyTree({len(list_leaves(self.tree))} groups by {', '.join(self.kinds) or 'nothing'})"
+
+    def __str__(self) -> str:
+        return "\n".join([*self._lines(self.tree, ""), "", *self.describe()])
+
+    def decide(self, customers: Any) -> Array:
+        """Return the level (n,) of each customer: `Customers`, a `Log` or a table with the features of the conditions."""
+        table = customers.features if isinstance(customers, Customers | Log) else feature_table(customers)
+        require_columns(table.column_names, tuple(self.kinds))
+        return follow(self.tree, plain_columns(table, self.kinds), table.num_rows)
+
+    def to_sql(
+        self, dialect: str = "duckdb", *, table: str | Sequence[str] = "customers", customer: str | None = "customer"
+    ) -> str:
+        """Return one SELECT that decides like this tree; see `Policy.to_sql`. Response and cost are means of the group."""
+        path = sql.check_names(dialect, table, customer, self.kinds)
+        read = {"number": sql.read_float, "date": sql.read_seconds, "text": sql.read_text}
+        columns = {name: f"f{j}" for j, name in enumerate(self.kinds)}
+        first = [
+            f"{read[kind](f'customers.{sql.quote_name(name)}')} AS {columns[name]}" for name, kind in self.kinds.items()
+        ]
+        leaves = [leaf for _, leaf in list_leaves(self.tree)]
+        numbers = iter(range(len(leaves)))
+
+        def write(node: Node) -> str:
+            if isinstance(node, Leaf):
+                return str(next(numbers))
+            condition = node.condition.to_sql(columns[node.condition.feature], dialect)
+            return f"CASE WHEN {condition} THEN {write(node.yes)} ELSE {write(node.no)} END"
+
+        second = [f"{write(self.tree)} AS leaf"]
+        answers = {
+            "level": [sql.quote_text(self.levels.labels[leaf.level]) for leaf in leaves],
+            "level_number": [str(leaf.level) for leaf in leaves],
+            "expected_response": [sql.write_number(leaf.response) for leaf in leaves],
+            "expected_cost": [sql.write_number(leaf.cost) for leaf in leaves],
+        }
+        last = [
+            f"CASE leaf {' '.join(f'WHEN {j} THEN {answer}' for j, answer in enumerate(values))} END AS {sql.quote_name(name)}"
+            for name, values in answers.items()
+        ]
+        if customer is not None:
+            first.insert(0, f"customers.{sql.quote_name(customer)} AS id")
+            second.insert(0, "id")
+            last.insert(0, f"id AS {sql.quote_name(customer)}")
+        source = ".".join(map(sql.quote_name, path))
+        inner = f"SELECT {', '.join(first or ['1 AS nothing'])} FROM {source} AS customers"  # noqa: S608 -- names are quoted
+        outer = f"SELECT {', '.join(second)} FROM t0"  # noqa: S608
+        query = f"WITH t0 AS ({inner}),\nt1 AS ({outer})\nSELECT {', '.join(last)}\nFROM t1"
+        return sql.translate(query, dialect)
+
+    def describe(self) -> list[str]:
+        """Return sentences about the value and the loss of the tree."""
+        by_model = self.expected
+        lines = [
+            f"Expected on {by_model.rows:,} customers that the tree was not learnt from: response "
+            f"{by_model.tree_value.estimate:.4g} at a cost of {by_model.tree_spend.estimate:.4g} (the policy: "
+            f"{by_model.policy_value.estimate:.4g} at {by_model.policy_spend.estimate:.4g}). "
+            f"{percent(by_model.same)} get the same level. Loss of response − price × cost per customer: "
+            f"{_write_number(by_model.loss.estimate)}.",
+        ]
+        if self.held_out is not None:
+            found = self.held_out
+            lines.append(
+                f"On {found.rows:,} held-out rows of the log: value {_write_estimate(found.tree_value)} at a spend of "
+                f"{found.tree_spend.estimate:.4g}; the policy: {_write_estimate(found.policy_value)} at "
+                f"{found.policy_spend.estimate:.4g}. Loss of value − price × spend per customer: {_write_estimate(found.loss)}. "
+                "Models that did not learn from these rows decide here, at the policy's price: they may spend more or less "
+                "than the policy itself."
+            )
+        return lines
+
+    def card(self) -> Card:
+        """Return the groups, their levels, and the loss of the tree."""
+        head = ("customers whose", "get", "share", "expected response", "expected cost")
+        rows = [tuple((row | {"share": percent(row["share"], 1)}).values()) for row in self._groups()]
+        return Card("Policy tree", head, rows, self.describe())
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row for each group of customers."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(self._groups())
+
+    def _groups(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "conditions": " and ".join(condition.describe(holds) for condition, holds in path) or "all",
+                "level": self.levels.labels[leaf.level],
+                "share": leaf.share,
+                "expected_response": leaf.response,
+                "expected_cost": leaf.cost,
+            }
+            for path, leaf in list_leaves(self.tree)
+        ]
+
+    def _lines(self, node: Node, indent: str) -> list[str]:
+        if isinstance(node, Leaf):
+            return [f"{indent}{self.levels.titles[node.level]} ({percent(node.share, 1)} of customers)"]
+        return [
+            f"{indent}if {node.condition.describe(True)}:",
+            *self._lines(node.yes, indent + "    "),
+            f"{indent}else ({node.condition.describe(False)}):",
+            *self._lines(node.no, indent + "    "),
+        ]
+
+
+def _write_number(number: float) -> str:
+    return f"{number:.3g}".replace("-", "−")
+
+
+def _write_estimate(estimate: Estimate) -> str:
+    if not (np.isfinite(estimate.low) and np.isfinite(estimate.high)):
+        return f"{estimate.estimate:.4g} (no interval: too few responses)"
+    return f"{estimate.estimate:.4g} (95 % interval {_write_number(estimate.low)} to {_write_number(estimate.high)})"
+
+
+def follow(node: Node, plain: Mapping[str, Array], n_rows: int) -> Array:
+    """Return the level (n,) that a tree gives to every row."""
+    if isinstance(node, Leaf):
+        return np.full(n_rows, node.level, dtype=np.int64)
+    return np.where(node.condition.holds(plain), follow(node.yes, plain, n_rows), follow(node.no, plain, n_rows))
+
+
+def list_leaves(node: Node, path: Path = ()) -> list[tuple[Path, Leaf]]:
+    """Return every leaf with the conditions on its path, and whether they hold there."""
+    if isinstance(node, Leaf):
+        return [(path, node)]
+    sides = ((node.yes, True), (node.no, False))
+    return [leaf for side, holds in sides for leaf in list_leaves(side, (*path, (node.condition, holds)))]
+
+
+# -- learning -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TreeSettings:
+    """Settings of learning a tree."""
+
+    depth: int
+    budget: float | None  # None: the policy's cost
+    price: float
+    seed: int
+
+    def check(self, folds: Any) -> None:
+        """Validate the settings, and the folds of a log."""
+        problems = [*whole_problems(folds, "folds", least=2), *whole_problems(self.seed, "the seed")]
+        if isinstance(self.depth, bool) or not isinstance(self.depth, int) or not 1 <= self.depth <= MAX_DEPTH:
+            hint = f"give a whole number from 1 to {MAX_DEPTH}; 2 or 3 can be read"
+            problems.append(Problem(f"depth is {repr_short(self.depth)}", hint))
+        refuse("policy tree", problems + ([] if self.budget is None else budget_problems(self.budget)))
+
+
+@dataclass(frozen=True, eq=False)
+class TreeData:
+    """Raw features of customers, and the response and cost of every level."""
+
+    plain: dict[str, Array]
+    kinds: dict[str, Any]
+    value: Array  # (n, K)
+    cost: Array  # (n, K)
+
+    def take(self, rows: Array) -> TreeData:
+        """Return some of the customers."""
+        plain = {name: column[rows] for name, column in self.plain.items()}
+        return TreeData(plain, self.kinds, self.value[rows], self.cost[rows])
+
+    def means(self, levels: Array) -> tuple[float, float]:
+        """Return the average response and cost of levels (n,)."""
+        rows = np.arange(len(levels))
+        return float(self.value[rows, levels].mean()), float(self.cost[rows, levels].mean())
+
+
+def make_tree_data(encoder: Encoder, customers: Any, curves: Array, costs: Array, seed: int) -> TreeData:
+    """Return customers and the outcomes of their levels, or a random sample if there are many."""
+    table = customers.features if isinstance(customers, Customers | Log) else feature_table(customers)
+    if len(curves) < 2 * FOLDS:
+        fail("policy tree", Problem(f"there are {len(curves)} customers", "give a few hundred at least"))
+    rows = sample_rows(len(curves), MAX_ROWS, seed)
+    wide = np.broadcast_to(costs, curves.shape)
+    return TreeData(encoder.plain(table.take(rows)), dict(encoder.kinds), curves[rows], wide[rows])
+
+
+def make_policy_tree(levels: Levels, data: TreeData, held: HeldOutPolicy | None, settings: TreeSettings) -> PolicyTree:
+    """Learn a tree, and measure its loss on other customers and on held-out rows of a log."""
+    tree, budget = learn_tree(data, settings)
+    used = {condition.feature for path, _ in list_leaves(tree) for condition, _ in path}
+    kinds = {name: kind for name, kind in data.kinds.items() if name in used}
+    held_out = None if held is None else _measure_held_out(held, data.kinds, settings)
+    return PolicyTree(tree, levels, kinds, settings.price, budget, _measure_expected(data, settings), held_out)
+
+
+def learn_tree(data: TreeData, settings: TreeSettings) -> tuple[Node, float]:
+    """Return the tree with the best net value within the budget, and the budget."""
+    chosen = decide_at_price(data.value, np.ascontiguousarray(data.cost), settings.price)
+    budget = data.means(chosen)[1] if settings.budget is None else settings.budget
+    conditions = list_conditions(data.plain, data.kinds)
+    holds = (
+        np.array([condition.holds(data.plain) for condition in conditions], dtype=np.float32)
+        .reshape(len(conditions), -1)
+        .T
+    )
+    net, best = data.value - settings.price * data.cost, None
+    for factor in PRICES if settings.price > 0 else (0.0,):
+        grown = _grow(conditions, holds, data.value - factor * settings.price * data.cost, settings)
+        try:
+            tree = _fill(grown, data, settings.price, budget)
+        except BudgetError:
+            continue
+        levels = follow(tree, data.plain, len(net))
+        worth = float(net[np.arange(len(net)), levels].mean())
+        if best is None or worth > best[0] + 1e-12 * abs(best[0]):
+            best = worth, tree
+    return (_fill(Leaf(), data, settings.price, budget) if best is None else best[1]), budget
+
+
+def list_conditions(plain: Mapping[str, Array], kinds: Mapping[str, str]) -> list[Condition]:
+    """Return the conditions that split customers into two parts, neither of them tiny."""
+    found = []
+    for name, kind in kinds.items():
+        column, values = plain[name], []
+        if kind == "text":
+            counts = Counter(word for word in column if word is not None)
+            values = sorted(counts, key=lambda word: (-counts[word], word))[:WORDS]
+        elif len(known := column[np.isfinite(column)]):
+            cuts = np.quantile(known, np.arange(1, CUTS + 1) / (CUTS + 1))
+            rounded = np.ceil(cuts / DAY) * DAY if kind == "date" else [float(f"{cut:.3g}") for cut in cuts]
+            # Of a feature that is 0 or 1, all quantiles are one of them: 1 splits it.
+            values = sorted({float(cut) for cut in rounded} | ({1.0} if set(known) == {0.0, 1.0} else set()))
+        found += [Condition(name, kind, value) for value in (*values, None)]
+    shares = [float(condition.holds(plain).mean()) for condition in found]
+    return [condition for condition, share in zip(found, shares, strict=True) if MIN_SHARE <= share <= 1 - MIN_SHARE]
+
+
+def _grow(conditions: Sequence[Condition], holds: Array, net: Array, settings: TreeSettings) -> Node:
+    """Return the conditions of scikit-learn's tree on the differences of net values (n, K) between levels."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    if not conditions:
+        return Leaf()
+    least = max(round(MIN_SHARE * len(net)), 1)
+    model = DecisionTreeRegressor(max_depth=settings.depth, min_samples_leaf=least, random_state=0)
+    tree = model.fit(holds, net - net.mean(axis=1, keepdims=True)).tree_
+
+    def convert(node: int) -> Node:
+        left, right = int(tree.children_left[node]), int(tree.children_right[node])
+        if left < 0:
+            return Leaf()
+        return Split(conditions[int(tree.feature[node])], convert(right), convert(left))  # holds: 1 > 0.5
+
+    return convert(0)
+
+
+def _fill(grown: Node, data: TreeData, price: float, budget: float) -> Node:
+    """Return a tree whose leaves have the levels with the best net value within the budget."""
+    paths, n = [path for path, _ in list_leaves(grown)], len(data.value)
+    leaf = np.zeros(n, dtype=np.int64)
+    for number, path in enumerate(paths):
+        mine = np.ones(n, dtype=bool)
+        for condition, holds in path:
+            mine &= condition.holds(data.plain) == holds
+        leaf[mine] = number
+    share = np.bincount(leaf, minlength=len(paths)) / n
+    value, cost = (
+        np.stack([np.bincount(leaf, weights=column, minlength=len(paths)) for column in table.T], axis=1) / n
+        for table in (data.value, data.cost)
+    )
+    levels = allocate(value - price * cost, cost, total=budget * (1 + 1e-12), exact=True).levels
+    size, rows = np.maximum(share, 1e-300), np.arange(len(paths))
+    means = share, value[rows, levels] / size, cost[rows, levels] / size
+    leaves = iter([Leaf(int(level), *map(float, mean)) for level, *mean in zip(levels, *means, strict=True)])
+
+    def fill(node: Node) -> Node:
+        if isinstance(node, Leaf):
+            return next(leaves)
+        yes, no = fill(node.yes), fill(node.no)
+        if not (isinstance(yes, Leaf) and isinstance(no, Leaf) and yes.level == no.level):
+            return Split(node.condition, yes, no)
+        total = yes.share + no.share  # a condition that decides nothing is left out
+        response, spend = (
+            (yes.share * a + no.share * b) / max(total, 1e-300)
+            for a, b in ((yes.response, no.response), (yes.cost, no.cost))
+        )
+        return Leaf(yes.level, total, response, spend)
+
+    return fill(grown)
+
+
+# -- loss -----------------------------------------------------------------------------------------------------------------
+
+
+def _measure_expected(data: TreeData, settings: TreeSettings) -> TreeLoss:
+    """Return the loss by the model, each part of the customers with a tree that was learnt from the others."""
+    n = len(data.value)
+    part = np.random.default_rng(settings.seed).permutation(n) % FOLDS
+    policy = decide_at_price(data.value, np.ascontiguousarray(data.cost), settings.price)
+    levels = np.empty(n, dtype=np.int64)
+    for fold in range(FOLDS):
+        mine = part == fold
+        tree, _ = learn_tree(data.take(~mine), settings)
+        levels[mine] = follow(tree, data.take(mine).plain, int(mine.sum()))
+    value, spend, tree_value, tree_spend = (*data.means(policy), *data.means(levels))
+    loss = (value - tree_value) - settings.price * (spend - tree_spend)
+    means = (Estimate(mean, np.nan, np.nan, np.nan) for mean in (value, spend, tree_value, tree_spend, loss))
+    return TreeLoss(*means, float((policy == levels).mean()), n)  # type: ignore[call-arg, arg-type]
+
+
+def _measure_held_out(held: HeldOutPolicy, kinds: dict[str, Any], settings: TreeSettings) -> TreeLoss:
+    """Return the loss on held-out rows; each fold's tree is learnt from curves of a model that never saw it."""
+    scores = held.scores
+    plain = plain_columns(held.customers.features, kinds)
+    data = TreeData(plain, kinds, scores.curves, scores.expected_costs)
+    levels = np.empty(len(held.levels), dtype=np.int64)
+    for fold in np.unique(scores.fold):
+        rows = np.flatnonzero(scores.fold == fold)
+        budget = data.take(rows).means(held.levels[rows])[1] if settings.budget is None else settings.budget
+        sample = rows[sample_rows(len(rows), MAX_ROWS, settings.seed)]
+        tree, _ = learn_tree(data.take(sample), replace(settings, budget=budget))
+        levels[rows] = follow(tree, data.take(rows).plain, len(rows))
+    net = replace(scores, gamma=scores.gamma - settings.price * scores.costs)
+    loss = estimate_difference(net, held.levels, levels).value
+    values = (*estimate_value(scores, held.levels), *estimate_value(scores, levels))
+    return TreeLoss(*values, loss, same=float((held.levels == levels).mean()), rows=len(levels))
