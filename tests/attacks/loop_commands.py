@@ -222,7 +222,7 @@ def with_odd_out(folder: Path, rng: Rng) -> Outcome:
     out = pick(rng, odd_outs(folder))
     commands = [
         ["export", "run", "--to", "sql"], ["export", "run", "--to", "onnx"], ["export", "run", "--to", "card", "--depth", "1"],
-        ["export", "run", "--to", "mlflow"], ["check", "run", "new.parquet"], ["pace", "run", *QUICK],
+        ["check", "run", "new.parquet"], ["pace", "run", *QUICK],
         ["pace", "run", "--stream", "new.parquet", *QUICK],
     ]  # fmt: skip
     words = commands[rng.integers(len(commands))]

@@ -234,7 +234,7 @@ def report(
 def export(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with a plan.")],
     to: Annotated[str, typer.Option(help="sql, onnx or tree (a policy tree: .txt or .sql).")],
-    out: Annotated[Path, typer.Option("--out", help="File to write; to mlflow: a new folder.")],
+    out: Annotated[Path, typer.Option("--out", help="File to write.")],
     dialect: Annotated[str | None, typer.Option(help=f"Of SQL: {', '.join(DIALECTS)}. Default: duckdb.")] = None,
     table: Annotated[
         str | None, typer.Option(help="Table of customers that the query reads. Default: customers.")
