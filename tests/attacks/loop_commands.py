@@ -226,8 +226,6 @@ def with_odd_out(folder: Path, rng: Rng) -> Outcome:
         ["pace", "run", "--stream", "new.parquet", *QUICK],
     ]  # fmt: skip
     words = commands[rng.integers(len(commands))]
-    if words[0] == "export" and words[3] == "mlflow" and rng.random() < 0.7:
-        words = commands[0]  # it takes long
     return type_it(
         folder,
         *words,
