@@ -176,6 +176,30 @@ def worth_problems(value: Any, name: str = "response_value") -> list[Problem]:
     return [Problem(f"{name} is {repr_short(value)}", WORTH_RULE)]
 
 
+def confidence_problems(value: Any, name: str) -> list[Problem]:
+    """Return what is wrong with the confidence that a budget is kept, if anything: it is a number from 0.5 to below 1.
+
+    >>> print(confidence_problems(95, "confidence")[0].what)
+    confidence is 95
+    """
+    number = as_number(value)
+    if number is not None and 0.5 <= number < 1:
+        return []
+    hint = "give a probability from 0.5 (as likely above the budget as below) to 0.99"
+    return [Problem(f"{name} is {repr_short(value)}", hint)]
+
+
+def limit_problems(most_rows: Any, name: str) -> list[Problem]:
+    """Return what is wrong with a limit of rows, if anything: it is a whole number above zero, or "auto".
+
+    >>> limit_problems("auto", "most_rows"), limit_problems(1000, "most_rows")
+    ([], [])
+    """
+    if (isinstance(most_rows, str) and most_rows == "auto") or not whole_problems(most_rows, name, 1):
+        return []
+    return [Problem(f"{name} is {repr_short(most_rows)}", 'give a whole number of rows, or "auto"')]
+
+
 def as_number(value: Any) -> float | None:
     """Return a real number as a float; None for anything else, and for a whole number that no float can hold.
 

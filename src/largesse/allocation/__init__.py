@@ -49,7 +49,6 @@ from largesse.allocation.scored import hold_scores as hold_scores
 from largesse.allocation.scored import price_plan as price_plan
 from largesse.allocation.spending import EVEN as EVEN
 from largesse.allocation.spending import Correction as Correction
-from largesse.allocation.spending import confidence_problems as confidence_problems
 from largesse.allocation.spending import correct_costs as correct_costs
 from largesse.allocation.stops import Stop as Stop
 from largesse.allocation.stops import choose_unit as choose_unit

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from largesse.allocation.plan import frontier
-from largesse.errors import Problem, as_number, repr_short
 from largesse.records import Array, Spending
 from largesse.stats import t_quantile
 
@@ -134,12 +133,3 @@ def _cross(expected: Array, aim: Array, budget: float) -> tuple[float, float]:
         return float(expected[0] * budget / aim[0]), 0.0
     part = (budget - aim[j - 1]) / (aim[j] - aim[j - 1])
     return float(expected[j - 1] + part * (expected[j] - expected[j - 1])), j - 1 + float(part)
-
-
-def confidence_problems(given: object, name: str) -> list[Problem]:
-    """Say whether a confidence is not a probability from one half up to, but not including, one."""
-    value = as_number(given)
-    if value is not None and EVEN <= value < 1:
-        return []
-    hint = "give a probability from 0.5 (as likely above the budget as below) to 0.99"
-    return [Problem(f"{name} is {repr_short(given)}", hint)]

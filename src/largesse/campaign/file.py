@@ -13,15 +13,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
-from largesse.allocation import confidence_problems
 from largesse.campaign.plan import KEYS, Planning, planning_from
 from largesse.campaign.write import to_toml
-from largesse.data import expand_home, is_elsewhere, limit_problems, parse_problems
+from largesse.data import expand_home, is_elsewhere, parse_problems
 from largesse.errors import (
     InputError,
     Problem,
     budget_problems,
+    confidence_problems,
     fail,
+    limit_problems,
     path_problems,
     refuse,
     repr_short,

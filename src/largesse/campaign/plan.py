@@ -6,10 +6,19 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from largesse.allocation import CONSTRAINT_SETTINGS, EVEN, Setting, confidence_problems
+from largesse.allocation import CONSTRAINT_SETTINGS, EVEN, Setting
 from largesse.campaign.rules import number_levels, read_barred, read_fixed, write_personal
 from largesse.campaign.write import to_toml
-from largesse.errors import Problem, as_number, budget_problems, join_some, refuse, repr_short, suggest
+from largesse.errors import (
+    Problem,
+    as_number,
+    budget_problems,
+    confidence_problems,
+    join_some,
+    refuse,
+    repr_short,
+    suggest,
+)
 from largesse.exploration import AT_RANDOM, DEFAULT_RATE, GOALS
 from largesse.levels import Levels
 

@@ -10,6 +10,7 @@ import typer
 from largesse import pipeline
 from largesse.cli.options import AsJson, Budget, Most, Promises, Quiet, RunFolder, Total, echo, echo_json, pick
 from largesse.errors import plural, require_part
+from largesse.io import to_json
 from largesse.monitoring import PowerSpec
 from largesse.progress import show_progress
 from largesse.report import print_check, print_pace, print_power, print_warnings
@@ -111,7 +112,7 @@ def power(
     with show_progress(as_json or quiet) as progress:
         analysis = pipeline.power(run_folder, incumbent, spec=spec, progress=progress)
     if as_json:
-        echo_json(pipeline.describe_power(analysis))
+        echo_json(to_json(analysis))
     elif not quiet:
         print_power(analysis)
 

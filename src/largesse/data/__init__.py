@@ -32,7 +32,6 @@ from largesse.data.encode_json import RowEncoder as RowEncoder
 from largesse.data.encode_json import check_rows as check_rows
 from largesse.data.encoder import Encoder as Encoder
 from largesse.data.encoder import plain_columns as plain_columns
-from largesse.data.large_log import limit_problems as limit_problems
 from largesse.data.log import check_customers as check_customers
 from largesse.data.log import digest_log as digest_log
 from largesse.data.log import feature_table as feature_table

@@ -33,7 +33,7 @@ from largesse.data.parsing import (
 )
 from largesse.data.read import check_size, memory_limit
 from largesse.data.roles import RoleSpec, read_roles
-from largesse.errors import Problem, fail, join_some, plural, refuse, repr_short
+from largesse.errors import Problem, fail, join_some, limit_problems, plural, refuse
 from largesse.progress import advance
 from largesse.records import Array, Log, Sample
 from largesse.stats import draw_clusters, draw_rows
@@ -64,14 +64,6 @@ def read_large(source: Any, spec: RoleSpec, most_rows: int | str, seed: int = 0)
     found = _scan(batches, spec)
     log = _check(batches, spec, found)
     return _draw(log, batches, found, most, seed)
-
-
-def limit_problems(most_rows: Any, name: str) -> list[Problem]:
-    """Return what is wrong with the most rows that a log may have in memory, if anything."""
-    whole = isinstance(most_rows, int | np.integer) and not isinstance(most_rows, bool) and most_rows >= 1
-    if whole or most_rows == "auto":
-        return []
-    return [Problem(f"{name} is {repr_short(most_rows)}", 'give a whole number of rows, or "auto"')]
 
 
 # -- the first pass ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ and `spark` runs a campaign on Spark.
 
 from largesse.pipeline.bring import bring_log as bring_log
 from largesse.pipeline.campaign_check import check as check
-from largesse.pipeline.campaign_check import describe_power as describe_power
 from largesse.pipeline.campaign_check import power as power
 from largesse.pipeline.demo import demo_campaign as demo_campaign
 from largesse.pipeline.doctor import examine as examine

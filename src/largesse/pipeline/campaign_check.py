@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -201,27 +200,3 @@ def power(
         held_out = plan_held_out(scores, budget, measure_spending(scores), campaign.planning.budget_confidence)
         plan = as_probabilities(held_out.levels.astype("int64"), scores)
         return size_test(scores, find_arms(scores, plan, incumbent, log.levels), spec, log, planned["planned"]["price"])
-
-
-def describe_power(analysis: PowerAnalysis) -> dict[str, Any]:
-    """Return an analysis as JSON types; infinite and missing numbers are None."""
-
-    def plain(record: Any) -> dict[str, float | None]:
-        return {name: value if value is not None and isfinite(value) else None for name, value in vars(record).items()}
-
-    names = ("incumbent", "switchers", "power", "coverage", "per_day", "rows")
-    return {name: getattr(analysis, name) for name in names} | {
-        "notes": list(analysis.notes),
-        "cases": [
-            {
-                "name": case.name,
-                "detail": case.detail,
-                "gain": plain(case.gain),
-                "sd": list(case.sd),
-                "best_share": case.best_share,
-                "expected": plain(case.expected),
-                "least": plain(case.least),
-            }
-            for case in analysis.cases
-        ],
-    }

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse.campaign import Campaign, read_campaign
-from largesse.data import limit_problems
-from largesse.errors import Problem, fail, refuse, suggest
+from largesse.errors import Problem, fail, limit_problems, refuse, suggest
 from largesse.pipeline.engine import Engine
 from largesse.pipeline.line import LOCAL, run, silent
 from largesse.pipeline.on_spark.engine import Spark
