@@ -12,8 +12,8 @@ import typer
 
 from largesse.errors import Problem, fail
 from largesse.progress import show_progress
-from largesse_lab.bench.request import Request
 from largesse_lab.command import NAMES, Order, run
+from largesse_lab.runner.request import Request
 
 app = typer.Typer(
     add_completion=False,
@@ -52,9 +52,6 @@ class Options:
         bool, typer.Option("--kept", help="Measure nothing: make table and figures from the records that are there.")
     ] = False
     machine: Annotated[str | None, typer.Option(help="The machine that made the records, if not this one.")] = None
-    add: Annotated[
-        bool, typer.Option("--add", help="Add the rows to the summary in the folder; its other rows stay as they are.")
-    ] = False
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Folder for results, table, summary and figures; resumes what it holds."),
@@ -79,7 +76,7 @@ def experiment(**given: Any) -> None:
         sizes=sizes,
     )
     command = shlex.join(["largesse", *drop_source(sys.argv[1:])])
-    order = Order(request, options.out, options.jobs, options.kept, options.machine, options.add, command)
+    order = Order(request, options.out, options.jobs, options.kept, options.machine, command)
     with show_progress(options.as_json) as progress:
         records, text = run(options.name, order, progress)
     typer.echo(json.dumps(records, ensure_ascii=False) if options.as_json else text)

@@ -18,11 +18,12 @@ from typing import Any
 
 from largesse.errors import InputError, Problem, refuse, suggest
 from largesse.records import Progress
-from largesse_lab.bench import jobs, repeats
-from largesse_lab.bench.request import Records, Request
 from largesse_lab.experiments import CHAPTERS, EXPERIMENTS, Experiment
 from largesse_lab.page.page import write_page
 from largesse_lab.page.sections import Result, write_section
+from largesse_lab.runner import process_pool as jobs
+from largesse_lab.runner import repeats
+from largesse_lab.runner.request import Records, Request
 
 NAMES = (*EXPERIMENTS, "page")
 PARTS = ("largesse", "numpy", "jax", "scikit-learn", "stochtree")  # packages whose versions are recorded
@@ -37,7 +38,6 @@ class Order:
     jobs: int | None = None  # processes that share the repeats; None: one per core, or one where there is a GPU
     kept: bool = False  # measure nothing: use the records that are there
     machine: str | None = None  # what the records were made on, if not this machine
-    add: bool = False  # to the summary that is in the folder, whose other rows stay as they are
     command: str = ""
 
     @property
@@ -53,7 +53,7 @@ def run(name: str, order: Order, progress: Progress) -> tuple[Records, str]:
     if name not in EXPERIMENTS:
         raise InputError("experiment", [Problem(f"{name!r} is not known", suggest(name, NAMES))])
     experiment, folder, part = EXPERIMENTS[name], order.folder, order.request.part
-    refuse("experiment", _find_problems(experiment, order) + _find_unused(experiment, order.request))
+    refuse("experiment", _find_problems(order) + _find_unused(experiment, order.request))
     whole = folder is not None and part == (0, 1)
     kept = order.out
     if folder is not None:
@@ -70,7 +70,7 @@ def run(name: str, order: Order, progress: Progress) -> tuple[Records, str]:
     return records, text
 
 
-def _find_problems(experiment: Experiment, order: Order) -> list[Problem]:
+def _find_problems(order: Order) -> list[Problem]:
     """List the options that are out of range, or not for this experiment."""
     request = order.request
     given = {"--repeats": request.repeats, "--chunk": request.chunk, "--jobs": order.jobs}
@@ -79,11 +79,6 @@ def _find_problems(experiment: Experiment, order: Order) -> list[Problem]:
         wrong.append(Problem(f"--mix {request.mix:g}", "a share between 0 and 1"))
     if (order.jobs or 1) > 1 and order.folder is None:
         wrong.append(Problem("several --jobs, but no folder to share", "name one, as --out results"))
-    if order.add and order.folder is None:
-        wrong.append(Problem("--add, but no folder to add to", "name one, as --out results"))
-    if order.add and experiment.extend is None:
-        able = ", ".join(name for name, one in EXPERIMENTS.items() if one.extend)
-        wrong.append(Problem(f"nothing can be added to {experiment.name}", f"run it whole; --add is for {able}"))
     return wrong
 
 
@@ -157,12 +152,6 @@ def _leave_results(folder: Path, experiment: Experiment, records: Records, text:
     if experiment.summarise is None:
         return
     made, summary = describe_run(order, records), experiment.summarise(records)
-    earlier = folder / f"{name}.json"
-    if order.add and earlier.exists() and experiment.extend and experiment.tabulate_summary:
-        old = json.loads(earlier.read_text(encoding="utf-8"))
-        summary = experiment.extend(old["summary"], records)
-        made = {**old["made"], "date": made["date"], "machine": order.machine or old["made"]["machine"]}
-        jobs.write_text(folder / f"{name}.md", experiment.tabulate_summary(summary))
     result = Result(name, made, summary, f"{name}.json")
     content = {"experiment": name, "made": result.made, "summary": result.summary}
     jobs.write_text(folder / result.file, json.dumps(content, ensure_ascii=False, indent=1) + "\n")

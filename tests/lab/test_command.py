@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from largesse.errors import InputError
-from largesse_lab.bench import measures
-from largesse_lab.bench.request import Request
-from largesse_lab.bench.request import ignore_progress as quiet
 from largesse_lab.command import NAMES, Order, run, share_out
 from largesse_lab.experiments import EXPERIMENTS, rates
+from largesse_lab.runner import measures
+from largesse_lab.runner.request import Request
+from largesse_lab.runner.request import ignore_progress as quiet
 
 
 @pytest.fixture(autouse=True)
@@ -19,21 +19,6 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measures, "TRAIN", 300)
     monkeypatch.setattr(measures, "FRESH", 300)
     monkeypatch.setattr(rates, "LEVELS", (2, 5))
-
-
-def test_a_folder_gets_records_table_summary_and_figures_and_a_page_of_them_all(tmp_path: Path) -> None:
-    folder = tmp_path / "results"
-    order = Order(Request(repeats=2), folder, command="largesse experiment rates --repeats 2")
-    records, text = run("rates", order, quiet)
-    assert {path.suffix for path in folder.iterdir()} == {".jsonl", ".md", ".json", ".svg"}
-    assert (folder / "rates.md").read_text() == text
-    assert len((folder / "rates.jsonl").read_text().splitlines()) == len(records)
-    found = json.loads((folder / "rates.json").read_text())
-    assert found["summary"] == json.loads(json.dumps(rates.summarise_levels(records)))
-    assert (found["made"]["command"], found["made"]["repeats"]) == ("largesse experiment rates --repeats 2", 2)
-    _, told = run("page", Order(Request(), folder), quiet)
-    assert told == f"wrote {tmp_path / 'results.md'}"
-    assert "rates" in (tmp_path / "results.md").read_text()
 
 
 def test_a_file_gets_the_records_alone(tmp_path: Path) -> None:
@@ -48,7 +33,7 @@ def test_the_whole_finds_the_records_of_its_parts(tmp_path: Path, monkeypatch: p
         run("table1", Order(replace(request, part=(i, 2)), tmp_path), quiet)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table1.0-of-2.jsonl", "table1.1-of-2.jsonl"]
     monkeypatch.setattr(
-        "largesse_lab.bench.repeats.make_units", lambda keys, _: [] if not keys else pytest.fail("again")
+        "largesse_lab.runner.repeats.make_units", lambda keys, _: [] if not keys else pytest.fail("again")
     )
     records, _ = run("table1", Order(request, tmp_path, jobs=1), quiet)
     assert [record["repeat"] for record in records] == [0, 1, 2, 3]
@@ -77,31 +62,6 @@ def test_kept_records_are_summarised_without_measuring_anything(
         run("false_alarms", Order(Request(), tmp_path, kept=True), quiet)
 
 
-def test_rows_are_added_to_the_results_of_an_earlier_run(tmp_path: Path) -> None:
-    first = Order(Request(["averaged"], ["uniform level", "random"], 3), tmp_path, jobs=1, command="all")
-    run("table1", first, quiet)
-    before = json.loads((tmp_path / "table1.json").read_text())
-    (tmp_path / "table1.jsonl").unlink()  # the summary alone is left
-    more = Order(Request(["averaged"], ["oracle"], 2), tmp_path, jobs=1, add=True, machine="a large one")
-    run("table1", more, quiet)
-    found = json.loads((tmp_path / "table1.json").read_text())
-    rows = found["summary"]["simulations"]["averaged"]
-    assert list(rows) == ["uniform level", "random", "oracle"]
-    assert rows["random"] == before["summary"]["simulations"]["averaged"]["random"]
-    assert rows["oracle"]["cells"]["rmse"]["n"] == 2
-    assert (found["made"]["command"], found["made"]["machine"], found["made"]["repeats"]) == ("all", "a large one", 3)
-    assert "| random |" in (tmp_path / "table1.md").read_text()
-    run("table1", replace(more, add=False), quiet)
-    assert list(json.loads((tmp_path / "table1.json").read_text())["summary"]["simulations"]["averaged"]) == ["oracle"]
-
-
-def test_what_cannot_be_added_to_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no folder to add to"):
-        run("table1", Order(Request(repeats=1), add=True), quiet)
-    with pytest.raises(InputError, match="nothing can be added to rates"):
-        run("rates", Order(Request(repeats=1), tmp_path, add=True), quiet)
-
-
 # -- several processes -------------------------------------------------------------------------------------------------
 
 
@@ -124,7 +84,7 @@ def test_grids_are_searched_by_a_process_each_while_the_others_run_rows_without_
         stages.append([dict(zip(words[::2], words[1::2], strict=True)) for words in options])
         assert [one["--out"] for one in stages[-1]] == [str(file) for file in files]
 
-    monkeypatch.setattr("largesse_lab.bench.jobs.run_commands", note)
+    monkeypatch.setattr("largesse_lab.runner.process_pool.run_commands", note)
     share_out(EXPERIMENTS["table1"], Request(None, ["CFRNet, shared", "SIRE", "GANITE"], 20), 5, tmp_path, quiet)
     told = [[(one["--models"], one["--repeats"], one["--part"]) for one in stage] for stage in stages]
     searches = [("CFRNet shared", "10", "0/1"), ("GANITE", "10", "0/1")]
@@ -140,7 +100,7 @@ def test_every_experiment_that_has_parts_can_be_shared(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[list[list[str]]] = []
-    monkeypatch.setattr("largesse_lab.bench.jobs.run_commands", lambda commands, *_: calls.append(commands))
+    monkeypatch.setattr("largesse_lab.runner.process_pool.run_commands", lambda commands, *_: calls.append(commands))
     share_out(EXPERIMENTS[name], Request(repeats=2), 2, tmp_path, quiet)
     assert [[words[words.index("--part") + 1] for words in some] for some in calls] == [["0/2", "1/2"]]
 

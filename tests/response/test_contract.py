@@ -46,9 +46,9 @@ MODELS: list[Any] = [
     Thresholds(),
     Boosting(rounds=20),
     Stack(models=[Linear(penalty=0.01), Boosting(rounds=10)], folds=2),
-    flat(SIRE, kappa=0.0, shrinkage=0.1, width=8, rate=0.03, decay=0.1, batch=32, epochs=5, folds=2),
-    flat(IRE, kappa=0.0, width=8, rate=0.03, decay=0.1, batch=32, epochs=5, folds=2),
-    # Each log of another shape takes seconds to compile for: the fast tests of these two are in files of their own.
+    # Each log of another shape takes seconds to compile for: the fast tests of networks are in files of their own.
+    slow(flat(SIRE, kappa=0.0, shrinkage=0.1, width=8, rate=0.03, decay=0.1, batch=32, epochs=5, folds=2)),
+    slow(flat(IRE, kappa=0.0, width=8, rate=0.03, decay=0.1, batch=32, epochs=5, folds=2)),
     slow(
         flat(
             CFRNet,

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from largesse.records import Progress
-from largesse_lab.bench.repeats import SIMULATED, TUNED, Row, Source, measure_rows
-from largesse_lab.bench.request import Records, Request, ignore_progress
-from largesse_lab.bench.rows import match_rows
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import Layout
+from largesse_lab.runner.methods import match_rows
+from largesse_lab.runner.repeats import SIMULATED, TUNED, Row, Source, measure_rows
+from largesse_lab.runner.request import Records, Request, ignore_progress
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,6 @@ class Experiment:
     parts: bool = True  # whether several processes can share the repeats
     drawn: bool = False  # whether its worlds have seeds of their own, and logs of any number of rows
     one_thread: bool = False  # whether each of several processes keeps to one thread
-    # For results that grow by rows measured later: an earlier summary and new records → a summary; a summary → the table.
-    extend: Callable[[Mapping[str, Any], Records], dict[str, Any]] | None = None
-    tabulate_summary: Callable[[Mapping[str, Any]], str] | None = None
 
     def split_rows(self, request: Request) -> tuple[list[str], list[str]]:
         """Return the requested rows whose grids are searched on the first repeats, and the other requested rows."""
@@ -73,10 +70,7 @@ class PaperTable:
 
     def tabulate(self, records: Records) -> str:
         """Return the table as Markdown, one for each problem, with the paper's numbers."""
-        return self.tabulate_summary(self.summarise(records))
-
-    def tabulate_summary(self, found: Mapping[str, Any]) -> str:
-        """Return a summary as Markdown."""
+        found = self.summarise(records)
         return self.layout.tabulate(found, self.notes(found))
 
     def as_experiment(self, name: str, chapter: Chapter) -> Experiment:
@@ -88,6 +82,4 @@ class PaperTable:
             replace(chapter, notes=self.notes),
             self.summarise,
             self.rows,
-            extend=self.layout.extend,
-            tabulate_summary=self.tabulate_summary,
         )

@@ -35,12 +35,12 @@ from largesse.propensity import estimate_propensities
 from largesse.records import Array, HeldOut, HeldOutPlan, Log, Option, Progress, Propensities, Scores
 from largesse.response import Linear
 from largesse.worlds import RandomLog, draw_world
-from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.request import Records, Request, check_part, ignore_progress
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.experiments.coverage import Recorder
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import write_table
+from largesse_lab.runner.cache import Kept
+from largesse_lab.runner.request import Records, Request, check_part, ignore_progress
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,11 +21,11 @@ from largesse.errors import percent
 from largesse.records import Array, CampaignCheck, Progress
 from largesse.stats import draw_levels
 from largesse.worlds import RandomLog, RandomWorld, draw_world
-from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.experiments.base import Experiment
-from largesse_lab.page.loop import brief_checks, fill_checks, tabulate_checks
+from largesse_lab.page.campaign_loop import fill_checks, tabulate_checks
 from largesse_lab.page.sections import Chapter
+from largesse_lab.runner.cache import Kept
+from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -221,7 +221,7 @@ EXPERIMENT = Experiment(
     "check_campaigns",
     measure,
     tabulate,
-    Chapter("What a check of a campaign finds", SETUP, brief=brief_checks, fill=fill_checks),
+    Chapter("What a check of a campaign finds", SETUP, fill=fill_checks),
     summarise,
     drawn=True,
     one_thread=True,

@@ -37,13 +37,13 @@ from largesse.records import Array, Estimate, HeldOut, HeldOutPlan, Log, Progres
 from largesse.response import Linear, ResponseModel, Stack
 from largesse.stats import assign_folds
 from largesse.worlds import SIMULATIONS, Simulation, simulate
-from largesse_lab.bench.joint_training import call_together
-from largesse_lab.bench.kept import Kept, Key
-from largesse_lab.bench.request import Records, Request, check_part, find_unknown, ignore_progress
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.experiments.simulation import MODELS
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import write_row
+from largesse_lab.runner.cache import Kept, Key
+from largesse_lab.runner.joint_training import call_together
+from largesse_lab.runner.request import Records, Request, check_part, find_unknown, ignore_progress
 
 ROWS = 2000
 LOGS_PER_WORLD = 20

@@ -10,11 +10,11 @@ import numpy as np
 from largesse.evaluation import doctor
 from largesse.records import Checkup, Log, Progress
 from largesse.worlds import simulate
-from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.request import Records, Request, ignore_progress
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import write_table
+from largesse_lab.runner.cache import Kept
+from largesse_lab.runner.request import Records, Request, ignore_progress
 
 ROWS = 2000
 LOGS_PER_WORLD = 20

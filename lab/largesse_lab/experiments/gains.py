@@ -31,13 +31,13 @@ from largesse.levels import Levels
 from largesse.records import Array, Estimate, Log, Progress, Scores
 from largesse.response import list_models, make_model
 from largesse.worlds import read_thornton, thornton_levels
-from largesse_lab.bench.kept import Kept, Key
-from largesse_lab.bench.request import Records, Request, find_unknown, ignore_progress, match_names
 from largesse_lab.experiments import real_logs
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.nested import find_data_folder
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import write_table
+from largesse_lab.runner.cache import Kept, Key
+from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress, match_names
 
 SHARES = (0.25, 0.5)  # budgets, as shares of what the dearest level costs
 DEALS = 3  # of folds

@@ -28,11 +28,11 @@ from largesse.evaluation import (
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, HeldOut, Log, Progress, Propensities, Scores
 from largesse.stats import mean_estimate
-from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.request import Records, Request, check_part, find_unknown, ignore_progress
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import write_table
+from largesse_lab.runner.cache import Kept
+from largesse_lab.runner.request import Records, Request, check_part, find_unknown, ignore_progress
 
 LEVELS = Levels(costs=(0.0, 1.0, 2.0), on_redemption=True)
 FOLDS = 5

@@ -7,12 +7,12 @@ from typing import Any
 
 from largesse.response import IRE, SIRE, Balance
 from largesse.worlds import SIMULATIONS
-from largesse_lab.bench.repeats import Row
-from largesse_lab.bench.rows import FEWER, LITERAL, SMALL
 from largesse_lab.experiments.base import PaperTable
-from largesse_lab.page.compare import NORMALISED
-from largesse_lab.page.sections import Chapter, brief_summary, fill_methods
+from largesse_lab.page.comparison import NORMALISED
+from largesse_lab.page.sections import Chapter, fill_methods
 from largesse_lab.page.tables import Layout, Paper
+from largesse_lab.runner.methods import FEWER, LITERAL, SMALL
+from largesse_lab.runner.repeats import Row
 
 KERNELS = {"linear": "linear", "RBF": "rbf", "random features": "rff"}
 COLUMNS = {"rmse": "RMSE", "value 3": "reward, m = 3"}
@@ -63,7 +63,6 @@ and random features that approximate the Gaussian kernel, which the paper does n
 The paper does not say how wide its RBF kernel is. Its rewards with that kernel differ from those of its main table by many of
 their standard deviations, for both models alike: most likely they come from another draw of the data. Here all kernels see the
 same logs.""",
-    brief=brief_summary,
     fill=fill_methods,
 )
 EXPERIMENT = TABLE.as_experiment("kernels", CHAPTER)

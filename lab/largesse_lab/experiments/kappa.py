@@ -17,13 +17,20 @@ import numpy as np
 from largesse.allocation import allocate
 from largesse.errors import refuse
 from largesse.records import Array, Log, Progress
-from largesse.report import DASH, Caption, Look, draw_lines
 from largesse.response import IRE, SIRE, Balance
-from largesse_lab.bench.joint_training import fit_together
-from largesse_lab.bench.kept import Kept, Key
-from largesse_lab.bench.measures import effect_error, root_mean_square
-from largesse_lab.bench.repeats import simulate_unit, without_gpu
-from largesse_lab.bench.request import (
+from largesse_lab.experiments import table2
+from largesse_lab.experiments.base import Experiment
+from largesse_lab.nested import FILES, has_nested
+from largesse_lab.page.comparison import NORMALISED, is_higher_better, title_column
+from largesse_lab.page.figures import Caption, Look, draw_lines
+from largesse_lab.page.sections import Chapter, Result, Section, make_slug
+from largesse_lab.page.tables import DASH, average, keep_latest, list_values, subtract, write_mean, write_table
+from largesse_lab.runner.cache import Kept, Key
+from largesse_lab.runner.joint_training import fit_together
+from largesse_lab.runner.measures import effect_error, root_mean_square
+from largesse_lab.runner.methods import FEWER, LITERAL, PLAIN
+from largesse_lab.runner.repeats import simulate_unit, without_gpu
+from largesse_lab.runner.request import (
     Records,
     Request,
     check_part,
@@ -33,13 +40,6 @@ from largesse_lab.bench.request import (
     match_names,
     take_part,
 )
-from largesse_lab.bench.rows import FEWER, LITERAL, PLAIN
-from largesse_lab.experiments import table2
-from largesse_lab.experiments.base import Experiment
-from largesse_lab.nested import FILES, has_nested
-from largesse_lab.page.compare import NORMALISED, is_higher_better, title_column
-from largesse_lab.page.sections import Chapter, Result, Section, make_slug
-from largesse_lab.page.tables import average, keep_latest, list_values, subtract, write_mean, write_table
 
 KAPPAS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 NORMALISED_KAPPAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
@@ -197,33 +197,12 @@ def summarise(records: Records) -> dict[str, Any]:
     return {"series": series, "against": against}
 
 
-def extend(old: Mapping[str, Any], records: Records) -> dict[str, Any]:
-    """Return an earlier summary with the problems and rows of some records in place of its own, or added."""
-    new = summarise(records)
-    measured = {(line["panel"], line["label"]) for line in new["series"]}
-    found = {}
-    for part, mine in new.items():
-        stay = [line for line in old.get(part, ()) if (line["panel"], line["label"]) not in measured]
-        found[part] = sorted([*stay, *mine], key=lambda line: _find_place(old, line))
-    return found
-
-
-def _find_place(old: Mapping[str, Any], line: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the place of a line: panels as in an earlier summary, rows as in the table."""
-    panels, rows = [one["panel"] for one in old.get("series", ())], list(ROWS)
-    panel, row = line["panel"], line["label"]
-    return (
-        panels.index(panel) if panel in panels else len(panels),
-        rows.index(row) if row in rows else len(rows),
-    )
-
-
 def tabulate(records: Records) -> str:
     """Return mean ± sd as Markdown: a row for each problem, measure and model, a column for each κ."""
-    return tabulate_summary({"series": draw_series(records)})
+    return _tabulate({"series": draw_series(records)})
 
 
-def tabulate_summary(summary: Mapping[str, Any]) -> str:
+def _tabulate(summary: Mapping[str, Any]) -> str:
     """Return a summary as Markdown, as `tabulate` returns records."""
     kappas = sorted({k for line in summary["series"] for k in line["x"]})
     body = []
@@ -304,21 +283,6 @@ def _find_side(row: Mapping[str, Any]) -> int:
     return sign * ((row["low"] > 0) - (row["high"] < 0))
 
 
-def brief(summary: Mapping[str, Any]) -> str:
-    """Return how often a positive κ is better or worse than κ = 0, for each penalty."""
-    against, parts = summary.get("against", []), []
-    for normalised, words in ((False, "the paper's penalty"), (True, "the normalised penalty")):
-        sides = [_find_side(row) for row in against if row["label"].endswith(NORMALISED) == normalised]
-        if sides:
-            parts.append(
-                f"With {words}, a positive κ was compared with κ = 0 in {len(sides)} cases (problem, measure, model and κ): "
-                f"it is better in {sides.count(1)}, worse in {sides.count(-1)} and undecided in {sides.count(0)}."
-            )
-    if parts and _lacks_plain(row["label"] for row in against):
-        parts.append("The paper's own penalty was not measured at fixed κ.")
-    return " ".join(parts)
-
-
 def _lacks_plain(labels: Iterable[str]) -> bool:
     """Return whether no row has the paper's penalty."""
     return all(label.endswith(NORMALISED) for label in labels)
@@ -334,9 +298,6 @@ first, so its κ is on another scale.""",
     differences="""\
 The paper gives no values of κ, and the scale of its κ depends on that of the representation: the positions of minima cannot be
 compared with the paper's. The shapes of curves can, but only those of rows with the paper's penalty.""",
-    brief=brief,
     fill=fill,
 )
-EXPERIMENT = Experiment(
-    "kappa", measure, tabulate, CHAPTER, summarise, extend=extend, tabulate_summary=tabulate_summary
-)
+EXPERIMENT = Experiment("kappa", measure, tabulate, CHAPTER, summarise)

@@ -20,11 +20,11 @@ from largesse.policy import Policy
 from largesse.records import Array, Estimate, Exploration, Progress
 from largesse.response import make_model
 from largesse.worlds import RandomLog, RandomWorld, draw_world
-from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.experiments.base import Experiment
-from largesse_lab.page.loop import brief_next_log, fill_next_log, tabulate_next_log
+from largesse_lab.page.campaign_loop import fill_next_log, tabulate_next_log
 from largesse_lab.page.sections import Chapter
+from largesse_lab.runner.cache import Kept
+from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
 ROWS, NEXT = 5000, 5000
 FIRST = 3000  # the first seed: worlds nobody looked at while choosing
@@ -180,7 +180,7 @@ EXPERIMENT = Experiment(
     "next_log",
     measure,
     tabulate,
-    Chapter("Exploring for the next evaluation", SETUP, brief=brief_next_log, fill=fill_next_log),
+    Chapter("Exploring for the next evaluation", SETUP, fill=fill_next_log),
     summarise,
     drawn=True,
     one_thread=True,

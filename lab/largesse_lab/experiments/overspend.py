@@ -20,11 +20,11 @@ from largesse.levels import Levels
 from largesse.records import Array, Progress, Spending
 from largesse.response import make_model
 from largesse.worlds import RandomLog, Simulation, draw_world, simulate
-from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.request import Records, Request, ignore_progress
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import write_table
+from largesse_lab.runner.cache import Kept
+from largesse_lab.runner.request import Records, Request, ignore_progress
 
 ROWS, FRESH = 2000, 20_000
 SIMULATED = {

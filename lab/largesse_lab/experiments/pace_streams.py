@@ -17,11 +17,11 @@ import numpy as np
 
 from largesse.records import Array, Progress
 from largesse.serve import WAYS, Stream, compare_offline, draw_stream, make_plan, pace_stream, plan_offline
-from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.page.sections import Chapter
-from largesse_lab.page.streams import brief_streams, fill_streams, tabulate_streams
+from largesse_lab.page.streams import fill_streams, tabulate_streams
+from largesse_lab.runner.cache import Kept
+from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
 FIRST, STREAMS = 10_000, 1000  # streams that nobody looked at while settings were chosen
 NAMES = {"pace": "paced", "fixed": "fixed price", "daily": "new plan every day"}
@@ -181,7 +181,7 @@ EXPERIMENT = Experiment(
     "pace_streams",
     measure,
     tabulate,
-    Chapter("Pacing against the offline optimum", SETUP, brief=brief_streams, fill=fill_streams),
+    Chapter("Pacing against the offline optimum", SETUP, fill=fill_streams),
     summarise,
     drawn=True,
     one_thread=True,

@@ -22,11 +22,11 @@ from largesse.records import Array, Progress
 from largesse.response import make_model
 from largesse.stats import draw_levels
 from largesse.worlds import RandomWorld, draw_world
-from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.experiments.base import Experiment
-from largesse_lab.page.loop import brief_power, fill_power, tabulate_power
+from largesse_lab.page.campaign_loop import fill_power, tabulate_power
 from largesse_lab.page.sections import Chapter
+from largesse_lab.runner.cache import Kept
+from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
 ROWS, FRESH, TESTS = 3000, 40_000, 1000
 FIRST, WORLDS = 5000, 100
@@ -134,7 +134,7 @@ EXPERIMENT = Experiment(
     "power",
     measure,
     tabulate,
-    Chapter("Tests of the stated size", SETUP, brief=brief_power, fill=fill_power),
+    Chapter("Tests of the stated size", SETUP, fill=fill_power),
     summarise,
     drawn=True,
     one_thread=True,

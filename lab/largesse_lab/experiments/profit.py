@@ -25,12 +25,12 @@ from largesse.levels import Levels
 from largesse.records import Array, Estimate, HeldOutPlan, Progress, Scores
 from largesse.response import Linear
 from largesse.worlds import RandomLog, RandomWorld, draw_world
-from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.request import Records, Request, check_part, ignore_progress
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.experiments.coverage import Recorder
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import write_table
+from largesse_lab.runner.cache import Kept
+from largesse_lab.runner.request import Records, Request, check_part, ignore_progress
 
 ROWS, FRESH = 1500, 10_000
 LOGS = 500

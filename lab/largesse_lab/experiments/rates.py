@@ -25,16 +25,16 @@ import numpy as np
 
 from largesse.errors import refuse
 from largesse.records import Array, Progress
-from largesse.report import Caption, Look, draw_lines
 from largesse.response import IRE, SIRE, Linear, ResponseModel, isotonic
 from largesse.worlds import SIMULATIONS, simulate
-from largesse_lab.bench.joint_training import fit_together
-from largesse_lab.bench.kept import Kept, Key
-from largesse_lab.bench.measures import FRESH, FRESH_SEED, level_means, root_mean_square
-from largesse_lab.bench.request import Records, Request, check_part, find_unknown, ignore_progress, take_part
 from largesse_lab.experiments.base import Experiment
+from largesse_lab.page.figures import Caption, Look, draw_lines
 from largesse_lab.page.sections import Chapter, Result, Section
 from largesse_lab.page.tables import list_values, write_mean, write_table
+from largesse_lab.runner.cache import Kept, Key
+from largesse_lab.runner.joint_training import fit_together
+from largesse_lab.runner.measures import FRESH, FRESH_SEED, level_means, root_mean_square
+from largesse_lab.runner.request import Records, Request, check_part, find_unknown, ignore_progress, take_part
 
 # -- by the number of levels -------------------------------------------------------------------------------------------
 
@@ -156,21 +156,7 @@ def fill_levels(section: Section, result: Result, _notes: Sequence[str]) -> None
     look = Look(log_across=True, log_up=True, shared=True, references=("promised",))
     section.show("rates.svg", draw_lines(draw_levels(result.summary), words, look), words.title)
     section.say("Error of the monotone estimate ± standard error, and its ratio to the promised error:")
-    section.say(tabulate_levels(result.summary), brief_levels(result.summary))
-
-
-def brief_levels(summary: Mapping[str, Any]) -> str:
-    """Return where the promise is kept best and where it is missed most, at the largest number of levels."""
-    cells = summary["cells"]
-    most = max((K for row in cells.values() for K in row), key=int)
-    times = {t: row[most]["monotone"]["mean"] / row[most]["promised"] for t, row in cells.items() if most in row}
-    near, far = min(times, key=lambda t: times[t]), max(times, key=lambda t: times[t])
-    over = [f"{row[most]['monotone']['mean']:.3f}" for row in (cells[near], cells[far])]
-    return (
-        f"With {most} levels, the monotone estimate has {over[0]} times the expected error of the free one for the truth "
-        f"“{near}” ({times[near]:.1f} times the promised error), and {over[1]} times for “{far}” ({times[far]:.1f} times "
-        f"the promised error)."
-    )
+    section.say(tabulate_levels(result.summary))
 
 
 LEVELS_EXPERIMENT = Experiment(
@@ -190,7 +176,6 @@ conjectured. For k constant pieces the error is about σ² k log(eK/k)/(nK), whi
 the noise, pooling neighbours helps. Where a curve rises at every level by much more than s there is nothing to pool, and the
 monotone estimate equals the free one. With few rows per level, when help is needed most, gaps are small compared with s and the
 gain is real.""",
-        brief=brief_levels,
         fill=fill_levels,
     ),
     summarise_levels,
@@ -296,18 +281,6 @@ def fill_sizes(section: Section, result: Result, _notes: Sequence[str]) -> None:
     section.say("RMSE ± standard error:", tabulate_sizes(result.summary))
 
 
-def brief_sizes(summary: Mapping[str, Any]) -> str:
-    """Return the model of least mean RMSE on the longest logs of each simulation, and its slope."""
-    parts = []
-    for name, by_model in summary["cells"].items():
-        most = max((n for row in by_model.values() for n in row), key=int)
-        means = {model: row[most]["mean"] for model, row in by_model.items() if most in row}
-        best = min(means, key=lambda model: means[model])
-        slope = write_mean(summary["slopes"][name][best]["mean"], digits=2)
-        parts.append(f"{best} on {name} at n = {int(most):,} ({means[best]:.4f}; slope {slope})")
-    return f"Least mean RMSE: {'; '.join(parts)}."
-
-
 SIZES_EXPERIMENT = Experiment(
     "rates_n",
     measure_sizes,
@@ -318,7 +291,6 @@ SIZES_EXPERIMENT = Experiment(
 Response models fitted to logs of growing length from the same simulated worlds; networks are smaller than the default, and
 `sire common` gives all customers the same increments (κ = 0). The slope is that of log RMSE over log n: −½ where all error is
 noise, 0 where nothing is left to learn.""",
-        brief=brief_sizes,
         fill=fill_sizes,
     ),
     summarise_sizes,

@@ -21,11 +21,11 @@ from largesse.evaluation import crossfit, estimate_uniform
 from largesse.levels import Levels
 from largesse.records import Array, Log, Progress
 from largesse.worlds import read_thornton, thornton_levels
-from largesse_lab.bench.request import Records, Request, ignore_progress
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.nested import find_data_folder
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import write_table
+from largesse_lab.runner.request import Records, Request, ignore_progress
 
 # Known before randomisation. Other randomised arms of the same mailing are left out.
 LIST_FEATURES = ("hpa", "ltmedmra", "freq", "years", "mrm2", "dormant", "female", "couple", "red0", "cases", "pwhite")

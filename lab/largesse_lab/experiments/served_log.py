@@ -22,11 +22,11 @@ from largesse.records import Array, Progress
 from largesse.response import make_model
 from largesse.serve import DAY, Pacer, Terms, make_offers, make_population, open_ledger, plan_pace
 from largesse.worlds import RandomLog, RandomWorld, draw_world
-from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import write_table
+from largesse_lab.runner.cache import Kept
+from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
 ROWS = 5000  # of the log, of the customers that a policy is calibrated on, and of those who come
 FIRST, WORLDS = 7000, 30

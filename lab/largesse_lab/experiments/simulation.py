@@ -28,10 +28,13 @@ from largesse.response import (
 )
 from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.baselines import BART, GANITE, BanditNet, CFRNet, TLearner
-from largesse_lab.bench import measures
-from largesse_lab.bench.joint_training import call_together
-from largesse_lab.bench.kept import Kept, Key
-from largesse_lab.bench.measures import (
+from largesse_lab.experiments.base import Experiment
+from largesse_lab.page.sections import Chapter, fill_methods
+from largesse_lab.page.tables import list_values, summarise_rows, write_mean, write_table
+from largesse_lab.runner import measures
+from largesse_lab.runner.cache import Kept, Key
+from largesse_lab.runner.joint_training import call_together
+from largesse_lab.runner.measures import (
     BUDGETS,
     FRESH_SEED,
     NARROW,
@@ -44,10 +47,7 @@ from largesse_lab.bench.measures import (
     level_means,
     read_choices,
 )
-from largesse_lab.bench.request import Records, Request, check_part, cut, find_unknown, ignore_progress, take_part
-from largesse_lab.experiments.base import Experiment
-from largesse_lab.page.sections import Chapter, fill_methods
-from largesse_lab.page.tables import list_values, summarise_rows, write_mean, write_table
+from largesse_lab.runner.request import Records, Request, check_part, cut, find_unknown, ignore_progress, take_part
 
 MODELS: dict[str, Callable[[], ResponseModel]] = {
     "linear": Linear,

@@ -14,13 +14,13 @@ from typing import Any
 
 from largesse.records import Progress
 from largesse.response import Thresholds
-from largesse_lab.bench.repeats import Row, Source, Unit
-from largesse_lab.bench.request import Records, Request, ignore_progress
-from largesse_lab.bench.rows import LITERAL, SMALL, make_rows, note_rows
 from largesse_lab.experiments.base import PaperTable
 from largesse_lab.nested import FILES, generate_nested, has_nested, make_bandit, read_nested
-from largesse_lab.page.sections import Chapter, brief_summary, fill_methods
+from largesse_lab.page.sections import Chapter, fill_methods
 from largesse_lab.page.tables import Layout, Paper
+from largesse_lab.runner.methods import LITERAL, NOTES, SMALL, make_rows
+from largesse_lab.runner.repeats import Row, Source, Unit
+from largesse_lab.runner.request import Records, Request, ignore_progress
 
 BUDGETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
 FIRST_DRAW = 100  # earlier splits and logs were looked at while the models were developed
@@ -56,7 +56,7 @@ REPLACED = "`generated` replaces data files that are missing: its numbers say no
 def list_notes(summary: Mapping[str, Any]) -> list[str]:
     """Return the notes below the table."""
     replaced = [REPLACED] if GENERATED in summary.get("simulations", ()) else []
-    return [REPEATS, *note_rows(summary), OTHER_DATA, *replaced, *([SMALL] if summary.get("small") else [])]
+    return [REPEATS, *NOTES, OTHER_DATA, *replaced, *([SMALL] if summary.get("small") else [])]
 
 
 def draw_unit(name: str, repeat: int) -> Unit:
@@ -102,7 +102,6 @@ column; orderings can. The paper has no text data. Here the response is certain,
 unknown, and a thousand features say much about it. The log follows the same features as the labels, and the normalised penalty
 changes little. Without a penalty, the paper's min-max head has a larger error than free heads, and more reward at large budgets
 alone: compare CCPOvSIRE† with CCPOvIRE†, and with SIRE and Stack, whose curves never fall either.""",
-    brief=brief_summary,
     fill=fill_methods,
 )
 EXPERIMENT = replace(TABLE.as_experiment("table2", CHAPTER), measure=measure)

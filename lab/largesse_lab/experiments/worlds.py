@@ -22,14 +22,14 @@ from largesse.errors import Problem, refuse
 from largesse.records import Array, Progress
 from largesse.stats import mean_estimate, one_thread
 from largesse.worlds import RandomLog, draw_world
-from largesse_lab.bench.kept import Kept, Key
-from largesse_lab.bench.measures import root_mean_square
-from largesse_lab.bench.peers import ORACLE, PEERS, find_unmade, make_row, match_models
-from largesse_lab.bench.request import Records, Request, check_part, ignore_progress, take_seeds
 from largesse_lab.experiments.base import Experiment
-from largesse_lab.page.regimes import brief_worlds, fill_worlds, tabulate_worlds
+from largesse_lab.page.random_worlds import fill_worlds, tabulate_worlds
 from largesse_lab.page.sections import Chapter
 from largesse_lab.page.tables import keep_latest, list_values
+from largesse_lab.runner.cache import Kept, Key
+from largesse_lab.runner.measures import root_mean_square
+from largesse_lab.runner.request import Records, Request, check_part, ignore_progress, take_seeds
+from largesse_lab.runner.simple_models import ORACLE, PEERS, find_unmade, make_row, match_models
 
 KEY = ("world", "rows", "model")
 SEEDS, ROWS, FRESH = (0, 199), 2000, 20_000
@@ -259,7 +259,6 @@ learn from a log of each world and plan for 20,000 other customers, at a quarter
 Simple rows stand beside the models: logistic regression on the features and the level's number (linear regression where
 responses are amounts), monotone boosting, boosting for each level alone, a DR-learner (cross-fitted doubly robust scores,
 regressed on the features), the best uniform mix by the log's level means, and the truth.""",
-    brief=brief_worlds,
     fill=fill_worlds,
 )
 EXPERIMENT = Experiment("worlds", measure, tabulate, CHAPTER, summarise, drawn=True, one_thread=True)

@@ -1,4 +1,4 @@
-"""The pages of results: files of results in; a page with the summary, a page for each experiment and its figures out.
+"""The pages of results: files of results in; a page that lists them, a page for each experiment and its figures out.
 
 A file of results is JSON with ``experiment``, ``made`` (command, machine, date, repeats, versions) and ``summary``. Pages are
 listed in the order of the catalogue of experiments; words come from the experiments' chapters.
@@ -13,18 +13,61 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from largesse.errors import Problem, refuse
-from largesse.report import DASH
-from largesse_lab.bench.jobs import write_text
 from largesse_lab.page.sections import Chapter, Result, write_section
-from largesse_lab.page.tables import write_table
-from largesse_lab.page.words import GUIDE, OPENING
+from largesse_lab.page.tables import DASH, write_table
+from largesse_lab.runner.process_pool import write_text
+
+OPENING = """\
+# The paper's experiments, repeated
+
+These pages repeat the experiments of “Cost-Effective Incentive Allocation via Structured Counterfactual Inference” and
+compare the paper's methods with ours on the same logs, with a page for each experiment. Our models are Stack, which combines
+several models, and SIRE, a network. A problem is a simulation or a data set; names and measures are explained
+[below](#how-to-read-these-pages). Beside them stand experiments of our own: models on worlds drawn at random, and the loop
+from one campaign to the next.
+"""
+
+GUIDE = """\
+## How to read these pages
+
+**The paper's methods.**
+
+- **IRE** (incentive response estimation) is a network that predicts a customer's response to every level. It is trained with
+  a penalty, κ · HSIC, that makes its representation of the customer independent of the level that was assigned. **SIRE**
+  (structured IRE) also keeps the response from falling as the level rises.
+- **CCPO** (counterfactual constrained policy optimisation) chooses levels under a budget from such predictions. **CCPOvSIRE**
+  and **CCPOvIRE** are CCPO via SIRE and via IRE: the paper's own methods, built as far as the paper describes them. The mark
+  **†** means training without the penalty (κ = 0); **normalised** means the penalty of our own SIRE, taken of a representation
+  that was brought to unit mean square.
+- **CFRNet**, **GANITE**, **BART** and **BanditNet** are the methods that the paper compares with. BanditNet learns a policy
+  directly and predicts no responses.
+
+**Our models.** The rows **SIRE** and **Stack** are ours: SIRE as this package builds it, and Stack, the default model, which
+combines several models. **logistic**, **additive**,
+**boosting** and **Thresholds** are further models of this package.
+
+**Rows without a model of the customers** show what a number is worth. **per-level mean** predicts the same curve for everybody
+(**+ PAVA**: made non-falling), **uniform level** is the best mix of levels that ignores the customers, **random** draws levels
+at random, and **oracle** plans with the true responses.
+
+**The measures.** **RMSE** is the root mean squared error of predicted responses, over fresh customers and all levels.
+**√PEHE** is that of the effect of level 1 over level 0, in a problem with these two levels alone. **Reward** is the true mean
+response of the plan made from the predictions, at a budget of m per customer. **Skill** rescales the reward: 0 is the best
+uniform mix of levels, 1 the best plan made from the truth.
+
+**The numbers** are read from the files in [`{folder}`]({folder}), one for each experiment, which also hold the command that made
+them. `largesse experiment page` writes this page and its figures from these files. Means are followed by ± one standard
+deviation over repeats, as in the paper. Intervals are 95 % intervals of differences, paired repeat by repeat. The
+paragraphs “Differences from the paper” are our reading of full runs on a GPU.
+"""
+
 
 NEEDED = ("experiment", "made", "summary")
 Chapters = Mapping[str, Chapter]  # by the name of the experiment, in the order of the page
 
 
 def write_page(folder: Path, out: Path, chapters: Chapters) -> None:
-    """Write the page `out`, with the summary, from the results in `folder`; next to the results, their pages and figures."""
+    """Write the page `out`, which lists all experiments, from the results in `folder`; next to the results, their pages and figures."""
     found = read_results(folder, chapters)
     where = Path(os.path.relpath(folder, Path(out).parent)).as_posix()
     back = Path(os.path.relpath(out, folder)).as_posix()
@@ -34,8 +77,7 @@ def write_page(folder: Path, out: Path, chapters: Chapters) -> None:
         for name, svg in section.figures.items():
             write_text(Path(folder) / name, svg + "\n")
         write_text(Path(folder) / name_page(chapter.title), _write_chapter(section.parts, back))
-    parts = [OPENING, _write_brief(found, chapters, where), GUIDE.format(folder=where)]
-    parts.append(_write_runs(found, chapters, where))
+    parts = [OPENING, _write_runs(found, chapters, where), GUIDE.format(folder=where)]
     write_text(out, "\n\n".join(part.strip() for part in parts if part) + "\n")
 
 
@@ -83,16 +125,6 @@ def read_results(folder: Path, chapters: Chapters) -> list[Result]:
     refuse("results", problems)
     order = {name: place for place, name in enumerate(chapters)}
     return sorted(results, key=lambda result: (order.get(result.experiment, len(order)), result.file))
-
-
-def _write_brief(results: Sequence[Result], chapters: Chapters, where: str) -> str:
-    """Return the page's summary: one item for each experiment that has something to say."""
-    lines = []
-    for result in results:
-        chapter = find_chapter(result.experiment, chapters)
-        brief = chapter.brief(result.summary)
-        lines += [f"- **[{chapter.title}]({where}/{name_page(chapter.title)}).** {brief}"] if brief else []
-    return "## Summary\n\n" + "\n".join(lines) if lines else ""
 
 
 def _write_runs(results: Sequence[Result], chapters: Chapters, where: str) -> str:

@@ -7,33 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from largesse.report import Caption, Look, draw_dots, draw_lines
-from largesse_lab.bench.request import simplify
-from largesse_lab.page.compare import Comparison, is_higher_better, judge_orderings, read_comparison, title_column
-from largesse_lab.page.penalties import brief_penalties, describe_missing, tabulate_gains, tabulate_normalising
+from largesse_lab.page.comparison import Comparison, is_higher_better, read_comparison, title_column
+from largesse_lab.page.figures import Caption, Look, draw_dots, draw_lines
 from largesse_lab.page.tables import (
     draw_budgets,
     group_budgets,
-    tabulate_best,
     tabulate_budgets,
     tabulate_measure,
-    tabulate_orderings,
 )
-from largesse_lab.page.words import (
-    BOTH,
-    DEFAULT_NOTE,
-    GAINS,
-    SHRINKS,
-    brief_methods,
-    count_orderings,
-    describe_factors,
-    describe_simple,
-    describe_standings,
-    list_orderings,
-)
+from largesse_lab.runner.request import simplify
 
 Summary = Mapping[str, Any]
 DRAWN = ("rmse", "pehe", "reward", "skill")  # columns whose differences are drawn
+DEFAULT_NOTE = "† without the HSIC penalty (κ = 0). “–”: the paper has no such number, or the method has none."
 SHOWN = (*DRAWN, "increments", "spend", "seconds")  # columns in their order; others appear in the file alone
 
 
@@ -73,7 +59,6 @@ class Chapter:
     setup: str = ""  # what was run
     differences: str = ""  # from the paper, and why
     notes: Callable[[Summary], Sequence[str]] = lambda _summary: ()
-    brief: Callable[[Summary], str] = lambda _summary: ""  # sentences for the page's summary
     fill: Callable[[Section, Result, Sequence[str]], None] | None = None  # adds tables, figures and the notes
 
 
@@ -103,25 +88,13 @@ def make_slug(words: str) -> str:
 
 
 def fill_methods(section: Section, result: Result, notes: Sequence[str]) -> None:
-    """Add what a summary of methods has: tables by measure and by budget, figures of differences, and judgements."""
+    """Add what a summary of methods has: tables by measure and by budget, and figures of differences."""
     found = read_comparison(result.summary)
     if found is None:
         return
     _add_measures(section, result.experiment, found)
     if section.figures or any(map(_rank, found.columns)):
         section.say("\n".join(f"- {note}" for note in notes) or (DEFAULT_NOTE if found.paper else ""))
-        section.say(describe_missing(found))
-        _add_judgements(section, found)
-
-
-def brief_summary(summary: Summary) -> str:
-    """Return what the page's summary says about an experiment that compares methods."""
-    found = read_comparison(summary)
-    if found is None:
-        return ""
-    version = summary.get("stack")  # of which the row Stack is the default, where that is not today's
-    stack = f"The row Stack is the default of version {version}, not today's." if version else ""
-    return " ".join(filter(None, [brief_methods(found), stack, brief_penalties(found), describe_missing(found)]))
 
 
 def _add_measures(section: Section, experiment: str, found: Comparison) -> None:
@@ -133,22 +106,6 @@ def _add_measures(section: Section, experiment: str, found: Comparison) -> None:
             _draw_differences(section, experiment, found, column)
     for measure, columns in sorted(several.items(), key=lambda item: _rank(item[0])):
         _add_budgets(section, experiment, found, measure, columns)
-
-
-def _add_judgements(section: Section, found: Comparison) -> None:
-    section.say(describe_factors(found), describe_simple(found))
-    best = tabulate_best(found)
-    if best:
-        section.say("### Our models against the paper's methods", describe_standings(found), best)
-    duels = judge_orderings(found)
-    if duels:
-        section.say("### The paper's orderings", f"{count_orderings(duels)} {list_orderings(duels)}")
-        section.say(tabulate_orderings(found))
-    gains, normalising = tabulate_gains(found), tabulate_normalising(found)
-    if gains or normalising:
-        title = "What normalising changes" if normalising else "What the normalised penalty changes"
-        section.say(f"### {title}", f"{SHRINKS} {BOTH}" if normalising else SHRINKS)
-        section.say(f"{GAINS}\n\n{gains}" if gains else "", normalising)
 
 
 def _add_budgets(section: Section, experiment: str, found: Comparison, measure: str, columns: Sequence[str]) -> None:

@@ -7,9 +7,9 @@ from pathlib import PurePath
 from typing import Any
 
 from largesse.errors import percent
-from largesse.report import DASH, Caption, draw_lines
+from largesse_lab.page.figures import Caption, draw_lines
 from largesse_lab.page.sections import Result, Section
-from largesse_lab.page.tables import write_table
+from largesse_lab.page.tables import DASH, write_table
 
 Kind = Mapping[str, Any]  # the summary of streams that pay in one way
 
@@ -90,17 +90,3 @@ def fill_streams(section: Section, result: Result, _notes: Sequence[str]) -> Non
 def _short(kind: str) -> str:
     """Return a kind of streams as it fits over a small picture."""
     return kind.replace("paid on redemption while the budget lasts", "while the budget lasts")
-
-
-def brief_streams(summary: Mapping[str, Any]) -> str:
-    """Return what the page's summary says."""
-    told = [f"{percent(kind['ways']['paced']['value'], 2)} where costs are {kind['kind']}" for kind in summary["kinds"]]
-    if not told:
-        return ""
-    refusals = [kind["refusals"]["paced"]["share"] for kind in summary["kinds"] if "refusals" in kind]
-    lasts = f", {percent(summary['lasting_value'], 2)} where promises hold while the budget lasts" if refusals else ""
-    refused = f"; {percent(refusals[0], 3)} of redemptions were refused, then" if refusals else ""
-    return (
-        f"Paced streams bring {percent(summary['value']['paced'], 2)} of the value of the offline optimum in the mean of "
-        f"{summary['streams']:,}{lasts} ({', '.join(told)}); {summary['overspent']['paced']} of them were overspent{refused}."
-    )

@@ -4,37 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from largesse.report import DASH
 from largesse.stats import mean_estimate
-from largesse_lab.bench.repeats import KEY
-from largesse_lab.bench.request import Records, simplify
-from largesse_lab.page.compare import (
-    BASE,
-    BETTER,
-    CLAIMS,
-    NORMALISED,
-    OURS,
-    UNDECIDED,
-    WITHOUT,
-    WORSE,
-    Comparison,
-    Duel,
-    Gap,
-    compare_rows,
-    is_higher_better,
-    judge_orderings,
-    match_claims,
-    title_column,
-)
+from largesse_lab.page.comparison import BASE, NORMALISED, Comparison
+from largesse_lab.runner.repeats import KEY
+from largesse_lab.runner.request import Records, simplify
 
+DASH = "–"  # a missing number
 Paper = Mapping[str, Mapping[str, tuple[float, float]]]  # row → column → mean, standard deviation
-HOLDS = {BETTER: "holds", WORSE: "reversed", UNDECIDED: "undecided"}  # an ordering of the paper
-UNPAIRED = "\n\n\\* from the two standard deviations, not paired."
 MANY = 2  # budgets; a measure at more budgets than these gets a table of its own
 # The rows that are drawn against the budget; more lines could not be distinguished.
 DRAWN_ROWS = ("Stack", "SIRE", "CCPOvSIRE", "CCPOvIRE", "CFRNet", "GANITE", "BART", "BanditNet")
@@ -71,15 +52,6 @@ def write_number(number: float, digits: int = 4) -> str:
     '−0.25'
     """
     return f"{number:.{digits}f}".replace("-", "−")
-
-
-def write_difference(number: float) -> str:
-    """Return a difference with its sign; one that rounds to zero has no minus.
-
-    >>> write_difference(-0.25), write_difference(-1e-9)
-    ('−0.2500', '+0.0000')
-    """
-    return f"{round(number, 4) + 0.0:+.4f}".replace("-", "−")
 
 
 def write_mean(mean: float | None, spread: float | None = None, digits: int = 4) -> str:
@@ -148,22 +120,6 @@ def summarise_rows(records: Records, columns: Sequence[str], base: str) -> dict[
     return found
 
 
-def pair_rows(
-    records: Records, columns: Sequence[str], claims: Sequence[tuple[str, str]] = CLAIMS
-) -> list[dict[str, Any]]:
-    """Return the paired differences, second minus first, of every claim: what a summary keeps as ``pairs``."""
-    found = []
-    for simulation in list_values(records, "simulation"):
-        mine = [record for record in records if record["simulation"] == simulation]
-        for first, second in match_claims(list_values(mine, "row"), claims):
-            ends = [[record for record in mine if record["row"] == row] for row in (first, second)]
-            for column in columns:
-                gap = subtract(ends[1], ends[0], column, "estimate")
-                name = {"simulation": simulation, "first": first, "second": second, "column": column}
-                found += [] if gap is None else [{**name, **gap}]
-    return found
-
-
 @dataclass(frozen=True)
 class Layout:
     """A table of methods: rows in their order, columns with their headings, the base row, and the paper's numbers."""
@@ -183,47 +139,12 @@ class Layout:
     def summarise(self, records: Records) -> dict[str, Any]:
         """Return means, standard deviations, and paired differences from the base row and of the rows to be ordered."""
         mine, columns = self.sort(records), list(self.columns)
-        rivals = [(ours, row) for ours in OURS for row in self.paper]
         return {
             "base": self.base,
             "simulations": summarise_rows(mine, columns, self.base),
-            "pairs": pair_rows(mine, columns, list(dict.fromkeys([*CLAIMS, *rivals, *self._list_penalties()]))),
             "paper": {row: {column: list(pair) for column, pair in cells.items()} for row, cells in self.paper.items()},
             "small": sum(bool(record.get("small")) for record in mine),  # records of networks that had no GPU
         }
-
-    def _list_penalties(self) -> list[tuple[str, str]]:
-        """Return the pairs that tell what a penalty does, and what normalising changes."""
-        plain = [row.removesuffix(NORMALISED) for row in self.rows if row.endswith(NORMALISED)]
-        return [
-            (a + mark, a + other)
-            for a in plain
-            for mark, other in (("", NORMALISED), ("", WITHOUT), (NORMALISED, WITHOUT))
-        ]
-
-    def extend(self, old: Mapping[str, Any], records: Records) -> dict[str, Any]:
-        """Return an earlier summary with rows of some records added; a row in both comes from where it has more repeats.
-
-        Differences are from the earlier base row: records of it on the same repeats are needed to pair the new rows with it.
-        """
-        new = replace(self, base=old.get("base", self.base)).summarise(records)
-        merged: dict[str, Any] = {}
-        for name in self.simulations:
-            theirs, mine = (summary["simulations"].get(name, {}) for summary in (old, new))
-            rows = {
-                row: max((some[row] for some in (mine, theirs) if row in some), key=_count) for row in (*theirs, *mine)
-            }
-            if rows:
-                merged[name] = {row: rows[row] for row in self.rows if row in rows}
-        pairs: dict[tuple[str, ...], Any] = {}
-        for pair in [*new["pairs"], *old.get("pairs", ())]:
-            key = tuple(pair[word] for word in ("simulation", "first", "second", "column"))
-            if key not in pairs or pair["n"] > pairs[key]["n"]:
-                pairs[key] = pair
-        small = int(old.get("small") or 0) + new["small"]
-        if any(rows.get("Stack") in list(merged[name].values()) for name, rows in new["simulations"].items() if rows):
-            old = {key: value for key, value in old.items() if key != "stack"}  # the version of an earlier default
-        return {**old, "simulations": merged, "pairs": list(pairs.values()), "paper": new["paper"], "small": small}
 
     def tabulate(self, summary: Mapping[str, Any], notes: Sequence[str]) -> str:
         """Return a summary as Markdown: one table for each simulation, with the paper's numbers, and the notes."""
@@ -242,11 +163,6 @@ class Layout:
             paper = [self.paper.get(row, {}).get(column, (None, None)) for column in beside]
             rows.append([row, *(write_mean(c["mean"], c["sd"]) for c in cells), *(write_mean(*pair) for pair in paper)])
         return write_table(head, rows)
-
-
-def _count(row: Mapping[str, Any]) -> int:
-    """Return the repeats of a row of a summary."""
-    return max((cell["n"] for cell in row["cells"].values() if cell), default=0)
 
 
 # -- summaries → Markdown ----------------------------------------------------------------------------------------------
@@ -325,64 +241,3 @@ def draw_budgets(found: Comparison, columns: Sequence[str]) -> list[dict[str, An
             x = [_read_budget(column) for column in columns]
             series.append({"panel": name, "label": row, "x": x, "mean": means, "sd": [None] * len(x)})
     return series
-
-
-def tabulate_orderings(found: Comparison) -> str:
-    """Return the paper's orderings: its numbers, and on each simulation whether and by how much they hold."""
-    duels = judge_orderings(found)
-    simulations = list(dict.fromkeys(duel.simulation for duel in duels))
-    body = []
-    for first, second, column in dict.fromkeys((duel.first, duel.second, duel.column) for duel in duels):
-        mine = {d.simulation: d for d in duels if (d.first, d.second, d.column) == (first, second, column)}
-        sign = ">" if is_higher_better(column) else "<"
-        ends = [pair[0] for row in (first, second) if (pair := found.printed(row, column))]
-        paper = f" {sign} ".join(f"{end:.4f}" for end in ends)
-        cells = [_write_ordering(mine.get(name)) for name in simulations]
-        body.append([f"{first} {sign} {second}", title_column(column), paper, *cells])
-    head = ["ordering", "column", "paper", *simulations]
-    return write_table(head, body, words=len(head)) + ("" if all(duel.paired for duel in duels) else UNPAIRED)
-
-
-def _write_ordering(duel: Duel | None) -> str:
-    if duel is None:
-        return DASH
-    mark = "" if duel.paired else " \\*"
-    return f"{HOLDS[duel.verdict]}: {write_difference(duel.gain.estimate)} ({_write_interval(duel.gain)}){mark}"
-
-
-def _write_interval(gap: Gap) -> str:
-    return f"{write_difference(gap.low)} to {write_difference(gap.high)}"
-
-
-def tabulate_best(found: Comparison) -> str:
-    """Return, for each simulation and column, the paper's best method and our models' differences from it."""
-    duels = []
-    for simulation in found.simulations:
-        for column in found.judged:
-            best = found.best_rival(simulation, column)
-            if best is not None and found.ours:
-                duels.append([compare_rows(found, simulation, name, best, column) for name in found.ours])
-    duels = [mine for mine in duels if any(mine)]
-    if not duels:
-        return ""
-    head = ["on", "column", "the paper's best"]
-    head += [cell for name in found.ours for cell in (f"{name} minus it", "95 % interval", "verdict")]
-    rule = "|---|---|---|" + "---:|---|---|" * len(found.ours)
-    alone = any(duel is not None and not duel.paired for mine in duels for duel in mine)
-    return "\n".join([write_row(head), rule, *map(_write_duels, duels)]) + (UNPAIRED if alone else "")
-
-
-def _write_duels(duels: Sequence[Duel | None]) -> str:
-    first = next(duel for duel in duels if duel is not None)
-    cells = [cell for duel in duels for cell in write_duel(duel)]
-    return write_row([first.simulation, title_column(first.column), first.second, *cells])
-
-
-def write_duel(duel: Duel | None) -> tuple[str, str, str]:
-    """Return difference, interval and verdict; a difference is the first row's minus the second's, whichever way is better."""
-    if duel is None:
-        return DASH, DASH, DASH
-    sign = 1 if is_higher_better(duel.column) else -1
-    low, high = sorted((sign * duel.gain.low, sign * duel.gain.high))
-    gap = Gap(sign * duel.gain.estimate, low, high)
-    return write_difference(gap.estimate), _write_interval(gap) + ("" if duel.paired else " \\*"), duel.verdict

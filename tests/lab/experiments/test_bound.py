@@ -3,9 +3,9 @@ import pyarrow as pa
 import pytest
 
 from largesse.errors import InputError
-from largesse_lab.bench.request import Request
 from largesse_lab.experiments import bound
 from largesse_lab.experiments.bound import assign_groups, measure, tabulate
+from largesse_lab.runner.request import Request
 
 
 def test_a_log_is_judged_with_given_and_estimated_propensities(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,8 @@ from scipy import stats
 from largesse.errors import InputError
 from largesse.response import Linear
 from largesse.worlds import simulate
-from largesse_lab.bench.request import Request
 from largesse_lab.experiments import coverage
+from largesse_lab.runner.request import Request
 
 CASE = ("error", "se", "reach", "hit", "truth")
 

@@ -5,8 +5,8 @@ import pytest
 from largesse.errors import InputError
 from largesse.evaluation import evaluate
 from largesse.response import Linear
-from largesse_lab.bench.request import Records, Request
 from largesse_lab.experiments.gains import LOGS, give_verdict, measure, tabulate
+from largesse_lab.runner.request import Records, Request
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from largesse_lab.bench.request import Request
 from largesse_lab.experiments.hard_logs import CASES, Case, _draw_world, _find_truth, measure, tabulate
+from largesse_lab.runner.request import Request
 
 
 @pytest.mark.parametrize("name", ["yes/no, 12 households", "amounts (σ 1.5), 300 rows"])

@@ -10,12 +10,12 @@ import pytest
 from largesse.errors import InputError
 from largesse.response import Linear
 from largesse.worlds import simulate
-from largesse_lab.bench import measures
-from largesse_lab.bench.request import Request
 from largesse_lab.experiments import kappa, table2
 from largesse_lab.experiments.kappa import Task
 from largesse_lab.nested import generate_nested
 from largesse_lab.page.sections import Result, write_section
+from largesse_lab.runner import measures
+from largesse_lab.runner.request import Request
 
 
 @pytest.fixture(autouse=True)
@@ -100,21 +100,6 @@ def test_strengths_are_given_not_chosen() -> None:
     assert max(kappa.list_strengths("CCPOvIRE")) > 1000 > max(kappa.list_strengths("CCPOvIRE, normalised"))
 
 
-def test_rows_are_added_to_an_earlier_summary() -> None:
-    earlier = [{**record, "row": f"{record['row']}, normalised", "repeat": i} for i, record in enumerate(records())]
-    old = kappa.summarise([{**record, "repeat": record["repeat"] // 2} for record in earlier])
-    found = kappa.extend(old, records())
-    rows = ["CCPOvSIRE", "CCPOvIRE", "CCPOvSIRE, normalised", "CCPOvIRE, normalised"]
-    assert [(one["panel"], one["label"]) for one in found["series"]] == [
-        (panel, row) for panel in ("averaged: error", "averaged: value 3") for row in rows
-    ]
-    assert [one for one in found["series"] if one["label"].endswith("normalised")] == old["series"]
-    again = kappa.extend(found, records())
-    assert again == found  # measured again, a row replaces its earlier self
-    assert "| averaged: error, CCPOvIRE, normalised | " in kappa.tabulate_summary(found)
-    assert kappa.tabulate_summary(kappa.summarise(records())) == kappa.tabulate(records())
-
-
 def test_a_series_is_what_a_figure_needs() -> None:
     found = kappa.draw_series(records())
     assert [(one["panel"], one["label"]) for one in found] == [
@@ -154,19 +139,13 @@ def test_strengths_of_balance_are_judged_against_none() -> None:
         "| unit | RMSE | CCPOvIRE | 3 | 30 | 0.1 |",
         "| unit | Reward at a budget of 3 | CCPOvIRE | 30 | 3 | 0.1 |",
     ]
-    assert "better in 2, worse in 2 and undecided in 2." in kappa.brief({"against": rows})
-    assert kappa.brief({}) == kappa.tabulate_against([]) == ""
 
 
 def test_the_page_says_which_penalty_was_measured() -> None:
     found = kappa.summarise([{**record, "row": f"{record['row']}, normalised"} for record in records()])
     made = write_section(Result("kappa", {}, found, "kappa.json"), kappa.CHAPTER, ".")
     assert kappa.ONLY_NORMALISED in made.parts
-    assert kappa.brief(found).startswith("With the normalised penalty, a positive κ was compared with κ = 0 in ")
-    assert kappa.brief(found).endswith("The paper's own penalty was not measured at fixed κ.")
-    plain = kappa.extend(found, records())
-    assert kappa.brief(plain).startswith("With the paper's penalty, ")
-    assert "not measured" not in kappa.brief(plain)
+    plain = kappa.summarise(records())
     assert (
         kappa.ONLY_NORMALISED not in write_section(Result("kappa", {}, plain, "kappa.json"), kappa.CHAPTER, ".").parts
     )

@@ -5,8 +5,8 @@ import pytest
 
 from largesse.errors import InputError
 from largesse.records import Array
-from largesse_lab.bench.request import Request
 from largesse_lab.experiments.real_logs import average_strata, measure, tabulate
+from largesse_lab.runner.request import Request
 
 
 def slow_mean(response: Array, own: Array, strata: Array) -> float:

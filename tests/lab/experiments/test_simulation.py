@@ -3,15 +3,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.errors import InputError
 from largesse.records import Array, Log
 from largesse.response import Linear
 from largesse.worlds import simulate
-from largesse_lab.bench import measures
-from largesse_lab.bench.measures import draw_two_levels
-from largesse_lab.bench.request import Request
 from largesse_lab.experiments.simulation import CHAPTER, MODELS, POLICIES, measure, summarise, tabulate
 from largesse_lab.page.sections import Result, write_section
+from largesse_lab.runner import measures
+from largesse_lab.runner.measures import draw_two_levels
+from largesse_lab.runner.request import Request
 
 
 @pytest.fixture(autouse=True)
@@ -21,31 +20,10 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MODELS, "linear", lambda: Linear(penalty=0.1))
 
 
-def test_every_table_has_the_simple_rows_and_the_oracle_is_perfect() -> None:
-    records = measure(Request(["averaged"], ["linear"], 2))
-    assert [r["model"] for r in records[:4]] == ["level means", "uniform", "oracle", "linear"]
-    by = {(r["model"], r["seed"]): r for r in records}
-    assert by["oracle", 0]["rmse"] == 0.0
-    assert by["oracle", 0]["skill 1.5"] == pytest.approx(1.0, abs=0.01)
-    assert by["uniform", 1]["skill 3"] == 0.0
-    assert by["linear", 0]["rmse"] < by["level means", 0]["rmse"]
-    assert by["linear", 0]["rmse"] != by["linear", 1]["rmse"]
-    shown = tabulate(records)
-    assert "### averaged" in shown
-    assert "| linear | 0.1" in shown
-
-
 def test_chunks_give_the_same_numbers() -> None:
     request = Request(["averaged", "unit"], ["linear"], 1)
     one, many = measure(request), measure(Request(["averaged", "unit"], ["linear"], 1, chunk=3))
     assert [record | {"seconds": 0} for record in one] == [record | {"seconds": 0} for record in many]
-
-
-def test_unknown_names_are_refused_together() -> None:
-    with pytest.raises(InputError, match="2 things are wrong") as refused:
-        measure(Request(["avraged"], ["liner"]))
-    assert "did you mean 'averaged'?" in str(refused.value)
-    assert "did you mean 'linear'?" in str(refused.value)
 
 
 def test_the_effect_of_the_binary_problem_is_judged_against_the_truth() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from largesse.response import Linear
-from largesse_lab.bench import measures, repeats, rows
-from largesse_lab.bench.repeats import Row
-from largesse_lab.bench.request import Request
-from largesse_lab.experiments.table1 import EXPERIMENT, ROWS, TABLE, list_notes
+from largesse_lab.experiments.table1 import ROWS, TABLE, list_notes
 from largesse_lab.page import tables
-from largesse_lab.page.sections import Result, write_section
+from largesse_lab.runner import measures, repeats
+from largesse_lab.runner import methods as rows
+from largesse_lab.runner.repeats import Row
+from largesse_lab.runner.request import Request
 
 
 def test_rows_and_groups_are_measured_with_their_settings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,24 +61,3 @@ def test_the_papers_numbers_stand_beside() -> None:
     assert "0.5000" in row
     assert row.endswith("| 0.0385 ± 0.0011 | 0.1059 ± 0.0165 | 0.6074 ± 0.0011 |")
     assert tables.average([{"a": float("nan")}, {"a": 2.0}], "a") == {"mean": 2.0, "sd": None, "n": 1}
-
-
-def test_a_summary_pairs_the_rows_that_are_to_be_ordered_the_latest_of_each_repeat() -> None:
-    records = [record("Stack", i, rmse=0.1 + 0.1 * i) for i in range(3)]
-    records += [record("CFRNet", i, rmse=9.0) for i in range(3)]  # measured again below
-    records += [record("CFRNet", i, rmse=0.2 + 0.1 * i) for i in range(3)]
-    records += [record("BART", i, rmse=0.25 + 0.1 * i) for i in range(3)]
-    found = {(p["first"], p["second"]): p for p in TABLE.summarise(records)["pairs"]}
-    assert set(found) == {("Stack", "CFRNet"), ("Stack", "BART"), ("CFRNet", "BART")}
-    assert found["Stack", "CFRNet"]["estimate"] == pytest.approx(0.1)
-    assert found["CFRNet", "BART"]["estimate"] == pytest.approx(0.05)
-    assert TABLE.summarise(records + records) == TABLE.summarise(records)
-
-
-def test_an_earlier_default_is_named_and_the_later_one_stands_beside_it() -> None:
-    found = TABLE.summarise([record("Stack", i, **{"rmse": 0.07, "skill 3": 0.8}) for i in range(2)])
-    for summary, told in ((found, False), ({**found, "stack": "0.1"}, True)):
-        text = "\n".join(write_section(Result("table1", {}, summary, "table1.json"), EXPERIMENT.chapter, ".").parts)
-        assert (f"- {rows.EARLIER_STACK}" in text) is told
-        assert ("default of version 0.1, not today's." in EXPERIMENT.chapter.brief(summary)) is told
-        assert ("| averaged | 0.0700 | 0.0670 | – | 0.683 | 0.800 | 0.770 |" in text) is told

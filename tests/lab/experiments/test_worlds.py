@@ -10,11 +10,11 @@ import pytest
 
 from largesse.errors import InputError
 from largesse.worlds import draw_world
-from largesse_lab.bench.request import Records, Request
-from largesse_lab.bench.request import ignore_progress as quiet
 from largesse_lab.command import Order, run
 from largesse_lab.experiments import worlds
 from largesse_lab.experiments.worlds import judge_curves, measure, summarise, tabulate
+from largesse_lab.runner.request import Records, Request
+from largesse_lab.runner.request import ignore_progress as quiet
 
 SMALL = Request(rows=["linear", "uniform", "oracle"], seeds=(0, 1), sizes=[300])
 
@@ -67,21 +67,6 @@ def test_a_stopped_run_resumes(found: Records, tmp_path: Path, monkeypatch: pyte
 
     assert drop_time(records) == drop_time(json.loads(json.dumps(found)))
     assert (tmp_path / "worlds.md").read_text(encoding="utf-8") == text
-
-
-def test_a_folder_gets_a_page_with_pictures(found: Records, tmp_path: Path) -> None:
-    folder = tmp_path / "results"
-    folder.mkdir()
-    (folder / "worlds.jsonl").write_text("".join(json.dumps(record) + "\n" for record in found), encoding="utf-8")
-    run("worlds", Order(SMALL, folder, jobs=1, command="largesse experiment worlds"), quiet)
-    assert json.loads((folder / "worlds.json").read_text())["made"]["repeats"] == 2
-    run("page", Order(Request(), folder), quiet)
-    page = (folder / "worlds-drawn-at-random.md").read_text(encoding="utf-8")
-    for name in ("worlds-300-distribution.svg", "worlds-300-regimes.svg"):
-        assert "<svg" in (folder / name).read_text()
-        assert f"./{name}" in page
-    assert "# Worlds drawn at random" in page
-    assert "linear minus the best peer, uniform" in (tmp_path / "results.md").read_text(encoding="utf-8")
 
 
 def test_simple_rows_need_no_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:

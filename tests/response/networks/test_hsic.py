@@ -253,7 +253,7 @@ def test_variance_knows_no_dependence_but_shrinks_z(double: None) -> None:
     np.testing.assert_allclose(slopes[2], pull, rtol=1e-9)
 
 
-@pytest.mark.parametrize("normalise", [True, False])
+@pytest.mark.parametrize("normalise", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_values_and_gradients_are_finite_at_the_edges(kernel: str, normalise: bool) -> None:
     z, Y = (jnp.asarray(part, jnp.float32) for part in batch(8))
@@ -295,6 +295,7 @@ def test_whole_weights_are_the_same_as_repeating_rows(double: None) -> None:
     assert float(weighted) == pytest.approx(float(h.hsic_penalty(z[again], Y[again])), rel=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_many_models_at_once_are_the_same_as_one_by_one(kernel: str) -> None:
     z, Y = (

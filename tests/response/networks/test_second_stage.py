@@ -35,6 +35,7 @@ def error(model: SIRE, X: Array, truth: Array) -> float:
     return float(np.sqrt(((model.predict(X) - truth) ** 2).mean()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("amounts", [False, True])
 def test_what_the_first_stage_missed_is_put_right(amounts: bool) -> None:
     plain, second = [], []
@@ -45,6 +46,7 @@ def test_what_the_first_stage_missed_is_put_right(amounts: bool) -> None:
     assert np.mean(second) < 0.8 * np.mean(plain)
 
 
+@pytest.mark.slow
 def test_a_first_stage_that_missed_nothing_is_left_alone() -> None:
     rng = np.random.default_rng(0)
     level = rng.integers(0, 3, 600)
@@ -89,6 +91,7 @@ def test_fold_models_stay_honest_about_the_rows_they_did_not_see() -> None:
     assert np.array_equal(one.predict(X), other.fold_models(encoded, log, fold)[0].predict(X))
 
 
+@pytest.mark.slow
 def test_missing_propensities_are_estimated() -> None:
     sim = simulate("averaged", n=400)
     model = small(orthogonal=True, folds=2).fit(sim.features, sim.level, sim.response)

@@ -74,7 +74,7 @@ def test_common_increments_are_chosen_where_all_customers_climb_alike() -> None:
     assert np.ptp(steps, axis=0).max() < 1e-5
 
 
-@pytest.mark.parametrize("rule", ["auto", "dr"])
+@pytest.mark.parametrize("rule", [pytest.param("auto", marks=pytest.mark.slow), "dr"])
 def test_a_rule_for_kappa_keeps_what_was_tried(rule: str) -> None:
     model = sire(kappa=rule, epochs=2).fit(*arrays())
     assert tried(model) == list(KAPPAS)
@@ -84,6 +84,7 @@ def test_a_rule_for_kappa_keeps_what_was_tried(rule: str) -> None:
     assert float(chosen.name) == model.kappa_
 
 
+@pytest.mark.slow
 def test_kappa_can_be_chosen_by_leaving_one_logging_policy_out() -> None:
     model = sire(kappa="loggers", epochs=2).fit(named_log(np.arange(240) % 3))
     assert tried(model) == list(KAPPAS)
@@ -176,7 +177,9 @@ def test_thresholds_are_refused_for_amounts() -> None:
 # ---------------------------------------------------------------------------------------------- what is learnt from
 
 
-@pytest.mark.parametrize("model", [sire(), flat(IRE, **TINY)], ids=["SIRE", "IRE"])
+@pytest.mark.parametrize(
+    "model", [sire(), pytest.param(flat(IRE, **TINY), marks=pytest.mark.slow)], ids=["SIRE", "IRE"]
+)
 @pytest.mark.parametrize("kind", ["binary", "fractions", "amounts"])
 def test_any_kind_of_response_is_learnt(model: ResponseModel, kind: str) -> None:
     X, level, response = arrays(kind=kind)
@@ -274,6 +277,7 @@ def test_rare_responses_with_large_steps_are_learnt_from_a_good_start() -> None:
         flat(SIRE, start="gues").fit(X, level, response)
 
 
+@pytest.mark.slow
 def test_a_small_log_is_seen_as_often_as_it_needs() -> None:
     from largesse.response.networks.search import LEAST_STEPS
 
@@ -289,6 +293,7 @@ def test_a_small_log_is_seen_as_often_as_it_needs() -> None:
 CUSTOMERS = np.random.default_rng(3).normal(size=(20_000, 3)) * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", MONOTONE)
 def test_twenty_thousand_customers_never_lose_by_a_higher_level(head: str) -> None:
     X, level, response = arrays()
@@ -305,6 +310,7 @@ def test_concave_curves_rise_ever_less(kind: str) -> None:
     assert np.diff(curves, n=2, axis=1).max() <= 1e-6 * unit
 
 
+@pytest.mark.slow
 def test_a_mean_of_concave_curves_is_concave() -> None:
     """A mean of logits is not: here one model is flat and the other a straight line up to almost 1."""
     model = sire(head="concave").fit(*arrays())
@@ -331,10 +337,10 @@ def test_predicting_in_parts_gives_the_same() -> None:
     "model",
     [
         sire(),
-        sire(shrinkage=np.inf),
-        sire(kappa=[1 / 3], epochs=2),
+        pytest.param(sire(shrinkage=np.inf), marks=pytest.mark.slow),
+        pytest.param(sire(kappa=[1 / 3], epochs=2), marks=pytest.mark.slow),
         flat(IRE, **TINY),
-        flat(IRE, **TINY | {"kappa": 100.0, "normalise": False}),
+        pytest.param(flat(IRE, **TINY | {"kappa": 100.0, "normalise": False}), marks=pytest.mark.slow),
     ],
     ids=["one", "inf", "κ", "IRE", "as it is"],
 )

@@ -23,10 +23,11 @@ from largesse.errors import refuse
 from largesse.records import Array, Log, Progress
 from largesse.stats import cores
 from largesse.worlds import SIMULATIONS, simulate
-from largesse_lab.bench import measures
-from largesse_lab.bench.joint_training import fit_together
-from largesse_lab.bench.kept import Kept
-from largesse_lab.bench.measures import (
+from largesse_lab.runner import measures
+from largesse_lab.runner.cache import Kept
+from largesse_lab.runner.dynamic_programme import dynamic_programme
+from largesse_lab.runner.joint_training import fit_together
+from largesse_lab.runner.measures import (
     BUDGETS,
     Fresh,
     draw_two_levels,
@@ -35,8 +36,7 @@ from largesse_lab.bench.measures import (
     judge_policies,
     read_choices,
 )
-from largesse_lab.bench.request import Records, Request, check_part, cut, find_unknown, take_part
-from largesse_lab.bench.textbook import dynamic_programme
+from largesse_lab.runner.request import Records, Request, check_part, cut, find_unknown, take_part
 
 KEY = ("simulation", "repeat", "row")
 TUNED = 10  # repeats on which an expensive grid is searched; the setting it finds is used in all repeats

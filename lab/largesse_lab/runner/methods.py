@@ -14,9 +14,9 @@ import numpy as np
 from largesse.records import Array, Log
 from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, Stack, isotonic
 from largesse_lab.baselines import ALPHAS, BART, GANITE, STRENGTHS, BanditNet, CFRNet
-from largesse_lab.bench.measures import NARROW, PAPER, effect_error, judge_uniform, level_means
-from largesse_lab.bench.repeats import Row, Unit, judge_unit
-from largesse_lab.bench.request import match_names
+from largesse_lab.runner.measures import NARROW, PAPER, effect_error, judge_uniform, level_means
+from largesse_lab.runner.repeats import Row, Unit, judge_unit
+from largesse_lab.runner.request import match_names
 
 # On one log of each of four simulations, at κ = 0 and 30, held-out loss was least after six to ten passes: 100 are enough.
 LITERAL: dict[str, Any] = {**PAPER, "training__epochs": 100, "training__patience": 30}
@@ -39,18 +39,6 @@ NOTES = (
     "customer between two levels.",
     "The random row draws levels in the most even proportions that spend the budget; its numbers are expectations.",
 )
-
-EARLIER_STACK = (  # for results of that version
-    "Stack is the default of version 0.1: `Additive`, `Boosting`, `SIRE` and, where trees do well, `BART`. The default since then "
-    "is another: `Additive` and two kinds of boosted trees, with increments averaged over the shapes that a ladder may have, and no "
-    "networks. Both have `Thresholds`, too, where responses are yes or no and features are many."
-)
-
-
-def note_rows(summary: Mapping[str, Any]) -> list[str]:
-    """Return the notes on rows of a summary; its `stack` is the version whose default the row Stack is, if not today's."""
-    return [*NOTES, *([EARLIER_STACK] if summary.get("stack") == "0.1" else [])]
-
 
 FEWER: dict[str, Any] = {
     "training__epochs": 40,

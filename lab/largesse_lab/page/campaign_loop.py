@@ -8,13 +8,12 @@ from pathlib import PurePath
 from typing import Any
 
 from largesse.errors import percent
-from largesse.report import DASH, Caption, Look, draw_dots, draw_lines
+from largesse_lab.page.figures import Caption, Look, draw_dots, draw_lines
 from largesse_lab.page.sections import Result, Section
-from largesse_lab.page.tables import write_table
+from largesse_lab.page.tables import DASH, write_table
 
 Summary = Mapping[str, Any]
 Z = 1.96
-SURE = 0.95
 LEAK = "a column knows the response"  # too long for a label
 
 
@@ -90,19 +89,6 @@ def fill_next_log(section: Section, result: Result, _notes: Sequence[str]) -> No
     _draw_shares(section, result, [*series, steps], words, "random")
 
 
-def brief_next_log(summary: Summary) -> str:
-    """Return what the page's summary says."""
-    rows = [row for row in summary["rows"] if row["key"] == "gain" and row["way"] == "evaluation"]
-    if not rows:
-        return ""
-    (row,) = rows
-    return (
-        f"At the same expected cost, exploring for evaluation makes the next log's interval of the plan's gain {row['mean']:.2f} times "
-        f"as wide as levels at random do, over {row['worlds']} worlds; it contains the truth in "
-        f"{write_share(row['inside'], row['judged'])} of {row['judged']}."
-    )
-
-
 # -- checks of a campaign ----------------------------------------------------------------------------------------------
 
 
@@ -129,26 +115,6 @@ def fill_checks(section: Section, result: Result, _notes: Sequence[str]) -> None
     note = "By the check that is meant to find it, with 95 % intervals (Wilson)."
     words = Caption("Share of campaigns in which what was planted is found", "share of campaigns", note=note)
     section.show(f"{PurePath(result.file).stem}.svg", draw_dots(rows, words), words.title)
-
-
-def brief_checks(summary: Summary) -> str:
-    """Return what the page's summary says."""
-    calm = [case for case in summary["cases"] if case["found"] is None]
-    least: dict[str, str] = {}  # the first of a kind that is found, which is the smallest
-    for case in summary["cases"]:
-        if (case["found"] or 0) >= SURE:
-            least.setdefault(case["kind"], case["case"])
-    false = (
-        f"Of {calm[0]['campaigns']} campaigns with nothing wrong, {percent(calm[0]['alarms'])} raise an alarm. "
-        if calm
-        else ""
-    )
-    found = (
-        f"Found in at least {percent(SURE)} of campaigns, as is more of it: {'; '.join(least.values())}."
-        if least
-        else ""
-    )
-    return (false + found).strip()
 
 
 # -- tests of the stated size ------------------------------------------------------------------------------------------
@@ -188,14 +154,3 @@ def fill_power(section: Section, result: Result, _notes: Sequence[str]) -> None:
     words = Caption("Power of tests of the stated size", "share of tests that show the gain", "share of worlds", note)
     series = [{"label": "simulated", "x": grid, "share": share}, stated]
     _draw_shares(section, result, series, words, "stated")
-
-
-def brief_power(summary: Summary) -> str:
-    """Return what the page's summary says."""
-    rows = [kind for kind in summary["kinds"] if kind["responses"] == "all"]
-    if not rows:
-        return ""
-    return (
-        f"Tests whose size is meant to show a gain with a power of {percent(summary['power'])} show it in {_write_power(rows[0])} "
-        f"of simulated tests, over {rows[0]['worlds']} worlds."
-    )

@@ -10,9 +10,10 @@ from flat import flat
 from largesse.response import Balance
 from largesse.worlds import simulate
 from largesse_lab.baselines import CFRNet
-from largesse_lab.bench import measures, rows
-from largesse_lab.bench.repeats import Row, simulate_unit
 from largesse_lab.experiments import table1, table2
+from largesse_lab.runner import measures
+from largesse_lab.runner import methods as rows
+from largesse_lab.runner.repeats import Row, simulate_unit
 
 
 def test_both_tables_have_the_same_rows_but_for_thresholds() -> None:
@@ -73,8 +74,8 @@ NETWORKS_ALONE = """
 import sys
 sys.modules["sklearn"] = sys.modules["stochtree"] = None
 from largesse.response import IRE, Network, Training
-from largesse_lab.bench import measures, repeats
-from largesse_lab.bench.request import Request
+from largesse_lab.runner import measures, repeats
+from largesse_lab.runner.request import Request
 from largesse_lab.experiments import table1
 measures.TRAIN, measures.FRESH = 300, 300
 training = Training(epochs=2, start="zero")

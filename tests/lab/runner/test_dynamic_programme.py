@@ -3,7 +3,7 @@ import pytest
 from instances import paid_by, whole_optimum
 
 from largesse.errors import InputError
-from largesse_lab.bench.textbook import dynamic_programme
+from largesse_lab.runner.dynamic_programme import dynamic_programme
 
 
 def test_the_dynamic_programme_is_the_best_whole_plan() -> None:

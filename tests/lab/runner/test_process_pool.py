@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from largesse.errors import OutputError
-from largesse_lab.bench.jobs import gather_parts, run_commands
-from largesse_lab.bench.request import ignore_progress
+from largesse_lab.runner.process_pool import gather_parts, run_commands
+from largesse_lab.runner.request import ignore_progress
 
 
 def test_a_part_that_fails_shows_what_it_said(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from largesse_lab.bench.request import Request, check_part, find_unknown
+from largesse_lab.runner.request import Request, check_part, find_unknown
 
 
 def test_options_request_the_same_from_another_process() -> None:

@@ -19,7 +19,7 @@ from typing import IO
 from largesse.errors import OutputError, Problem
 from largesse.io import atomic_file
 from largesse.records import Progress
-from largesse_lab.bench.request import Request
+from largesse_lab.runner.request import Request
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 PAUSE = 0.5  # seconds between two looks at the running processes

@@ -11,9 +11,9 @@ from largesse.errors import InputError
 from largesse.records import Array, Choice, Log
 from largesse.response import Linear
 from largesse.worlds import simulate
-from largesse_lab.bench import measures, repeats
-from largesse_lab.bench.repeats import Row, measure_rows
-from largesse_lab.bench.request import Request, ignore_progress
+from largesse_lab.runner import measures, repeats
+from largesse_lab.runner.repeats import Row, measure_rows
+from largesse_lab.runner.request import Request, ignore_progress
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from largesse.worlds import simulate
-from largesse_lab.bench.measures import draw_two_levels, judge_curves, judge_uniform
+from largesse_lab.runner.measures import draw_two_levels, judge_curves, judge_uniform
 
 
 def test_the_binary_problem_has_the_first_two_levels_in_their_original_odds() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse.records import Progress
-from largesse_lab.bench.request import Records
+from largesse_lab.runner.request import Records
 
 Key = tuple[Any, ...]
 

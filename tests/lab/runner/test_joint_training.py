@@ -22,8 +22,8 @@ from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.banditnet import BanditNet
 from largesse_lab.baselines.cfrnet import LOOK, NETWORK, TRAINING, CFRNet
 from largesse_lab.baselines.ganite import GANITE
-from largesse_lab.bench import joint_training
-from largesse_lab.bench.joint_training import fit_together, run_jobs
+from largesse_lab.runner import joint_training
+from largesse_lab.runner.joint_training import fit_together, run_jobs
 
 SMALL: dict[str, Any] = {"width": 8, "depth": 1, "epochs": 6, "batch": 64, "members": 1}
 

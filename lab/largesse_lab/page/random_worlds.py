@@ -7,9 +7,9 @@ from pathlib import PurePath
 from typing import Any
 
 from largesse.errors import percent
-from largesse.report import DASH, Caption, Look, draw_dots, draw_lines
+from largesse_lab.page.figures import Caption, Look, draw_dots, draw_lines
 from largesse_lab.page.sections import Result, Section
-from largesse_lab.page.tables import write_mean, write_number, write_table
+from largesse_lab.page.tables import DASH, write_mean, write_number, write_table
 
 Size = Mapping[str, Any]  # the summary of logs of one number of rows
 MEASURES = {  # by regime: field, title, how a cell is written
@@ -134,8 +134,3 @@ def _draw_regimes(section: Section, size: Size, stem: str) -> None:
     title = f"Mean skill by regime, logs of {size['rows']:,} rows"
     note = f"{first}, the best peer ({best}), and {first} minus {best} on the same worlds, with 95 % intervals."
     section.show(f"{stem}-regimes.svg", draw_dots(rows, Caption(title, "mean skill", note=note)), title)
-
-
-def brief_worlds(summary: Mapping[str, Any]) -> str:
-    """Return what the page's summary says."""
-    return " ".join(filter(None, map(describe_lead, summary.get("sizes", []))))

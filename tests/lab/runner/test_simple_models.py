@@ -8,7 +8,7 @@ from largesse.data import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Log
 from largesse.response import list_models
-from largesse_lab.bench.peers import PEERS, fit_ridges, make_row
+from largesse_lab.runner.simple_models import PEERS, fit_ridges, make_row
 
 
 def draw_log(*, binary: bool, n: int = 600) -> Log:
