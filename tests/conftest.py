@@ -31,9 +31,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def session() -> Iterator[Any]:
     """One Spark session for all tests; without PySpark or Java they say why they are skipped."""
-    from sessions import skip_without_spark
-
     from largesse.pipeline.on_spark import open_session
+    from sessions import skip_without_spark
 
     skip_without_spark()
     with open_session(master="local[2]") as started:

@@ -32,7 +32,7 @@ from largesse import cli
 from largesse.campaign.file import read_campaign
 from largesse.data.read import read_table
 from largesse.errors import BudgetError, InputError, LargesseError, NotFittedError, PolicyFileError
-from largesse.pipeline.line import run
+from largesse.pipeline.commands import run
 
 Make = Callable[[Path], Any]
 Row = tuple[Make, str, str]  # how to make the mistake; what its message names; what the message suggests

@@ -1,4 +1,5 @@
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -259,6 +260,52 @@ def test_whole_numbers_and_lists_are_welcome() -> None:
     assert plan.levels.tolist() == [0, 1]
     assert len(plan) == 2
     assert "2 customers" in repr(plan)
+
+
+# ---------------------------------------------------------------------------------------------- many customers
+
+
+@pytest.mark.parametrize("unit", [0.125, 0.1])
+def test_a_budget_at_a_breakpoint_is_spent(unit: float) -> None:
+    curves, costs = np.repeat([[0.0, 1.0, 1.5], [0.0, 0.8, 1.0]], [50, 50], axis=0), np.array([0.0, unit, 2 * unit])
+    for steps, after in ((50, 0.8), (100, 0.5), (150, 0.2), (200, 0.0)):
+        plan = allocate(curves, costs, total=steps * unit)
+        left = 0.0 if unit == 0.125 else unit  # the sum of a hundred dimes is a bit above ten
+        assert steps * unit - left <= plan.spend * 100 + 1e-12
+        assert plan.price * unit == pytest.approx(after)
+
+
+def test_ties_are_split_in_the_order_of_the_rows() -> None:
+    levels = allocate(np.tile([0.0, 0.5], (1000, 1)), [0.0, 1.0], total=640).levels
+    assert levels.tolist() == [1] * 640 + [0] * 360
+
+
+@pytest.mark.parametrize("kind", ["common", "own", "single", "heavy", "ten curves", "one curve", "flat", "free"])
+def test_large_tables_are_planned_as_well_mapped_from_a_file_as_in_memory(kind: str, tmp_path: Path) -> None:
+    n, rng, costs = 30_000, np.random.default_rng(3), np.array([0.0, 1.0, 2.0, 3.5, 4.0])
+    curves = rng.random((n, 5))
+    curves, costs = {
+        "common": (np.cumsum(curves, axis=1), costs),
+        "own": (curves, rng.random((n, 5)) * 4),
+        "single": (curves.astype(np.float32), rng.random((n, 5), dtype=np.float32)),
+        "heavy": (curves, np.sort(rng.pareto(1.1, (n, 5)), axis=1)),
+        "ten curves": (np.cumsum(rng.random((10, 5)), axis=1)[rng.integers(0, 10, n)], costs),
+        "one curve": (np.tile([0.0, 0.1, 0.2, 0.35, 0.4], (n, 1)), costs),
+        "flat": (np.full((n, 5), 0.5), costs),
+        "free": (curves, np.array([0.0, 0.0, 1.0, 1.0, 2.0])),
+    }[kind]
+    curves.tofile(tmp_path / "curves")
+    mapped = np.memmap(tmp_path / "curves", dtype=curves.dtype, mode="r", shape=curves.shape)
+    wide = np.broadcast_to(costs, curves.shape)
+    low, high = wide.min(axis=1).astype(float).mean(), wide.max(axis=1).astype(float).mean()
+    for part in (1e-9, 1e-4, 0.3, 0.5, 0.999, 1.5):
+        budget = float(low + part * (high - low))
+        plan, other = allocate(curves, costs, budget), allocate(mapped, costs, budget)
+        assert np.array_equal(plan.levels, other.levels)
+        assert (plan.value, plan.price, plan.bound) == (other.value, other.price, other.bound)
+        assert paid_by(plan.levels, costs, curves.shape) <= budget * n
+        assert plan.value == math.fsum(curves[np.arange(n), plan.levels]) / n
+        assert plan.gap <= np.ptp(curves, axis=1).max() / n + 1e-12
 
 
 # ---------------------------------------------------------------------------------------------- refusals

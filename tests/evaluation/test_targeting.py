@@ -1,8 +1,9 @@
 """Who gets what: features that the plan goes with, and sums over groups and levels."""
 
 import math
+import operator
 from dataclasses import replace
-from typing import Any
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 from plan_steps import summarise
 
 from largesse.allocation import allocate
-from largesse.evaluation import choose_shown, tally_plan
+from largesse.evaluation import PlanCounts, choose_features, count_plan, number_groups
 from largesse.records import Array, Plan, PlanSummary
 
 LABELS = ("none", "small", "big")
@@ -45,26 +46,33 @@ def mixed_plan(n: int) -> tuple[pa.Table, Array, Array, Array]:
     return features, levels, rng.random((n, 3)), rng.random((n, 3)).cumsum(axis=1)
 
 
-def test_batches_change_nothing_of_a_tally() -> None:
+def test_counts_of_batches_add_up() -> None:
     features, levels, curves, costs = mixed_plan(2000)
-    shown = choose_shown(features, levels)
+    shown = choose_features(features, levels)
     assert [one.feature for one in shown] == ["age", "city"]
-    whole, parts = tally_plan(shown, features, levels, curves, costs), []
-    for start in range(0, 2000, 333):
-        here = slice(start, start + 333)
-        parts.append(tally_plan(shown, features.slice(start, 333), levels[here], curves[here], costs[here]))
-    total: Any = sum(parts[1:], parts[0])
-    for word in ("n", "counts", "money", "grouped", "paid"):
-        assert np.array_equal(getattr(whole, word), getattr(total, word))
+
+    def count(here: slice) -> PlanCounts:
+        part, batch = (
+            features.slice(here.start, here.stop - here.start),
+            (np.arange(2000)[here], curves[here], costs[here]),
+        )
+        return count_plan(shown, number_groups(shown, part), levels[here], batch)
+
+    whole, parts = count(slice(0, 2000)), [count(slice(at, min(at + 333, 2000))) for at in range(0, 2000, 333)]
+    total = reduce(operator.add, parts)
+    assert whole.n == total.n == 2000
+    for word in ("counts", "spend", "totals"):
+        assert getattr(total, word) == pytest.approx(getattr(whole, word), rel=1e-12)
 
 
 def test_common_costs_are_counted_like_each_customers_own() -> None:
     features, levels, curves, _ = mixed_plan(2000)
-    shown = choose_shown(features, levels)
-    common = np.broadcast_to([0.1, 0.7, 1.3], curves.shape)
-    tally, same = (tally_plan(shown, features, levels, curves, costs) for costs in (common, common.copy()))
-    for word in ("counts", "money", "grouped", "paid"):
-        assert np.array_equal(getattr(tally, word), getattr(same, word))
+    shown, common = choose_features(features, levels), np.array([[0.1, 0.7, 1.3]])
+    groups = number_groups(shown, features)
+    each = np.tile(common, (2000, 1))
+    one, same = (count_plan(shown, groups, levels, (np.arange(2000), curves, costs)) for costs in (common, each))
+    for word in ("counts", "spend", "totals"):
+        assert np.array_equal(getattr(one, word), getattr(same, word))
 
 
 def test_groups_found_on_a_sample_count_all_customers() -> None:

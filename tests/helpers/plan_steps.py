@@ -2,9 +2,10 @@
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from largesse.evaluation import choose_shown, summarise_plan, tally_plan
+from largesse.evaluation import choose_features, count_plan, number_groups, summarise_plan
 from largesse.records import Array, Plan, PlanSummary
 
 
@@ -13,6 +14,7 @@ def summarise(
 ) -> PlanSummary:
     """Return who gets what; features are chosen on a sample of the customers."""
     rows = range(len(plan))[sample]
-    shown = choose_shown(features.take(list(rows)), plan.levels[sample])
-    tally = tally_plan(shown, features, plan.levels, curves, costs)
-    return summarise_plan(plan, labels, shown, tally, shadow=plan.shadow)
+    shown = choose_features(features.take(list(rows)), plan.levels[sample])
+    batch = (np.arange(len(plan)), curves, np.atleast_2d(costs))
+    counts = count_plan(shown, number_groups(shown, features), plan.levels, batch)
+    return summarise_plan(plan, labels, counts, shadow=plan.shadow)

@@ -17,7 +17,7 @@ from folders import everything_in
 import largesse as lg
 from largesse.campaign.file import read_campaign
 from largesse.errors import InputError, LargesseError, OutputError
-from largesse.pipeline import line
+from largesse.pipeline import commands
 from largesse.pipeline.folder import FILES
 
 LARGESSE = [sys.executable, "-m", "largesse.cli"]
@@ -50,17 +50,17 @@ def assert_whole(run: Path) -> float:
 
 
 def test_a_plan_for_another_budget_leaves_out_what_was_judged_at_the_old_one(run_copy: Path) -> None:
-    line.plan(run_copy, budget=1.0)
+    commands.plan(run_copy, budget=1.0)
     assert names_in(run_copy) == ALL - JUDGED
     assert assert_whole(run_copy) == 1.0
-    line.judge(run_copy)
-    line.report(run_copy)
+    commands.judge(run_copy)
+    commands.report(run_copy)
     assert names_in(run_copy) == ALL
     assert assert_whole(run_copy) == 1.0
 
 
 def test_a_table_written_elsewhere_is_the_plan_in_the_folder(run_copy: Path, tmp_path: Path) -> None:
-    line.plan(run_copy, budget=1.0, out=tmp_path / "x.csv")
+    commands.plan(run_copy, budget=1.0, out=tmp_path / "x.csv")
     written = csv.read_csv(tmp_path / "x.csv")
     assert written["level_number"].to_pylist() == pq.read_table(run_copy / "plan.parquet")["level_number"].to_pylist()
     assert assert_whole(run_copy) == 1.0
@@ -69,7 +69,7 @@ def test_a_table_written_elsewhere_is_the_plan_in_the_folder(run_copy: Path, tmp
 
 def test_the_same_plan_again_leaves_everything_as_it_was(run_copy: Path, tmp_path: Path) -> None:
     before = everything_in(run_copy)
-    line.plan(run_copy, out=tmp_path / "x.csv")
+    commands.plan(run_copy, out=tmp_path / "x.csv")
     assert everything_in(run_copy) == before
 
 
@@ -78,29 +78,29 @@ def test_other_customers_at_the_same_budget_keep_the_evaluation_but_not_the_repo
 ) -> None:
     table = pq.read_table(read_campaign(run_copy).customers)
     pq.write_table(table.slice(0, 90), tmp_path / "few.parquet")
-    assert line.plan(run_copy, str(tmp_path / "few.parquet"))["customers"] == 90
+    assert commands.plan(run_copy, str(tmp_path / "few.parquet"))["customers"] == 90
     assert names_in(run_copy) == ALL - {"report.html"}
 
 
 def test_another_budget_than_the_plans_is_not_judged(run_copy: Path) -> None:
     before = everything_in(run_copy)
     with pytest.raises(InputError, match=r"is for a budget of 2\.5, not 1") as caught:
-        line.judge(run_copy, budget=1.0)
+        commands.judge(run_copy, budget=1.0)
     assert f"largesse plan {run_copy} --budget 1" in str(caught.value)
     assert everything_in(run_copy) == before
 
 
 def test_another_estimator_makes_the_report_of_the_old_one_vanish(run_copy: Path) -> None:
-    line.judge(run_copy, estimator="snips")
+    commands.judge(run_copy, estimator="snips")
     assert names_in(run_copy) == ALL - {"report.html"}
 
 
 def test_an_evaluation_may_come_before_the_plan(ran: Path, tmp_path: Path) -> None:
     run = tmp_path / "steps"
-    line.fit(read_campaign(ran.parent), run)
-    line.judge(run, budget=2.5)
-    line.plan(run, budget=2.5)
-    line.report(run)
+    commands.fit(read_campaign(ran.parent), run)
+    commands.judge(run, budget=2.5)
+    commands.plan(run, budget=2.5)
+    commands.report(run)
     assert everything_in(run) == everything_in(ran)
 
 
@@ -109,15 +109,15 @@ def test_no_input_and_no_part_of_a_run_folder_is_written_over(run_copy: Path, sh
     before = everything_in(shop)
     for name in (customers, str(run_copy / "frontier.parquet"), read_campaign(run_copy).log):
         with pytest.raises(LargesseError, match=r"is what is read|is a part of a run folder"):
-            line.plan(run_copy, customers, out=name)
+            commands.plan(run_copy, customers, out=name)
     with pytest.raises(LargesseError, match="is a part of a run folder"):
-        line.report(run_copy, run_copy / "policy.largesse")
+        commands.report(run_copy, run_copy / "policy.largesse")
     assert everything_in(shop) == before
 
 
 def test_a_table_may_lie_in_the_run_folder(run_copy: Path) -> None:
-    line.plan(run_copy, budget=1.0, out=run_copy / "x.csv")
-    line.plan(run_copy, budget=1.0, out=run_copy / "plan.parquet")
+    commands.plan(run_copy, budget=1.0, out=run_copy / "x.csv")
+    commands.plan(run_copy, budget=1.0, out=run_copy / "plan.parquet")
     assert names_in(run_copy) == ALL - JUDGED | {"x.csv"}
 
 
@@ -125,23 +125,23 @@ def test_nothing_is_computed_for_an_output_that_is_refused(run_copy: Path, shop:
     os.mkfifo(shop / "out.csv")
     silent = pytest.fail
     with pytest.raises(OutputError, match="is a FIFO"):
-        line.plan(run_copy, out=shop / "out.csv", progress=lambda *_: silent("it must not come so far"))
+        commands.plan(run_copy, out=shop / "out.csv", progress=lambda *_: silent("it must not come so far"))
     with pytest.raises(OutputError, match="is a FIFO"):
-        line.run(read_campaign(shop), shop / "out.csv", lambda *_: silent("it must not come so far"))
+        commands.run(read_campaign(shop), shop / "out.csv", lambda *_: silent("it must not come so far"))
     with pytest.raises(OutputError, match="is a FIFO"):
-        line.report(run_copy, shop / "out.csv")
+        commands.report(run_copy, shop / "out.csv")
 
 
 def test_stray_hidden_files_do_not_keep_a_run_from_being_replaced(run_copy: Path) -> None:
     for name in (".DS_Store", ".plan.parquet.8f30e26a.part"):
         (run_copy / name).write_text("stray")
-    line.run(read_campaign(run_copy), run_copy)
+    commands.run(read_campaign(run_copy), run_copy)
     assert names_in(run_copy) == ALL | {".DS_Store"}
 
 
 def test_a_run_folder_that_was_moved_away_by_a_killed_command_is_found(run_copy: Path, tmp_path: Path) -> None:
     run_copy.rename(tmp_path / ".run.0123abcd.old")
-    line.report(run_copy, tmp_path / "page.html")
+    commands.report(run_copy, tmp_path / "page.html")
     assert names_in(run_copy) == ALL
     assert sorted(names_in(tmp_path)) == ["page.html", "run"]
 
@@ -208,5 +208,5 @@ def test_a_plan_stopped_at_any_moment_leaves_a_whole_folder(run_copy: Path, sent
         _, errors = child.communicate()
         assert b"Traceback" not in errors or child.returncode == -sent
         assert assert_whole(run_copy) in (1.0, 1.5, 2.5)
-    line.plan(run_copy, budget=1.0)
+    commands.plan(run_copy, budget=1.0)
     assert names_in(run_copy.parent) == {"run"}

@@ -2,8 +2,8 @@
 
 import pytest
 
+from largesse.pipeline.commands import LOCAL
 from largesse.pipeline.demo import demo_campaign
-from largesse.pipeline.line import LOCAL
 
 
 def test_the_budget_is_half_of_what_the_dearest_level_costs_if_everybody_gets_it() -> None:

@@ -1,7 +1,6 @@
 """What every engine must do, whichever machine holds the rows."""
 
 import inspect
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,26 +11,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from largesse.campaign.file import read_campaign
-from largesse.data import read_table
 from largesse.errors import InputError
-from largesse.pipeline.engine import Engine
-from largesse.pipeline.line import silent
-from largesse.pipeline.local import Local
-from largesse.pipeline.on_spark import Spark
-from largesse.pipeline.planned import Target
-from largesse.pipeline.plans import make_plan
+from largesse.pipeline.commands import silent
+from largesse.pipeline.engine import Engine, Target
+from largesse.pipeline.planner import make_plan
+from largesse.pipeline.scoring import Local
 from largesse.policy import Policy
 from largesse.response import make_model
 
 FEATURES = {"age": "number", "city": "text", "since": "date"}
 
 
-@pytest.fixture(params=["local", "batches", "spark"])
+@pytest.fixture(params=["local", "batches"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    if request.param == "spark":
-        return Spark(request.getfixturevalue("session"))
     monkeypatch.setattr("largesse.data.chunked.BATCH_ROWS", 64)
-    monkeypatch.setattr("largesse.pipeline.scored.BATCH", 50)
+    monkeypatch.setattr("largesse.pipeline.scoring.BATCH", 50)
     return Local() if request.param == "local" else Local(rows=10)
 
 
@@ -54,13 +48,13 @@ def planned_by(engine: Engine, shop: Path, customers: Path, features: Mapping[st
     """Return the plan that an engine makes and writes for customers, as it reads back."""
     campaign = read_campaign(shop)
     log = engine.read_log(campaign)
-    model, _ = engine.fit(make_model("linear"), log, seed=0, progress=silent)
+    model = make_model("linear").fit(log)
     opened, policy = engine.open_customers(campaign, str(customers), features), Policy(model, log.levels)
-    with engine.score_customers(policy, opened, shop, silent) as scored:
-        planned = make_plan(campaign.spending(budget=2.0), policy, scored, silent)
-        _, tally = engine.write_plan(planned, [Target(shop / "plan.parquet")], silent)
+    with engine.score(policy, opened, shop, silent) as scored:
+        result = make_plan(campaign.spending(budget=2.0), policy, scored, silent)
+        counts = scored.write(result, [Target(shop / "plan.parquet")], silent)
     plan = pq.read_table(shop / "plan.parquet")
-    assert tally.counts.sum() == scored.n == len(plan)
+    assert counts.n == scored.n == len(plan)
     return plan
 
 
@@ -75,9 +69,9 @@ def test_constraints_see_columns_that_are_no_features(engine: Engine, shop: Path
     campaign = replace(campaign, planning=replace(campaign.planning, constraints={"caps": {2: 10}}))
     log = engine.read_log(campaign)
     opened = engine.open_customers(campaign, str(shop / "customers.parquet"), {"age": "number"})
-    model, _ = engine.fit(make_model("linear"), log, seed=0, progress=silent)
-    with engine.score_customers(Policy(model, log.levels), opened, shop, silent) as scored:
-        customers, curves, costs = scored.gather()
+    model = make_model("linear").fit(log)
+    with engine.score(Policy(model, log.levels), opened, shop, silent) as scored:
+        customers, curves, costs = scored.collect()
     assert set(customers.features.column_names) >= {*FEATURES}
     assert curves.shape == (200, 3)
     assert costs.shape == (3,)
@@ -90,18 +84,3 @@ def test_customers_without_the_id_column_are_numbered_but_a_misspelt_one_is_name
     pq.write_table(table.rename_columns(["ids", *FEATURES]), shop / "new.parquet")
     with pytest.raises(InputError, match="did you mean 'ids'"):
         planned_by(engine, shop, shop / "new.parquet")
-
-
-@pytest.mark.parametrize("ending", ["parquet", "pq", "csv", "feather", "arrow"])
-def test_a_written_table_reads_back_the_same(engine: Engine, ending: str, tmp_path: Path) -> None:
-    table = pa.table({"customer": [1, 2], "expected_cost": [0.5, 1.5]})
-    engine.write_table(tmp_path / f"plan.{ending}", table)
-    assert read_table(tmp_path / f"plan.{ending}").to_pydict() == table.to_pydict()
-
-
-@pytest.mark.parametrize("ending", [".parquet", ".csv", ".feather"])
-def test_a_table_is_written_under_a_name_that_is_not_utf8(engine: Engine, tmp_path: Path, ending: str) -> None:
-    path = tmp_path / os.fsdecode(b"caf\xe9" + ending.encode())
-    engine.write_table(path, pa.table({"age": [31, 44]}))
-    engine.write_table(tmp_path / f"plain{ending}", pa.table({"age": [31, 44]}))
-    assert path.read_bytes() == (tmp_path / f"plain{ending}").read_bytes()

@@ -45,11 +45,11 @@ def test_only_an_earlier_run_folder_is_replaced(tmp_path: Path) -> None:
 
 STALLED = """
 import sys, time
-import largesse.pipeline.steps as steps
+import largesse.pipeline.commands as commands
 def stalled(*args, **kwargs):
     print("half way", flush=True)
     time.sleep(60)
-steps.judge = stalled
+commands.judge_plan = stalled
 sys.argv = ["largesse", "run", "campaign.toml", "--out", "run"]
 from largesse.cli import main
 main()

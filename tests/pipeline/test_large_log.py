@@ -15,7 +15,7 @@ from shops import CAMPAIGN, shop_table
 from largesse.campaign.file import campaign_from, read_campaign
 from largesse.cli import app
 from largesse.errors import InputError
-from largesse.pipeline import line, steps
+from largesse.pipeline import commands
 from largesse.pipeline.doctor import examine
 
 ROWS, MOST = 900, 300
@@ -46,7 +46,7 @@ def _small() -> Iterator[None]:
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a log of 900 rows of which 300 may be in memory, in small batches."""
     shop = write_shop(tmp_path_factory.mktemp("large"))
-    line.run(read_campaign(shop), shop / "run")
+    commands.run(read_campaign(shop), shop / "run")
     return shop / "run"
 
 
@@ -78,21 +78,21 @@ def test_a_log_that_fits_says_nothing_of_samples(ran: Path) -> None:
 
 
 def test_the_same_log_gives_the_same_bytes(large: Path, tmp_path: Path) -> None:
-    line.run(read_campaign(large), tmp_path / "again")
+    commands.run(read_campaign(large), tmp_path / "again")
     for name in ("fit.json", "evaluation.json", "plan.json", "plan.parquet", "scores.parquet", "policy.largesse"):
         assert (tmp_path / "again" / name).read_bytes() == (large / name).read_bytes()
 
 
 def test_another_budget_fits_nothing(large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    line.fit(read_campaign(large), tmp_path / "run")
-    monkeypatch.setattr(steps, "fit", lambda *_: pytest.fail("fitted again"))
-    assert line.judge(tmp_path / "run", budget=1.5)["log"]["rows"] == ROWS
+    commands.fit(read_campaign(large), tmp_path / "run")
+    monkeypatch.setattr(commands, "fit_model", lambda *_: pytest.fail("fitted again"))
+    assert commands.judge(tmp_path / "run", budget=1.5)["log"]["rows"] == ROWS
 
 
 def test_the_limit_that_memory_sets_is_kept_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("largesse.data.large_log.memory_limit", lambda: 1_000_000)
     shop = write_shop(tmp_path, CAMPAIGN)
-    line.fit(read_campaign(shop), shop / "run")
+    commands.fit(read_campaign(shop), shop / "run")
     kept = read_campaign(shop / "run").most_rows
     assert isinstance(kept, int)
     assert numbers(shop / "run", "fit")["sample"]["rows"] == pytest.approx(kept, abs=3)
@@ -102,14 +102,14 @@ def test_the_limit_that_memory_sets_is_kept_in_the_folder(tmp_path: Path, monkey
 def test_a_large_log_is_planned_for_itself(costs: str, tmp_path: Path) -> None:
     text = (CAMPAIGN + LARGE).replace('customers = "customers.parquet"\n', "").replace("costs = [0, 5, 10]", costs)
     shop = write_shop(tmp_path, text)
-    line.run(read_campaign(shop), shop / "run")
+    commands.run(read_campaign(shop), shop / "run")
     plan = pq.read_table(shop / "run" / "plan.parquet")
     assert plan["customer"].to_pylist() == [f"c{i:05d}" for i in range(ROWS)]
     assert 1.5 < np.mean(plan["expected_cost"]) <= 2.5 + 1e-9
     money = numbers(shop / "run", "plan")["money"]["levels"]
     assert sum(level["customers"] for level in money) == ROWS
     before = plan
-    line.plan(shop / "run")
+    commands.plan(shop / "run")
     assert pq.read_table(shop / "run" / "plan.parquet").equals(before)
 
 
@@ -120,7 +120,7 @@ def test_observed_costs_of_a_large_log(tmp_path: Path) -> None:
     text = text.replace('customers = "customers.parquet"\n', "")
     paid = np.asarray(shop_table(ROWS, seed=1)["coupon"]) * rng.integers(0, 2, ROWS)
     shop = write_shop(tmp_path, text, paid=paid)
-    line.run(read_campaign(shop), shop / "run")
+    commands.run(read_campaign(shop), shop / "run")
     assert "cost_0" in pq.read_schema(shop / "run" / "scores.parquet").names
     assert numbers(shop / "run", "evaluation")["log"]["rows"] == ROWS
 
@@ -131,7 +131,7 @@ def test_loggers_weights_and_clusters_of_a_large_log(tmp_path: Path) -> None:
     text = text.replace('customer = "id"', 'logger = "who"\nweight = "w"\ncluster = "house"')
     columns = {"who": rng.integers(0, 2, ROWS), "w": rng.uniform(0.5, 2, ROWS), "house": np.arange(ROWS) // 2}
     shop = write_shop(tmp_path, text, **columns)
-    line.run(read_campaign(shop), shop / "run")
+    commands.run(read_campaign(shop), shop / "run")
     scores = pq.read_table(shop / "run" / "scores.parquet")
     fold = scores["fold"].to_numpy()
     assert (fold[::2] == fold[1::2]).all()
@@ -169,7 +169,7 @@ def test_bad_files_leave_nothing_behind_and_are_named_as_in_memory(case: str, tm
     for text in (CAMPAIGN + LARGE, CAMPAIGN):
         (shop / "campaign.toml").write_text(text.replace("log.parquet", "logs"), encoding="utf-8")
         with pytest.raises(InputError) as caught:
-            line.run(read_campaign(shop), tmp_path / "out")
+            commands.run(read_campaign(shop), tmp_path / "out")
         said.append(str(caught.value))
     assert said[0] == said[1]
     assert [path.name for path in tmp_path.iterdir()] == ["shop"]
@@ -180,7 +180,7 @@ def test_a_level_that_one_file_lacks_changes_nothing(tmp_path: Path) -> None:
     log = pq.read_table(shop / "logs" / "2.parquet")
     pq.write_table(log.filter(pa.compute.equal(log["coupon"], 0)), shop / "logs" / "2.parquet")
     pq.write_table(log.filter(pa.compute.not_equal(log["coupon"], 0)), shop / "logs" / "3.parquet")
-    line.run(read_campaign(shop), shop / "run")
+    commands.run(read_campaign(shop), shop / "run")
     assert numbers(shop / "run", "evaluation")["log"]["rows"] == ROWS
 
 

@@ -15,7 +15,7 @@ from ledgers import respond
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
 from largesse.pipeline import check, plan, run, write_next_log
-from largesse.pipeline.line import LOCAL
+from largesse.pipeline.commands import LOCAL
 from largesse.serve import open_ledger, read_decisions
 
 Serve = Callable[[list[str]], str]

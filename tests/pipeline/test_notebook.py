@@ -12,7 +12,7 @@ from shops import shop_table
 import largesse as lg
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
-from largesse.pipeline import line
+from largesse.pipeline import commands
 from largesse.pipeline.notebook import Page, Run, make_campaign, show_report
 
 SETTINGS: dict[str, Any] = {
@@ -37,7 +37,7 @@ def found() -> Run:
 def test_a_dataframe_gives_the_numbers_and_the_plan_of_a_campaign_file(found: Run, ran: Path) -> None:
     whole = Run({}, ran)
     assert found.plan.equals(whole.plan)
-    assert found["value"] == line.report(ran)["value"]
+    assert found["value"] == commands.report(ran)["value"]
     assert found.plan.num_rows == 200
     np.testing.assert_array_equal(
         found.policy.decide(shop_table(50, seed=3, log=False)), whole.policy.decide(shop_table(50, seed=3, log=False))
@@ -66,7 +66,7 @@ def test_a_temporary_run_goes_with_what_was_returned() -> None:
 def test_a_run_folder_from_dataframes_can_be_planned_again(tmp_path: Path) -> None:
     out = tmp_path / "run"
     lg.run(shop_table(300, seed=1), out, customers=shop_table(40, seed=2, log=False).to_pandas(), **SETTINGS)
-    line.plan(out, budget=1.0)
+    commands.plan(out, budget=1.0)
     assert len(Run({}, out).plan) == 40
     campaign = read_campaign(out)
     assert campaign.customers == str(tmp_path / "run-customers.parquet")

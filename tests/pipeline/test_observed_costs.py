@@ -15,7 +15,7 @@ from largesse.campaign.draft.file import guess_campaign
 from largesse.campaign.file import read_campaign
 from largesse.errors import InputError
 from largesse.evaluation import crossfit
-from largesse.pipeline import line
+from largesse.pipeline import commands
 from largesse.pipeline.doctor import examine, find_campaign
 from largesse.response import make_model
 
@@ -50,11 +50,11 @@ def read_json(path: Path) -> Any:
 
 
 def test_one_run_and_its_steps_give_the_same_plan_for_costs_that_are_observed(paying: Path) -> None:
-    shown = line.run(read_campaign(paying), paying / "run")
-    line.fit(read_campaign(paying), paying / "steps")
-    line.plan(paying / "steps", str(paying / "customers.parquet"), budget=2.5)
-    line.judge(paying / "steps", budget=2.5)
-    line.report(paying / "steps")
+    shown = commands.run(read_campaign(paying), paying / "run")
+    commands.fit(read_campaign(paying), paying / "steps")
+    commands.plan(paying / "steps", str(paying / "customers.parquet"), budget=2.5)
+    commands.judge(paying / "steps", budget=2.5)
+    commands.report(paying / "steps")
     assert everything_in(paying / "steps") == everything_in(paying / "run")
     plan = pq.read_table(paying / "run" / "plan.parquet")
     assert plan["expected_cost"].to_numpy().mean() == pytest.approx(2.5, rel=0.05)
@@ -87,7 +87,7 @@ def test_a_blank_list_of_costs_is_no_gap_where_costs_are_observed(paying: Path) 
 
 def test_the_logs_own_customers_are_planned_by_models_that_did_not_see_them(shop: Path) -> None:
     change(shop / "campaign.toml", REDEEMED, OWN)
-    line.run(read_campaign(shop), shop / "run")
+    commands.run(read_campaign(shop), shop / "run")
     campaign = read_campaign(shop)
     log = lg.read_log(campaign.log, levels=campaign.levels, **campaign.roles)
     scores = crossfit(log, make_model(campaign.model), seed=campaign.seed)
@@ -95,22 +95,22 @@ def test_the_logs_own_customers_are_planned_by_models_that_did_not_see_them(shop
     level = plan["level_number"].to_numpy()
     assert np.array_equal(plan["expected_response"].to_numpy(), scores.curves[np.arange(300), level])
     before = everything_in(shop / "run")["plan.parquet"]
-    line.plan(shop / "run")
+    commands.plan(shop / "run")
     assert everything_in(shop / "run")["plan.parquet"] == before
 
 
 def test_confidence_leaves_part_of_the_budget_unspent(shop: Path) -> None:
     change(shop / "campaign.toml", REDEEMED)
-    line.fit(read_campaign(shop), shop / "run")
-    made = [line.plan(shop / "run", budget=2.0, confidence=sure)["planned"] for sure in (0.5, 0.9)]
+    commands.fit(read_campaign(shop), shop / "run")
+    made = [commands.plan(shop / "run", budget=2.0, confidence=sure)["planned"] for sure in (0.5, 0.9)]
     assert [plan["confidence"] for plan in made] == pytest.approx([0.5, 0.9], abs=0.04)
     assert made[1]["spend"] < 0.95 * made[0]["spend"] < 1.95
     assert "budget_confidence = 0.9" in (shop / "run" / "campaign.toml").read_text(encoding="utf-8")
-    judged = line.judge(shop / "run")
+    judged = commands.judge(shop / "run")
     assert judged["budget"] == 2.0
-    line.plan(shop / "run", budget=2.0, confidence=0.9)
+    commands.plan(shop / "run", budget=2.0, confidence=0.9)
     assert (shop / "run" / "evaluation.json").exists()
-    line.plan(shop / "run", budget=2.0, confidence=0.8)  # what was judged is another plan
+    commands.plan(shop / "run", budget=2.0, confidence=0.8)  # what was judged is another plan
     assert not (shop / "run" / "evaluation.json").exists()
 
 

@@ -6,31 +6,32 @@ and it is selected among the steps up the hulls of the others; the plan is then 
 more than the budget. `constraints` holds what else a campaign must keep, one class per kind; `rules/` gives each limit
 a multiplier, repairs the plan, and names an impossible set with the smallest change that helps. `exact/` proves the best
 whole plan, with and without constraints. `costs` says what a level is expected to cost a customer, however it is paid;
-`spending` corrects costs that are expected, not known, so that a plan really costs its budget; `doses` chooses amounts on a
-continuous scale; `explore` gives a share of customers a level at random. `scored` plans
-customers who are never all in one place, by a few passes over batches of them (`passes/`): the plan is the same whatever the batches.
+`cost_calibration` corrects costs that are expected, not known, so that a plan really costs its budget; `budget_grid` makes plans
+at many budgets at once; `explore` gives a share of customers a level at random.
 """
 
+from largesse.allocation.budget_grid import BudgetPoint as BudgetPoint
+from largesse.allocation.budget_grid import PriceSums as PriceSums
+from largesse.allocation.budget_grid import count_at_budgets as count_at_budgets
+from largesse.allocation.budget_grid import count_levels as count_levels
+from largesse.allocation.budget_grid import find_budget_points as find_budget_points
+from largesse.allocation.budget_grid import mix_two_levels as mix_two_levels
+from largesse.allocation.budget_grid import sum_at_prices as sum_at_prices
+from largesse.allocation.checks import check_task as check_task
 from largesse.allocation.constraints import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
 from largesse.allocation.constraints import Constraints as Constraints
+from largesse.allocation.cost_calibration import EVEN as EVEN
+from largesse.allocation.cost_calibration import Correction as Correction
+from largesse.allocation.cost_calibration import correct as correct
+from largesse.allocation.cost_calibration import correct_costs as correct_costs
 from largesse.allocation.costs import expected_costs as expected_costs
 from largesse.allocation.explore import Mixture as Mixture
 from largesse.allocation.explore import calibrate_mixture as calibrate_mixture
 from largesse.allocation.explore import exploring_budget as exploring_budget
 from largesse.allocation.explore import find_mixture as find_mixture
+from largesse.allocation.explore import left_to_plan as left_to_plan
 from largesse.allocation.explore import mix_levels as mix_levels
-from largesse.allocation.mix import mix_two_levels as mix_two_levels
-from largesse.allocation.passes.gather import Gather as Gather
-from largesse.allocation.passes.gather import Gathered as Gathered
-from largesse.allocation.passes.look import Look as Look
-from largesse.allocation.passes.look import Tally as Tally
-from largesse.allocation.passes.packing import pack_answer as pack_answer
-from largesse.allocation.passes.packing import unpack_answer as unpack_answer
-from largesse.allocation.passes.questions import Sums as Sums
-from largesse.allocation.passes.questions import add_by_group as add_by_group
-from largesse.allocation.passes.questions import add_counted as add_counted
-from largesse.allocation.passes.questions import add_sums as add_sums
-from largesse.allocation.passes.questions import total_of as total_of
+from largesse.allocation.explore import split_ties as split_ties
 from largesse.allocation.plan import TIE as TIE
 from largesse.allocation.plan import allocate as allocate
 from largesse.allocation.plan import decide_at_price as decide_at_price
@@ -39,19 +40,3 @@ from largesse.allocation.rules.rule import Limit as Limit
 from largesse.allocation.rules.rule import Rule as Rule
 from largesse.allocation.rules.rule import Segments as Segments
 from largesse.allocation.rules.rule import Setting as Setting
-from largesse.allocation.scored import PricedPlan as PricedPlan
-from largesse.allocation.scored import Question as Question
-from largesse.allocation.scored import Scored as Scored
-from largesse.allocation.scored import ScoredBatches as ScoredBatches
-from largesse.allocation.scored import check_batch as check_batch
-from largesse.allocation.scored import correct_scored as correct_scored
-from largesse.allocation.scored import hold_scores as hold_scores
-from largesse.allocation.scored import price_plan as price_plan
-from largesse.allocation.spending import EVEN as EVEN
-from largesse.allocation.spending import Correction as Correction
-from largesse.allocation.spending import correct_costs as correct_costs
-from largesse.allocation.stops import Stop as Stop
-from largesse.allocation.stops import choose_unit as choose_unit
-from largesse.allocation.stops import count_levels as count_levels
-from largesse.allocation.stops import count_stops as count_stops
-from largesse.allocation.stops import find_stops as find_stops

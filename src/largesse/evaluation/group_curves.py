@@ -8,7 +8,7 @@ import numpy as np
 
 from largesse.evaluation.estimates import score_policy
 from largesse.evaluation.overlap import count_effective
-from largesse.evaluation.targeting import SAMPLE, choose_shown
+from largesse.evaluation.targeting import SAMPLE, choose_features
 from largesse.records import Array, FeatureCurves, GroupCurve, GroupPoint, Log, Scores
 
 MAX_FEATURES = 2
@@ -24,7 +24,7 @@ def trace_features(log: Log, scores: Scores, levels: Array) -> tuple[FeatureCurv
         weight[log.sample.rows] = seen.weights
         scores = replace(scores, weight=weight)
     traced = []
-    for shown in choose_shown(features, levels[rows])[:MAX_FEATURES]:
+    for shown in choose_features(features, levels[rows])[:MAX_FEATURES]:
         codes, labels = shown.grouping.code(features.column(shown.feature)), shown.grouping.labels
         curves, sizes = trace_groups(scores, rows, codes, len(labels)), np.bincount(codes, minlength=len(labels))
         groups = zip(labels, sizes.tolist(), curves, strict=True)

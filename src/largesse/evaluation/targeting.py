@@ -1,19 +1,19 @@
 """Who gets what in a plan: the features that go with its levels, and sums over groups of customers.
 
-The features and their groups are chosen on a sample of the customers where there are very many; the sums count all of them. Sums
-over batches are exact, so that batches change nothing.
+The features and their groups are chosen on a sample of the customers where there are very many; the sums count all of them. Counts of
+batches are added.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
-from largesse.allocation import Stop, add_by_group, add_counted, add_sums, choose_unit, total_of
+from largesse.allocation import BudgetPoint, count_levels
 from largesse.data import Grouping, find_grouping
 from largesse.records import (
     Array,
@@ -33,14 +33,15 @@ from largesse.records import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SHOWN = 4
+MAX_FEATURES = 4
 GROUPS = 5
-SAMPLE = 200_000  # how much a feature explains is known well enough from this many rows
-LEAST = 0.005  # a feature that explains less of the plan than this is not worth a picture
+SAMPLE = 200_000  # rows are enough to know how much a feature explains
+MIN_SEPARATION = 0.005  # a feature that explains less of the plan than this is not worth a picture
+Batch: TypeAlias = tuple[Array, Array, Array]  # row numbers (n,), curves (n, K), cost rows (1, K) or (n, K)
 
 
 @dataclass(frozen=True)
-class Shown:
+class GroupedFeature:
     """A feature that goes with the planned levels, and its groups."""
 
     feature: str
@@ -48,122 +49,73 @@ class Shown:
 
 
 @dataclass(frozen=True, eq=False)
-class PlanTally:
-    """Who gets what in some customers. Tallies are added; groups are those of all shown features, one after the other."""
+class PlanCounts:
+    """Who gets what in some customers; counts of batches are added.
 
-    n: int
-    counts: Array  # (K,) customers at each level
-    money: Array  # (3, K, chunks) what they cost, what they cost and bring more than at the first level
-    grouped: Array  # (groups, K) customers of each group at each level
-    paid: Array  # (groups, chunks) what each group costs
-    stops: (
-        Array  # (stops, groups + 1, K + 1) at other budgets, customers at each level and what they cost; all come last
-    )
+    Groups are those of all features, one after the other; everyone is the last one.
+    """
 
-    def __add__(self, other: PlanTally) -> PlanTally:
-        return PlanTally(
-            self.n + other.n,
-            self.counts + other.counts,
-            add_sums(self.money, other.money),
-            self.grouped + other.grouped,
-            add_sums(self.paid, other.paid),
-            self.stops + other.stops,
-        )
+    features: tuple[GroupedFeature, ...]
+    counts: Array  # (groups, K) customers of each group at each level
+    spend: Array  # (groups,) what each group costs
+    totals: Array  # (3, K) what customers at each level cost, and cost and bring more than at the first level
+    other_counts: Array  # (budgets, groups, K) at other budgets
+    other_spend: Array  # (budgets, groups)
+
+    def __add__(self, other: PlanCounts) -> PlanCounts:
+        sums = {field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)[1:]}
+        return PlanCounts(self.features, **sums)
 
     @property
-    def totals(self) -> Array:
-        """What customers at each level (3, K) cost, and cost and bring more than at the first level."""
-        return np.array([[total_of(part) for part in row] for row in self.money])
+    def n(self) -> int:
+        """How many customers were counted."""
+        return int(self.counts[-1].sum())
 
 
-def choose_shown(features: pa.Table, levels: Array) -> tuple[Shown, ...]:
-    """Return the features that explain most of the planned levels (n,), the most telling first.
+def choose_features(features: pa.Table, levels: Array) -> tuple[GroupedFeature, ...]:
+    """Return the features that explain most of the planned levels (n,), the best first, with groups found on these customers.
 
     How much a feature explains is the share of the levels' variance that lies between its groups.
     """
-    K = int(levels.max(initial=0)) + 1
-    counted = {
-        one: _count(one.grouping.code(features.column(one.feature)), levels, one, K) for one in group_features(features)
-    }
-    return _most_telling(counted)
+    K, found = int(levels.max(initial=0)) + 1, []
+    for name in features.column_names:
+        grouping = find_grouping(features.column(name), GROUPS)
+        code, size = grouping.code(features.column(name)), len(grouping.labels)
+        share = measure_separation(np.bincount(code * K + levels, minlength=size * K).reshape(size, K))
+        if share >= MIN_SEPARATION:
+            found.append((-share, name, grouping))
+    found.sort(key=lambda one: one[:2])
+    return tuple(GroupedFeature(name, grouping) for _, name, grouping in found[:MAX_FEATURES])
 
 
-def group_features(features: pa.Table) -> tuple[Shown, ...]:
-    """Return every feature with its groups, found on these customers."""
-    return tuple(Shown(name, find_grouping(features.column(name), GROUPS)) for name in features.column_names)
-
-
-def keep_telling(shown: Sequence[Shown], tally: PlanTally) -> tuple[tuple[Shown, ...], PlanTally]:
-    """Return the features that explain most of a plan, of those that were counted, and the tally of these alone."""
-    ends = np.cumsum([0, *(len(one.grouping.labels) for one in shown)])[1:-1]
-    counted = dict(zip(shown, np.split(tally.grouped, ends), strict=False))
-    paid = dict(zip(shown, np.split(tally.paid, ends), strict=False))
-    places = dict(zip(shown, np.split(np.arange(len(tally.grouped)), ends), strict=False))
-    kept = _most_telling(counted)
-    grouped = np.concatenate([tally.grouped[:0], *(counted[one] for one in kept)])
-    least = np.concatenate([tally.paid[:0], *(paid[one] for one in kept)])
-    stops = tally.stops[:, np.concatenate([*(places[one] for one in kept), [tally.stops.shape[1] - 1]]).astype(int)]
-    return kept, replace(tally, grouped=grouped, paid=least, stops=stops)
-
-
-def _most_telling(counted: Mapping[Shown, Array]) -> tuple[Shown, ...]:
-    """Return the features that explain most, by the customers (groups, K) of each group at each level."""
-    shares = {one: measure_separation(grouped) for one, grouped in counted.items()}
-    telling = sorted((-share, one.feature, one) for one, share in shares.items() if share >= LEAST)
-    return tuple(one for _, _, one in telling[:SHOWN])
-
-
-def tally_plan(shown: Sequence[Shown], features: pa.Table, levels: Array, curves: Array, costs: Array) -> PlanTally:
-    """Count customers: their features, levels (n,), curves (n, K) and costs (n, K)."""
-    return tally_codes(shown, code_groups(shown, features), levels, curves, costs)
-
-
-def code_groups(shown: Sequence[Shown], features: pa.Table) -> list[Array]:
-    """Return the groups (n,) of customers in every shown feature."""
-    return [one.grouping.code(features.column(one.feature)) for one in shown]
-
-
-def number_groups(shown: Sequence[Shown], codes: Sequence[Array], n: int) -> tuple[Array, int]:
-    """Return all groups (n, features + 1) of customers, numbered through, and how many there are; the last holds everyone."""
-    starts = np.cumsum([0, *(len(one.grouping.labels) for one in shown)])
+def number_groups(features: Sequence[GroupedFeature], table: pa.Table) -> tuple[Array, int]:
+    """Return the groups (n, features + 1) of customers, numbered through, and their number; the last group holds everyone."""
+    starts = np.cumsum([0, *(len(one.grouping.labels) for one in features)])
+    codes = [one.grouping.code(table.column(one.feature)) for one in features]
     numbered = [np.asarray(code, dtype=np.int64) + start for code, start in zip(codes, starts, strict=False)]
-    return np.column_stack([*numbered, np.full(n, starts[-1])]), int(starts[-1]) + 1
+    return np.column_stack([*numbered, np.full(len(table), starts[-1])]), int(starts[-1]) + 1
 
 
-def tally_codes(
-    shown: Sequence[Shown],
-    codes: Sequence[Array],
+def count_plan(
+    features: tuple[GroupedFeature, ...],
+    groups: tuple[Array, int],
     levels: Array,
-    curves: Array,
-    costs: Array,
-    stops: Array | None = None,
-) -> PlanTally:
-    """Count customers: their groups (n,) in every shown feature, levels (n,), curves (n, K) and costs (n, K).
+    batch: Batch,
+    others: tuple[Array, Array] | None = None,
+) -> PlanCounts:
+    """Count the customers of a batch at their levels (n,): their `groups` are those of `number_groups`.
 
-    `stops` are their counts at other budgets.
+    `others` are their counts at other budgets: see `allocation.count_at_budgets`.
     """
-    rows, K = np.arange(len(levels)), curves.shape[1]
-    counts = np.bincount(levels, minlength=K)
-    grouped = [_count(code, levels, one, K) for code, one in zip(codes, shown, strict=True)]
-    more = add_by_group(curves[rows, levels] - curves[:, 0], levels, K)
-    if costs.strides[0] == 0:  # the same for everybody: counts say it all
-        paid = [add_counted(part, costs[0]) for part in grouped]
-        money = [add_counted(np.diag(counts), costs[0] - least) for least in (0.0, costs[0, 0])]
-    else:
-        spend = costs[rows, levels]
-        paid = [add_by_group(spend, code, len(one.grouping.labels)) for code, one in zip(codes, shown, strict=True)]
-        money = [add_by_group(spend - least, levels, K) for least in (0.0, costs[:, 0])]
-    sums = np.stack([*money, more])
-    nobody, nothing = np.zeros((0, K), dtype=np.int64), np.zeros((0, sums.shape[2]), dtype=np.int64)
-    every, least = np.concatenate([nobody, *grouped]), np.concatenate([nothing, *paid])
-    none = np.zeros((0, len(every) + 1, K + 1), dtype=np.int64)
-    return PlanTally(len(rows), counts, sums, every, least, none if stops is None else stops)
-
-
-def _count(code: Array, levels: Array, one: Shown, K: int) -> Array:
-    """Return the customers (groups, K) of each group at each level."""
-    groups = len(one.grouping.labels)
-    return np.bincount(code * K + levels, minlength=groups * K).reshape(groups, K)
+    _, curves, costs = batch
+    (counts,), (spend,) = count_levels(levels[None], batch, *groups)
+    rows, wide = np.arange(len(levels)), np.broadcast_to(costs, curves.shape)
+    paid = wide[rows, levels]
+    parts = (paid, paid - wide[:, 0], curves[rows, levels] - curves[:, 0])
+    totals = np.array([np.bincount(levels, part, minlength=curves.shape[1]) for part in parts])
+    if others is None:
+        others = np.zeros((0, *counts.shape), dtype=np.int64), np.zeros((0, *spend.shape))
+    return PlanCounts(features, counts, spend, totals, *others)
 
 
 def measure_separation(grouped: Array) -> float:
@@ -182,53 +134,45 @@ def measure_separation(grouped: Array) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class CountedStop:
-    """The plan at one budget: averages per customer, the customers of every group at each level, and their mean cost."""
+class CountedPlan:
+    """The plan at one budget: averages per customer, the customers of every group at each level, and what groups cost."""
 
     budget: float
     spend: float
     value: float
     price: float
-    counts: Array  # (groups + 1, K); everyone comes last
+    counts: Array  # (groups, K); everyone comes last
     paid: Array  # (groups,) in all
     own: bool = False  # whether it is the plan of the run
-    pays: bool = False  # whether it takes every step that brings what it costs, and no other
+    breaks_even: bool = False  # whether it takes every step that brings what it costs, and no other
 
 
-def arrange_stops(plan: PlanTotals, tally: PlanTally, stops: Sequence[Stop]) -> list[CountedStop]:
+def arrange_plans(plan: PlanTotals, counts: PlanCounts, points: Sequence[BudgetPoint]) -> list[CountedPlan]:
     """Return the plans at other budgets and, among them, that of the run, by their budgets.
 
-    A stop at which everyone gets what the plan of the run gives is left out: it would be the same plan twice.
+    A budget at which everyone gets what the plan of the run gives is left out: it would be the same plan twice.
     """
-    unit = choose_unit(stops)
     others = [
-        CountedStop(
-            stop.budget,
-            stop.spend,
-            stop.value,
-            stop.price,
-            each[:, :-1],
-            each[:-1, -1] * (unit * stop.ratio),
-            pays=stop.pays,
+        CountedPlan(
+            *(point.budget, point.spend, point.value, point.price),
+            *(counted, paid * point.ratio),
+            breaks_even=point.breaks_even,
         )
-        for stop, each in zip(stops, tally.stops, strict=True)
+        for point, counted, paid in zip(points, counts.other_counts, counts.other_spend, strict=True)
     ]
     if not others or not math.isfinite(plan.budget):
         return others
-    paid = np.array([total_of(part) for part in tally.paid])
-    own = CountedStop(
-        plan.budget, plan.spend, plan.value, plan.price, np.vstack([tally.grouped, tally.counts]), paid, own=True
-    )
+    own = CountedPlan(plan.budget, plan.spend, plan.value, plan.price, counts.counts, counts.spend, own=True)
     kept = _leave_out(others, own)
-    pays = any(stop.pays for stop in others) and not any(stop.pays for stop in kept)
-    return sorted([replace(own, pays=pays), *kept], key=lambda stop: stop.budget)
+    even = any(other.breaks_even for other in others) and not any(other.breaks_even for other in kept)
+    return sorted([replace(own, breaks_even=even), *kept], key=lambda one: one.budget)
 
 
-def _leave_out(stops: Iterable[CountedStop], own: CountedStop) -> list[CountedStop]:
+def _leave_out(others: Iterable[CountedPlan], own: CountedPlan) -> list[CountedPlan]:
     return [
-        stop
-        for stop in stops
-        if not (np.array_equal(stop.counts, own.counts) and math.isclose(stop.value, own.value, rel_tol=1e-9))
+        other
+        for other in others
+        if not (np.array_equal(other.counts, own.counts) and math.isclose(other.value, own.value, rel_tol=1e-9))
     ]
 
 
@@ -264,27 +208,26 @@ class PlanTotals(Protocol):
 def summarise_plan(
     plan: PlanTotals,
     labels: Sequence[str],
-    shown: Sequence[Shown],
-    tally: PlanTally,
+    counts: PlanCounts,
     *,
     confidence: float | None = None,
     shadow: Mapping[str, float] | None = None,
-    stops: Sequence[Stop] = (),
+    points: Sequence[BudgetPoint] = (),
     excuse: str = "",
     exploration: ExplorationSummary | None = None,
 ) -> PlanSummary:
     """Return the summary of a plan: its totals, and who gets what, from counts of all customers.
 
-    `labels` (K,) name the levels, `shown` are the counted features, `stops` the plans at other budgets.
+    `labels` (K,) name the levels, `points` are the plans at other budgets.
     """
-    counted = arrange_stops(plan, tally, stops)
+    counted = arrange_plans(plan, counts, points)
     budget = plan.budget if math.isfinite(plan.budget) else None
     return PlanSummary(
         customers=len(plan),
         budget=BudgetSize(budget, None if budget is None else budget * len(plan)),
         planned=PlannedTotals(plan.value, plan.spend, plan.price, plan.gap, confidence),
-        money=_sum_levels(labels, tally),
-        who=_list_features(shown, tally, counted),
+        money=_sum_levels(labels, counts),
+        who=_list_features(counts, counted),
         frontier=BudgetSlider(
             tuple(
                 BudgetStop(
@@ -295,7 +238,7 @@ def summarise_plan(
                     tuple((stop.counts[-1] / max(int(stop.counts[-1].sum()), 1)).tolist()),
                     tuple(stop.counts[-1].tolist()),
                     stop.own,
-                    stop.pays,
+                    stop.breaks_even,
                 )
                 for stop in counted
             ),
@@ -306,16 +249,16 @@ def summarise_plan(
     )
 
 
-def _sum_levels(labels: Sequence[str], tally: PlanTally) -> MoneyByLevel:
+def _sum_levels(labels: Sequence[str], counts: PlanCounts) -> MoneyByLevel:
     """Return the cost and the extra response of each level, against giving its customers the cheapest one."""
-    spend, more, extra = tally.totals.tolist()
+    spend, more, extra = counts.totals.tolist()
     total = sum(spend)
     return MoneyByLevel(
         tuple(
             LevelMoney(
                 name=label,
-                customers=int(tally.counts[k]),
-                share=float(tally.counts[k] / tally.n),
+                customers=int(counts.counts[-1, k]),
+                share=float(counts.counts[-1, k] / counts.n),
                 spend=spend[k],
                 spend_share=spend[k] / total if total > 0 else 0.0,
                 extra=extra[k],
@@ -326,14 +269,14 @@ def _sum_levels(labels: Sequence[str], tally: PlanTally) -> MoneyByLevel:
     )
 
 
-def _list_features(shown: Sequence[Shown], tally: PlanTally, stops: Sequence[CountedStop]) -> LevelsByGroup:
+def _list_features(found: PlanCounts, plans: Sequence[CountedPlan]) -> LevelsByGroup:
     """Return the features with their groups' levels and costs, in the plan and at every budget of the slider."""
     features, place = [], 0
-    for one in shown:
+    for one in found.features:
         groups = []
         first, place = place, place + len(one.grouping.labels)
         for label, own in zip(one.grouping.labels, range(first, place), strict=True):
-            counts = tally.grouped[own]
+            counts = found.counts[own]
             if counts.any():
                 n = int(counts.sum())
                 groups.append(
@@ -341,10 +284,10 @@ def _list_features(shown: Sequence[Shown], tally: PlanTally, stops: Sequence[Cou
                         label=label,
                         customers=n,
                         shares=tuple((counts / n).tolist()),
-                        average_cost=total_of(tally.paid[own]) / n,
-                        stop_counts=tuple(tuple(stop.counts[own].tolist()) for stop in stops),
-                        stop_costs=tuple(float(stop.paid[own] / int(stop.counts[own].sum())) for stop in stops),
+                        average_cost=float(found.spend[own] / n),
+                        stop_counts=tuple(tuple(stop.counts[own].tolist()) for stop in plans),
+                        stop_costs=tuple(float(stop.paid[own] / int(stop.counts[own].sum())) for stop in plans),
                     )
                 )
-        features.append(FeatureGroups(one.feature, measure_separation(tally.grouped[first:place]), tuple(groups)))
+        features.append(FeatureGroups(one.feature, measure_separation(found.counts[first:place]), tuple(groups)))
     return LevelsByGroup(tuple(sorted(features, key=lambda feature: -feature.explains)))

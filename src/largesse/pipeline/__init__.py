@@ -1,13 +1,19 @@
 """Run a campaign: read, fit, plan, judge, report, each through a run folder.
 
-`run` goes the whole way; `fit`, `plan`, `judge` and `report` are its steps, each reading what the one before it left in the
-folder. `examine` checks a log before anything is fitted. An `Engine` touches the rows; `Local` is the one for one machine,
-and `spark` runs a campaign on Spark.
+`run` goes the whole way; `fit`, `plan`, `judge` and `report` are its steps, each reading the files of the steps before it.
+`examine` checks a log before anything is fitted. Rows are touched only through an `Engine`: `Local` is that of one machine.
 """
 
-from largesse.pipeline.bring import bring_log as bring_log
 from largesse.pipeline.campaign_check import check as check
 from largesse.pipeline.campaign_check import power as power
+from largesse.pipeline.commands import describe_run as describe_run
+from largesse.pipeline.commands import fit as fit
+from largesse.pipeline.commands import judge as judge
+from largesse.pipeline.commands import open_engine as open_engine
+from largesse.pipeline.commands import plan as plan
+from largesse.pipeline.commands import read_numbers as read_numbers
+from largesse.pipeline.commands import report as report
+from largesse.pipeline.commands import run as run
 from largesse.pipeline.demo import demo_campaign as demo_campaign
 from largesse.pipeline.doctor import examine as examine
 from largesse.pipeline.doctor import find_campaign as find_campaign
@@ -18,26 +24,18 @@ from largesse.pipeline.folder import LOG as LOG
 from largesse.pipeline.folder import MARKS as MARKS
 from largesse.pipeline.folder import PLAN as PLAN
 from largesse.pipeline.folder import POLICY as POLICY
+from largesse.pipeline.folder import bring_log as bring_log
 from largesse.pipeline.folder import check_file as check_file
 from largesse.pipeline.folder import check_table as check_table
 from largesse.pipeline.folder import look_into_run_folder as look_into_run_folder
 from largesse.pipeline.folder import write_text as write_text
-from largesse.pipeline.line import describe_run as describe_run
-from largesse.pipeline.line import fit as fit
-from largesse.pipeline.line import judge as judge
-from largesse.pipeline.line import plan as plan
-from largesse.pipeline.line import read_numbers as read_numbers
-from largesse.pipeline.line import report as report
-from largesse.pipeline.line import run as run
 from largesse.pipeline.next_log import write_next_log as write_next_log
-from largesse.pipeline.next_log import write_table as write_table
 from largesse.pipeline.notebook import Page as Page
 from largesse.pipeline.notebook import Run as Run
 from largesse.pipeline.notebook import show_report as show_report
-from largesse.pipeline.on_spark import open_engine as open_engine
-from largesse.pipeline.on_spark import spark as spark
 from largesse.pipeline.trial import change_plan as change_plan
 from largesse.pipeline.trial import keep_plan as keep_plan
 from largesse.pipeline.trial import refuse_existing as refuse_existing
 from largesse.pipeline.trial import try_plan as try_plan
 from largesse.pipeline.trial import write_csv as write_csv
+from largesse.pipeline.write import write_table as write_table

@@ -31,10 +31,10 @@ from largesse.monitoring import (
     size_test,
 )
 from largesse.pipeline import folder as files
+from largesse.pipeline.commands import LOCAL, recall, silent
 from largesse.pipeline.engine import Engine
-from largesse.pipeline.kept import key_of, read_kept
-from largesse.pipeline.line import LOCAL, recall, silent
 from largesse.pipeline.next_log import OLD_ROLES
+from largesse.pipeline.scores_cache import make_key, read_scores
 from largesse.policy import Policy
 from largesse.records import CampaignCheck, Log, PowerAnalysis, Progress, Scores
 from largesse.report import describe_check, render_check
@@ -161,7 +161,7 @@ def _read_old(home: Path, campaign: Campaign, engine: Engine) -> tuple[Log | Non
         old = engine.read_log(campaign)
     except (LargesseError, OSError):
         return None, None
-    kept = read_kept(home / files.SCORES, key_of(campaign, old), old)
+    kept = read_scores(home / files.SCORES, make_key(campaign, old), old)
     if kept is None or kept[1] is None:
         return old, None
     return old, score_rows(old, kept[0], kept[1])
@@ -194,7 +194,7 @@ def power(
         planned = files.read_part(home, files.PLAN_PART)
         progress("reading", 0.0)
         log = engine.read_log(campaign)
-        scores = recall(home, campaign, log, engine, progress).scores
+        scores = recall(home, campaign, log, progress).scores
         budget = planned["budget"]["average"]
         budget = float("inf") if budget is None else budget
         held_out = plan_held_out(scores, budget, measure_spending(scores), campaign.planning.budget_confidence)

@@ -1,51 +1,257 @@
-"""Customers to plan for: the rules that their table must keep, whichever engine reads it."""
+"""Tables of customers: the rules that they must keep, in memory or read in batches where they are larger than that."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from largesse.data import as_floats, check_customers, check_names, kind_of, require_columns
-from largesse.errors import Problem, refuse, suggest
+from largesse.campaign import Campaign
+from largesse.data import (
+    Batches,
+    as_floats,
+    check_customers,
+    check_names,
+    has_at_most,
+    is_text,
+    kind_of,
+    open_batches,
+    parse_problems,
+    read_notation,
+    read_table,
+    require_columns,
+)
+from largesse.errors import Problem, fail, refuse, suggest
 from largesse.levels import Levels
-from largesse.records import Array, Customers
+from largesse.pipeline.engine import Engine
+from largesse.records import Array, Customers, Log, Sample
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def check_planned(table: pa.Table, levels: Levels, customer: str | None, features: Sequence[str]) -> Customers:
-    """Check a table of customers that must have these features, and their id if it has that column at all.
+class CustomerSource(Protocol):
+    """A table of customers that can be read again and again."""
+
+    @property
+    def n(self) -> int:
+        """How many customers there are."""
+
+    @property
+    def features(self) -> Sequence[str]:
+        """The names of the features."""
+
+    def read(self, features: Sequence[str]) -> Iterator[Customers]:
+        """Yield all customers in their order, batch by batch, with some of their features."""
+
+
+@dataclass(frozen=True, eq=False)
+class CustomerTable:
+    """A table in memory. Fulfils `CustomerSource`."""
+
+    customers: Customers
+
+    @property
+    def n(self) -> int:
+        """How many customers there are."""
+        return len(self.customers)
+
+    @property
+    def features(self) -> Sequence[str]:
+        """The names of the features."""
+        return list(self.customers.features.column_names)
+
+    def read(self, features: Sequence[str]) -> Iterator[Customers]:
+        """Yield all customers at once."""
+        yield replace(self.customers, features=self.customers.features.select(list(features)))
+
+
+@dataclass(frozen=True, eq=False)
+class LogCustomers:
+    """The rows of a log that is larger than memory as customers. Fulfils `CustomerSource`."""
+
+    log: Log
+    sample: Sample
+
+    @property
+    def n(self) -> int:
+        """How many customers there are."""
+        return len(self.log)
+
+    @property
+    def features(self) -> Sequence[str]:
+        """The names of the features."""
+        return list(self.sample.log.features.column_names)
+
+    def read(self, features: Sequence[str]) -> Iterator[Customers]:
+        """Yield all customers in their order, batch by batch, with some of their features."""
+        start, ids, costs = 0, self.log.customer, self.log.costs
+        # Arrow drops the row count of a batch without columns.
+        for table in self.sample.batches(list(features) or self.features[:1]):
+            rows = slice(start, start + len(table))
+            start += len(table)
+            yield Customers(table, None if ids is None else ids[rows], None if costs is None else costs[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class CustomerStream:
+    """A table that is larger than memory. Fulfils `CustomerSource`."""
+
+    batches: Batches
+    levels: Levels
+    customer: str | None  # the column with the ids
+    parse: Mapping[str, Any]
+
+    @property
+    def n(self) -> int:
+        """How many customers there are."""
+        return self.batches.rows
+
+    @property
+    def costs(self) -> Sequence[str]:
+        """The columns with customers' own costs."""
+        return self.levels.cost_columns or ()
+
+    @property
+    def features(self) -> Sequence[str]:
+        """The columns that are neither ids nor costs."""
+        return [name for name in self.batches.schema.names if name != self.customer and name not in self.costs]
+
+    def read(self, features: Sequence[str]) -> Iterator[Customers]:
+        """Yield all customers in their order, batch by batch, with some of their features; costs are not read."""
+        for table in self._tables([*self._id_column, *features]):
+            yield Customers(table.select(list(features)), self._ids(table))
+
+    def read_rows(self, features: Sequence[str]) -> Iterator[tuple[Customers, Array]]:
+        """Yield all customers with their own costs, if they have any, and which rows (n,) may break a rule."""
+        for table in self._tables([*self._id_column, *self.costs, *features]):
+            suspect = self._find_suspects(table)
+            costs = np.column_stack([as_floats(table.column(name)) for name in self.costs]) if self.costs else None
+            yield Customers(table.select(list(features)), self._ids(table), costs), suspect
+
+    def refuse_rows(self, repeated: Array) -> None:
+        """Refuse rows that break a rule, and ids that repeat; `repeated` are hashes of ids that may do so.
+
+        Rows that keep the rules count for nothing in a message, so only the others are checked together.
+        """
+        import pyarrow as pa
+
+        suspects = []
+        for table in self._tables([*self._id_column, *self.costs]):
+            suspect = self._find_suspects(table)
+            if self.customer is not None and len(repeated):
+                ids = table.column(self.customer).combine_chunks()
+                suspect[np.asarray(ids.is_valid())] |= np.isin(hash_customers(ids), repeated)
+            suspects.append(table.filter(suspect))
+        check_customers(pa.concat_tables(suspects), levels=self.levels, customer=self.customer)
+
+    @property
+    def _id_column(self) -> list[str]:
+        return [] if self.customer is None else [self.customer]
+
+    def _ids(self, table: pa.Table) -> pa.Array | None:
+        return None if self.customer is None else table.column(self.customer).combine_chunks()
+
+    def _find_suspects(self, table: pa.Table) -> Array:
+        """Return which rows (n,) have no id, or costs that are missing, infinite, negative or fall as levels rise."""
+        suspect = np.zeros(len(table), dtype=bool)
+        if self.customer in table.column_names:
+            suspect |= np.asarray(table.column(self.customer).is_null(nan_is_null=True))
+        columns = [table.column(name) for name in self.costs if name in table.column_names]
+        if not all(kind_of(column.type) == "number" for column in columns):
+            return np.ones(len(table), dtype=bool)
+        if columns:
+            paid = np.column_stack([as_floats(column) for column in columns])
+            suspect |= ~(np.isfinite(paid) & (paid >= 0)).all(axis=1) | (np.diff(paid, axis=1) < 0).any(axis=1)
+        return suspect
+
+    def _tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield some columns in batches, read as `parse` says."""
+        parse = {name: way for name, way in self.parse.items() if name in columns}
+        for table in self.batches.read(list(dict.fromkeys(columns))):
+            reading = read_notation(table, parse, None)
+            refuse("customers", reading.problems)
+            yield reading.table
+
+
+# -- opening ----------------------------------------------------------------------------------------------------------
+
+
+def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
+    """Return the customers to plan for: the campaign's table of customers, opened, or, without one, those of the log."""
+    if campaign.customers is not None:
+        kinds: dict[str, str] = {field.name: kind_of(field.type) for field in log.seen.features.schema}
+        return engine.open_customers(campaign, campaign.customers, kinds)
+    # Without clusters, no id comes twice: the log would have been refused.
+    if log.customer is not None and log.cluster is not None and len(log.customer.unique()) < len(log):
+        hint = 'name a table with one row per customer: customers = "customers.parquet"'
+        fail("campaign", Problem("the log has some customers more than once, so it cannot be planned for itself", hint))
+    if log.sample is not None:
+        return LogCustomers(log, log.sample)
+    return Customers(log.features, log.customer, log.costs)
+
+
+def open_table(
+    campaign: Campaign, source: Any, features: Mapping[str, str], max_rows: int
+) -> Customers | CustomerStream:
+    """Read and check a table of customers; one with more rows is opened, and read in batches when it is scored.
 
     A table without the id column is numbered by its rows.
     """
-    named = find_ids(table.column_names, customer, features)
-    customers = check_customers(table, levels=levels, customer=named)
-    _refuse_missing(features, customers.features.column_names)
+    customer, parse = campaign.columns.get("customer"), campaign.roles.get("parse") or {}
+    if isinstance(source, str | os.PathLike) and not has_at_most(source, max_rows, "customers"):
+        refuse("customers", parse_problems(parse))
+        stream = _open_stream(source, campaign.levels, customer, features, parse)
+        if stream is not None:
+            return stream
+    table = read_table(source, what="customers", plain=[str(customer)], parse=parse)
+    named = find_id_column(table.column_names, customer, list(features))
+    customers = check_customers(table, levels=campaign.levels, customer=named)
+    _refuse_missing(list(features), customers.features.column_names)
     return customers
 
 
+def _open_stream(
+    source: Any, levels: Levels, customer: str | None, features: Mapping[str, str], parse: Mapping[str, Any]
+) -> CustomerStream | None:
+    """Open a table to be read in batches, and check its columns; None where it must be read whole.
+
+    That is where numbers or dates are written as text, and all of it tells how; and where ids are neither numbers nor text.
+    """
+    import pyarrow as pa
+
+    texts = [name for name, way in parse.items() if way == "text"]
+    batches = open_batches(source, what="customers", plain=[str(customer)], texts=texts)
+    if not batches.rows:
+        return None
+    named = check_schema(batches.schema, levels, customer, list(features))
+    numbers = [*(name for name, kind in features.items() if kind in ("number", "date")), *(levels.cost_columns or ())]
+    written = [name for name in numbers if kind_of(batches.schema.field(name).type) == "text" and name not in parse]
+    kind = None if named is None else batches.schema.field(named).type
+    plain = kind is None or pa.types.is_integer(kind) or is_text(kind)
+    return CustomerStream(batches, levels, named, parse) if plain and not written and named not in parse else None
+
+
 def check_schema(schema: pa.Schema, levels: Levels, customer: str | None, features: Sequence[str]) -> str | None:
-    """Check the columns of a table of customers before its rows are read; return the one with the ids, if there is one."""
-    named, costs = find_ids(schema.names, customer, features), levels.cost_columns or ()
-    check_names(_one_row(schema), "customers")
+    """Check the columns of a table of customers before its rows are read; return the id column, or None."""
+    import pyarrow as pa
+
+    named, costs = find_id_column(schema.names, customer, features), levels.cost_columns or ()
+    one_row = pa.Table.from_arrays([pa.nulls(1, field.type) for field in schema], names=schema.names)
+    check_names(one_row, "customers")
     require_columns(schema.names, [*([named] if named else []), *costs])
     _refuse_missing(features, [name for name in schema.names if name != named and name not in costs])
     return named
 
 
-def _one_row(schema: pa.Schema) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.Table.from_arrays([pa.nulls(1, field.type) for field in schema], names=schema.names)
-
-
-def find_ids(names: Sequence[str], customer: str | None, features: Sequence[str]) -> str | None:
-    """Return the column with the ids: None where there is none, and none that looks like it under a wrong name."""
+def find_id_column(names: Sequence[str], customer: str | None, features: Sequence[str]) -> str | None:
+    """Return the id column, or None if no column matches; the wanted name on a near miss, so that reading it says so."""
     others = [name for name in names if name not in features]
-    return customer if customer in names or _misspelt(customer, others) else None
+    misspelt = customer is not None and suggest(customer, others).startswith("did you mean")
+    return customer if customer in names or misspelt else None
 
 
 def _refuse_missing(features: Sequence[str], known: Sequence[str]) -> None:
@@ -55,20 +261,23 @@ def _refuse_missing(features: Sequence[str], known: Sequence[str]) -> None:
     )
 
 
-def may_be_wrong(table: pa.Table, customer: str | None, costs: Sequence[str]) -> Array:
-    """Return which rows (n,) have no id, or costs that are missing, infinite, negative or fall as levels rise."""
-    odd = np.zeros(len(table), dtype=bool)
-    if customer in table.column_names:
-        odd |= np.asarray(table.column(customer).is_null(nan_is_null=True))
-    columns = [table.column(name) for name in costs if name in table.column_names]
-    if not all(kind_of(column.type) == "number" for column in columns):
-        return np.ones(len(table), dtype=bool)
-    if columns:
-        paid = np.column_stack([as_floats(column) for column in columns])
-        odd |= ~(np.isfinite(paid) & (paid >= 0)).all(axis=1) | (np.diff(paid, axis=1) < 0).any(axis=1)
-    return odd
+# -- ids --------------------------------------------------------------------------------------------------------------
 
 
-def _misspelt(name: str | None, others: list[str]) -> bool:
-    """Whether another column looks like the id column under a slightly wrong name: reading it then says so."""
-    return name is not None and suggest(name, others).startswith("did you mean")
+def hash_customers(ids: pa.Array) -> Array:
+    """Return the hash of each id, those that are missing left out; equal ids have equal hashes."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(ids.type):
+        return np.asarray(ids.drop_null().cast(pa.int64(), safe=False)).view(np.uint64)
+    from largesse.pipeline.kernels import hash_ids
+
+    return hash_ids(ids.drop_null())
+
+
+def find_repeated(hashes: Array) -> Array:
+    """Return the hashes that come more than once. Sorts them in place."""
+    if (hashes[1:] > hashes[:-1]).all():  # many tables are in the order of their ids
+        return hashes[:0]
+    hashes.sort()
+    return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])

@@ -18,9 +18,9 @@ from largesse.campaign import (
 )
 from largesse.errors import Problem, join_some, refuse
 from largesse.evaluation import doctor
+from largesse.pipeline.commands import LOCAL, silent
 from largesse.pipeline.engine import Engine
 from largesse.pipeline.folder import CAMPAIGN, check_file, write_text
-from largesse.pipeline.line import LOCAL, silent
 from largesse.records import Progress
 from largesse.report import describe_checkup, render_checkup
 

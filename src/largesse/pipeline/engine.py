@@ -1,29 +1,33 @@
-"""What a run needs of the machine that holds the rows.
+"""The interface between a run and the machine that holds the rows.
 
-`line` walks the straight line, `steps` and `plans` do the thinking; all touch rows only through an `Engine`. `Local` is
-one machine. An engine for a cluster is one more file that fulfils this protocol.
+A run touches rows only through an `Engine`: it reads the log, opens a table of customers, and scores customers. What comes
+back from scoring, `ScoredCustomers`, answers the few questions that planning has, and writes the plan. `Local` is the engine of
+one machine; an engine for a cluster is one more class that fulfils these two protocols.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
+from largesse.allocation import BudgetPoint, PriceSums, count_at_budgets, count_levels, mix_levels
 from largesse.campaign import Campaign
-from largesse.evaluation import PlanTally, Shown
-from largesse.pipeline.planned import Planned, ScoredCustomers, Target
+from largesse.evaluation import PlanCounts
 from largesse.policy import Policy
-from largesse.records import Checkup, HeldOut, Log, Progress, Propensities, Scores, Shuffled, Study
-from largesse.response import ResponseModel
+from largesse.records import Array, Customers, ExplorationSummary, Log, Progress, Scores
+from largesse.stats import draw_rows_levels
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 class Engine(Protocol):
-    """Reads, fits, predicts, judges and writes where the rows are."""
+    """Reads and scores rows where they are."""
 
     def read_log(self, campaign: Campaign, source: Any = None) -> Log:
         """Read and check the campaign's log, or another source with the same columns."""
@@ -31,45 +35,135 @@ class Engine(Protocol):
     def open_customers(self, campaign: Campaign, source: Any, features: Mapping[str, str]) -> Any:
         """Open a table of customers and check that it has these features; ids are optional.
 
-        `features` says of which kind each was in the log. Where the table is larger than memory, its rows are checked when
+        `features` maps each feature to its kind in the log. Where the table is larger than memory, its rows are checked when
         they are scored.
         """
 
-    def score_customers(
+    def score(
         self, policy: Policy, customers: Any, near: Path, progress: Progress, own: Scores | None = None
     ) -> AbstractContextManager[ScoredCustomers]:
-        """Score customers, which `open_customers` gave or which are `Customers`, and hold what is expected of them.
+        """Score customers, which `open_customers` gave or which are `Customers`.
 
-        `own` are the scores of the log whose own customers they are, where costs are not certain: they stand in for the
-        model. What does not fit into memory goes to files `near` a path, which are gone when the context ends.
+        `own` are the scores of the log whose own customers they are, where costs are not certain: they replace the model's.
+        What does not fit into memory goes to files `near` a path, which are gone when the context ends.
         """
 
-    def write_plan(
-        self, planned: Planned, targets: Sequence[Target], progress: Progress
-    ) -> tuple[Sequence[Shown], PlanTally]:
+
+class ScoredCustomers(Protocol):
+    """Customers with their expected responses and costs, wherever they are."""
+
+    @property
+    def n(self) -> int:
+        """How many customers there are."""
+
+    def sums_at(self, prices: Sequence[float], /) -> PriceSums:
+        """Return what they cost and bring at falling prices: see `allocation.sum_at_prices`."""
+
+    def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> PricedPlan:
+        """Return the best plan within an average or a total budget, all costs times `scale`: see `allocation.allocate`."""
+
+    def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
+        """Return the average cost, times `scale`, at a price: the cheapest of equally good levels taken, or the dearest."""
+
+    def collect(self) -> tuple[Customers, Array, Array]:
+        """Return all customers in memory: with all their features, curves (n, K) and expected costs (K,) or (n, K)."""
+
+    def write(self, plan: PlanResult, targets: Sequence[Target], progress: Progress) -> PlanCounts:
         """Write a plan, each table all or nothing, in the customers' order; return who gets what, for the report."""
 
-    def fit(self, model: ResponseModel, log: Log, *, seed: int, progress: Progress) -> tuple[ResponseModel, HeldOut]:
-        """Fit the model to the log; return it, and what models that did not see a row expect of it."""
 
-    def examine(
-        self, log: Log, held: HeldOut, *, seed: int, progress: Progress, propensities: Propensities | None = None
-    ) -> tuple[Scores, Checkup]:
-        """Score the log's held-out rows and check the log; propensities that are known are not estimated again."""
+class PricedPlan(Protocol):
+    """The numbers of a plan, as in `Plan`; `decide` gives its levels where they are in no one place."""
 
-    def study(
-        self,
-        log: Log,
-        scores: Scores,
-        checkup: Checkup,
-        budget: float,
-        *,
-        estimator: str,
-        seed: int,
-        confidence: float,
-        shuffled: Shuffled | None,
-    ) -> Study:
-        """Judge by a log's scores what plans bring at a budget, to be kept with this confidence; nothing is fitted."""
+    @property
+    def value(self) -> float:
+        """Average response."""
 
-    def write_table(self, path: Path, table: pa.Table) -> None:
-        """Write a table, all of it or nothing, in the format that the ending of the path names."""
+    @property
+    def spend(self) -> float:
+        """Average cost."""
+
+    @property
+    def price(self) -> float:
+        """Response gained per further unit of budget."""
+
+    @property
+    def bound(self) -> float:
+        """What no plan within the budget exceeds."""
+
+    @property
+    def budget(self) -> float:
+        """Average per customer."""
+
+    @property
+    def gap(self) -> float:
+        """How much better the best plan could be at most."""
+
+    def __len__(self) -> int: ...
+
+    def decide(self, rows: Array, curves: Array, costs: Array, /) -> Array:
+        """Return the levels (n,) of some customers: row numbers (n,), curves (n, K), cost rows (1, K) or (n, K)."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file that a plan is written to."""
+
+    path: Path
+    escaped: bool = False  # text that a spreadsheet would take for a formula gets an apostrophe before it
+
+
+@dataclass(frozen=True, eq=False)
+class PlanResult:
+    """A plan for customers, the policy that makes it, and what belongs to both."""
+
+    plan: PricedPlan
+    policy: Policy
+    scale: float = 1.0  # what expected costs are multiplied by to plan
+    ratio: float = 1.0  # what they are multiplied by to be what is really paid
+    confidence: float | None = None  # probability that the plan keeps its budget; None: it is certain to
+    explore: float = 0.0  # share of customers who get a level at random
+    seed: int = 0  # of these levels
+    points: tuple[BudgetPoint, ...] = ()  # plans at other budgets
+    listed: Array | None = None  # (points, n) the levels of those plans, where no price makes them
+    excuse: str = ""  # why there are no plans at other budgets
+    propensity: Array | None = None  # (n,) of a plan that explores for a goal
+    exploration: ExplorationSummary | None = None  # what the report says of it
+
+    def decide(self, rows: Array, curves: Array, costs: Array) -> tuple[Array, Array | None]:
+        """Return the levels (n,) of some customers and, where the plan explores, their propensities (n,).
+
+        Customers are row numbers (n,), curves (n, K), and expected cost rows (1, K) or (n, K).
+        """
+        levels = self.plan.decide(rows, curves, costs if self.scale == 1.0 else costs * self.scale)
+        if self.propensity is not None:
+            return levels, self.propensity[rows]
+        if not self.explore:
+            return levels, None
+        probabilities = mix_levels(np.eye(curves.shape[1])[levels], self.explore)
+        drawn = draw_rows_levels(probabilities, rows, self.seed)
+        return drawn, probabilities[np.arange(len(rows)), drawn]
+
+    def count_others(self, batch: tuple[Array, Array, Array], groups: Array, n_groups: int) -> tuple[Array, Array]:
+        """Count who gets what at other budgets, and what that is expected to cost: see `allocation.count_at_budgets`."""
+        if self.listed is not None:
+            return count_levels(self.listed[:, batch[0]], batch, groups, n_groups)
+        return count_at_budgets(self.points, batch, groups, n_groups, self.explore, self.seed)
+
+    def tabulate(
+        self, customer: pa.Array, decided: tuple[Array, Array | None], curves: Array, costs: Array
+    ) -> pa.Table:
+        """Return one row per customer: id, level, expected response, expected cost and, where the plan explores, propensity."""
+        import pyarrow as pa
+
+        (levels, propensity), rows = decided, np.arange(len(curves))
+        paid = np.broadcast_to(costs, curves.shape)[rows, levels]
+        names = pa.DictionaryArray.from_arrays(pa.array(levels.astype(np.int32)), pa.array(self.policy.levels.labels))
+        columns = {
+            "customer": customer,
+            "level": names.cast(pa.string()),
+            "level_number": levels.astype(np.int32),
+            "expected_response": curves[rows, levels].astype(np.float64, copy=False),
+            "expected_cost": np.asarray(paid if self.ratio == 1.0 else paid * self.ratio, dtype=np.float64),
+        }
+        return pa.table(columns if propensity is None else columns | {"propensity": propensity})

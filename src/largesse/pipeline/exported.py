@@ -10,7 +10,7 @@ from typing import Any
 from largesse.campaign import Campaign, read_campaign
 from largesse.errors import Problem, fail, path_problems, refuse, suggest
 from largesse.pipeline import folder as files
-from largesse.pipeline.line import LOCAL, silent
+from largesse.pipeline.commands import LOCAL, silent
 from largesse.policy import Policy
 from largesse.records import Progress
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import filecmp
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from largesse.campaign import Campaign
+from largesse.data import CODED, open_batches
 from largesse.errors import InputError, LargesseError, Problem, fail, join_some, refuse
 from largesse.evaluation import summarise_plan, summarise_study
 from largesse.io import (
@@ -34,10 +36,10 @@ from largesse.io import (
     to_json,
     where_is,
 )
-from largesse.pipeline.engine import Engine
-from largesse.pipeline.kept import key_of, table_of
-from largesse.pipeline.planned import Planned, Target
-from largesse.pipeline.steps import Examined, Fitted, have_same_budget
+from largesse.pipeline.engine import PlanResult, ScoredCustomers, Target
+from largesse.pipeline.scores_cache import make_key, tabulate_scores
+from largesse.pipeline.write import write_table
+from largesse.progress import advance, start_stage
 from largesse.records import (
     Estimate,
     FitSummary,
@@ -47,12 +49,13 @@ from largesse.records import (
     Plan,
     PlanSummary,
     Progress,
+    Propensities,
     Study,
     StudySummary,
     summarise_fit,
 )
 from largesse.report import render_report
-from largesse.response import WithCosts, describe_model
+from largesse.response import ResponseModel, WithCosts, describe_model
 
 
 @dataclass(frozen=True)
@@ -180,10 +183,10 @@ def write_campaign(folder: Path, campaign: Campaign) -> None:
     write_text(folder / CAMPAIGN, campaign.text)
 
 
-def write_log(path: Path, table: Any, engine: Engine) -> None:
+def write_log(path: Path, table: Any) -> None:
     """Keep a log: a table in memory, or a Parquet file, of which the folder gets a second name or a copy."""
     if not isinstance(table, Path):
-        engine.write_table(path, table)
+        write_table(table, path)
         return
     try:
         os.link(table, path)
@@ -191,17 +194,42 @@ def write_log(path: Path, table: Any, engine: Engine) -> None:
         shutil.copyfile(table, path)
 
 
-def write_fit(folder: Path, fitted: Fitted, log: Log) -> dict[str, Any]:
+def bring_log(campaign: Campaign, target: Path) -> Path:
+    """Write the log of a campaign, as its roles say how to read it, to one Parquet file; return the path of that.
+
+    A log that is a Parquet file stays where it is.
+    """
+    import pyarrow.parquet as pq
+
+    source = Path(campaign.log)
+    if source.is_file() and source.suffix.lower() in (".parquet", ".pq"):
+        return source
+    parse, features = campaign.roles.get("parse") or {}, campaign.roles.get("features") or ()
+    coded = {campaign.columns[role] for role in CODED if role in campaign.columns} - {*features}
+    texts = [name for name, way in parse.items() if way == "text"]
+    batches = open_batches(source, what="log", plain=coded, texts=texts)
+    if not batches.rows:
+        refuse("log", [Problem("it has no rows", "was the export filtered to nothing?")])
+    start_stage("reading", batches.rows)
+    done = 0
+    with atomic_file(target) as part, part.open("wb") as sink, pq.ParquetWriter(sink, batches.schema) as writer:
+        for table in batches.read():
+            writer.write_table(table)
+            done += len(table)
+            advance(done / batches.rows)
+    return target
+
+
+def write_fit(folder: Path, model: ResponseModel, log: Log) -> dict[str, Any]:
     """Write what was learnt, and return it as it is written."""
-    model = fitted.model.model_ if isinstance(fitted.model, WithCosts) else fitted.model
-    name = type(model).__name__
-    return write_part(folder, FIT_PART, summarise_fit(name, describe_model(name), fitted.choices, log))
+    name = type(model.model_ if isinstance(model, WithCosts) else model).__name__
+    return write_part(folder, FIT_PART, summarise_fit(name, describe_model(name), model.choices_, log))
 
 
 def write_plan(
     folder: Path,
-    planned: Planned,
-    engine: Engine,
+    result: PlanResult,
+    customers: ScoredCustomers,
     progress: Progress,
     out: str | Path | None = None,
     *,
@@ -215,35 +243,30 @@ def write_plan(
         shutil.rmtree(folder / PLAN)
     paths = (folder / PLAN, *([Path(out)] if out else []))
     targets = [Target(path, path.suffix.lower() == ".csv" and not raw_ids) for path in paths]
-    shown, tally = engine.write_plan(planned, targets, progress)
-    planned.policy.save(folder / POLICY)
-    shadow = planned.plan.shadow if isinstance(planned.plan, Plan) else {}
+    counts = customers.write(result, targets, progress)
+    result.policy.save(folder / POLICY)
     summary = summarise_plan(
-        planned.plan,
-        planned.policy.levels.titles,
-        shown,
-        tally,
-        confidence=planned.confidence,
-        shadow=shadow,
-        stops=planned.stops,
-        excuse=planned.excuse,
-        exploration=planned.exploration,
+        result.plan,
+        result.policy.levels.titles,
+        counts,
+        confidence=result.confidence,
+        shadow=result.plan.shadow if isinstance(result.plan, Plan) else {},
+        points=result.points,
+        excuse=result.excuse,
+        exploration=result.exploration,
     )
     return write_part(folder, PLAN_PART, summary)
 
 
-def write_study(folder: Path, study: Study, engine: Engine) -> dict[str, Any]:
+def write_study(folder: Path, study: Study) -> dict[str, Any]:
     """Write the frontier, and the evaluation; return the latter as it is written."""
-    engine.write_table(folder / FRONTIER, _frontier_table(study.frontier))
+    write_table(_frontier_table(study.frontier), folder / FRONTIER)
     return write_part(folder, EVALUATION_PART, summarise_study(study))
 
 
-def write_scores(folder: Path, campaign: Campaign, log: Log, examined: Examined | HeldOut, engine: Engine) -> None:
-    """Keep what does not depend on the budget: held-out curves and, where the log was examined, its propensities."""
-    held, propensities = (
-        (examined.held, examined.checkup.propensity) if isinstance(examined, Examined) else (examined, None)
-    )
-    engine.write_table(folder / SCORES, table_of(key_of(campaign, log), held, propensities))
+def write_scores(folder: Path, campaign: Campaign, log: Log, held: HeldOut, propensities: Propensities | None) -> None:
+    """Cache what does not depend on the budget: out-of-fold curves and, where the log was examined, its propensities."""
+    write_table(tabulate_scores(make_key(campaign, log), held, propensities), folder / SCORES)
 
 
 def write_report(folder: Path, shown: dict[str, Any], out: str | Path | None = None) -> None:
@@ -263,6 +286,14 @@ def drop_outdated(new: Path, before: Path, *, apart: bool = False) -> list[str]:
     if any(not _is_same(new / name, before / name) for name in told):
         (new / REPORT).unlink(missing_ok=True)
     return [name for name in (EVALUATION_PART.file, REPORT) if (before / name).exists() and not (new / name).exists()]
+
+
+def have_same_budget(planned: dict[str, Any], judged: dict[str, Any]) -> bool:
+    """Whether a plan and an evaluation are for one budget, up to rounding."""
+    average, budget = planned["budget"]["average"], judged["budget"]
+    if average is None or budget is None:
+        return average is budget
+    return math.isclose(average, budget, rel_tol=1e-6)
 
 
 def _are_together(folder: Path) -> bool:

@@ -15,8 +15,7 @@ from largesse.errors import Problem, fail, join_some, plural, refuse, suggest
 from largesse.levels import Levels
 from largesse.monitoring import CUSTOMER, PROPENSITY, REQUEST, has_unique_ids, join_ids
 from largesse.pipeline import folder as files
-from largesse.pipeline.planned import Target
-from largesse.pipeline.writing import open_writer
+from largesse.pipeline.write import write_table
 from largesse.policy import Policy
 
 if TYPE_CHECKING:
@@ -75,12 +74,6 @@ def write_next_log(
         "others": join.count_others(),
         "columns": table.column_names,
     }
-
-
-def write_table(table: pa.Table, out: Path) -> None:
-    """Write a table to a file, in the format of its suffix."""
-    with open_writer(Target(out)) as writer:
-        writer.write(table)
 
 
 def _read_plan(home: Path, campaign: Campaign) -> pa.Table:

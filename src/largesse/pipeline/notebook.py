@@ -17,8 +17,9 @@ from largesse.campaign import SECTIONS, Campaign, campaign_from, read_campaign
 from largesse.data import from_memory, read_table
 from largesse.errors import Problem, fail, refuse, suggest
 from largesse.levels import Levels
+from largesse.pipeline import commands
 from largesse.pipeline import folder as files
-from largesse.pipeline import line
+from largesse.pipeline.write import write_table
 from largesse.policy import Policy
 from largesse.records import Progress
 
@@ -85,7 +86,7 @@ class Run(dict[str, Any]):
 def run(
     source: Any,
     out: str | Path | None = None,
-    progress: Progress = line.silent,
+    progress: Progress = commands.silent,
     *,
     table: Any = None,
     customers: Any = None,
@@ -111,7 +112,7 @@ def run(
         Any setting of a campaign file by its name, such as ``model="quick"``, ``seed=1``, ``unit="€"``,
         ``response_unit="€"``, ``response_value=0.35``.
     """
-    engine = settings.pop("engine", line.LOCAL)
+    engine = settings.pop("engine", commands.LOCAL)
     campaign, table = _settle(source, table, settings)
     home = Path(mkdtemp(prefix="largesse-")) if out is None else None
     place = home / "run" if home is not None else Path(str(out))
@@ -119,7 +120,7 @@ def run(
         with _beside(place, customers) as named:
             if named is not None:
                 campaign = replace(campaign, customers=named)
-            numbers = line.run(campaign, place, progress, table=table, engine=engine)
+            numbers = commands.run(campaign, place, progress, table=table, engine=engine)
     except BaseException:
         if home is not None:
             shutil.rmtree(home, ignore_errors=True)
@@ -219,7 +220,7 @@ def _beside(place: Path, customers: Any) -> Iterator[str | None]:
     if path.exists():
         path.replace(earlier)
     try:
-        line.LOCAL.write_table(path, table)
+        write_table(table, path)
         yield str(path)
     except BaseException:
         path.unlink(missing_ok=True)

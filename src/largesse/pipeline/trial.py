@@ -15,12 +15,10 @@ from largesse.data import read_table
 from largesse.errors import OutputError, Problem
 from largesse.io import where_is
 from largesse.pipeline import folder as files
-from largesse.pipeline import steps
-from largesse.pipeline.engine import Engine
-from largesse.pipeline.line import LOCAL, find_variance, open_scored, recall, silent
-from largesse.pipeline.planned import Planned
-from largesse.pipeline.plans import make_plan
-from largesse.pipeline.spreadsheets import escape_formulas
+from largesse.pipeline.commands import LOCAL, find_variance, join_numbers, judge_plan, open_scored, recall, silent
+from largesse.pipeline.engine import Engine, ScoredCustomers
+from largesse.pipeline.planner import make_plan
+from largesse.pipeline.write import escape_formulas
 from largesse.progress import start_stage
 from largesse.records import Progress
 
@@ -57,26 +55,26 @@ def try_plan(
         campaign = change_plan(read_campaign(home), rules)
         with open_scored(home, campaign, campaign.customers, engine, progress, refit=False) as (policy, scored):
             variance = find_variance(home, campaign, policy, engine, progress)
-            planned = make_plan(campaign, policy, scored, progress, variance)
+            result = make_plan(campaign, policy, scored, progress, variance)
             out.mkdir()
             try:
-                shown = files.write_plan(out, planned, engine, progress)
+                shown = files.write_plan(out, result, scored, progress)
                 files.write_campaign(out, campaign)
-                shown["segments"] = _count_segments(campaign, planned, out)
+                shown["segments"] = _count_segments(campaign, scored, out)
             except BaseException:
                 shutil.rmtree(out, ignore_errors=True)
                 raise
     return shown
 
 
-def _count_segments(campaign: Campaign, planned: Planned, out: Path) -> list[dict[str, Any]] | None:
+def _count_segments(campaign: Campaign, scored: ScoredCustomers, out: Path) -> list[dict[str, Any]] | None:
     """Return customers, spend and value of each segment, the largest first; None if the plan has no segments."""
     column = campaign.planning.segment
     if column is None or not campaign.planning.constrained:
         return None
     import pyarrow as pa
 
-    customers, _, _ = planned.scored.gather()
+    customers, _, _ = scored.collect()
     plan = read_table(out / files.PLAN, what="plan")
     words = pa.array([str(value) for value in customers.features.column(column).to_pylist()])
     table = pa.table({"name": words, "cost": plan["expected_cost"], "response": plan["expected_response"]})
@@ -110,11 +108,11 @@ def keep_plan(
         learnt, planning = files.read_part(new, files.FIT_PART), files.read_part(new, files.PLAN_PART)
         progress("reading", 0.0)
         log = engine.read_log(campaign)
-        examined = recall(home, campaign, log, engine, progress, refit=False)
-        study = steps.judge(campaign, log, examined, planning["budget"]["average"], "dr", engine)
-        evaluation = files.write_study(new, study, engine)
+        log_scores = recall(home, campaign, log, progress, refit=False)
+        study = judge_plan(campaign, log, log_scores, planning["budget"]["average"])
+        evaluation = files.write_study(new, study)
         start_stage("writing the report")
-        shown = steps.report(campaign, learnt, planning, evaluation, str(out))
+        shown = join_numbers(campaign, learnt, planning, evaluation, str(out))
         files.write_report(new, shown)
         return shown
 

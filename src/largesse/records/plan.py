@@ -33,6 +33,10 @@ class Plan(Shown):
         """How much better the best plan could be at most."""
         return max(self.bound - self.value, 0.0)
 
+    def decide(self, rows: Array, _curves: Array | None = None, _costs: Array | None = None, /) -> Array:
+        """Return the levels (m,) of some customers, by their row numbers (m,)."""
+        return np.asarray(self.levels[rows])
+
     def __len__(self) -> int:
         return len(self.levels)
 

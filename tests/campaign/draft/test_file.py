@@ -14,7 +14,7 @@ from largesse.campaign.draft.file import guess_campaign
 from largesse.campaign.file import read_campaign
 from largesse.errors import InputError
 from largesse.levels import Levels
-from largesse.pipeline.local import Local
+from largesse.pipeline.scoring import Local
 
 
 def written(folder: Path, text: str) -> Path:

@@ -1,4 +1,4 @@
-"""Work that is done ahead, in a thread beside: reading while others compute, writing while they go on."""
+"""Background prefetching, mapping and writing in threads, in the order of the items."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from largesse.stats import cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-MOST = 4  # threads; more would hold more batches in memory
+MAX_THREADS = 4  # more would hold more batches in memory
 
 
 def count_threads() -> int:
     """Return how many threads compute at once: the cores that this process may use, up to a few."""
-    return min(cores(), MOST)
+    return min(cores(), MAX_THREADS)
 
 
 def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """Give items in their order; while one is worked on, the next is made in a thread beside."""
+    """Yield items in their order; while the caller works on one, a thread makes the next."""
     coming, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
         following: Future[Any] = pool.submit(next, coming, end)
@@ -31,27 +31,27 @@ def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def map_ahead(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Give the results of items in their order; as many are worked on at once as there are threads."""
-    many = count_threads()
-    with ThreadPoolExecutor(many) as pool:
+    """Yield the results of items in their order, computed by several threads."""
+    threads = count_threads()
+    with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[Result]] = deque()
         for item in items:
             waiting.append(pool.submit(work, item))
-            if len(waiting) > many:
+            if len(waiting) > threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
 
 
 @contextmanager
-def write_behind(work: Callable[[Item], None], most: int = 4) -> Iterator[Callable[[Item], None]]:
-    """Give a function that lets items be worked on in a thread beside, in their order; at most a few of them wait."""
+def write_behind(work: Callable[[Item], None], queue_size: int = 4) -> Iterator[Callable[[Item], None]]:
+    """Yield a function that queues items for one background thread; it waits while the queue is full."""
     with ThreadPoolExecutor(1) as pool:
         waiting: deque[Future[None]] = deque()
 
         def add(item: Item) -> None:
             waiting.append(pool.submit(work, item))
-            while len(waiting) > most:
+            while len(waiting) > queue_size:
                 waiting.popleft().result()
 
         yield add

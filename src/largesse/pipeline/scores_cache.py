@@ -1,8 +1,8 @@
-"""What a run keeps so that nothing is fitted twice: its log's rows as models that did not see them expect them.
+"""Cache of out-of-fold predictions and propensities of a run (`scores.parquet`), so that nothing is fitted twice.
 
-Scores do not depend on the budget, the estimator or the rules of a plan. `scores.parquet` holds, in the order of the log's
-rows, held-out curves and folds, expected costs where these are observed, and propensities; of some rows also what is expected
-of them when single features are shuffled. Its key says of which log, model and seed. Where the key does not fit, the file is
+Scores do not depend on the budget, the estimator or the rules of a plan. The table holds, in the order of the log's rows,
+out-of-fold curves and folds, expected costs where these are observed, and propensities; of some rows also what is expected of
+them when single features are shuffled. Its key names the log, the model and the seed. Where the key does not fit, the cache is
 not used.
 """
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 FLOAT = np.dtype("<f4")
-WORD = b"largesse"  # under which the file's own words stand in the schema of the table
+METADATA_KEY = b"largesse"  # of the schema of the table
 
 
-def key_of(campaign: Campaign, log: Log) -> str:
-    """Return what held-out curves depend on, in short: the log, the model and the seed."""
+def make_key(campaign: Campaign, log: Log) -> str:
+    """Return a digest of all that out-of-fold curves depend on: the log, the model and the seed."""
     facts = json.dumps([FORMAT, digest_log(log), campaign.model, campaign.seed])
     return hashlib.blake2b(facts.encode(), digest_size=16).hexdigest()
 
 
-def table_of(key: str, held: HeldOut, propensities: Propensities | None) -> pa.Table:
-    """Return the table that is kept."""
+def tabulate_scores(key: str, held: HeldOut, propensities: Propensities | None) -> pa.Table:
+    """Return the table of the cache."""
     import pyarrow as pa
 
     columns: dict[str, Any] = {"fold": held.fold.astype(np.int32)}
@@ -51,17 +51,17 @@ def table_of(key: str, held: HeldOut, propensities: Propensities | None) -> pa.T
         columns["propensity"] = propensities.own
         names = ("source", "model", "clipped", "clipped_weight")
         facts["propensities"] = {name: getattr(propensities, name) for name in names}
-    return pa.table(columns).replace_schema_metadata({WORD: json.dumps(facts)})
+    return pa.table(columns).replace_schema_metadata({METADATA_KEY: json.dumps(facts)})
 
 
-def read_kept(path: Path, key: str, log: Log) -> tuple[HeldOut, Propensities | None] | None:
-    """Return what is kept for a log under a key; None if there is nothing, or nothing that can be trusted."""
+def read_scores(path: Path, key: str, log: Log) -> tuple[HeldOut, Propensities | None] | None:
+    """Return the cached scores of a log; None if the key does not fit, or the file is missing or damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with path.open("rb") as file:
-            facts = json.loads((pq.read_schema(file).metadata or {}).get(WORD, b"{}"))
+            facts = json.loads((pq.read_schema(file).metadata or {}).get(METADATA_KEY, b"{}"))
         if facts.get("key") != key:
             return None
         table = read_table(path, what="run folder")

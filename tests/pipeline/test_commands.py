@@ -14,9 +14,9 @@ from folders import everything_in
 import largesse as lg
 from largesse.campaign.file import read_campaign
 from largesse.errors import InputError
-from largesse.pipeline import line
+from largesse.pipeline import commands
 from largesse.pipeline.folder import FILES
-from largesse.pipeline.local import Local
+from largesse.pipeline.scoring import Local
 
 
 def change(file: Path, *changes: tuple[str, str]) -> None:
@@ -30,8 +30,8 @@ def change(file: Path, *changes: tuple[str, str]) -> None:
 def fit_and_plan(shop: Path, *changes: tuple[str, str]) -> Path:
     """Change the campaign, then fit and plan as it says."""
     change(shop / "campaign.toml", *changes)
-    line.fit(read_campaign(shop / "campaign.toml"), shop / "run")
-    line.plan(shop / "run", str(shop / "customers.parquet"))
+    commands.fit(read_campaign(shop / "campaign.toml"), shop / "run")
+    commands.plan(shop / "run", str(shop / "customers.parquet"))
     return shop / "run"
 
 
@@ -70,17 +70,17 @@ def test_the_frontier_rises_with_the_budget_and_brackets_its_values(ran: Path) -
 
 def test_a_run_into_its_own_folder_from_its_own_campaign_leaves_the_same_bytes(run_copy: Path) -> None:
     before = everything_in(run_copy)
-    line.run(read_campaign(run_copy), run_copy)
+    commands.run(read_campaign(run_copy), run_copy)
     assert everything_in(run_copy) == before
     assert [path.name for path in run_copy.parent.iterdir()] == ["run"]
 
 
 def test_step_by_step_gives_the_same_files_as_one_run(ran: Path, tmp_path: Path) -> None:
     steps = tmp_path / "steps"
-    line.fit(read_campaign(ran.parent), steps)
-    line.plan(steps, str(ran.parent / "customers.parquet"), budget=2.5)
-    line.judge(steps, budget=2.5)
-    line.report(steps)
+    commands.fit(read_campaign(ran.parent), steps)
+    commands.plan(steps, str(ran.parent / "customers.parquet"), budget=2.5)
+    commands.judge(steps, budget=2.5)
+    commands.report(steps)
     assert everything_in(steps) == everything_in(ran)
 
 
@@ -103,25 +103,26 @@ def test_a_run_does_each_thing_once(shop: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(lg.Policy, "save", counted("save", lg.Policy.save))
     monkeypatch.setattr(lg.Policy, "load", counted("load", lg.Policy.load))
-    monkeypatch.setattr(line, "read_campaign", counted("read_campaign", read_campaign))
-    planning = ("open_customers", "score_customers", "write_plan", "save")
-    once = dict.fromkeys(("read_log", "fit", "examine", "study", *planning), 1)
-    line.run(read_campaign(shop), shop / "run", engine=Counting(counts))
-    assert counts == once | {"write_table": 2}  # the frontier and the scores
+    monkeypatch.setattr(commands, "read_campaign", counted("read_campaign", read_campaign))
+    for step in ("fit_model", "score_log", "make_plan", "judge_plan"):
+        monkeypatch.setattr(commands, step, counted(step, getattr(commands, step)))
+    planning = ("open_customers", "score", "make_plan", "save")
+    commands.run(read_campaign(shop), shop / "run", engine=Counting(counts))
+    assert counts == dict.fromkeys(("read_log", "fit_model", "score_log", "judge_plan", *planning), 1)
     counts.clear()
-    line.plan(shop / "run", budget=2, engine=Counting(counts))
+    commands.plan(shop / "run", budget=2, engine=Counting(counts))
     assert counts == dict.fromkeys(("read_campaign", "load", *planning), 1)
 
 
 def test_without_a_table_of_customers_the_logs_own_are_planned_for(run_copy: Path) -> None:
     change(run_copy / "campaign.toml", ("customers = ", "# customers = "))
-    assert line.plan(run_copy)["customers"] == 300
+    assert commands.plan(run_copy)["customers"] == 300
 
 
 @pytest.mark.parametrize(("given", "spend"), [("budget = 0", 0.0), ("total = 500", 2.5), ("budget = 20", 10.0)])
 def test_every_way_to_say_the_budget_is_kept(run_copy: Path, given: str, spend: float) -> None:
     change(run_copy / "campaign.toml", ("budget = 2.5", given))
-    line.plan(run_copy)
+    commands.plan(run_copy)
     plan = pq.read_table(run_copy / "plan.parquet")
     assert plan["expected_cost"].to_numpy().mean() == pytest.approx(spend, abs=0.03)
 
@@ -129,12 +130,12 @@ def test_every_way_to_say_the_budget_is_kept(run_copy: Path, given: str, spend: 
 @pytest.mark.parametrize("given", ["budget = 0", "total = 500"])
 def test_the_plan_is_judged_at_its_own_budget_and_written_as_strict_json(run_copy: Path, given: str) -> None:
     change(run_copy / "campaign.toml", ("budget = 2.5", given))
-    planned, judged = line.plan(run_copy), line.judge(run_copy)
+    planned, judged = commands.plan(run_copy), commands.judge(run_copy)
     assert judged["budget"] == planned["budget"]["average"]
     text = (run_copy / "evaluation.json").read_text()
     kept = json.loads(text, parse_constant=lambda word: pytest.fail(f"not JSON: {word}"))
     assert kept == {"format": 3, **judged}
-    line.report(run_copy)
+    commands.report(run_copy)
 
 
 def test_redemption_costs_are_face_value_times_expected_response(shop: Path) -> None:
@@ -189,7 +190,7 @@ def test_exploring_writes_the_propensity_of_every_decision(shop: Path) -> None:
 
 
 def test_exploring_for_evaluation_draws_around_the_plan(run_copy: Path) -> None:
-    made = line.plan(run_copy, explore_for="evaluation", explore=0.1)
+    made = commands.plan(run_copy, explore_for="evaluation", explore=0.1)
     plan = pq.read_table(run_copy / "plan.parquet")
     propensity = plan["propensity"].to_numpy()
     assert len(np.unique(propensity.round(6))) > 20
@@ -201,10 +202,10 @@ def test_exploring_for_evaluation_draws_around_the_plan(run_copy: Path) -> None:
     assert made["planned"]["spend"] <= 2.5
     assert lg.Policy.load(run_copy / "policy.largesse").exploration_rate == 0
     assert 'explore_for = "evaluation"' in (run_copy / "campaign.toml").read_text()
-    line.judge(run_copy)
-    line.report(run_copy)
+    commands.judge(run_copy)
+    commands.report(run_copy)
     assert "This plan explores." in (run_copy / "report.html").read_text()
-    again = line.plan(run_copy)  # the folder's own campaign says how
+    again = commands.plan(run_copy)  # the folder's own campaign says how
     assert again["exploration"] == made["exploration"]
 
 
@@ -222,7 +223,7 @@ def test_a_plan_that_does_more_than_the_one_that_is_judged_comes_with_a_warning(
     name = line_of_plan.split()[0]
     before = json.loads((run_copy / "evaluation.json").read_text())["warnings"]
     change(run_copy / "campaign.toml", (f"{name} = 0.0", line_of_plan))
-    warnings = line.judge(run_copy)["warnings"]
+    warnings = commands.judge(run_copy)["warnings"]
     assert len(warnings) == len(before) + 1
     assert f"the plan without {without}, at the same budget" in warnings[0]["text"]
 
@@ -231,7 +232,7 @@ def test_a_value_of_responses_gives_profits_and_a_new_one_fits_nothing(
     shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change(shop / "campaign.toml", ('unit = "€"', 'unit = "€"\nresponse_value = 12'))
-    shown = line.run(read_campaign(shop / "campaign.toml"), shop / "run")
+    shown = commands.run(read_campaign(shop / "campaign.toml"), shop / "run")
     first = shown["profit"]
     expected = 12 * shown["value"]["estimate"] - shown["spend"]["estimate"]
     assert first["own"]["estimate"] == pytest.approx(expected)
@@ -239,8 +240,8 @@ def test_a_value_of_responses_gives_profits_and_a_new_one_fits_nothing(
     assert best["low"] <= best["budget"] <= best["high"]
     assert "profit" in pq.read_table(shop / "run" / "frontier.parquet").column_names
     change(shop / "run" / "campaign.toml", ("response_value = 12", "response_value = 30"))
-    monkeypatch.setattr(Local, "fit", None)  # a value changes nothing that was learnt
-    again = line.judge(shop / "run")
+    monkeypatch.setattr(commands, "fit_model", None)  # a value changes nothing that was learnt
+    again = commands.judge(shop / "run")
     assert again["value"] == shown["value"]
     expected = 30 * shown["value"]["estimate"] - shown["spend"]["estimate"]
     assert again["profit"]["own"]["estimate"] == pytest.approx(expected)
@@ -249,5 +250,5 @@ def test_a_value_of_responses_gives_profits_and_a_new_one_fits_nothing(
 def test_a_yes_has_no_currency(shop: Path) -> None:
     change(shop / "campaign.toml", ('unit = "€"', 'unit = "€"\nresponse_unit = "€"'))
     with pytest.raises(InputError, match="'bought' is yes or no"):
-        line.run(read_campaign(shop / "campaign.toml"), shop / "run")
+        commands.run(read_campaign(shop / "campaign.toml"), shop / "run")
     assert not (shop / "run").exists()

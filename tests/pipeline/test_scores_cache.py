@@ -1,7 +1,6 @@
 """Scores that a run folder keeps: used where they belong to the log, the model and the seed, and nowhere else."""
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,18 @@ import pytest
 from folders import everything_in
 
 from largesse.campaign.file import read_campaign
-from largesse.pipeline import line
-from largesse.pipeline.kept import WORD, key_of, read_kept
-from largesse.pipeline.local import Local
+from largesse.pipeline import commands
+from largesse.pipeline.scores_cache import METADATA_KEY, make_key, read_scores
+from largesse.pipeline.scoring import Local
 
 
-class Counting:
-    """An engine that counts how often it fits."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-
-    def __getattr__(self, name: str) -> Any:
-        self.counts[name] += 1
-        return getattr(Local(), name)
+@pytest.fixture
+def fits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The fits that commands make, one item for each."""
+    made: list[Any] = []
+    real = commands.fit_model
+    monkeypatch.setattr(commands, "fit_model", lambda *args: (made.append(args), real(*args))[1])
+    return made
 
 
 def rewrite(path: Path, change: Any) -> None:
@@ -34,34 +31,33 @@ def rewrite(path: Path, change: Any) -> None:
     pq.write_table(change(table).replace_schema_metadata(table.schema.metadata), path)
 
 
-def test_another_budget_or_estimator_fits_nothing(run_copy: Path) -> None:
-    engine = Counting()
-    line.plan(run_copy, budget=1.0, engine=engine)
-    first = line.judge(run_copy, budget=1.0, engine=engine)
-    other = line.judge(run_copy, budget=1.0, estimator="ips", engine=engine)
-    assert engine.counts["fit"] == 0
+def test_another_budget_or_estimator_fits_nothing(run_copy: Path, fits: list[Any]) -> None:
+    commands.plan(run_copy, budget=1.0)
+    first = commands.judge(run_copy, budget=1.0)
+    other = commands.judge(run_copy, budget=1.0, estimator="ips")
+    assert not fits
     assert first["value"]["estimate"] != other["value"]["estimate"]
 
 
 def test_kept_scores_give_the_evaluation_that_a_fit_gives(run_copy: Path) -> None:
-    line.judge(run_copy)
+    commands.judge(run_copy)
     kept = everything_in(run_copy)
     (run_copy / "scores.parquet").unlink()
-    line.judge(run_copy)
+    commands.judge(run_copy)
     assert everything_in(run_copy) == kept
 
 
-def test_a_log_that_has_changed_is_fitted_again(run_copy: Path, ran: Path, tmp_path: Path) -> None:
-    table, engine = pq.read_table(ran.parent / "log.parquet"), Counting()
+def test_a_log_that_has_changed_is_fitted_again(run_copy: Path, ran: Path, tmp_path: Path, fits: list[Any]) -> None:
+    table = pq.read_table(ran.parent / "log.parquet")
     pq.write_table(table, tmp_path / "same.parquet", row_group_size=50)
-    line.judge(run_copy, str(tmp_path / "same.parquet"), engine=engine)
-    assert engine.counts["fit"] == 0
+    commands.judge(run_copy, str(tmp_path / "same.parquet"))
+    assert not fits
     age = np.array(table["age"].to_numpy(zero_copy_only=False), dtype=float)
     age[3] += 1
     other = table.set_column(table.column_names.index("age"), "age", pa.array(age, from_pandas=True))
     pq.write_table(other, tmp_path / "other.parquet")
-    line.judge(run_copy, str(tmp_path / "other.parquet"), engine=engine)
-    assert engine.counts["fit"] == 1
+    commands.judge(run_copy, str(tmp_path / "other.parquet"))
+    assert len(fits) == 1
 
 
 @pytest.mark.parametrize(
@@ -76,33 +72,33 @@ def test_a_log_that_has_changed_is_fitted_again(run_copy: Path, ran: Path, tmp_p
         lambda path: rewrite(
             path, lambda table: table.drop_columns(["propensity"]).append_column("propensity", pa.array([0.0] * len(table)))
         ),
-        lambda path: pq.write_table(pq.read_table(path).replace_schema_metadata({WORD: b"[1"}), path),
-        lambda path: pq.write_table(pq.read_table(path).replace_schema_metadata({WORD: b"[1]"}), path),
+        lambda path: pq.write_table(pq.read_table(path).replace_schema_metadata({METADATA_KEY: b"[1"}), path),
+        lambda path: pq.write_table(pq.read_table(path).replace_schema_metadata({METADATA_KEY: b"[1]"}), path),
     ],
 )  # fmt: skip
 def test_what_is_damaged_is_not_used(run_copy: Path, damage: Any) -> None:
     campaign = read_campaign(run_copy)
     log = Local().read_log(campaign)
-    key = key_of(campaign, log)
-    assert read_kept(run_copy / "scores.parquet", key, log) is not None
+    key = make_key(campaign, log)
+    assert read_scores(run_copy / "scores.parquet", key, log) is not None
     damage(run_copy / "scores.parquet")
-    assert read_kept(run_copy / "scores.parquet", key, log) is None
+    assert read_scores(run_copy / "scores.parquet", key, log) is None
 
 
 def test_the_key_knows_model_and_seed(run_copy: Path) -> None:
     campaign = read_campaign(run_copy)
     log = Local().read_log(campaign)
-    facts = json.loads(pq.read_schema(run_copy / "scores.parquet").metadata[WORD])
-    assert facts["key"] == key_of(campaign, log)
+    facts = json.loads(pq.read_schema(run_copy / "scores.parquet").metadata[METADATA_KEY])
+    assert facts["key"] == make_key(campaign, log)
     text = (run_copy / "campaign.toml").read_text(encoding="utf-8")
     (run_copy / "campaign.toml").write_text(text.replace("seed = 0", "seed = 1"), encoding="utf-8")
-    assert key_of(read_campaign(run_copy), log) != facts["key"]
+    assert make_key(read_campaign(run_copy), log) != facts["key"]
 
 
 def test_what_is_expected_of_shuffled_rows_is_kept_and_says_which_features_move_decisions(run_copy: Path) -> None:
     campaign = read_campaign(run_copy)
     log = Local().read_log(campaign)
-    kept = read_kept(run_copy / "scores.parquet", key_of(campaign, log), log)
+    kept = read_scores(run_copy / "scores.parquet", make_key(campaign, log), log)
     assert kept is not None
     shuffled = kept[0].shuffled
     assert shuffled is not None
@@ -111,5 +107,5 @@ def test_what_is_expected_of_shuffled_rows_is_kept_and_says_which_features_move_
     assert shuffled.curves.shape == (3, 300, 3)
     before = json.loads((run_copy / "evaluation.json").read_text())
     assert {mover["feature"] for mover in before["why"]["movers"]} == {"age", "city", "since"}
-    line.judge(run_copy)
+    commands.judge(run_copy)
     assert json.loads((run_copy / "evaluation.json").read_text())["why"] == before["why"]

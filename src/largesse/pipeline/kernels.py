@@ -1,4 +1,4 @@
-"""Numbers that tell ids apart: equal ids have equal numbers on every machine. Brings numba with it: imported when needed."""
+"""Hashes of customer ids: equal ids have equal hashes on every machine. Brings numba with it: imported when needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def hash_ids(ids: pa.Array) -> Array:
-    """Return a number (n,) for each id; different ids share one only by rare accident."""
+    """Return the hash (n,) of each id; different ids share one only by rare accident."""
     import pyarrow as pa
 
     if pa.types.is_integer(ids.type):

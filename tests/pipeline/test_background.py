@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from largesse.pipeline.ahead import count_threads, map_ahead, read_ahead, write_behind
+from largesse.pipeline.background import count_threads, map_ahead, read_ahead, write_behind
 
 
 def test_items_come_in_their_order_from_a_thread_beside() -> None:
@@ -30,7 +30,7 @@ def test_results_come_in_the_order_of_their_items() -> None:
 
 def test_items_are_written_in_their_order_before_the_block_ends() -> None:
     written: list[int] = []
-    with write_behind(written.append, most=2) as add:
+    with write_behind(written.append, queue_size=2) as add:
         for k in range(10):
             add(k)
     assert written == list(range(10))

@@ -1,0 +1,235 @@
+"""Exact plans at up to 60 budgets, for the report's slider; and the best uniform mix of two levels.
+
+At a price, every step up a hull is taken that brings at least the price. What that costs is a budget, and `allocate` makes
+this very plan at it: nothing is left over. So prices are chosen whose budgets lie about evenly, and one pass over the
+customers says what they cost and bring at all of them. All that is needed of the customers are `PriceSums`, which add up over
+batches, and counts of who gets what, which do so too.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from largesse.allocation.cost_calibration import EVEN, budget_at, correct
+from largesse.records import Array, Spending
+from largesse.stats import draw_rows_levels
+
+COUNT = 60  # budgets at most
+TRIED_PRICES = 2000  # of which those are kept whose budgets lie about evenly
+ROOM = 1e-10  # relative: a budget that is rounded down would be too small for the last step
+SLOPE_RANGE = 1e4  # the steepest steps bring this many times as much as steps on average, the flattest that much less
+
+
+@dataclass(frozen=True, eq=False)
+class PriceSums:
+    """Total cost and response of customers at several falling prices, and at each level. Sums of batches are added."""
+
+    n: int
+    spend: Array  # (m + 1,) at the cheapest levels, and what comes on top at each price
+    value: Array  # (m + 1,)
+    level_costs: Array  # (K,) if everyone gets the level
+    level_responses: Array  # (K,)
+
+    def __add__(self, other: PriceSums) -> PriceSums:
+        return PriceSums(
+            self.n + other.n,
+            self.spend + other.spend,
+            self.value + other.value,
+            self.level_costs + other.level_costs,
+            self.level_responses + other.level_responses,
+        )
+
+    @property
+    def mean_spend(self) -> Array:
+        """Average cost (m + 1,) of the cheapest plan and of the plan at each price."""
+        return np.asarray(np.cumsum(self.spend) / self.n)
+
+    @property
+    def mean_value(self) -> Array:
+        """Average response (m + 1,) of the cheapest plan and of the plan at each price."""
+        return np.asarray(np.cumsum(self.value) / self.n)
+
+
+@dataclass(frozen=True)
+class BudgetPoint:
+    """The plan at one budget: averages per customer, as in `Plan`."""
+
+    budget: float
+    spend: float
+    value: float
+    price: float
+    # Steps that bring at least this are taken, by costs as they are expected; NaN: no price makes the plan.
+    threshold: float = math.nan
+    ratio: float = 1.0  # what expected costs are multiplied by to be what is really paid
+    breaks_even: bool = False  # whether it takes every step that brings what it costs, and no other
+
+
+def sum_at_prices(curves: Array, costs: Array, prices: Sequence[float]) -> PriceSums:
+    """Return the sums of customers, curves (n, K) and cost rows (1, K) or (n, K), at falling prices (m,)."""
+    from largesse.allocation.kernels import add_plans
+
+    spend, value = np.zeros(len(prices) + 1), np.zeros(len(prices) + 1)
+    add_plans(curves, costs, np.array(prices, dtype=np.float64), spend, value)
+    level_costs = costs.sum(axis=0, dtype=np.float64) * (len(curves) / len(costs))
+    return PriceSums(len(curves), spend, value, level_costs, curves.sum(axis=0, dtype=np.float64))
+
+
+def find_budget_points(
+    sums_at: Callable[[Sequence[float]], PriceSums],
+    spending: Spending | None = None,
+    confidence: float = EVEN,
+    *,
+    explore: float = 0.0,
+    worth: float | None = None,
+    count: int = COUNT,
+) -> tuple[BudgetPoint, ...]:
+    """Return plans at up to `count` budgets, the smallest first: each is the plan that `allocate` makes at its budget.
+
+    `sums_at` returns the sums of all customers at falling prices. Where costs are expected, not known, budgets are those for
+    which their correction and `allocate` make this plan. With what one unit of response is `worth`, the plan is among them that
+    takes every step which brings what it costs.
+
+    >>> curves, costs = np.array([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]]), np.array([[0.0, 1.0, 2.0]])
+    >>> points = find_budget_points(lambda prices: sum_at_prices(curves, costs, prices))
+    >>> [(round(point.budget, 6), round(point.value, 3)) for point in points]
+    [(0.0, 0.15), (1.0, 0.5), (1.5, 0.65), (2.0, 0.7)]
+    """
+    sums = sums_at(() if spending is None else spending.price)
+    level_costs, level_responses = sums.level_costs / sums.n, sums.level_responses / sums.n
+    paid = None if spending is None else sums.mean_spend
+
+    def scale(spend: float) -> float:
+        """Return what a plan's expected costs are multiplied by."""
+        if spending is None or paid is None:
+            return 1.0
+        return correct(paid, budget_at(paid, spend, spending, confidence), spending, confidence).scale
+
+    prices, break_even = _choose_prices(sums_at, level_costs, level_responses, count, worth, scale)
+    at_prices = sums_at(prices[1:])
+    found: dict[tuple[float, float], BudgetPoint] = {}
+    for price, cost, value in zip(prices, at_prices.mean_spend.tolist(), at_prices.mean_value.tolist(), strict=True):
+        spend = (1 - explore) * cost + explore * float(level_costs.mean())
+        expected = (1 - explore) * value + explore * float(level_responses.mean())
+        point = BudgetPoint(spend, spend, expected, price, price)
+        corrected = point if spending is None or paid is None else _correct_point(point, paid, spending, confidence)
+        if corrected is not None:  # of prices that make one plan, the last stands
+            same = found.get((point.spend, point.value))
+            even = price == break_even or (same is not None and same.breaks_even)
+            budget = corrected.budget * (1 + ROOM)
+            found[point.spend, point.value] = replace(corrected, budget=budget, breaks_even=even)
+    return tuple(found.values())
+
+
+def _choose_prices(
+    sums_at: Callable[[Sequence[float]], PriceSums],
+    level_costs: Array,
+    level_responses: Array,
+    count: int,
+    worth: float | None,
+    scale: Callable[[float], float],
+) -> tuple[tuple[float, ...], float | None]:
+    """Return falling prices whose plans cost about evenly more from one to the next; nothing is bought at the first.
+
+    `level_costs` and `level_responses` (K,) are averages. Where a unit of response is `worth` something, the lowest price at
+    which a unit of cost, times its scale, still brings its worth is among the prices, and comes second.
+    """
+    more, gain = float(np.ptp(level_costs)), float(np.ptp(level_responses))
+    typical = gain / more if more > 0 and gain > 0 else 1.0
+    slopes = typical * np.geomspace(SLOPE_RANGE, 1 / SLOPE_RANGE, TRIED_PRICES)
+    inner = [*slopes.tolist(), *([] if worth is None else [1 / worth])]
+    tried = (math.inf, *sorted(inner, reverse=True), 0.0)
+    spend = sums_at(tried[1:]).mean_spend
+    wanted = np.linspace(spend[0], spend[-1], count)
+    near = np.searchsorted(spend, wanted, side="left").clip(0, len(spend) - 1)
+    kept, last = {0, len(tried) - 1, *near.tolist()}, None
+    if worth is not None:
+        short = bisect_left(
+            range(len(tried)), True, key=lambda k: tried[k] < (1 - ROOM) * scale(float(spend[k])) / worth
+        )
+        last = max(short - 1, 0)
+        kept.add(last)
+    return tuple(tried[place] for place in sorted(kept)), None if last is None else tried[last]
+
+
+def _correct_point(point: BudgetPoint, paid: Array, spending: Spending, confidence: float) -> BudgetPoint | None:
+    """Return a point at the budget that makes its plan where costs are expected; None where no budget does."""
+    budget = budget_at(paid, point.spend, spending, confidence)
+    fix = correct(paid, budget, spending, confidence)
+    if not math.isclose(budget, point.spend * fix.scale, rel_tol=1e-9):
+        return None
+    price = point.price / fix.scale
+    return BudgetPoint(budget, point.spend * fix.ratio, point.value, price, point.threshold, fix.ratio)
+
+
+# -- who gets what ----------------------------------------------------------------------------------------------------
+
+
+def count_at_budgets(
+    points: Sequence[BudgetPoint],
+    batch: tuple[Array, Array, Array],
+    groups: Array,
+    n_groups: int,
+    explore: float = 0.0,
+    seed: int = 0,
+) -> tuple[Array, Array]:
+    """Count who gets what at each budget, in a batch of customers: row numbers (n,), curves (n, K) and expected cost rows.
+
+    `groups` (n, g) are the groups of each customer, of which there are `n_groups`. Returns the customers of each group at each
+    level (points, n_groups, K), and what each group is expected to cost (points, n_groups). Where a share explores, these are
+    the levels that a plan with this seed draws. Counts of batches are added.
+    """
+    from largesse.allocation.kernels import count_plans
+
+    rows, curves, costs = batch
+    K = curves.shape[1]
+    counts, spend = np.zeros((len(points), n_groups, K), dtype=np.int64), np.zeros((len(points), n_groups))
+    if not points:
+        return counts, spend
+    drawn = np.zeros((0, K), dtype=np.int64)
+    if explore:
+        every = [np.broadcast_to(explore / K + (1 - explore) * best, curves.shape) for best in np.eye(K)]
+        drawn = np.column_stack([draw_rows_levels(each, rows, seed) for each in every])
+    prices = np.array([point.threshold for point in points])
+    count_plans(curves, costs, prices, drawn, np.ascontiguousarray(groups), counts, spend)
+    return np.cumsum(counts, axis=0), np.cumsum(spend, axis=0)
+
+
+def count_levels(levels: Array, batch: tuple[Array, Array, Array], groups: Array, n_groups: int) -> tuple[Array, Array]:
+    """Count as `count_at_budgets` does where the levels (points, n) of the batch's plans are known."""
+    _, curves, costs = batch
+    K, wide = curves.shape[1], np.broadcast_to(costs, curves.shape)
+    counts, spend = np.zeros((len(levels), n_groups, K), dtype=np.int64), np.zeros((len(levels), n_groups))
+    for place, chosen in enumerate(levels):
+        paid = wide[np.arange(len(chosen)), chosen]
+        for group in groups.T:
+            counts[place] += np.bincount(group * K + chosen, minlength=n_groups * K).reshape(n_groups, K)
+            spend[place] += np.bincount(group, paid, minlength=n_groups)
+    return counts, spend
+
+
+# -- one mix of levels for everybody ----------------------------------------------------------------------------------
+
+
+def mix_two_levels(value: Array, cost: Array, spend: float) -> Array:
+    """Return the probabilities (K,) of the best mix of levels, by their mean values (K,) and costs (K,), at an average spend.
+
+    Two levels suffice: one that costs no more, and one that costs no less.
+
+    >>> mix_two_levels(np.array([0.0, 1.0, 1.2]), np.array([0.0, 1.0, 2.0]), 0.5)
+    array([0.5, 0.5, 0. ])
+    """
+    within = np.flatnonzero(cost <= spend * (1 + 1e-12))
+    best = int(within[np.argmax(value[within])]) if len(within) else int(np.argmin(cost))
+    most, mix = float(value[best]) if len(within) else np.inf, np.eye(len(value))[best]
+    for a in within:
+        for b in np.flatnonzero(cost > spend * (1 + 1e-12)):
+            share = (spend - cost[a]) / (cost[b] - cost[a])
+            worth = (1 - share) * value[a] + share * value[b]
+            if worth > most + 1e-12 * abs(most):
+                most, mix = float(worth), (1 - share) * np.eye(len(value))[a] + share * np.eye(len(value))[b]
+    return mix

@@ -1,0 +1,93 @@
+"""The compiled loops over plans at many prices. Nothing imports this file until it is needed: it brings numba with it.
+
+Curves are (n, K) in single or double precision, costs (1, K) or (n, K), as in `price.kernels`. At a price, every step up a
+hull is taken that brings at least the price; a step belongs to the first of falling prices that takes it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from largesse.allocation.price.kernels import next_step
+from largesse.records import Array
+
+compiled = njit(cache=True, nogil=True, error_model="numpy")
+inlined = njit(cache=True, nogil=True, error_model="numpy", inline="always")
+
+
+@inlined
+def cheapest_level(curves: Array, costs: Array, i: int, j: int) -> int:
+    """Return a row's cheapest level, the best of them if they tie."""
+    at = 0
+    for k in range(1, curves.shape[1]):
+        if costs[j, k] < costs[j, at] or (costs[j, k] == costs[j, at] and curves[i, k] > curves[i, at]):
+            at = k
+    return at
+
+
+@inlined
+def first_taker(prices: Array, place: int, slope: float) -> int:
+    """Return the first of falling prices, from a place on, at which a step of this slope is taken."""
+    low, high = place, len(prices)
+    while low < high:
+        middle = (low + high) // 2
+        if prices[middle] > slope:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def add_plans(curves: Array, costs: Array, prices: Array, spend: Array, value: Array) -> None:
+    """Add to `spend` and `value` (m + 1,) what rows cost and bring at their cheapest level, and more at each falling price."""
+    own = len(costs) > 1
+    for i in range(len(curves)):
+        j = i if own else 0
+        at = cheapest_level(curves, costs, i, j)
+        spend[0] += np.float64(costs[j, at])
+        value[0] += np.float64(curves[i, at])
+        before, place = math.inf, 0
+        while True:
+            level, s = next_step(curves, costs, i, j, at)
+            before = min(s, before)
+            place = first_taker(prices, place, before)
+            if level < 0 or place == len(prices):
+                break
+            spend[place + 1] += np.float64(costs[j, level]) - np.float64(costs[j, at])
+            value[place + 1] += np.float64(curves[i, level]) - np.float64(curves[i, at])
+            at = level
+
+
+@compiled
+def count_plans(
+    curves: Array, costs: Array, prices: Array, drawn: Array, groups: Array, counts: Array, spend: Array
+) -> None:
+    """Add to `counts` (m, groups, K) who gets what at each falling price, beyond the price before it, and to `spend` (m, groups).
+
+    A row counts in each of its groups (n, g). Where `drawn` (n, K) is given, a row whose best level is k gets level drawn[i, k].
+    """
+    own, exploring = len(costs) > 1, len(drawn) > 0
+    for i in range(len(curves)):
+        j = i if own else 0
+        at, before, place, last = cheapest_level(curves, costs, i, j), math.inf, 0, -1
+        while True:
+            level, s = next_step(curves, costs, i, j, at)
+            before = min(s, before)
+            chosen = drawn[i, at] if exploring else at
+            if chosen != last:
+                more = np.float64(costs[j, chosen]) - (np.float64(costs[j, last]) if last >= 0 else 0.0)
+                for g in range(groups.shape[1]):
+                    group = groups[i, g]
+                    counts[place, group, chosen] += 1
+                    spend[place, group] += more
+                    if last >= 0:
+                        counts[place, group, last] -= 1
+                last = chosen
+            place = first_taker(prices, place, before)
+            if level < 0 or place == len(prices):
+                break
+            at = level

@@ -1,1 +1,0 @@
-"""Passes over batches of customers, whose answers are added exactly."""

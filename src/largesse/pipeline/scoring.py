@@ -1,0 +1,289 @@
+"""Customers of one machine with their expected responses and costs: in memory, or mapped from files without a name.
+
+A table that is larger than memory is read in batches, each customer is scored once, and curves and own costs go to files
+beside the output, which are mapped into memory. They are gone when the command ends, however it ends. Features and ids are
+read again when the plan is written.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from largesse.allocation import PriceSums, allocate, check_task, decide_at_price, expected_costs, sum_at_prices
+from largesse.campaign import Campaign
+from largesse.data import read_log
+from largesse.errors import Problem, fail
+from largesse.evaluation import SAMPLE, PlanCounts, choose_features, count_plan, number_groups
+from largesse.io import Scratch, scratch_file
+from largesse.pipeline.background import map_ahead, read_ahead, write_behind
+from largesse.pipeline.customers import (
+    CustomerSource,
+    CustomerStream,
+    CustomerTable,
+    LogCustomers,
+    find_repeated,
+    hash_customers,
+    open_table,
+)
+from largesse.pipeline.engine import PlanResult, Target
+from largesse.pipeline.write import open_writer
+from largesse.policy import Policy
+from largesse.progress import advance, report_to, start_stage
+from largesse.records import Array, Customers, Log, Plan, Progress, Scores
+from largesse.response import expect_in_blocks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH = 1 << 18  # rows
+KEY = 0x9E3779B97F4A7C15
+
+
+@final
+class Local:
+    """The engine of one machine. Fulfils `Engine`.
+
+    Parameters
+    ----------
+    rows
+        Tables of customers with more rows than this are never in memory as a whole.
+    """
+
+    def __init__(self, *, rows: int = 1_000_000) -> None:
+        self.rows = rows
+
+    def read_log(self, campaign: Campaign, source: Any = None) -> Log:
+        """Read and check the campaign's log, or another source with the same columns."""
+        roles = campaign.roles
+        if campaign.propensities is not None:
+            roles = {**roles, "propensity": campaign.propensities}
+        log = read_log(
+            campaign.log if source is None else source,
+            levels=campaign.levels,
+            most_rows=campaign.most_rows,
+            seed=campaign.seed,
+            response_value=campaign.response_value,
+            **roles,
+        )
+        if campaign.response_unit and log.binary and log.response.any():  # of nobody who bought, nothing is known
+            got = f"response_unit is {campaign.response_unit!r}, but {log.response_name!r} is yes or no"
+            fail("log", Problem(got, "remove response_unit; response_value = … says what a yes is worth"))
+        return log
+
+    def open_customers(self, campaign: Campaign, source: Any, features: Any) -> Customers | CustomerStream:
+        """Read and check a table of customers; one that is too large is read in batches when it is scored."""
+        return open_table(campaign, source, features, self.rows)
+
+    @contextmanager
+    def score(
+        self, policy: Policy, customers: Any, near: Path, progress: Progress, own: Scores | None = None
+    ) -> Iterator[LocalCustomers]:
+        """Score customers in memory, or into files without a name `near` a folder; `own` replace the model."""
+        source = CustomerTable(customers) if isinstance(customers, Customers) else customers
+        with ExitStack() as stack:
+            with report_to(progress):
+                start_stage("scoring customers", source.n)
+                if own is not None:
+                    scored = _use_scores(policy, source, own)
+                elif isinstance(source, CustomerTable):
+                    scored = _score_table(policy, source)
+                else:
+                    scored = _score_batches(policy, source, stack, near)
+            yield scored
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSample:
+    """Features of some of the customers: those with the least random keys, which their row numbers alone decide."""
+
+    rows: Array  # (m,) rising
+    features: pa.Table
+
+
+def random_keys(rows: Array) -> Array:
+    """Return a random number (n,) for each row number: the same in every batch and on every machine."""
+    x = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(KEY)  # after Steele, Lea and Flood's SplitMix64
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def choose_places(rows: Array, size: int) -> Array:
+    """Return the places (m,), rising, of at most `size` of some row numbers (n,): those with the least random keys."""
+    return np.arange(len(rows)) if len(rows) <= size else np.sort(np.argpartition(random_keys(rows), size)[:size])
+
+
+@dataclass(frozen=True, eq=False)
+class LocalCustomers:
+    """Fulfils `ScoredCustomers`: curves and expected costs are arrays, in memory or mapped from files."""
+
+    source: CustomerSource
+    curves: Array  # (n, K)
+    costs: Array  # (1, K) or (n, K), as expected
+    sample: FeatureSample
+
+    @property
+    def n(self) -> int:
+        """How many customers there are."""
+        return len(self.curves)
+
+    def batch(self, start: int, count: int) -> tuple[Array, Array, Array]:
+        """Return the row numbers, curves and cost rows of some customers who follow each other."""
+        rows = np.arange(start, min(start + count, self.n))
+        return rows, self.curves[start : start + count], self._rows_of_costs(slice(start, start + count))
+
+    def pick(self, rows: Array) -> tuple[Array, Array, Array]:
+        """Return the row numbers, curves and cost rows of some customers."""
+        return rows, self.curves[rows], self._rows_of_costs(rows)
+
+    def sums_at(self, prices: Sequence[float], /) -> PriceSums:
+        """Return what they cost and bring at falling prices."""
+        parts = map_ahead(lambda start: sum_at_prices(*self.batch(start, BATCH)[1:], prices), range(0, self.n, BATCH))
+        return functools.reduce(operator.add, parts)
+
+    def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> Plan:
+        """Return the best plan within an average or a total budget, all costs times `scale`."""
+        costs = self.costs if len(self.costs) > 1 else self.costs[0]
+        return allocate(self.curves, costs if scale == 1.0 else costs * scale, budget, total=total)
+
+    def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
+        """Return the average cost, times `scale`, at a price: the cheapest of equally good levels taken, or the dearest."""
+
+        def add_ends(start: int) -> Array:
+            rows, curves, costs = self.batch(start, BATCH)
+            costs, place = costs if scale == 1.0 else costs * scale, np.arange(len(rows))
+            wide = np.broadcast_to(costs, curves.shape)
+            ends = [decide_at_price(curves, costs, price, dearest=dearest) for dearest in (False, True)]
+            return np.array([wide[place, levels].sum() for levels in ends])
+
+        low, high = functools.reduce(operator.add, map_ahead(add_ends, range(0, self.n, BATCH))) / self.n
+        return float(low), float(high)
+
+    def collect(self) -> tuple[Customers, Array, Array]:
+        """Return all customers in memory: with all their features, curves (n, K) and expected costs (K,) or (n, K)."""
+        import pyarrow as pa
+
+        parts = list(self.source.read(self.source.features))
+        features = pa.concat_tables([part.features for part in parts]).unify_dictionaries()
+        ids = None if parts[0].customer is None else pa.concat_arrays([part.customer for part in parts])
+        return Customers(features, ids), self.curves, self.costs if len(self.costs) > 1 else self.costs[0]
+
+    def write(self, plan: PlanResult, targets: Sequence[Target], progress: Progress) -> PlanCounts:
+        """Write a plan, each table all or nothing, in the customers' order; return who gets what, for the report."""
+        import pyarrow as pa
+
+        # The features that explain most of the plan are chosen on a sample of the customers.
+        levels, _ = plan.decide(*self.pick(self.sample.rows))
+        features = choose_features(self.sample.features, levels)
+
+        def write_part(part: Customers, start: int) -> PlanCounts:
+            batch = self.batch(start, len(part))
+            rows, curves, costs = batch
+            decided = plan.decide(*batch)
+            add(plan.tabulate(pa.array(rows) if part.customer is None else part.customer, decided, curves, costs))
+            groups = number_groups(features, part.features)
+            paid = costs if plan.ratio == 1.0 else costs * plan.ratio
+            return count_plan(features, groups, decided[0], (rows, curves, paid), plan.count_others(batch, *groups))
+
+        with report_to(progress), ExitStack() as stack:
+            start_stage("writing the plan", self.n)
+            writers = [stack.enter_context(open_writer(target)) for target in targets]
+
+            def write_parts(table: pa.Table) -> None:
+                for writer in writers:
+                    writer.write(table)
+
+            add = stack.enter_context(write_behind(write_parts))
+            start, counts = 0, list[PlanCounts]()
+            for part in read_ahead(self.source.read([one.feature for one in features])):
+                counts = [functools.reduce(operator.add, [*counts, write_part(part, start)])]
+                start += len(part)
+                advance(start / self.n)
+        return counts[0]
+
+    def _rows_of_costs(self, rows: Any) -> Array:
+        return self.costs[rows] if len(self.costs) > 1 else self.costs
+
+
+def _use_scores(policy: Policy, source: CustomerTable | LogCustomers, own: Scores) -> LocalCustomers:
+    """Return the log's own customers with what models that did not see them expect."""
+    curves, costs = check_task(own.curves, np.broadcast_to(own.expected_costs, own.curves.shape))
+    return LocalCustomers(source, curves, costs, _sample_features(policy, source))
+
+
+def _sample_features(policy: Policy, source: CustomerTable | LogCustomers) -> FeatureSample:
+    """Return features of some customers; of a log that is larger than memory, of rows of its sample."""
+    if isinstance(source, LogCustomers):
+        rows, table = source.sample.rows, source.sample.log.features
+    else:
+        rows, table = np.arange(source.n), source.customers.features
+    places = choose_places(rows, SAMPLE)
+    return FeatureSample(rows[places], table.select(list(policy.model.encoder_.features)).take(places))
+
+
+def _score_table(policy: Policy, source: CustomerTable) -> LocalCustomers:
+    """Score customers in memory."""
+    expected, paid = expect_in_blocks(policy.model, source.customers, tracked=True)
+    curves, costs = check_task(expected, expected_costs(policy.levels, expected, paid))
+    return LocalCustomers(source, curves, costs, _sample_features(policy, source))
+
+
+def _score_batches(
+    policy: Policy, source: LogCustomers | CustomerStream, stack: ExitStack, near: Path
+) -> LocalCustomers:
+    """Score every customer once, batch by batch; curves and costs that differ go to files without a name `near` a folder."""
+    import pyarrow as pa
+
+    names, levels = list(policy.model.encoder_.features), policy.levels
+    chosen = np.zeros(0, np.int64) if isinstance(source, LogCustomers) else choose_places(np.arange(source.n), SAMPLE)
+    files = [stack.enter_context(scratch_file(near)) for _ in range(2)]  # curves, and costs where they differ
+    sampled, hashes, start, wrong = [], [np.zeros(0, np.uint64)], 0, False
+    for part, suspect in read_ahead(_read_rows(source, names)):
+        wrong |= bool(suspect.any())
+        if part.customer is not None and isinstance(source, CustomerStream):
+            hashes.append(hash_customers(part.customer))
+        if not wrong:  # else only what is wrong with others is still of interest
+            expected, paid = expect_in_blocks(policy.model, part)
+            costs = expected_costs(levels, expected, paid)
+            for file, values in zip(files, check_task(expected, costs)[: costs.ndim], strict=False):
+                file.append(np.ascontiguousarray(values, dtype=np.float64).data.cast("B"))
+            places = np.searchsorted(chosen, [start, start + len(part)])
+            sampled.append(part.features.take(chosen[slice(*places)] - start))
+        start += len(part)
+        advance(start / source.n)
+    if isinstance(source, CustomerStream):
+        repeated = find_repeated(np.concatenate(hashes))
+        if wrong or len(repeated):
+            source.refuse_rows(repeated)
+        sample = FeatureSample(chosen, pa.concat_tables(sampled).unify_dictionaries())
+    else:
+        sample = _sample_features(policy, source)
+    curves, own = (_map_array(file, len(levels)) for file in files)
+    return LocalCustomers(source, curves, own if len(own) else np.atleast_2d(costs), sample)
+
+
+def _read_rows(source: LogCustomers | CustomerStream, names: Sequence[str]) -> Iterator[tuple[Customers, Array]]:
+    """Yield customers in batches, and which rows (n,) may break a rule; the rows of a log are checked already."""
+    if isinstance(source, CustomerStream):
+        yield from source.read_rows(names)
+    else:
+        for part in source.read(names):
+            yield part, np.zeros(len(part), dtype=bool)
+
+
+def _map_array(file: Scratch, width: int) -> Array:
+    """Return a finished file of doubles as an array (n, width) that the system reads from it when it is needed."""
+    file.finish()
+    size = os.fstat(file.file.fileno()).st_size
+    if not size:
+        return np.zeros((0, width))
+    return np.asarray(np.memmap(file.file, dtype=np.float64, mode="r", shape=(size // (8 * width), width)))
