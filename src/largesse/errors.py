@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 BIDI = frozenset(
     "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )  # turn the order of letters around
-LONGEST_NAME, LONGEST_PATH = 255, 4096  # bytes, on the usual file systems
+MAX_NAME, MAX_PATH = 255, 4096  # bytes, on the usual file systems
 SHOWN = 8  # values that a message lists
 LEAST_WORTH = 1e-100  # and its inverse the most: products with responses stay finite
 WORTH_RULE = "give what one unit of response is worth, in the unit of costs: a number above zero, like 0.35"
@@ -28,7 +28,7 @@ BUDGET_RULE = "a budget is a number, zero or more; for no limit, give what the d
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: a sentence, and what to do about it."""
+    """One problem: a sentence, and a hint."""
 
     what: str
     hint: str = ""
@@ -75,11 +75,11 @@ class PolicyFileError(LargesseError, ValueError):
 
 
 class OutputError(LargesseError, OSError):
-    """Something could not be written; what was there before is untouched."""
+    """Output could not be written; earlier content is untouched."""
 
 
 class LedgerError(LargesseError, OSError):
-    """A ledger cannot be reached, is not one, or does not allow what was asked."""
+    """A ledger cannot be reached, is invalid, or refuses a request."""
 
 
 class NotFittedError(LargesseError, AttributeError):
@@ -149,7 +149,7 @@ def fail(subject: str, problem: Problem) -> NoReturn:
 
 
 def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = False) -> list[Problem]:
-    """Return what is wrong with a budget, if anything: it is a number, zero or more; infinite only where `unlimited`.
+    """Return the problems of a budget: it is a number, zero or more; infinite only if `unlimited`.
 
     >>> budget_problems(1.7)
     []
@@ -163,7 +163,7 @@ def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = 
 
 
 def worth_problems(value: Any, name: str = "response_value") -> list[Problem]:
-    """Return what is wrong with what a response is worth, if anything: it is a finite number above zero.
+    """Return the problems of the value of a response: it is a finite number above zero.
 
     >>> worth_problems(0.35), worth_problems(None)
     ([], [])
@@ -201,7 +201,7 @@ def limit_problems(most_rows: Any, name: str) -> list[Problem]:
 
 
 def as_number(value: Any) -> float | None:
-    """Return a real number as a float; None for anything else, and for a whole number that no float can hold.
+    """Return a real number as a float; None for other types and for integers beyond the range of floats.
 
     >>> as_number(3), as_number("3"), as_number(True), as_number(10**400)
     (3.0, None, None, None)
@@ -215,7 +215,7 @@ def as_number(value: Any) -> float | None:
 
 
 def whole_problems(value: Any, name: str, least: int = 0, most: int | None = None) -> list[Problem]:
-    """Return what is wrong with a whole number, if anything: it is an int, from `least` to `most`.
+    """Return the problems of a whole number: it is an int, from `least` to `most`.
 
     >>> print(whole_problems(2.5, "folds", least=2)[0])
     folds is 2.5
@@ -242,28 +242,23 @@ def repr_short(value: Any, most: int = 80) -> str:
 
 
 def path_problems(path: str | os.PathLike[str], name: str = "the path", *, written: bool = False) -> list[Problem]:
-    """Return what is wrong with a path as such, if anything; one that is `written` into a file must be text.
+    """Return the problems of a path as such; a path that is `written` into a file must be valid text.
 
     >>> path_problems("log.csv")
     []
     """
     text = os.fspath(path)
+    raw = text.encode("utf-8", "surrogatepass")
     shown = f"{name} {text if len(text) <= 80 else text[:77] + '…'!r}"
-    if "\0" in text:
-        return [Problem(f"{shown} holds a NUL character", "take it out")]
-    try:
-        raw = os.fsencode(text)
-    except UnicodeEncodeError:
-        return [Problem(f"{shown} holds half a letter", "write it in whole letters")]
-    if len(raw) >= LONGEST_PATH or max(map(len, raw.split(os.sep.encode()))) > LONGEST_NAME:
-        return [Problem(f"{shown} is too long", f"a name has at most {LONGEST_NAME} bytes")]
-    if written and any("\ud800" <= letter <= "\udfff" for letter in text):
-        return [Problem(f"{shown} is not UTF-8", "rename the file or the folder, with letters in UTF-8")]
+    if "\0" in text or (written and any("\ud800" <= letter <= "\udfff" for letter in text)):
+        return [Problem(f"{shown} contains a NUL character or is not UTF-8", "rename the file or the folder")]
+    if len(raw) >= MAX_PATH or max(map(len, raw.split(os.sep.encode()))) > MAX_NAME:
+        return [Problem(f"{shown} is too long", f"a name has at most {MAX_NAME} bytes")]
     return []
 
 
 def below_cheapest(subject: str, budget: float, cheapest: float, unit: str = " per customer") -> BudgetError:
-    """Return the error that names what the cheapest plan costs."""
+    """Return the error for a budget below the cheapest plan."""
     got = f"the budget of {budget:g} is below the cheapest plan, which costs {cheapest:g}{unit}"
     return BudgetError(subject, [Problem(got, "raise the budget, or add a level that costs nothing")])
 
@@ -290,7 +285,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def _likeness(name: str, other: str) -> float:
-    """Return how alike two names are; where one holds the other whole, more than any others."""
+    """Return the similarity of two names; highest if one contains the other."""
     inside = min(len(name), len(other)) >= 2 and (name in other or other in name)
     return difflib.SequenceMatcher(None, other, name).ratio() + inside
 

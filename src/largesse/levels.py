@@ -1,4 +1,4 @@
-"""The ordered incentive levels, and what makes them valid."""
+"""Ordered incentive levels and their validation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these stand before
 
 @dataclass(frozen=True)
 class Levels:
-    """The ordered incentive levels: what each costs and how the log writes it.
+    """Ordered incentive levels: their costs and their notation in the log.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Levels:
         refuse("levels", problems)
 
     def _clashes(self) -> list[Problem]:
-        """Return what is said about costs beside that they are observed: two ways to pay exclude each other."""
+        """Return the settings of costs that contradict observed costs."""
         if not self.observed:
             return []
         said = {
@@ -119,7 +119,7 @@ class Levels:
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """What people call the levels: names, else doses with their unit, else "level 0", "level 1" and so on.
+        """Titles of the levels for reports: names, else doses with their unit, else "level 0", "level 1" and so on.
 
         >>> Levels([0, 5], doses=[0, 5], dose_unit="€").titles, Levels([0, 5]).titles
         (('€0', '€5'), ('level 0', 'level 1'))
@@ -138,7 +138,7 @@ class Levels:
 
     @property
     def certain(self) -> bool:
-        """Whether what a level costs a customer is known before they respond."""
+        """Whether the cost of a level for a customer is known before the response."""
         return not (self.on_redemption or self.observed)
 
     @property
@@ -256,7 +256,7 @@ def _check_doses(doses: Sequence[float] | np.ndarray[Any, Any], problems: list[P
 
 
 def _as_list(given: Any, word: str, problems: list[Problem]) -> list[Any] | None:
-    """Return a list of what was given; None, and a problem, for a text or a single number."""
+    """Return an argument as a list; None, and a problem, for a text or a single number."""
     try:
         if isinstance(given, str | bytes | dict):
             raise TypeError

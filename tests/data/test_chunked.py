@@ -13,7 +13,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.data import chunked, csv_reader, open_batches, read_table
+from largesse.data import Piece, chunked, csv_reader, merge_schemas, open_batches, read_piece, read_table, split_file
 from largesse.data.csv_reader import describe_text, read_text, settle_types
 from largesse.errors import InputError
 
@@ -94,7 +94,7 @@ SHOWN = ["", "1", "0", "-7", "true", "false", "2.5", "1e3", "2024-01-31", "10:30
 SHOWN += ["2024-01-31T10:00:00.5", "2024-01-31T10:00:00Z", "2024-01-31T10:00:00.25Z", "x", "it's", 'a "b"', "NA", "é"]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_types_of_a_csv_are_those_that_arrow_finds_in_the_whole_file(seed: int) -> None:
     rng = np.random.default_rng(seed)
     used = rng.choice(SHOWN, size=int(rng.integers(1, 4)), replace=False)
@@ -168,3 +168,65 @@ def test_few_values_are_known_without_reading_them(kind: str, tmp_path: Path) ->
     assert not chunked.has_at_most(file, 99)  # never told of a table that has more
     assert chunked.has_at_most(TABLE, 100)
     assert not chunked.has_at_most(TABLE, 99)
+
+
+# -- pieces --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("groups", [100, 30, 7])
+@pytest.mark.parametrize("few", [1, 20, 1000])
+def test_the_pieces_of_a_parquet_file_hold_its_rows_in_order(
+    groups: int, few: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunked, "PIECE_ROWS", few)
+    file = tmp_path / "t.parquet"
+    pq.write_table(TABLE, file, row_group_size=groups)
+    found = split_file(file, "table")
+    if few == 1:
+        assert len(found) == -(-100 // groups)
+    if few == 1000:
+        assert len(found) == 1
+    parts = [batch for piece in found for batch in read_piece(piece, "table", plain=["id"])]
+    assert max(map(len, parts)) <= 16
+    whole = read_table(file, plain=["id"])
+    assert pa.concat_tables(parts).to_pydict() == whole.to_pydict()
+    assert parts[0].schema.types == whole.schema.types
+
+
+def test_other_files_are_one_piece(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    csv.write_csv(TABLE, file)
+    assert split_file(file, "table") == [Piece(str(file))]
+    parts = list(read_piece(Piece(str(file)), "table"))
+    assert pa.concat_tables(parts).to_pydict() == read_table(file).to_pydict()
+
+
+def test_a_file_without_rows_is_a_piece_with_columns(tmp_path: Path) -> None:
+    for name in ("t.parquet", "t.arrow"):
+        file = tmp_path / name
+        (pq.write_table if name == "t.parquet" else feather.write_feather)(TABLE.slice(0, 0), file)
+        (piece,) = split_file(file, "table")
+        (table,) = read_piece(piece, "table")
+        assert table.num_rows == 0
+        assert table.column_names == TABLE.column_names
+
+
+def test_a_page_that_is_damaged_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "t.parquet"
+    pq.write_table(TABLE, file, compression="zstd")
+    content = bytearray(file.read_bytes())
+    content[40:90] = bytes(50)
+    file.write_bytes(content)
+    (piece,) = split_file(file, "log")
+    with pytest.raises(InputError, match="is damaged or cut off"):
+        list(read_piece(piece, "log"))
+
+
+def test_schemas_of_several_files_are_merged_or_refused() -> None:
+    files = [Path("a.csv"), Path("b.csv")]
+    first, second = pa.schema({"age": pa.int32()}), pa.schema({"age": pa.float64()})
+    assert merge_schemas(files, [first, second], "log") == second
+    with pytest.raises(InputError, match="'age' has different types in the 2 files"):
+        merge_schemas(files, [first, pa.schema({"age": pa.string()})], "log")
+    with pytest.raises(InputError, match=r"b.csv and a.csv do not have the same columns: city"):
+        merge_schemas(files, [first, pa.schema({"age": pa.int32(), "city": pa.string()})], "log")

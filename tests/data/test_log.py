@@ -1,5 +1,6 @@
 """From tables and arrays to logs and customers."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from largesse.data.log import log_from_arrays, read_customers, read_log
+from largesse.data.log import digest_log, log_from_arrays, read_customers, read_log
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.records import Customers
@@ -84,3 +85,56 @@ def test_arrays_without_levels_or_responses_are_refused(missing: str) -> None:
     given = {"level": [0, 1, 0, 1], "response": [0, 1, 1, 0], missing: None}
     with pytest.raises(InputError, match=f"{missing} is None"):
         log_from_arrays(np.eye(4), **given)
+
+
+# -- digest --------------------------------------------------------------------------------------------------------------
+
+
+def digest_table(**changed: Any) -> pa.Table:
+    columns = {
+        "age": [31.0, None, 44.0, 20.0],
+        "city": ["Oslo", "Rome", None, "Oslo"],
+        "day": np.array(["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"], dtype="datetime64[D]"),
+        "y": [0, 1, 0, 1],
+        "r": [0, 1, 1, 0],
+    }
+    return pa.table(columns | changed)
+
+
+def digest(source: pa.Table) -> str:
+    return digest_log(read_log(source, level="y", response="r", levels=Levels([0, 1])))
+
+
+def test_how_values_are_stored_does_not_matter() -> None:
+    whole = digest_table()
+    cut = pa.concat_tables([whole.slice(0, 1), whole.slice(1)])
+    coded = pa.DictionaryArray.from_arrays(pa.array([2, 0, None, 2]), pa.array(["Rome", "Bern", "Oslo"]))
+    other = whole.set_column(1, "city", coded).set_column(0, "age", whole["age"].cast(pa.float32()))
+    assert digest(whole) == digest(cut) == digest(other)
+
+
+def test_every_value_matters() -> None:
+    found = {
+        digest(digest_table(**changed))
+        for changed in (
+            {},
+            {"age": [31.0, None, 44.0, 21.0]},
+            {"age": [31.0, 1.0, 44.0, 20.0]},
+            {"city": ["Oslo", "Rome", None, "Rome"]},
+            {"city": ["Oslo", "Rome", "", "Oslo"]},
+            {"day": np.array(["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-05"], dtype="datetime64[D]")},
+            {"y": [0, 1, 1, 1]},
+            {"r": [0, 1, 1, 1]},
+        )
+    }
+    assert len(found) == 8
+
+
+def test_levels_and_weights_matter() -> None:
+    log = read_log(digest_table(), level="y", response="r", levels=Levels([0, 1]))
+    others = [
+        replace(log, levels=Levels(costs=[0, 2])),
+        replace(log, weight=np.ones(4)),
+        replace(log, cluster=log.level),
+    ]
+    assert len({digest_log(one) for one in (log, *others)}) == 4

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from largesse.campaign.file import campaign_from
 from largesse.data import Encoder, read_log
-from largesse.data.parsing import find_style, words_as_numbers
+from largesse.data.parsing import find_style, read_suggested, suggest_parse, words_as_numbers
 from largesse.data.read import read_table
 from largesse.errors import InputError
 from largesse.levels import Levels
@@ -62,14 +63,6 @@ def test_what_can_be_read_in_two_ways_is_asked(words: tuple[str, ...]) -> None:
     assert comma == [float(word.replace(".", "").replace(",", ".")) for word in cycle(*words)]
 
 
-def test_text_that_is_mostly_numbers_is_mentioned_with_what_is_not() -> None:
-    notes = read(price=cycle("12", "13", "14", "about 5")).notes
-    assert any(
-        "all but 1 of its different values are numbers, but not 'about 5': leave such cells empty" in note
-        for note in notes
-    )
-
-
 @pytest.mark.parametrize(("yes", "no"), [("Yes", "No"), ("ja", "nein"), ("true", "False"), ("Y", "N"), ("1", "0")])
 def test_yes_and_no_are_a_response(yes: str, no: str) -> None:
     log = read(bought=[yes if bought else no for bought in USUAL["bought"]])
@@ -111,24 +104,27 @@ def test_dates_that_can_be_read_in_two_ways_are_asked() -> None:
     assert log.features.column("since")[0].as_py() == dt.date(2024, 1, 2)
 
 
-def test_dates_in_several_formats_are_mentioned() -> None:
-    assert any("not all its dates are alike" in note for note in read(since=cycle("31.12.2024", "2024-12-31")).notes)
-
-
 def test_days_of_excel_are_mentioned_and_can_be_dates() -> None:
     assert any("Excel" in note for note in read(signup_date=cycle(45000, 45001)).notes)
     log = read({"signup_date": "excel date"}, signup_date=cycle(45000, 45001))
     assert log.features.column("signup_date")[0].as_py() == dt.date(2023, 3, 15)
 
 
-def test_columns_that_say_nothing_are_mentioned() -> None:
-    notes = read(same=[3] * N, empty=[None] * N, code=[f"c{k}" for k in range(N)]).notes
-    for said in ("'same' is 3 in every row", "'empty' is empty", "'code' left out"):
-        assert any(said in note for note in notes)
-
-
-def test_a_plain_table_has_nothing_to_say() -> None:
-    assert read(city=cycle("Oslo", "Rome")).notes == ()
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (cycle("Oslo", "Rome"), ""),
+        ([3] * N, "is 3 in every row"),
+        ([None] * N, "is empty"),
+        ([f"c{k}" for k in range(N)], "left out"),
+        (cycle("12", "13", "14", "about 5"), "all but 1 of its different values are numbers, but not 'about 5'"),
+        (cycle("31.12.2024", "2024-12-31"), "not all its dates are alike"),
+    ],
+)
+def test_odd_columns_are_mentioned(column: list[Any], said: str) -> None:
+    notes = read(x=column).notes
+    assert len(notes) == bool(said)
+    assert all("'x'" in note and said in note for note in notes)
 
 
 @pytest.mark.parametrize("word", ["1_0", "５", "٣", "1e5_0", "0x10", "inf", "5 EUR USD", "1,2,3", "12.34.56"])
@@ -141,15 +137,6 @@ def test_postcodes_keep_their_zeros(tmp_path: Path) -> None:
     rows = "\n".join(f"{k % 10:05d},{k}" for k in range(50))
     (tmp_path / "t.csv").write_text(f"zip,age\n{rows}\n")
     assert read_table(tmp_path / "t.csv").column("zip")[3].as_py() == "00003"
-
-
-def test_semicolons_with_both_decimal_marks(tmp_path: Path) -> None:
-    rows = "\n".join(f"{k % 2};{k // 2 % 2};{k},5;{k}.25" for k in range(N))
-    (tmp_path / "t.csv").write_text(f"coupon;bought;price;size\n{rows}\n")
-    log = read_log(tmp_path / "t.csv", level="coupon", response="bought", levels=Levels(costs=[0, 5]))
-    assert log.features.column("price")[3].as_py() == 3.5
-    assert log.features.column("size")[3].as_py() == 3.25
-    assert any("decimal comma" in note for note in log.notes)
 
 
 def test_customers_are_read_as_the_log_was() -> None:
@@ -196,3 +183,47 @@ def test_dates_that_can_be_read_in_one_way_only_need_not_be_written_as_the_other
 def test_words_that_do_not_fit_are_named_with_what_to_do() -> None:
     with pytest.raises(InputError, match=r"not dates, the day first throughout: 'soon'\n.*write all dates alike"):
         read_table({"since": ["03.02.2024", "soon"]}, parse={"since": "day first"})
+
+
+# -- suggestions ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "ways"),
+    [
+        (["15,09", "7"], ("decimal comma",)),
+        (["1.234,56", "3"], ("decimal comma",)),
+        (["1,234.56", "3"], ("decimal point",)),
+        (["5 EUR", "10 EUR"], ("number",)),
+        (["€5", "€10"], ("number",)),
+        (["5 %", "10 %"], ("percent",)),
+        (["5,5 %", "10 %"], ("decimal comma",)),
+        (["1,234", "5,678"], ("decimal comma", "decimal point")),
+        (["31.12.2024", "01.02.2023"], ("day first",)),
+        (["12/31/2024"], ("month first",)),
+        (["01/02/2024"], ("day first", "month first")),
+        (["Yes", "No", "yes"], ({"No": 0, "Yes": 1, "yes": 1},)),
+        (["ja", "nein"], ({"ja": 1, "nein": 0},)),
+    ],
+)
+def test_the_ways_in_which_words_can_be_read(words: list[str], ways: tuple[Any, ...]) -> None:
+    found = suggest_parse(pa.chunked_array([words]))
+    assert found is not None
+    assert found.ways == ways
+
+
+@pytest.mark.parametrize("words", [["Oslo", "Rome"], ["5", "Oslo"], ["5 EUR", "10 USD"], [], [None], ["maybe", "yes"]])
+def test_words_that_are_not_all_numbers_are_text(words: list[str]) -> None:
+    assert suggest_parse(pa.chunked_array([pa.array(words, pa.string())])) is None
+
+
+def test_only_what_can_be_read_in_one_way_is_read() -> None:
+    table = pa.table(
+        {"a": ["5 %", "7,5 %"], "b": ["1,234", "2,345"], "c": ["31.02.2024", "01.01.2024"], "d": ["No", "Yes"]}
+    )
+    read, found = read_suggested(table)
+    assert read["a"].to_pylist() == [0.05, 0.075]
+    assert read["b"].to_pylist() == ["1,234", "2,345"]
+    assert read["c"].to_pylist() == ["31.02.2024", "01.01.2024"]  # no calendar has the first
+    assert read["d"].to_pylist() == [0.0, 1.0]
+    assert list(found) == ["a", "b", "d"]

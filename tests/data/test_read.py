@@ -14,8 +14,11 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+from largesse.data import open_batches
+from largesse.data.log import read_log
 from largesse.data.read import read_table
 from largesse.errors import InputError
+from largesse.levels import Levels
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 CONTENT: dict[str, list[Any]] = {
@@ -220,11 +223,6 @@ def test_integers_beyond_two_to_the_53_stay_exact(tmp_path: Path) -> None:
         assert read_table(source)["id"].to_pylist() == ids
 
 
-def test_words_that_no_row_uses_do_not_change_the_rows() -> None:
-    city = pd.Categorical(["a", "b"], categories=["z", "b", "a", "unused"])
-    assert read_table(pd.DataFrame({"city": city}))["city"].to_pylist() == ["a", "b"]
-
-
 def test_files_share_one_dictionary(tmp_path: Path) -> None:
     for i, words in enumerate((["b", "a"], ["a", "c"])):
         pq.write_table(pa.table({"w": words}), tmp_path / f"{i}.parquet")
@@ -240,23 +238,48 @@ def test_a_column_that_one_file_leaves_empty_takes_its_type_from_the_others(tmp_
     assert table.to_pydict() == {"x": [1.0, 1.5], "y": [None, "b"], "z": [None, dt.date(2020, 1, 1)]}
 
 
-def test_thousands_of_columns_are_read_in_a_moment() -> None:
-    content = {f"c{i}": ["a", "b"] for i in range(3000)}
-    assert read_table(content).num_columns == 3000
-
-
 def test_the_source_table_is_left_as_it_was() -> None:
     given, before = frame(), frame()
     read_table(given)
     pd.testing.assert_frame_equal(given, before)
 
 
-def test_a_numpy_array_is_not_a_table() -> None:
-    with pytest.raises(InputError, match="not a table: got ndarray"):
-        read_table(np.zeros((2, 2)))
-
-
 def test_what_arrow_says_of_a_long_value_is_cut() -> None:
     with pytest.raises(InputError, match="could not be converted") as caught:
         read_table({"a": [1.5, "x" * 5000]}, what="log")
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("ending", [".csv.gz", ".parquet", ".arrow"])
+def test_a_table_larger_than_memory_is_refused(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("largesse.data.read.memory_limit", lambda: 1_000_000)
+    file, table = tmp_path / f"log{ending}", pa.table({"a": np.zeros(1_000_000), "b": pa.nulls(1_000_000, pa.string())})
+    if ending == ".csv.gz":
+        file.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 1_000_000))
+    elif ending == ".parquet":
+        pq.write_table(table, file)
+    else:
+        feather.write_feather(table, file, compression="zstd")
+    assert file.stat().st_size < 1_000_000
+    with pytest.raises(InputError, match=r"1\.0 MB"):
+        read_table(file)
+    if ending != ".arrow":
+        assert open_batches(file).rows == 1_000_000
+
+
+def test_a_name_that_is_not_utf8_is_read(tmp_path: Path) -> None:
+    for ending, write in ((".csv", lambda p: p.write_bytes(b"a\n1\n")), (".parquet", write_one)):
+        file = tmp_path / f"caf\udce9{ending}"
+        write(file)
+        assert read_table(file).column("a").to_pylist() == [1]
+
+
+def write_one(path: Path) -> None:
+    with path.open("wb") as stream:
+        pq.write_table(pa.table({"a": [1]}), stream)
+
+
+def test_control_characters_are_escaped_in_errors() -> None:
+    with pytest.raises(InputError) as caught:
+        read_log({"a\x1b[2J": [1]}, level="\x1b]0;x\x07", response="a", levels=Levels(costs=[0, 1]))
+    assert not {"\x1b", "\x07"} & set(str(caught.value))

@@ -1,4 +1,4 @@
-"""The values of a column in a few groups: found on some rows, and told for any others."""
+"""Binning of a column: groups learnt on some rows and assigned to any others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """A column in a few groups: the group of every row and what each group is called."""
+    """A binned column: the group of every row and the labels of the groups."""
 
     code: Array  # (n,) int64, an index into labels
     labels: tuple[str, ...]
@@ -26,7 +26,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Grouping:
-    """How values are put into groups: by words, by numbers, or by ranges of numbers or dates. The last group is what is missing."""
+    """A binning rule: by words, by values, or by ranges of numbers or dates. The last group is for missing values."""
 
     kind: Literal["words", "values", "ranges", "dates", "nothing"]
     labels: tuple[str, ...]
@@ -105,7 +105,7 @@ def name_groups(found: Grouping, code: Array) -> Groups:
 
 
 def _find_cuts(values: Array, most: int) -> Array | None:
-    """Return where ranges of about equal size end; None where no value is known."""
+    """Return the ends of ranges of about equal size; None if all values are missing."""
     inside = values[np.isfinite(values)]
     if not len(inside):
         return None

@@ -123,7 +123,7 @@ class Check:
             )
 
     def read_response(self, name: str, *, alike: bool = False) -> Array:
-        """Return responses (n,), missing as NaN: finite numbers, few of them missing; all `alike` only if they may be."""
+        """Return responses (n,), missing as NaN: finite numbers, few missing, and not constant unless `alike`."""
         values = self.read_numbers(name, "response")
         if values is None:
             return np.zeros(len(self.table))

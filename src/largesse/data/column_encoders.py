@@ -1,4 +1,4 @@
-"""What an encoder learns of one feature, and how it turns the feature into columns of finite numbers."""
+"""Encoders of single features: each turns its feature into columns of finite numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FARTHEST = 1e6  # standard deviations; float32 cannot hold much more, and a valu
 
 @dataclass(frozen=True)
 class Column(ABC):
-    """What was learnt about one feature."""
+    """The encoder of one feature."""
 
     encoding: ClassVar[str]
     kind: ClassVar[Kind]  # which columns can be encoded this way
@@ -34,7 +34,7 @@ class Column(ABC):
     @property
     @abstractmethod
     def names(self) -> list[str]:
-        """What each of the q columns that the feature becomes is."""
+        """Names of the q encoded columns."""
 
     @abstractmethod
     def is_sound(self) -> bool:
@@ -66,7 +66,7 @@ class Scale:
         return stack_columns(columns, len(values))
 
     def names(self, name: str) -> list[str]:
-        """What each column is."""
+        """Names of the columns."""
         return ([name] if self.spread > 0 else []) + [f"{name} missing"] * self.missing
 
 
@@ -81,7 +81,7 @@ class Number(Column):
 
     @property
     def names(self) -> list[str]:
-        """What each of the q columns is."""
+        """Names of the q encoded columns."""
         return self.scale.names(self.name)
 
     def is_sound(self) -> bool:
@@ -105,7 +105,7 @@ class Date(Column):
 
     @property
     def names(self) -> list[str]:
-        """What each of the q columns is."""
+        """Names of the q encoded columns."""
         waves = [f"{self.name} {wave} of {cycle}" for cycle in self.cycles for wave in ("sine", "cosine")]
         return self.scale.names(self.name) + waves
 
@@ -149,7 +149,7 @@ class Words(Column):
 
     @property
     def names(self) -> list[str]:
-        """What each of the q columns is."""
+        """Names of the q encoded columns."""
         if self._constant:
             return []
         extra = [f"{self.name} other"] * self.other + [f"{self.name} missing"] * self.missing
@@ -184,7 +184,7 @@ class Means(Column):
 
     @property
     def names(self) -> list[str]:
-        """What each of the q columns is."""
+        """Names of the q encoded columns."""
         width = len(self.table[0])
         return [f"{self.name} (mean)"] if width == 1 else [f"{self.name} (mean {j})" for j in range(width)]
 
@@ -209,7 +209,7 @@ ENCODINGS: dict[str, type[Column]] = {"number": Number, "date": Date, "words": W
 
 
 class EncoderState(TypedDict):
-    """What an encoder learnt, as JSON."""
+    """The state of an encoder, as JSON."""
 
     few: int
     rare: int
@@ -218,7 +218,7 @@ class EncoderState(TypedDict):
 
 
 def read_columns(state: Any) -> list[Column]:
-    """Return the columns of an encoder's state; ValueError where it is not the state of any encoder."""
+    """Return the columns of an encoder's state; raise ValueError if the state is invalid."""
     check_shape(state, EncoderState, "encoder")
     columns = [_read_column(column, f"encoder/columns/{k}") for k, column in enumerate(state["columns"])]
     if min(state["few"], state["rare"], state["width"] - len(columns)) < 0:

@@ -82,7 +82,7 @@ def why_skip(name: str, column: pa.ChunkedArray) -> str:
 
 
 def _is_identifier(column: pa.ChunkedArray) -> bool:
-    """Whether nearly every row has its own text, which says nothing about the next customer."""
+    """Whether nearly every row has its own text, which does not generalise to other customers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""Separated text, as CSV: its separator, its decimal point, and the types of its columns.
+"""Reader of delimited text: separator, decimal point and types of columns are detected.
 
 `read_text` reads all of it, and Arrow finds the types. `settle_types` finds the same types without holding more than a block:
 a column begins with what its first block shows, and where a later value does not fit, it gets the next type that the value
@@ -29,7 +29,7 @@ MISFIT = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Separated text: how to open it, and how it is written."""
+    """Delimited text: how to open it, and its dialect."""
 
     open: Callable[[], Any]
     delimiter: str
@@ -49,7 +49,7 @@ class Text:
 
 
 def describe_text(opener: Callable[[], Any], head: str, texts: Collection[str]) -> Text:
-    """Return how text is written, by its first lines; the columns `texts` are text, even where they hold digits."""
+    """Return the dialect of text, from its first lines; the columns `texts` are text, even where they hold digits."""
     import pyarrow as pa
 
     delimiter, decimal = _dialect(head)
@@ -104,7 +104,7 @@ def _options(text: Text, columns: Sequence[str] | None = None) -> dict[str, Any]
 
 
 def settle_types(text: Text) -> Text:
-    """Return the text with its columns, their types and its number of rows: what `read_text` would find."""
+    """Return the text with its columns, types and number of rows, the same as `read_text` finds."""
     import pyarrow as pa
 
     while True:
@@ -119,7 +119,7 @@ def settle_types(text: Text) -> Text:
 
 
 def iter_text(text: Text, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Give the rows of text whose types are settled, block by block; of some columns, if they are named."""
+    """Yield the rows of text with known types, block by block; only some columns, if they are named."""
     with _stream(text, columns) as reader:
         yield from reader
 

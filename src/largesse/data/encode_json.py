@@ -1,4 +1,4 @@
-"""A few customers as JSON has them → the matrix that a model takes, quickly.
+"""Fast encoding of single customers given as JSON.
 
 A table of one row costs an encoder some twenty steps for every column. Here the plain cases (numbers, text, true and false,
 null, dates such as 2026-01-31) go straight into the matrix, all numbers at once. Whatever is unusual (numbers written as text,
@@ -91,7 +91,7 @@ class RowEncoder:
         self._marks = np.array([at for _, _, at in self._numbers if at >= 0], dtype=np.intp)
 
     def _add_text(self, learnt: Words | Means, place: int) -> None:
-        """Learn what each text becomes, by asking the column itself."""
+        """Tabulate the encoding of each known text."""
         import pyarrow as pa
 
         asked: list[str | None] = [*learnt.words, None]
@@ -110,7 +110,7 @@ class RowEncoder:
         return EncodedRows(matrix, self._encoder)
 
     def _encode_plain(self, rows: Sequence[Row]) -> Array | None:
-        """Return the matrix (n, p), or None where something is not plain."""
+        """Return the matrix (n, p), or None if a value needs the rules of tables."""
         matrix = np.zeros((len(rows), self._width), dtype=np.float32)
         try:
             columns = [[row[name] for row in rows] for name, _, _ in self._numbers]
@@ -156,7 +156,7 @@ class RowEncoder:
         return read_table(pa.table(columns), what="customers", parse=self._parse)
 
     def _missing(self, rows: Sequence[Row]) -> list[Problem]:
-        """Return which features rows lack: null says that a value is not known, nothing at all is a mistake."""
+        """Return problems of rows without some feature: null is a missing value, but an absent key is a mistake."""
         found: list[Problem] = []
         for at, row in enumerate(rows):
             lacking = [name for name in self._encoder.features if name not in row]
@@ -199,7 +199,7 @@ def _read_day(text: str | None) -> float:
 
 
 def check_rows(given: Any, most: int) -> list[Row]:
-    """Return rows of JSON; refuse what is no list of objects, or too long."""
+    """Return rows of JSON; refuse anything but a list of objects, and long lists."""
     if not isinstance(given, list) or not given or not all(isinstance(row, dict) for row in given):
         got = "an empty list" if given == [] else repr_short(given)
         hint = 'send one object for each: "customers": [{"age": 31, "city": "Oslo"}]'

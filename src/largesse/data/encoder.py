@@ -1,4 +1,4 @@
-"""Features of any kind → one matrix of finite numbers, learnt on the log, safe for values never seen before.
+"""Encoder of features as one matrix of finite numbers, learnt on the log and safe for unseen values.
 
 Numbers are standardised, with an indicator where some were missing. Text with few values is one-hot, rare values
 pooled; text with many values becomes a smoothed mean of a target (scikit-learn's cross-fitted `TargetEncoder`). Dates
@@ -74,7 +74,7 @@ class Encoder:
         return _join(blocks, table.num_rows)
 
     def _learn(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[Column, Array]:
-        """Return what is learnt about a column, and the rows' block (n, q) of the matrix."""
+        """Return the encoder of a column, and the rows' block (n, q) of the matrix."""
         kind = kind_of(column.type)
         if kind == "text":
             return self._learn_text(name, column, target)
@@ -135,7 +135,7 @@ class Encoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each column of the matrix is."""
+        """Names of the columns of the matrix."""
         return tuple(name for learnt in self.columns for name in learnt.names)
 
     @property
@@ -150,13 +150,13 @@ class Encoder:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What was learnt, as JSON."""
+        """The learnt state, as JSON."""
         columns = [{"encoding": learnt.encoding, **asdict(learnt)} for learnt in self.columns]
         return {"few": self.few, "rare": self.rare, "width": self.width, "columns": columns}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Encoder:
-        """Return the encoder that `state` describes; ValueError if it describes none."""
+        """Return the encoder of a `state`; raise ValueError if the state is invalid."""
         columns = read_columns(state)
         encoder = cls(state["few"], state["rare"])
         encoder.columns, encoder.width = columns, state["width"]
@@ -164,7 +164,7 @@ class Encoder:
 
 
 def plain_columns(table: pa.Table, kinds: Mapping[str, Kind]) -> dict[str, Array]:
-    """Return columns (n,) of given kinds: numbers and seconds since 1970, both NaN where missing, and text, None where so."""
+    """Return columns (n,) of given kinds: numbers and seconds since 1970 (missing: NaN), and text (missing: None)."""
     table, found = match_kinds(table, kinds), {}
     for name, kind in kinds.items():
         column = table.column(name)
@@ -180,7 +180,7 @@ def plain_columns(table: pa.Table, kinds: Mapping[str, Kind]) -> dict[str, Array
 
 @dataclass(frozen=True, eq=False)
 class _Target:
-    """What text with many values is averaged over."""
+    """The target whose means encode text with many values."""
 
     values: Array  # (n,)
     discrete: bool

@@ -1,4 +1,4 @@
-"""How numbers and dates are written in text, and what is made of it. Nothing is misread in silence.
+"""Parse numbers and dates from text. Ambiguous values stay text and are reported.
 
 What can be read in one way only (15,09 or 1.234,56 or 5 EUR or 31.12.2024) is read, and a note says how. What can be read
 in two ways (1,234) stays text, and a note asks: `parse` settles it. Only the digits 0 to 9 make numbers.
@@ -56,7 +56,7 @@ SAMPLE = 1000
 
 @dataclass(frozen=True)
 class Style:
-    """How the numbers of a column are written: its way, and what does not fit."""
+    """The notation of the numbers of a column, with the words that do not fit."""
 
     way: str  # decimal point, decimal comma, plain, ambiguous or none
     unit: str = ""
@@ -71,7 +71,7 @@ class Style:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A table whose text was read as numbers or dates where it can be, and what there is to say about it."""
+    """A table with parsed numbers and dates, notes and problems."""
 
     table: pa.Table
     notes: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class Reading:
 
 
 def parse_problems(parse: Any, columns: Sequence[str] | None = None) -> list[Problem]:
-    """Return what is wrong with the settings of `parse`, if anything."""
+    """Return the problems of the settings of `parse`."""
     hint = f"give one of {', '.join(WAYS)}; or the number for each word: {{yes = 1, no = 0}}"
     if not isinstance(parse, Mapping):
         return [Problem(f"parse is {parse!r}", 'give columns and ways: parse={"price": "decimal comma"}')]
@@ -163,7 +163,7 @@ def _fits(body: str, way: str) -> bool:
 
 
 def to_number(word: str, way: str) -> float:
-    """Return the number that a word writes; NaN where it stands for missing or is no number."""
+    """Return the number in a word; NaN if it is missing or not a number."""
     shape = SHAPE.fullmatch(word)
     if shape is None:
         return float("nan")
@@ -203,7 +203,7 @@ def map_words(column: pa.ChunkedArray, words: Sequence[str], values: Any) -> pa.
 
 
 def _recognise(name: str, column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[str]]:
-    """Return a text column as numbers or dates where there is one way to read it, and what to say about it."""
+    """Return a text column as numbers or dates if exactly one notation fits, and notes."""
     step = max(len(column) // SAMPLE, 1)
     some_words = list(count_words(column.take(np.arange(0, len(column), step))))
     if not may_be_read(some_words):
@@ -219,7 +219,7 @@ def may_be_read(words: Sequence[str]) -> bool:
 
 
 def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Return the one way in which a column's words, the most frequent first, can be read, if there is one; and what to say.
+    """Return the only notation that fits the words of a column (the most frequent first), or None, and notes.
 
     `some_words` are those of rows spread over the column.
     """
@@ -247,7 +247,7 @@ def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> t
 
 
 def read_words(words: Sequence[str], way: str) -> list[Any]:
-    """Return what words say, read in a way that `recognise_words` found."""
+    """Return the values of words in a notation that `recognise_words` found."""
     dates = way in ("day first", "month first")
     return [_to_date(word, way) if dates else to_number(word, way) for word in words]
 
@@ -269,7 +269,7 @@ def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]
 
 
 def date_way(words: Sequence[str]) -> str | None:
-    """Return whether the day or the month stands first in dates; None where both are possible."""
+    """Return whether day or month comes first in dates; None if both are possible."""
     parts = [part for part in map(DATE.fullmatch, words) if part]
     first, second = max(int(p[1]) for p in parts), max(int(p[3]) for p in parts)
     if first > 12 >= second or (all(p[2] == "." for p in parts) and second <= 12):
@@ -306,7 +306,7 @@ def looks_like_excel(name: str, column: pa.ChunkedArray) -> bool:
 
 
 def parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Problem]) -> pa.ChunkedArray:
-    """Return a column read as `parse` says; what does not fit is a problem."""
+    """Return a column parsed in a given notation; collect the values that do not fit as problems."""
     import pyarrow as pa
 
     if way in DATE_WAYS and kind_of(column.type) == "date":
@@ -329,7 +329,7 @@ def parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Proble
 
 
 def parse_words(name: str, words: list[str], way: Any) -> tuple[list[Any], list[Problem]]:
-    """Return what the words of a column say, read as `parse` asks, and what is wrong with them."""
+    """Return the values of words in a given notation, and problems."""
     if isinstance(way, Mapping):
         known = {str(word).strip().casefold(): float(value) for word, value in way.items()}
         values: list[Any] = [known.get(word.strip().casefold()) for word in words]
@@ -379,7 +379,7 @@ class Suggestion:
 
 
 def suggest_parse(column: pa.ChunkedArray) -> Suggestion | None:
-    """Return how a column of text can be read as numbers or dates; None if it is plain, or no way fits all of it.
+    """Return the notations in which a text column can be parsed; None if it is plain text.
 
     >>> import pyarrow as pa
     >>> suggest_parse(pa.chunked_array([["15,09", "7"]])).ways, suggest_parse(pa.chunked_array([["1,234"]])).ways
@@ -415,7 +415,7 @@ def _may_hold_numbers(column: pa.ChunkedArray) -> bool:
 
 
 def is_yes_or_no(suggestion: Suggestion | None) -> bool:
-    """Whether a column says yes and no."""
+    """Whether the values of a column are yes and no."""
     return suggestion is not None and isinstance(suggestion.ways[0], dict)
 
 

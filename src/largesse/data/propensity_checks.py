@@ -28,7 +28,7 @@ LEAVE_OUT = "it is the probability with which the row's own level was chosen; le
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """How the levels of a log were chosen, as it says: what the checks of propensities need."""
+    """Levels and given propensities of a log."""
 
     level: Array  # (n,) in 0..K−1
     propensity: Array  # (n,) in (0, 1]
@@ -162,7 +162,7 @@ def impossible_shares(shares: Sequence[float], given: Choices) -> list[Problem]:
 
 
 def share_problems(shares: Sequence[Any], levels: int) -> list[Problem]:
-    """Return what is wrong with one propensity for each level, if anything."""
+    """Return the problems of propensities given by level."""
     hint = f"give {levels} probabilities, one for each level, that add up to 1: propensities = [0.2, 0.2, 0.6]"
     numbers = all(isinstance(p, int | float | np.number) and 0 < p <= 1 for p in shares)
     if not numbers or len(shares) != levels:

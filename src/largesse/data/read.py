@@ -68,7 +68,7 @@ def read_table(
 
 
 def find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
-    """Return the files that a path, a folder or a glob stands for, in the order of their names."""
+    """Return the files of a path, a folder or a glob, in the order of their names."""
     text = os.fspath(source)
     refuse(what, path_problems(text))
     if is_elsewhere(text):
@@ -235,7 +235,7 @@ def _check_memory(file: Path, what: str, size: float, rows: int) -> None:
 
 
 def check_file(file: Path, what: str) -> None:
-    """Refuse what is not a regular file, or is empty."""
+    """Refuse anything but a regular file with content."""
     if not file.is_file():
         fail(what, Problem(f"{file} is not a regular file", "give a file or a folder of files"))
     if file.stat().st_size == 0:
@@ -450,7 +450,7 @@ def check_names(table: pa.Table, what: str) -> None:
 
 
 def check_size(names: Sequence[str], rows: int, what: str) -> None:
-    """Refuse columns of which two have one name, or that have no rows."""
+    """Refuse repeated column names and tables without rows."""
     problems = _repeated_names(names)
     if rows == 0:
         problems.append(

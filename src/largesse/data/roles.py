@@ -101,7 +101,7 @@ def read_roles(check: Check, spec: RoleSpec) -> Log:
 def _read_propensity(
     check: Check, there: dict[str, str], shares: Sequence[float] | None, codes: Array, levels: Levels
 ) -> Array | None:
-    """Return the propensity (n,) of every row, however it is given; None if it is not."""
+    """Return the propensity (n,) of every row, given by row, by level or by stratum; None if not given."""
     if sum((shares is not None, "propensity" in there, "propensity_strata" in there)) > 1:
         check.add_problem("propensities are given in two ways", "name a column, or strata, or one for each level")
         return None

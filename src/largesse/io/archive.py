@@ -92,7 +92,7 @@ def read_archive(path: str | os.PathLike[str], format_name: str) -> tuple[dict[s
 
 
 def _read_members(place: Path) -> tuple[bytes, bytes]:
-    """Return the two members of an archive. What it announces is checked first, and no more than that is unpacked."""
+    """Return the two members of an archive; check the announced sizes first, and unpack no more."""
     with place.open("rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise zipfile.BadZipFile("not a file")
@@ -157,7 +157,7 @@ def _shorten(error: Exception) -> str:
 
 
 def archive_error(path: str | os.PathLike[str], what: str, hint: str) -> PolicyFileError:
-    """Return the error that says what is wrong with an archive."""
+    """Return the error about an archive."""
     return PolicyFileError("policy", [Problem(f"{path} {what}", hint)])
 
 

@@ -1,4 +1,4 @@
-"""Plain values, as JSON gives them, checked against type annotations: one declaration says what a file holds.
+"""Validation of JSON values against type annotations.
 
 A shape is `bool`, `int`, `float` (any finite number), `str`, `None`, `Any`, `Literal[…]`, `list[T]` or `Sequence[T]`,
 `dict[str, T]`, a `TypedDict` (which may have more keys), a dataclass (a dict of exactly its fields), or a union of these.
@@ -31,7 +31,7 @@ WORDS = {bool: "true or false", int: "a whole number", float: "a finite number",
 
 @dataclasses.dataclass(frozen=True)
 class Fields:
-    """The fields of a record: what each holds, which must be there, and whether there may be no others."""
+    """The fields of a record: types, required names, and whether other names are allowed."""
 
     hints: dict[str, Any]
     required: frozenset[str]
@@ -74,7 +74,7 @@ def _is_scalar(value: Any, kind: Any) -> bool:
 
 
 def _check_union(value: Any, options: Sequence[Any], place: str) -> None:
-    """Accept what one option accepts; complain with the words of the option that looks most like the value."""
+    """Accept a value that fits one option; else raise the error of the last one."""
     if value is None and type(None) in options:
         return
     others = [option for option in options if option is not type(None)]
