@@ -109,30 +109,29 @@ class Campaign:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Role → column, for the roles that one column has."""
+        """Role -> column, for the roles of a single column."""
         return {role: str(column) for role, column in self.roles.items() if role in ROLES and role != "features"}
 
     def spending(self, **given: Unpack[Spent]) -> Campaign:
-        """Return the campaign with this budget or total, or with its own if neither is given; it must have one."""
+        """Return the campaign with another budget, confidence or exploration; it must then have a budget."""
         budget, total, confidence = given.get("budget"), given.get("total"), given.get("confidence")
+        planning = self.planning
         if given.get("explore") is not None or given.get("explore_for") is not None:
-            changed = self.planning.exploring(given.pop("explore", None), given.pop("explore_for", None))
-            return replace(self, planning=changed).spending(**given)
+            planning = planning.exploring(given.get("explore"), given.get("explore_for"))
         if confidence is not None:
             refuse("budget", confidence_problems(confidence, "the confidence"))
-            surer = replace(self, planning=replace(self.planning, budget_confidence=confidence))
-            return surer.spending(budget=budget, total=total)
+            planning = replace(planning, budget_confidence=confidence)
         if budget is not None and total is not None:
             hint = "give the average per customer, or the total"
             fail("budget", Problem("both --budget and --total were given", hint))
         limits = {word: value for word, value in (("budget", budget), ("total", total)) if value is not None}
         refuse("budget", [p for word, value in limits.items() for p in budget_problems(value, f"the {word}")])
         if limits:
-            return replace(self, planning=replace(self.planning, budget=budget, total=total))
-        if self.planning.budget is None and self.planning.total is None:
+            planning = replace(planning, budget=budget, total=total)
+        elif planning.budget is None and planning.total is None:
             hint = "add budget = … (average per customer) or total = … under [plan], or give --budget"
             fail("campaign", Problem("no budget is set", hint))
-        return self
+        return replace(self, planning=planning)
 
 
 def _lines(given: Mapping[str, Any]) -> list[str]:
@@ -140,7 +139,7 @@ def _lines(given: Mapping[str, Any]) -> list[str]:
 
 
 def read_campaign(path: str | Path, *, blank_budget: bool = False) -> Campaign:
-    """Read a campaign file; paths inside it are relative to it. With `blank_budget`, a blank budget is none."""
+    """Read a campaign file; paths inside it are relative to it. `blank_budget` accepts a budget that is left blank."""
     refuse("campaign", path_problems(path))
     file = Path(path)
     if file.is_dir():
@@ -178,9 +177,9 @@ def _read_text(file: Path) -> str:
 def campaign_from(
     given: dict[str, Any], *, folder: Path = Path(), text: str = "", blank_budget: bool = False
 ) -> Campaign:
-    """Check what a campaign file holds and return the campaign; `folder` is where its paths start.
+    """Return the campaign of the content of a campaign file, or name everything that is wrong with it.
 
-    Comments in the file's `text` say what belongs into settings that are blank.
+    Relative paths start at `folder`. Comments in the file's `text` are the hints for settings that are left blank.
     """
     blanks = _find_blanks(given, text)
     given = _drop_blanks(given, blanks)
@@ -236,7 +235,7 @@ def campaign_from(
 
 
 def _find_worth(given: Mapping[str, Any]) -> float | None:
-    """Return what one unit of response is worth: as it is given, or one where it is counted in the unit of costs."""
+    """Return the value of one unit of response: as given, or 1 if it is counted in the unit of costs."""
     if given.get("response_value") is not None:
         return float(given["response_value"])
     return 1.0 if given.get("unit") and given.get("response_unit") == given["unit"] else None
@@ -282,7 +281,7 @@ def _roles(section: dict[str, Any], blanks: Collection[str], problems: list[Prob
 
 
 def _is_observed(given: Mapping[str, Any]) -> bool:
-    """Whether a column of the log says what its rows really cost."""
+    """Whether a column of the log holds observed costs."""
     columns = given.get("columns")
     return isinstance(columns, Mapping) and columns.get("cost_column") is not None
 
@@ -317,13 +316,13 @@ def _levels(
 
 
 def _guess_unit(section: Mapping[str, Any], unit: Any) -> str:
-    """Return what doses are counted in: money, where the log writes what levels cost."""
+    """Return the unit of the doses: money, if the doses are the costs."""
     money = "names" not in section and section.get("doses", section.get("costs")) == section.get("costs")
     return unit if isinstance(unit, str) and money else ""
 
 
 def _shares(section: dict[str, Any], roles: Roles, problems: list[Problem]) -> tuple[float, ...] | None:
-    """Return the propensities of the levels, if they are given: one number for each level."""
+    """Return the propensities of the levels, one number for each level, or None."""
     given = section.get("propensities")
     if given is None:
         return None
@@ -382,7 +381,7 @@ def _read_comments(text: str) -> dict[str, str]:
 
 
 def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str, Any], **more: Any) -> Campaign:
-    """Return the campaign that options describe; without costs, the levels cost 0, 1, 2 and so on."""
+    """Return the campaign of command-line options; without costs, the levels cost 0, 1, 2 and so on."""
     read: dict[str, Callable[[str], Any]] = {"costs": _numbers_or_words, "doses": _numbers_or_words, "names": _split}
     read["propensities"] = _numbers_or_words
     levels, more = {**levels}, {**{word: levels[word] for word in MONEY if word in levels}, **more}
@@ -402,7 +401,7 @@ def _split(text: str) -> list[str]:
 
 
 def _numbers_or_words(text: str) -> list[Any]:
-    """Return numbers where they are numbers: among words, which name columns, a number is a slip that is named."""
+    """Return the parts of a list: numbers as floats, other words (names of columns) as they are."""
     parts: list[Any] = []
     for part in _split(text):
         try:

@@ -1,4 +1,4 @@
-"""The part of a campaign file that says how to plan: the budget, other constraints, proof, exploration."""
+"""The section [plan] of a campaign file: budget, other constraints, proof, exploration."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEYS = (*PLAIN, "segment", *(setting.word for setting in (*NUMBERS, *COLUMNS, *T
 
 @dataclass(frozen=True)
 class Planning:
-    """How to plan: the budget, other constraints, proof and exploration. Levels are given by number, columns by name."""
+    """Budget, other constraints, proof and exploration of a plan. Levels are given by number, columns by name."""
 
     budget: float | None = None  # average per customer
     total: float | None = None  # or for all of them together
@@ -53,11 +53,11 @@ class Planning:
 
     @property
     def aimed(self) -> bool:
-        """Whether the plan explores for a purpose, and not at random."""
+        """Whether the plan explores for a goal, and not at random."""
         return self.explore > 0 and self.explore_for != AT_RANDOM
 
     def exploring(self, rate: float | None, purpose: str | None) -> Planning:
-        """Return the same with another rate of exploring, or for another purpose."""
+        """Return the same with another exploration rate or goal."""
         section = {"explore_for": self.explore_for if purpose is None else purpose}
         known = rate if rate is not None else self.explore or None
         problems: list[Problem] = []
@@ -68,12 +68,12 @@ class Planning:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """Word → the columns that hold a constraint, one per level."""
+        """Word -> the columns that hold a constraint, one per level."""
         words = [setting.word for setting in COLUMNS]
         return {word: columns for word, columns in self.constraints.items() if word in words}
 
     def average(self, customers: int) -> float:
-        """Return the budget per customer, if there are this many customers."""
+        """Return the average budget for a number of customers."""
         return self.budget if self.budget is not None else float(self.total or 0.0) / customers
 
     def lines(self, levels: Levels) -> list[str]:
@@ -92,7 +92,7 @@ class Planning:
 
 
 def planning_from(section: dict[str, Any], levels: Levels | None, problems: list[Problem]) -> Planning:
-    """Check the keys under [plan]; add what is wrong to `problems`."""
+    """Read the keys under [plan]; add what is wrong to `problems`."""
     budget, total = _budget(section, problems)
     exact = section.get("exact", False)
     if not isinstance(exact, bool):
@@ -143,7 +143,7 @@ def _clashing(planning: Planning) -> list[Problem]:
 
 
 def _exploring(section: dict[str, Any], problems: list[Problem]) -> tuple[float, str]:
-    """Return the rate of exploring and its purpose."""
+    """Return the exploration rate and goal."""
     purpose = section.get("explore_for", AT_RANDOM)
     known = (AT_RANDOM, *GOALS)
     if purpose not in known:

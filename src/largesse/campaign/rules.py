@@ -25,7 +25,7 @@ Barred = dict[str, dict[str, tuple[int, ...]]]  # column → value → levels
 
 
 def number_levels(table: dict[str, Any], word: str, levels: Levels | None, problems: list[Problem]) -> dict[int, Any]:
-    """Return a table by the numbers of levels instead of their names."""
+    """Return a table with the numbers of levels instead of their names."""
     if levels is None:
         return {}
     found: dict[int, Any] = {}
@@ -50,7 +50,7 @@ def _spellings(levels: Levels) -> list[tuple[str, ...]]:
 
 
 def read_fixed(section: Mapping[str, Any], levels: Levels | None, problems: list[Problem]) -> dict[str, int]:
-    """Return customer → level, as [plan.fixed] says it."""
+    """Read [plan.fixed]: customer -> level."""
     given = section.get("fixed", {})
     if not (isinstance(given, dict) and all(isinstance(name, str | int) for name in given.values())):
         problems.append(
@@ -63,7 +63,7 @@ def read_fixed(section: Mapping[str, Any], levels: Levels | None, problems: list
 
 
 def read_barred(section: Mapping[str, Any], levels: Levels | None, problems: list[Problem]) -> Barred:
-    """Return column → value → the levels that customers with this value may not get, as [plan.barred] says it."""
+    """Read [plan.barred]: column -> value -> the levels that customers with this value may not get."""
     given = section.get("barred", {})
     if not (isinstance(given, dict) and all(_is_list_of_names(values) for values in given.values())):
         hint = 'write [plan.barred.COLUMN] and for each value the levels: value = ["20"]'
@@ -102,7 +102,7 @@ def write_personal(barred: Barred, fixed: Mapping[str, int], levels: Levels) -> 
 def find_eligible(
     customers: Customers, levels: Levels, columns: Sequence[str], barred: Barred, fixed: Mapping[str, int]
 ) -> Array | None:
-    """Return which levels (n, K) each customer may get; None where no rule says anything about it.
+    """Return the levels (n, K) that each customer may get, or None without rules.
 
     `columns`, one for each level, hold true where the customer may get it.
     """
@@ -131,7 +131,7 @@ def find_eligible(
 
 
 def _fix(customers: Customers, levels: Levels, fixed: Mapping[str, int], allowed: Array) -> list[Problem]:
-    """Let fixed customers get nothing but their level; return what stands against it."""
+    """Restrict fixed customers to their level; return the conflicts with other rules."""
     if not fixed:
         return []
     rows = {word: row for row, word in enumerate(_list_ids(customers)) if word in fixed}

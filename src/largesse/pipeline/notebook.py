@@ -1,4 +1,4 @@
-"""A campaign in a notebook: dataframes in, an object out that shows its report and hands over plan and policy."""
+"""A campaign in a notebook: dataframes in; the numbers, plan, policy and report of a run out."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HEIGHT = 800  # of a report in a notebook, in pixels
-TOLD = ("title", "unit", "response_unit", "response_value")  # settings at the top of a campaign file
-OWN = (*TOLD, "levels", "model", "engine")  # settings that belong to no section of a campaign file
-KNOWN = (*OWN, *(word for name, words in SECTIONS.items() if name != "model" for word in words), "seed")
+TOP = ("title", "unit", "response_unit", "response_value")  # settings at the top of a campaign file
+SECTION_OF = {word: name for name, words in SECTIONS.items() if name != "model" for word in words}
+SETTINGS = (*TOP, "levels", "model", "seed", "engine", *SECTION_OF)
+LEVELS = ("costs", "names", "doses", "on_redemption", "contact_cost", "dose_unit")
 
 
 @dataclass(frozen=True)
 class Page:
-    """A report: a notebook shows it in a frame, `save` writes it."""
+    """A report, shown in a frame by notebooks."""
 
     html: str = field(repr=False)
 
     def _repr_html_(self) -> str:
-        # The page brings its own style and script: a frame keeps them apart from the notebook's.
-        look = f'style="width:100%;height:{HEIGHT}px;border:0" sandbox="allow-scripts" title="Report"'
-        return f'<iframe srcdoc="{escape(self.html)}" {look}></iframe>'
+        # A frame separates the style and script of the page from those of the notebook.
+        attributes = f'style="width:100%;height:{HEIGHT}px;border:0" sandbox="allow-scripts" title="Report"'
+        return f'<iframe srcdoc="{escape(self.html)}" {attributes}></iframe>'
 
     def save(self, path: str | Path) -> None:
         """Write the page to a file, which needs nothing else."""
@@ -50,9 +51,9 @@ class Page:
 
 
 class Run(dict[str, Any]):
-    """What a run found: the numbers of its report by name, and what else its folder holds. A notebook shows the report.
+    """The numbers of a run's report by name, with its plan, policy and report.
 
-    A run without a folder of its own is in a temporary one, which goes with it.
+    A run without a folder of its own is in a temporary one, which is removed with it.
     """
 
     def __init__(self, numbers: Mapping[str, Any], folder: str | Path, *, temporary: Path | None = None) -> None:
@@ -102,7 +103,7 @@ def run(
     out
         The run folder. Without one, the run is kept as long as what is returned.
     progress
-        Hears how far the work is; ``with show_progress():`` does so, too.
+        Callback for the progress; or use ``with show_progress():``.
     table
         With a campaign, the log in memory: the folder keeps it.
     customers
@@ -113,13 +114,13 @@ def run(
         ``response_unit="€"``, ``response_value=0.35``.
     """
     engine = settings.pop("engine", commands.LOCAL)
-    campaign, table = _settle(source, table, settings)
+    campaign, table = _read_source(source, table, settings)
     home = Path(mkdtemp(prefix="largesse-")) if out is None else None
     place = home / "run" if home is not None else Path(str(out))
     try:
-        with _beside(place, customers) as named:
-            if named is not None:
-                campaign = replace(campaign, customers=named)
+        with _keep_customers(place, customers) as path:
+            if path is not None:
+                campaign = replace(campaign, customers=path)
             numbers = commands.run(campaign, place, progress, table=table, engine=engine)
     except BaseException:
         if home is not None:
@@ -140,75 +141,71 @@ def show_report(source: Any, **settings: Any) -> Page:
     return run(source, **settings).report
 
 
-def _settle(source: Any, table: Any, settings: dict[str, Any]) -> tuple[Campaign, Any]:
-    """Return the campaign and, where it is in memory, the log."""
+def _read_source(source: Any, table: Any, settings: dict[str, Any]) -> tuple[Campaign, Any]:
+    """Return the campaign and, if it is in memory, the log."""
     if "level" in settings or not isinstance(source, Campaign | str | os.PathLike):
         if table is not None:
             fail("run", Problem("a log and a table are both given", "give the log alone"))
-        campaign = make_campaign(settings, source if isinstance(source, str | os.PathLike) else None)
-        return campaign, None if isinstance(source, str | os.PathLike) else from_memory(source, "log")
+        if isinstance(source, str | os.PathLike):
+            return make_campaign(settings, source), None
+        return make_campaign(settings), from_memory(source, "log")
     if settings:
         hint = "change the campaign itself, or give a log with level=…, response=…"
         fail("run", Problem(f"a campaign is given, and {', '.join(sorted(settings))} beside it", hint))
-    found = source if isinstance(source, Campaign) else read_campaign(Path(source))
+    campaign = source if isinstance(source, Campaign) else read_campaign(Path(source))
     if table is None:
-        return found, None
-    return replace(found, log=files.LOG), from_memory(table, "log")
+        return campaign, None
+    return replace(campaign, log=files.LOG), from_memory(table, "log")
 
 
 def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | None = None) -> Campaign:
-    """Return the campaign that settings by their names describe; without the path of a log, the folder holds it.
+    """Return the campaign of settings by name; without the path of a log, the run folder holds the log.
 
     >>> make_campaign({"level": "coupon", "response": "bought", "costs": [0, 5], "budget": 1.5}).planning.budget
     1.5
     """
-    refuse(
-        "run", [Problem(f"{word!r} is not a setting", suggest(word, KNOWN)) for word in settings if word not in KNOWN]
-    )
+    unknown = [
+        Problem(f"{word!r} is not a setting", suggest(word, SETTINGS)) for word in settings if word not in SETTINGS
+    ]
+    refuse("run", unknown)
     given = {**settings}
+    if isinstance(given.get("costs"), Mapping):
+        given.setdefault("levels", given.pop("costs"))
     levels = given.pop("levels", None)
-    if levels is None and isinstance(given.get("costs"), Mapping):
-        levels = given.pop("costs")
-    if isinstance(levels, Mapping):
-        levels = Levels(levels)
     if levels is not None:
-        if not isinstance(levels, Levels):
-            fail(
-                "run",
-                Problem(
-                    f"levels is a {type(levels).__name__}", "give levels=Levels(costs=[0, 5, 10]), or costs=[0, 5, 10]"
-                ),
-            )
-        own = {word: getattr(levels, word) for word in ("costs", "names", "doses", "on_redemption", "contact_cost")}
-        own["dose_unit"] = levels.dose_unit or None
-        given = {**{word: value for word, value in own.items() if value is not None}, **given}
-        if levels.observed and not any(levels.costs):
-            del given["costs"]
-    shares = given.get("propensity")
-    if shares is not None and not isinstance(shares, str):
-        given["propensities"] = given.pop("propensity")
-    told: dict[str, Any] = {"log": os.fspath(log) if log is not None else files.LOG}
-    told |= {word: given.pop(word) for word in TOLD if word in given}
-    told["model"] = {word: given.pop(key) for key, word in (("model", "name"), ("seed", "seed")) if key in given}
+        given = {**_spell_levels(levels), **given}
+    if given.get("propensity") is not None and not isinstance(given["propensity"], str):
+        given["propensities"] = given.pop("propensity")  # of the levels, the same for all customers
+    content: dict[str, Any] = {"log": files.LOG if log is None else os.fspath(log)}
+    content |= {word: given.pop(word) for word in TOP if word in given}
+    if model := {word: given.pop(key) for key, word in (("model", "name"), ("seed", "seed")) if key in given}:
+        content["model"] = model
     for word, value in given.items():
-        section = next(name for name, words in SECTIONS.items() if word in words and name != "model")
-        told.setdefault(section, {})[word] = _plain(value)
-    campaign = campaign_from({name: part for name, part in told.items() if part != {}})
+        value = value.tolist() if hasattr(value, "tolist") else value
+        content.setdefault(SECTION_OF[word], {})[word] = list(value) if isinstance(value, tuple) else value
+    campaign = campaign_from(content)
     return campaign if log is not None else replace(campaign, log=files.LOG)
 
 
-def _plain(value: Any) -> Any:
-    """Return arrays and tuples as lists, as a campaign file would hold them."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    return list(value) if isinstance(value, tuple) else value
+def _spell_levels(levels: Any) -> dict[str, Any]:
+    """Return levels as settings of a campaign file."""
+    levels = Levels(levels) if isinstance(levels, Mapping) else levels
+    if not isinstance(levels, Levels):
+        hint = "give levels=Levels(costs=[0, 5, 10]), or costs=[0, 5, 10]"
+        fail("run", Problem(f"levels is a {type(levels).__name__}", hint))
+    settings = {word: getattr(levels, word) for word in LEVELS}
+    if levels.observed and not any(levels.costs):
+        del settings["costs"]
+    if not levels.dose_unit:
+        del settings["dose_unit"]
+    return {word: value for word, value in settings.items() if value is not None}
 
 
 @contextmanager
-def _beside(place: Path, customers: Any) -> Iterator[str | None]:
-    """Give the path of a table of customers; one in memory is written beside the run folder.
+def _keep_customers(place: Path, customers: Any) -> Iterator[str | None]:
+    """Yield the path of a table of customers; one in memory is written next to the run folder.
 
-    If the run fails, what was there before is there again.
+    If the run fails, the table of an earlier run is restored.
     """
     if customers is None or isinstance(customers, str | os.PathLike):
         yield None if customers is None else str(Path(customers).absolute())
