@@ -184,6 +184,6 @@ def test_a_log_of_few_rows_is_drawn(records: dict[str, Any]) -> None:
     few = log_from_arrays(np.eye(3), [0, 1, 1], [0.0, 1.0, 2.0])
     assert "svg" in few.plot().svg
     alone = replace(records["evaluation"], references=(), uniform=())
-    assert "What the policy brings" in alone.plot().svg
+    assert "Value of the policy" in alone.plot().svg
     assert len(Decisions(np.zeros(3, np.int64), np.ones(3)).to_arrow()) == 3
     assert issubclass(Log, Shown)

@@ -8,10 +8,6 @@ and `render_check` for the check of a campaign, `render_pace` for paced streams.
 writes the verdict and the warnings, `console` prints on a terminal, and `live` shows progress.
 """
 
-from largesse.report.charts.dots import draw_dots as draw_dots
-from largesse.report.charts.lines import Look as Look
-from largesse.report.charts.lines import draw_lines as draw_lines
-from largesse.report.charts.sheet import Caption as Caption
 from largesse.report.checkup import describe_checkup as describe_checkup
 from largesse.report.console import print_answer as print_answer
 from largesse.report.console import print_check as print_check
@@ -21,9 +17,6 @@ from largesse.report.console import print_judgement as print_judgement
 from largesse.report.console import print_plan as print_plan
 from largesse.report.console import print_power as print_power
 from largesse.report.console import print_warnings as print_warnings
-from largesse.report.drawing import Drawing as Drawing
-from largesse.report.figures import draw_explanation as draw_explanation
-from largesse.report.figures import draw_study as draw_study
 from largesse.report.numbers import DASH as DASH
 from largesse.report.numbers import finite as finite
 from largesse.report.numbers import name_day as name_day
@@ -34,4 +27,5 @@ from largesse.report.page import render_check as render_check
 from largesse.report.page import render_checkup as render_checkup
 from largesse.report.page import render_pace as render_pace
 from largesse.report.page import render_report as render_report
+from largesse.report.plots import Drawing as Drawing
 from largesse.report.realised import describe_check as describe_check

@@ -99,7 +99,7 @@ def render_pace(numbers: Numbers) -> str:
     """Return the page of paced streams, from the numbers of a rehearsal."""
     shown = clean(numbers)
     units = Units.of(shown)
-    return _fill("pacing/page.html", shown, units, view=view_pace(shown, units))
+    return _fill("pacing.html", shown, units, view=view_pace(shown, units))
 
 
 def _fill(template: str, numbers: Numbers, units: Units, **context: Any) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from largesse.report.charts.scales import fit_axis
-from largesse.report.charts.strips import draw_gain_strip, draw_swatch, draw_tick_strip
+from largesse.report.charts.axes import fit_axis
+from largesse.report.charts.bars import draw_gain_strip, draw_swatch, draw_tick_strip
 from largesse.report.numbers import THIN, Style, Units, finite, label_interval, parts
 from largesse.report.section import Numbers
 

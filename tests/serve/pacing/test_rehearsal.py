@@ -179,7 +179,7 @@ def test_the_page_is_whole_and_can_be_read_by_all(paced: tuple[dict[str, Any], P
             assert watched.find_barriers() == []
             assert watched.errors == []
             assert watched.requests == [paced[1].as_uri()]
-            assert watched.page.locator("figure svg").count() == 3
+            assert watched.page.locator("figure svg.frontier").count() == 3
             wide = watched.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             assert wide <= 0
 

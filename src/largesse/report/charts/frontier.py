@@ -11,9 +11,16 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from largesse.report.charts.frame import Frame, draw_across_axis, draw_up_axis, split_runs, up_axis_width
-from largesse.report.charts.marks import Place, draw_band, draw_path, element, measure, shorten, text, title
-from largesse.report.charts.scales import fit_axis, label_ticks
+from largesse.report.charts.axes import (
+    Frame,
+    draw_across_axis,
+    draw_up_axis,
+    fit_axis,
+    label_ticks,
+    split_runs,
+    up_axis_width,
+)
+from largesse.report.charts.svg import Place, draw_band, draw_path, element, measure, shorten, text, title
 from largesse.report.numbers import Units, finite, parts
 
 Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom

@@ -9,10 +9,6 @@ from __future__ import annotations
 
 LIGHT_LEVELS = ("#d2ebcf", "#9dd6bf", "#5bbac3", "#3092bf", "#2666aa", "#263b8d", "#0b1b4f")
 DARK_LEVELS = ("#33466a", "#306594", "#2d87ae", "#40aab8", "#75cab5", "#b5e3b1", "#f0f7c1")
-LIGHT_PENS = ("#0072b2", "#d55e00", "#00805d", "#b4588a", "#b07500", "#2b8cc4", "#7a5c00", "#4d4d4d")
-DARK_PENS = ("#4aa8e0", "#ff8a3d", "#2cc795", "#e39ac2", "#f0b52e", "#8fd0f5", "#d9cc4a", "#c9c9c9")
-LIGHT_SHEET = {"ink": "#1b1f24", "soft": "#5d6670", "grid": "#e3e6ea", "paper": "#ffffff"}
-DARK_SHEET = {"ink": "#e6e9ed", "soft": "#9aa4af", "grid": "#2c323a", "paper": "#14171c"}
 
 
 def spread_colours(stops: tuple[str, ...], count: int) -> list[str]:
@@ -42,12 +38,6 @@ def level_variables(stops: tuple[str, ...], count: int) -> str:
     """Return CSS declarations ``--level-k`` (fill) and ``--on-level-k`` (text on it) for `count` levels."""
     colours = spread_colours(stops, count)
     return " ".join(f"--level-{k}:{colour};--on-level-{k}:{choose_ink(colour)};" for k, colour in enumerate(colours))
-
-
-def sheet_variables(pens: tuple[str, ...], sheet: dict[str, str]) -> str:
-    """Return CSS declarations ``--pen-k`` of the pens, and those of ink and paper."""
-    named = {**{f"pen-{k}": colour for k, colour in enumerate(pens)}, **sheet}
-    return " ".join(f"--{name}: {colour};" for name, colour in named.items())
 
 
 def _interpolate(stops: tuple[str, ...], position: float) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from largesse.report.charts.scales import fit_axis
-from largesse.report.charts.strips import draw_spend_strip
+from largesse.report.charts.axes import fit_axis
+from largesse.report.charts.bars import draw_spend_strip
 from largesse.report.numbers import (
     DASH,
     Style,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from largesse.records import FEW_ROWS
-from largesse.report.charts.panels import draw_panel
-from largesse.report.charts.scales import fit_axis
-from largesse.report.charts.strips import draw_curve_strip, draw_tick_strip
+from largesse.report.charts.axes import fit_axis
+from largesse.report.charts.bars import draw_curve_strip, draw_tick_strip
+from largesse.report.charts.small_multiples import draw_panel
 from largesse.report.numbers import DASH, Units, finite, parts, write_count
 from largesse.report.rows import Row, Rows, describe_cost
 from largesse.report.section import Numbers, Part, Section

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from largesse.report.charts.bars import draw_swatch
 from largesse.report.charts.frontier import DESK, PHONE, Chart, Point, choose_labels, draw_frontier
-from largesse.report.charts.strips import draw_swatch
 from largesse.report.numbers import DASH, Units, finite, write_percent
 from largesse.report.section import Numbers, Part, Section
 

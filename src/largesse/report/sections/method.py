@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from largesse.report.charts.scales import fit_axis
-from largesse.report.charts.strips import draw_gain_strip
+from largesse.report.charts.axes import fit_axis
+from largesse.report.charts.bars import draw_gain_strip
 from largesse.report.numbers import Units, choose_style, finite, parts, write_count
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sentences import select_notes

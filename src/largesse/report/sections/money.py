@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from largesse.report.charts.strips import draw_stacked_strip, draw_swatch
+from largesse.report.charts.bars import draw_stacked_strip, draw_swatch
 from largesse.report.numbers import Style, Units, finite, write_count, write_percent
 from largesse.report.rows import Row, Rows
 from largesse.report.section import Numbers, Part, Section

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from largesse.report.charts.scales import fit_axis
-from largesse.report.charts.strips import draw_balance_strip, draw_histogram_strip, draw_tick_strip
+from largesse.report.charts.axes import fit_axis
+from largesse.report.charts.bars import draw_balance_strip, draw_histogram_strip, draw_tick_strip
 from largesse.report.numbers import Style, Units, choose_style, finite, write_count, write_rate
 from largesse.report.rows import Row, Rows
 from largesse.report.section import Numbers, Part, Section

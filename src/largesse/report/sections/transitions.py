@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from largesse.report.charts.scales import fit_axis
-from largesse.report.charts.strips import draw_fall_strip, draw_tick_strip, draw_value_strip
+from largesse.report.charts.axes import fit_axis
+from largesse.report.charts.bars import draw_fall_strip, draw_tick_strip, draw_value_strip
 from largesse.report.numbers import DASH, Style, Units, finite, label_interval, parts, write_count, write_percent
 from largesse.report.rows import Row, Rows
 from largesse.report.section import Numbers, Part, Section

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from largesse.report.charts.strips import draw_stacked_strip
+from largesse.report.charts.bars import draw_stacked_strip
 from largesse.report.numbers import Style, Units, write_count, write_percent
 from largesse.report.rows import Row, Rows
 from largesse.report.section import Numbers, Part, Section

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from largesse.report.charts.strips import draw_share_strip
+from largesse.report.charts.bars import draw_share_strip
 from largesse.report.numbers import Units, finite, write_percent, write_rate
 from largesse.report.rows import Row, Rows, tell_from_zero
 from largesse.report.section import Numbers, Part, Section

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from largesse.report.charts.marks import element, text, title
-from largesse.report.charts.scales import Axis
+from largesse.report.charts.axes import Axis
+from largesse.report.charts.svg import element, text, title
 from largesse.report.numbers import Style, finite, write_percent
 
 HEIGHT = 30

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from largesse.report.charts.marks import element, text, title
-from largesse.report.charts.scales import Axis
+from largesse.report.charts.axes import Axis
+from largesse.report.charts.svg import element, text, title
 from largesse.report.numbers import Style, finite
 
 TOP, BOTTOM, HEIGHT = 8, 118, 138

@@ -3,8 +3,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from largesse.report.charts.scales import fit_axis
-from largesse.report.charts.strips import (
+from largesse.report.charts.axes import fit_axis
+from largesse.report.charts.bars import (
     draw_balance_strip,
     draw_curve_strip,
     draw_gain_strip,

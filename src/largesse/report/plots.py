@@ -1,0 +1,179 @@
+"""Records as drawings: `.plot()` in a notebook, by matplotlib."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from largesse.errors import require_part
+from largesse.io import atomic_file
+from largesse.records import Evaluation, Explanation, Frontier, Log, Plan, Shown, Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_FEATURES = 15
+MAX_CUSTOMERS = 6
+BLUE, ORANGE, GREY = "#1d5c9e", "#b94a00", "#5f6b76"
+LOOK: Any = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "largesse",  # the same record gives the same bytes
+    "text.parse_math": False,  # a dollar is a dollar
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A drawing as SVG: notebooks show it, `save` writes it."""
+
+    svg: str = field(repr=False)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def _repr_html_(self) -> str:
+        return self.svg
+
+    def __str__(self) -> str:
+        return self.svg
+
+    def save(self, path: str | Path) -> None:
+        """Write the drawing to a file, all of it or nothing."""
+        with atomic_file(path) as part:
+            part.write_text(self.svg, encoding="utf-8")
+
+
+def _draws(kind: type) -> Callable[[Callable[[Axes, Any], None]], Callable[[Axes, Any], None]]:
+    """Register a function that draws records of a kind into axes."""
+
+    def register(draw: Callable[[Axes, Any], None]) -> Callable[[Axes, Any], None]:
+        Shown.drawers[kind] = lambda record: _draw(draw, record)
+        return draw
+
+    return register
+
+
+def _draw(draw: Callable[[Axes, Any], None], record: Any) -> Drawing:
+    require_part("matplotlib", "plots", "plot")
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(LOOK):
+        figure = Figure(figsize=(7.2, 4.0), layout="constrained")
+        draw(figure.add_subplot(), record)
+        svg = io.StringIO()
+        FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})
+    return Drawing(svg.getvalue()[svg.getvalue().index("<svg") :])
+
+
+def _label(axes: Axes, title: str, across: str, up: str = "") -> None:
+    axes.set_title(title, loc="left", fontweight="bold")
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+
+
+def _draw_intervals(axes: Axes, names: Sequence[str], middle: Any, low: Any, high: Any) -> None:
+    """Draw one row for each estimate, the first on top; missing ends leave a dot."""
+    middle, low, high = (np.array(part, dtype=float) for part in (middle, low, high))
+    reach = np.nan_to_num(np.array([middle - low, high - middle]).clip(min=0.0))
+    axes.errorbar(middle, range(len(names)), xerr=reach, fmt="o", color=BLUE, capsize=4)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.grid(axis="x", alpha=0.3)
+
+
+@_draws(Frontier)
+def _draw_frontier(axes: Axes, front: Frontier) -> None:
+    axes.plot(front.spend, front.value, color=BLUE)
+    axes.grid(alpha=0.3)
+    _label(axes, "The best value at every budget", "budget per customer", "value per customer")
+
+
+@_draws(Study)
+def _draw_study(axes: Axes, study: Study) -> None:
+    budgets = [point.budget for point in study.frontier]
+    axes.fill_between(
+        budgets,
+        [point.value.low for point in study.frontier],
+        [point.value.high for point in study.frontier],
+        color=BLUE,
+        alpha=0.2,
+        linewidth=0,
+        label="95 % interval",
+    )
+    axes.plot(budgets, [point.value.estimate for point in study.frontier], color=BLUE, label="honest value")
+    axes.plot(budgets, [point.promise for point in study.frontier], "--", color=ORANGE, label="promise of the model")
+    axes.legend(frameon=False)
+    axes.grid(alpha=0.3)
+    _label(axes, "Value of policies at every budget", "budget per customer", "value per customer")
+
+
+@_draws(Evaluation)
+def _draw_evaluation(axes: Axes, result: Evaluation) -> None:
+    others = (*result.references, *result.uniform)
+    if not others:
+        low, high = result.value_interval
+        _draw_intervals(axes, ["value"], [result.value], [low], [high])
+        _label(axes, "Value of the policy", "value per customer, 95 % interval")
+        return
+    gains = [other.difference for other in others]
+    axes.axvline(0.0, color=GREY, linewidth=1)
+    _draw_intervals(
+        axes,
+        [other.name for other in others],
+        [gain.estimate for gain in gains],
+        [gain.low for gain in gains],
+        [gain.high for gain in gains],
+    )
+    _label(axes, "Gain of the policy over …", "value per customer, 95 % interval")
+
+
+@_draws(Plan)
+def _draw_plan(axes: Axes, plan: Plan) -> None:
+    numbers, counts = np.unique(plan.levels, return_counts=True)
+    names = [f"level {k}" if plan.labels is None else plan.labels[k] for k in numbers]
+    axes.barh(names, 100 * counts / len(plan), color=BLUE)
+    axes.invert_yaxis()
+    _label(axes, f"Who gets what, {len(plan):,} customers", "per cent of customers")
+
+
+@_draws(Log)
+def _draw_log(axes: Axes, log: Log) -> None:
+    groups = [log.response[log.level == k] for k in range(len(log.levels))]
+    means = np.array([group.mean() if len(group) else np.nan for group in groups])
+    reach = np.array([1.96 * group.std(ddof=1) / len(group) ** 0.5 if len(group) > 1 else np.nan for group in groups])
+    _draw_intervals(axes, log.levels.titles, means, means - reach, means + reach)
+    _label(axes, "Mean response by level, as logged", f"mean {log.response_name}, 95 % interval of independent rows")
+
+
+@_draws(Explanation)
+def _draw_explanation(axes: Axes, why: Explanation) -> None:
+    if why.movers:
+        movers = why.movers[:MAX_FEATURES]
+        axes.axvline(0.0, color=GREY, linewidth=1)
+        losses = [mover.loss for mover in movers]
+        _draw_intervals(
+            axes,
+            [mover.feature for mover in movers],
+            [loss.estimate for loss in losses],
+            [loss.low for loss in losses],
+            [loss.high for loss in losses],
+        )
+        _label(axes, "Loss without each feature", "value − price × spend per customer, 95 % interval")
+        return
+    names = np.arange(len(why)).tolist() if why.customer is None else why.customer.slice(0, MAX_CUSTOMERS).to_pylist()
+    for row, name in enumerate(names[:MAX_CUSTOMERS]):
+        label = f"customer {name}: {why.labels[why.levels[row]]}"
+        axes.plot(range(len(why.labels)), why.worth[row], marker="o", label=label)
+    axes.set_xticks(range(len(why.labels)), list(why.labels))
+    axes.legend(frameon=False)
+    _label(axes, "Worth of each level", "level", f"response − {why.price:.3g} × cost")
