@@ -74,10 +74,9 @@ def attack(seed: int) -> Outcome:
 def build(folder: Path) -> tuple[Any, Path]:
     """Return a studio over a folder with a run, a folder of one's own, and links that lead outside."""
     from largesse.serve import AuthMiddleware
-    from largesse.studio.app import make_app
-    from largesse.studio.places import Place
-    from largesse.studio.start import access_policy
-    from largesse.studio.studio import Setting, Studio
+    from largesse.studio.app import access_policy, make_app
+    from largesse.studio.handlers import Studio, StudioSettings
+    from largesse.studio.paths import Place
 
     home, outside = folder / "home", folder / "outside"
     for path in (home, home / ".private", outside, home / "photos"):
@@ -88,8 +87,8 @@ def build(folder: Path) -> tuple[Any, Path]:
     (home / "link.csv").symlink_to(outside / "secret.csv")
     os.mkfifo(home / "pipe.csv")
     (home / "table.csv").write_text("a,b\n1,2\n")
-    studio = Studio(Setting(Place(home, home / ".private"), upload_bytes=1000))
-    studio._get_ready = lambda _: None  # type: ignore[method-assign]  # no process is started ahead
+    studio = Studio(StudioSettings(Place(home, home / ".private"), upload_bytes=1000))
+    studio._warm_up = lambda _: None  # type: ignore[method-assign]  # no process is started ahead
     return AuthMiddleware(make_app(studio), access_policy(TOKEN, 8137)), home
 
 

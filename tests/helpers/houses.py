@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 from knocks import Answer, knock
 
-from largesse.studio.studio import Studio
+from largesse.studio.handlers import Studio
 
 TOKEN = "a-token-that-nobody-guesses"
 NASTY = "<script>alert('1')</script>"

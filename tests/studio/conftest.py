@@ -11,10 +11,9 @@ from houses import NASTY, TOKEN, House, Running, start
 from shops import shop_table
 
 from largesse.serve import AuthMiddleware
-from largesse.studio.app import make_app
-from largesse.studio.places import Place
-from largesse.studio.start import access_policy
-from largesse.studio.studio import Setting, Studio
+from largesse.studio.app import access_policy, make_app
+from largesse.studio.handlers import Studio, StudioSettings
+from largesse.studio.paths import Place
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def house(ran: Path, tmp_path: Path) -> House:
     (folder / "damaged" / "plan.json").write_text('{"format": 2, "planned": ' + "[" * 5000)
     (folder / "damaged" / "campaign.toml").write_text("title = [[[")
     (folder / "table.csv").write_text("a,b\n1,2\n")
-    studio = Studio(Setting(Place(folder, private), upload_bytes=1000))
+    studio = Studio(StudioSettings(Place(folder, private), upload_bytes=1000))
     return House(folder, private, studio, AuthMiddleware(make_app(studio), access_policy(TOKEN, 8137)))
 
 

@@ -13,9 +13,8 @@ from largesse import pipeline
 from largesse.campaign import TableProfile, campaign_from, inspect_table, read_campaign
 from largesse.errors import InputError
 from largesse.progress import report_to, start_stage
-from largesse.studio.drafts import draft_campaign, list_problems
-from largesse.studio.past import name_levels
-from largesse.studio.tables import describe_look, list_segments, look_again
+from largesse.studio.forms import describe_look, draft_campaign, list_problems, list_segments, look_again
+from largesse.studio.runs import name_levels
 
 MOST_BYTES = 1 << 27  # of a table that is read only to offer its columns for rules
 

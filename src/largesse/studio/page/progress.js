@@ -12,7 +12,6 @@ export function progressPart(first, onCancel) {
   const stage = make("p", { class: "stage" });
   const bar = make("progress", { max: 1, "aria-label": "Share of this stage that is done" });
   const facts = make("p", { class: "small facts" });
-  const notes = make("ul", { class: "notes" });
   let now = { name: "", since: 0 };
   const cancel = button("Cancel", () => {
     cancel.setAttribute("aria-disabled", "true");
@@ -35,8 +34,7 @@ export function progressPart(first, onCancel) {
     else bar.removeAttribute("value"); // not known yet
     const parts = [job.stage ? `${percent(share, 0)} of this stage` : null, job.rows ? counted(job.rows, "row") : null, job.seconds >= 1 ? `${duration(job.seconds)} so far` : null, Number.isFinite(job.left) ? `about ${duration(job.left)} left` : null];
     facts.textContent = parts.filter(Boolean).join(" · ");
-    (job.notes ?? []).slice(notes.childElementCount).forEach((note) => notes.append(make("li", {}, sentence(note))));
   };
   show(first);
-  return { element: make("div", { class: "progress" }, past, stage, bar, facts, notes, make("p", { class: "row-of-buttons" }, cancel)), show };
+  return { element: make("div", { class: "progress" }, past, stage, bar, facts, make("p", { class: "row-of-buttons" }, cancel)), show };
 }

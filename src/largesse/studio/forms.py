@@ -1,4 +1,7 @@
-"""A table as the page shows it: columns with guesses, levels in their order, and what could be filled in."""
+"""Forms of the page: a table with the guessed roles of its columns, and a draft that becomes a campaign.
+
+A draft is checked by the same rules as a campaign file.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from largesse.campaign import (
     MAX_LEVELS,
+    Campaign,
     Draft,
     Guess,
     TableProfile,
+    campaign_from,
     unknown_columns,
 )
 from largesse.data import as_plain, why_skip
-from largesse.errors import Problem, join_some, make_visible, refuse
+from largesse.errors import InputError, Problem, join_some, make_visible, refuse, repr_short, suggest
 from largesse.records import ROLES
 
 if TYPE_CHECKING:
@@ -25,6 +30,10 @@ FEATURE, IGNORED = "feature", "ignore"
 SINGLE = tuple(role for role in ROLES if role != "features")
 LABELS = {"cost_column": "Cost of the row", "propensity_strata": "Strata", "customer": "Customer id"}
 ASKED = {"level": "what each customer got", "response": "what happened"}
+
+TEXTS = ("title", "unit", "response_unit")
+KNOWN = ("table", "roles", "levels", "budget", "total", "response_value", "model", "seed", "plan", "parse", *TEXTS)
+LEVEL_WORDS = ("names", "costs", "dose_unit", "on_redemption", "contact_cost", "propensities")
 
 
 def list_roles() -> list[dict[str, Any]]:
@@ -189,3 +198,82 @@ def list_segments(seen: TableProfile, names: Sequence[str]) -> dict[str, list[st
         counts.sort(key=lambda one: -one["counts"])
         found[name] = [str(one["values"]) for one in counts]
     return found
+
+
+# -- drafts --------------------------------------------------------------------------------------------------------------
+
+
+def draft_campaign(draft: Mapping[str, Any], seen: TableProfile, log: str, *, checkup: bool = False) -> Campaign:
+    """Return the campaign that a draft stands for; for a `checkup`, costs and budget do not matter."""
+    refuse("draft", _find_shape_problems(draft))
+    look, features = look_again(seen, draft.get("roles") or {})
+    columns: dict[str, Any] = {role: look.guess.roles[role] for role in SINGLE if role in look.guess.roles}
+    if features:
+        columns["features"] = features
+    parse = {**look.find_parse(features), **(draft.get("parse") or {})}
+    if parse:
+        columns["parse"] = parse
+    given: dict[str, Any] = {word: draft[word] for word in TEXTS if draft.get(word)}
+    given |= {"log": log, "columns": columns}
+    if draft.get("response_value") is not None:
+        given["response_value"] = draft["response_value"]
+    given["levels"] = _draft_levels(draft.get("levels") or {}, look, checkup=checkup)
+    given["model"] = {"name": draft.get("model") or "auto", "seed": draft.get("seed") or 0}
+    if not checkup:
+        spent = {word: draft[word] for word in ("budget", "total") if draft.get(word) is not None}
+        given["plan"] = {**(draft.get("plan") or {}), **spent}
+    campaign = campaign_from(given)
+    return campaign if checkup else campaign.spending()
+
+
+def list_problems(error: InputError) -> list[dict[str, str]]:
+    """Return what is wrong with a draft, as JSON types."""
+    return [{"what": problem.what, "hint": problem.hint} for problem in error.problems]
+
+
+def _find_shape_problems(draft: Mapping[str, Any]) -> list[Problem]:
+    """Return what is wrong with the shape of a draft."""
+    found = [Problem(f"{word!r} is not a part of a draft", suggest(word, KNOWN)) for word in draft if word not in KNOWN]
+    found += [
+        Problem(f"{word} is {repr_short(draft[word])}", "give an object")
+        for word in ("roles", "levels", "plan", "parse")
+        if draft.get(word) is not None and not isinstance(draft[word], dict)
+    ]
+    levels = draft.get("levels")
+    if isinstance(levels, dict):
+        found += [
+            Problem(f"levels.{w} is not a setting", suggest(w, LEVEL_WORDS)) for w in levels if w not in LEVEL_WORDS
+        ]
+        names = levels.get("names")
+        if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+            found.append(Problem(f"levels.names is {repr_short(names)}", "give a list of names, the cheapest first"))
+    roles = draft.get("roles")
+    if isinstance(roles, dict):
+        found += [
+            Problem(f"the role {role} is {repr_short(name)}", "give the name of a column")
+            for role, name in roles.items()
+            if role != "features" and role in ROLES and name is not None and not isinstance(name, str)
+        ]
+    return found
+
+
+def _draft_levels(given: Mapping[str, Any], look: Draft, *, checkup: bool) -> dict[str, Any]:
+    """Return the section [levels]; the names of amounts become amounts again."""
+    order, known, _ = list_levels(look)
+    names: Sequence[str] = given.get("names") or (order if known else [])
+    section: dict[str, Any] = {w: given[w] for w in LEVEL_WORDS if w != "names" and given.get(w) is not None}
+    if look.doses is not None:
+        doses = {f"{dose:g}": dose for dose in look.doses}
+        unknown = [name for name in names if name not in doses]
+        refuse("levels", [Problem(f"the log has no level {name!r}", suggest(name, doses)) for name in unknown])
+        section["doses"] = [doses[name] for name in names]
+    else:
+        section["names"] = list(names)
+    observed = "cost_column" in look.guess.roles
+    if observed and not section.get("costs"):
+        section.pop("costs", None)
+    elif checkup and not section.get("costs"):
+        section["costs"] = [float(k) for k in range(len(names))]
+    elif "costs" not in section:
+        section["costs"] = []
+    return section

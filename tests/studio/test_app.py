@@ -7,8 +7,8 @@ import pytest
 
 from largesse import cli
 from largesse.errors import InputError
-from largesse.studio import start
-from largesse.studio.start import find_home
+from largesse.studio import app
+from largesse.studio.app import find_home
 
 
 def test_the_folder_is_that_of_the_run_or_the_one_that_is_named(run_copy: Path, tmp_path: Path) -> None:
@@ -50,10 +50,10 @@ def test_a_part_that_is_not_installed_is_named(
 
 
 def test_a_quiet_studio_says_its_address_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start, "run_server", lambda *_, **__: None)
+    monkeypatch.setattr(app, "run_server", lambda *_, **__: None)
     said: list[str] = []
-    start.open_studio(folder=tmp_path, port=0, browser=False, say=said.append, quiet=True)
+    app.open_studio(folder=tmp_path, port=0, browser=False, say=said.append, quiet=True)
     assert len(said) == 1
     assert said[0].startswith("http://127.0.0.1:")
-    start.open_studio(folder=tmp_path, port=0, browser=False, say=said.append)
+    app.open_studio(folder=tmp_path, port=0, browser=False, say=said.append)
     assert said[-1] == "The studio has stopped."

@@ -10,8 +10,7 @@ from shops import shop_table
 
 from largesse.campaign import TableProfile, campaign_from_options, inspect_table
 from largesse.errors import InputError
-from largesse.studio.drafts import draft_campaign
-from largesse.studio.tables import describe_look, look_again
+from largesse.studio.forms import describe_look, draft_campaign, look_again
 from largesse.studio.tasks import look
 
 ROLES = {"level": "coupon", "response": "bought", "customer": "id", "features": ["age", "city"]}

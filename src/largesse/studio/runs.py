@@ -1,8 +1,11 @@
-"""Past runs as the page lists them, read from their folders."""
+"""Runs as the page lists them, read from their folders, and what-ifs: plans that were tried and not kept."""
 
 from __future__ import annotations
 
+import shutil
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -11,12 +14,17 @@ from typing import Any
 from largesse import pipeline
 from largesse.campaign import Campaign, read_campaign
 from largesse.data import find_files
-from largesse.errors import LargesseError
+from largesse.errors import LargesseError, Problem, refuse, repr_short, suggest
 from largesse.levels import Levels
-from largesse.studio.places import list_parts
+from largesse.serve import RequestError
+from largesse.studio.jobs import Job, new_key
+from largesse.studio.paths import list_parts
 
 NUMBERS = ("fit.json", "plan.json", "evaluation.json")
-MOST_BYTES = 1 << 20  # of a campaign file that is shown
+MAX_SHOWN_BYTES = 1 << 20  # of a campaign file
+MAX_WHAT_IFS = 30
+WHAT_IF_KEYS = ("budget", "total", "plan", "fixed", "barred")
+WHAT_IF_FILES = ("plan.csv", "plan.parquet", "campaign.toml")
 
 
 def describe_run(path: Path) -> dict[str, Any]:
@@ -113,4 +121,75 @@ def list_runs(paths: list[Path]) -> list[dict[str, Any]]:
 def read_text(path: Path) -> str:
     """Return the campaign file of a run, as it stands."""
     with (path / pipeline.CAMPAIGN).open("rb") as file:
-        return file.read(MOST_BYTES).decode("utf-8", "replace")
+        return file.read(MAX_SHOWN_BYTES).decode("utf-8", "replace")
+
+
+# -- what-ifs ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class WhatIf:
+    """A plan that was tried with a run."""
+
+    run: str
+    folder: Path
+    before: dict[str, Any]  # what is said of the run's own plan
+    id: str
+    result: dict[str, Any] | None = None
+
+
+@dataclass(eq=False)
+class WhatIfs:
+    """The what-ifs of a studio."""
+
+    private: Path
+    _known: dict[str, WhatIf] = field(default_factory=dict)
+
+    def begin(self, run: str, line: Mapping[str, Any]) -> WhatIf:
+        """Return a what-if that is still to be computed."""
+        key = new_key()
+        planned = {**(line.get("planned") or {}), "budget": line["budget"]}
+        trial = WhatIf(run, self.private / f"what-if-{key}", {"planned": planned, "levels": line.get("levels")}, key)
+        self._known[key] = trial
+        for old in list(self._known)[:-MAX_WHAT_IFS]:
+            self.drop(old)
+        return trial
+
+    def settle(self, job: Job) -> None:
+        """Complete the result of a job."""
+        trial = self._known[job.id]
+        job.result = trial.result = {"id": job.id, **job.result, "before": trial.before}
+
+    def drop(self, key: str) -> None:
+        """Forget a what-if."""
+        trial = self._known.pop(key, None)
+        if trial is not None:
+            shutil.rmtree(trial.folder, ignore_errors=True)
+
+    def find(self, run: str, key: str) -> WhatIf:
+        """Return a what-if of a run that was computed."""
+        trial = self._known.get(key)
+        if trial is None or trial.run != run or trial.result is None:
+            raise RequestError(404, "there is no such plan any more", "plan again")
+        return trial
+
+    def list_of(self, run: str) -> list[dict[str, Any]]:
+        """Return the what-ifs of a run, the newest first."""
+        return [
+            trial.result for trial in reversed(self._known.values()) if trial.run == run and trial.result is not None
+        ]
+
+
+def read_rules(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the page asks for as settings of [plan]."""
+    plan: Any = {} if given.get("plan") is None else given["plan"]
+    problems = [
+        Problem(f"{word!r} is not a part of a what-if", suggest(word, WHAT_IF_KEYS))
+        for word in given
+        if word not in WHAT_IF_KEYS
+    ]
+    if not isinstance(plan, dict):
+        problems.append(Problem(f"plan is {repr_short(plan)}", "give an object"))
+    refuse("what-if", problems)
+    more = {word: given[word] for word in WHAT_IF_KEYS if word != "plan" and given.get(word) is not None}
+    return {**plan, **more}

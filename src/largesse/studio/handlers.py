@@ -1,0 +1,371 @@
+"""The handlers of the studio: one coroutine for each address."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import mimetypes
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from largesse import pipeline
+from largesse.errors import InputError, LargesseError, Problem
+from largesse.response import list_models
+from largesse.serve import RequestError, json_response, read_json, to_json
+from largesse.studio import runs
+from largesse.studio.jobs import Job, Jobs
+from largesse.studio.paths import Place, Table, Tables, open_part
+from largesse.studio.worker import WorkerProcess
+from largesse.version import __version__
+
+EXAMPLE = "thornton"
+EXAMPLE_KEYS = ("suggested_on_redemption", "suggested_unit", "suggested_title")  # that only the example suggests
+LEVEL_KEYS = ("levels", "order_known", "suggested_costs", "suggested_budget")
+PAGE_TYPES = (".html", ".css", ".js", ".svg", ".png", ".woff2")
+CHUNK_BYTES = 1 << 18
+# A report may come from anybody: it runs in a sandbox, without the page's cookie, and loads nothing.
+SANDBOX = (
+    "sandbox allow-scripts allow-popups allow-modals; default-src 'none'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; img-src data:; font-src data:; frame-ancestors 'self'"
+)
+MEDIA_TYPES = {
+    ".csv": "text/csv; charset=utf-8",
+    ".parquet": "application/vnd.apache.parquet",
+    ".toml": "text/plain; charset=utf-8",
+}
+
+
+@dataclass(frozen=True)
+class StudioSettings:
+    """The folder of a studio, the run that is open first, and the limit of an upload."""
+
+    place: Place
+    open_run: str | None = None
+    upload_bytes: int | None = None
+
+
+class Studio:
+    """A studio: its tables, its jobs, its what-ifs and the process that inspects tables."""
+
+    def __init__(self, settings: StudioSettings) -> None:
+        self.place, self.settings = settings.place, settings
+        limit = {} if settings.upload_bytes is None else {"max_bytes": settings.upload_bytes}
+        self.tables = Tables(settings.place.private, **limit)
+        self.jobs = Jobs(self._complete)
+        self.inspector = WorkerProcess(("pyarrow.parquet", "pyarrow.csv", "pyarrow.compute"))
+        self.what_ifs = runs.WhatIfs(settings.place.private)
+        self.closing = asyncio.Event()
+        self._columns: dict[tuple[Path, int], dict[str, Any]] = {}
+        self._warming: set[asyncio.Task[None]] = set()
+
+    async def stop(self) -> None:
+        """Stop the processes, and wait until their work is cleaned up."""
+        self.closing.set()
+        await asyncio.gather(*self._warming)
+        await asyncio.gather(self.jobs.stop(), self.inspector.stop())
+
+    def _warm_up(self, process: WorkerProcess) -> None:
+        """Start a process before its first task, unless one is being started."""
+        if not self._warming and not self.closing.is_set():
+            task = asyncio.create_task(process.warm_up())
+            self._warming.add(task)
+            task.add_done_callback(self._warming.discard)
+
+    # -- the page --------------------------------------------------------------------------------------------------------
+
+    async def page(self, _: Request) -> Response:
+        """Return the page."""
+        return _page_file("index.html")
+
+    async def page_file(self, request: Request) -> Response:
+        """Return a file of the page."""
+        return _page_file(request.path_params["name"])
+
+    async def state(self, _: Request) -> Response:
+        """Return everything that the page needs first."""
+        self._warm_up(self.inspector)  # a table may come next
+        listed, tables = await asyncio.gather(self._list_runs(), asyncio.to_thread(self.place.list_tables))
+        job = self.jobs.current
+        return json_response(
+            {
+                "version": __version__,
+                "folder": str(self.place.folder),
+                "open": self.settings.open_run,
+                "runs": listed,
+                "files": [{"name": path.name, "bytes": path.stat().st_size} for path in tables if path.is_file()],
+                "examples": [EXAMPLE] if all(map(importlib.util.find_spec, ("causaldata", "pandas"))) else [],
+                "job": None if job is None else job.describe(),
+                "limits": {"upload_bytes": self.tables.limit()},
+                "models": [{"name": name, "sentence": entry.about} for name, entry in list_models().items()],
+            }
+        )
+
+    # -- tables ----------------------------------------------------------------------------------------------------------
+
+    async def upload(self, request: Request) -> Response:
+        """Receive a table, and inspect it."""
+        name, length = request.query_params.get("name", ""), request.headers.get("content-length")
+        table = await self.tables.receive(name, length, request.stream())
+        return json_response(await self._inspect_first(table, "look"), 201)
+
+    async def pick(self, request: Request) -> Response:
+        """Inspect a table of the folder, or the example."""
+        given = await _read(request)
+        if given.get("example") == EXAMPLE:
+            table, task = self.tables.prepare("Thornton 2008", ".parquet"), "example"
+        else:
+            name = given.get("file")
+            if not isinstance(name, str):
+                raise RequestError(400, "no file is named", 'give {"file": "name"} or {"example": "thornton"}')
+            path = await asyncio.to_thread(self.place.find_table, name)
+            table, task = Table(path.name, path, own=False), "look"
+        return json_response(await self._inspect_first(table, task), 201)
+
+    async def _inspect_first(self, table: Table, task: str) -> dict[str, Any]:
+        self.tables.add(table)
+        try:
+            table.shown = await self.inspector.ask({"task": task, "path": str(table.path)})
+        except BaseException:
+            self.tables.drop(table.id)
+            raise
+        return table.describe()
+
+    async def table(self, request: Request) -> Response:
+        """Return a table."""
+        return json_response(self.tables.find(request.path_params["key"]).describe())
+
+    async def drop(self, request: Request) -> Response:
+        """Remove a table."""
+        await asyncio.to_thread(self.tables.drop, request.path_params["key"])
+        return Response(status_code=204)
+
+    async def inspect(self, request: Request) -> Response:
+        """Inspect a table again, with the roles that the page gives."""
+        table, given = self.tables.find(request.path_params["key"]), await _read(request)
+        if not isinstance(given.get("roles"), dict):
+            raise RequestError(400, "no roles are given", 'send {"roles": {…}}')
+        before, now = (
+            table.shown,
+            await self.inspector.ask({"task": "look", "path": str(table.path), "roles": given["roles"]}),
+        )
+        # Suggestions stay valid as long as the levels are the same.
+        same = all(before["roles"][role] == now["roles"][role] for role in ("level", "response"))
+        keys = [*EXAMPLE_KEYS, *(LEVEL_KEYS if same and now["suggested_costs"] is None else ())]
+        table.shown = now | {key: before[key] for key in keys}
+        return json_response(table.describe())
+
+    # -- drafts and jobs -------------------------------------------------------------------------------------------------
+
+    async def campaign(self, request: Request) -> Response:
+        """Return the campaign file of a draft, or its problems."""
+        checked = await self._check(await _read(request))
+        return json_response({"toml": checked["toml"], "problems": checked["problems"]})
+
+    async def _check(self, draft: dict[str, Any], *, checkup: bool = False) -> dict[str, Any]:
+        table = self.tables.find(draft.get("table"))
+        task = {"task": "campaign", "path": str(table.path), "draft": draft, "own": table.own, "checkup": checkup}
+        checked: dict[str, Any] = await self.inspector.ask(task)
+        if self.jobs.current is None:
+            self._warm_up(self.jobs.worker)
+        return checked
+
+    async def _require_valid(self, draft: object, *, checkup: bool = False) -> tuple[Table, str]:
+        if not isinstance(draft, dict):
+            raise RequestError(400, "no draft is given", "send one as an object")
+        checked = await self._check(draft, checkup=checkup)
+        if checked["problems"]:
+            raise InputError("draft", [Problem(one["what"], one["hint"]) for one in checked["problems"]])
+        return self.tables.find(draft["table"]), checked["now"]
+
+    async def doctor(self, request: Request) -> Response:
+        """Start the checkup of a log."""
+        draft = await _read(request)
+        self.jobs.check_free()
+        _, toml = await self._require_valid(draft, checkup=True)
+        return json_response(self.jobs.start("doctor", {"task": "doctor", "toml": toml}).describe(), 202)
+
+    async def run(self, request: Request) -> Response:
+        """Start a run."""
+        given = await _read(request)
+        self.jobs.check_free()
+        out = await asyncio.to_thread(self.place.new_run, given.get("name"))
+        table, toml = await self._require_valid(given.get("draft"))
+        home = self.tables.home(table)
+        home.mkdir(mode=0o700, exist_ok=True)
+        task = {"task": "run", "toml": toml, "out": str(out), "private": str(home), "own": table.own}
+        job = self.jobs.start("run", task)
+        self.tables.busy = table.id
+        return json_response(job.describe(), 202)
+
+    async def job(self, request: Request) -> Response:
+        """Return a job."""
+        return json_response(self.jobs.find(request.path_params["key"]).describe())
+
+    async def cancel(self, request: Request) -> Response:
+        """Stop a job."""
+        return json_response((await self.jobs.cancel(request.path_params["key"])).describe())
+
+    async def events(self, request: Request) -> Response:
+        """Stream the states of a job."""
+        key = request.path_params["key"]
+        self.jobs.find(key)
+
+        async def stream() -> AsyncIterator[bytes]:
+            async for job in self.jobs.watch(key, self.closing):
+                yield b"data: " + to_json(job) + b"\n\n"
+
+        return StreamingResponse(stream(), media_type="text/event-stream")
+
+    def _complete(self, job: Job) -> None:
+        if job.kind == "what-if":
+            self.what_ifs.settle(job)
+
+    # -- runs ------------------------------------------------------------------------------------------------------------
+
+    async def runs(self, _: Request) -> Response:
+        """Return all runs, the newest first."""
+        return json_response(await self._list_runs())
+
+    async def _list_runs(self) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(lambda: runs.list_runs(self.place.list_runs()))
+
+    async def describe(self, request: Request) -> Response:
+        """Return one run with its campaign file."""
+        name = request.path_params["name"]
+        path = await asyncio.to_thread(self.place.find_run, name)
+        line = await asyncio.to_thread(runs.describe_run, path)
+        rules = await asyncio.to_thread(runs.describe_rules, path)
+        if self.jobs.current is None:
+            self._warm_up(self.jobs.worker)
+        columns = await self._find_columns(path) if line["kept"] else {"columns": [], "segments": {}}
+        toml = await asyncio.to_thread(runs.read_text, path)
+        return json_response({**line, **rules, **columns, "toml": toml, "what_ifs": self.what_ifs.list_of(name)})
+
+    async def _find_columns(self, path: Path) -> dict[str, Any]:
+        """Return the columns that rules can name; none if the table is too large to be read for this."""
+        key = (path, runs.changed(path / pipeline.CAMPAIGN))
+        if key not in self._columns:
+            try:
+                columns = await self.inspector.ask({"task": "describe", "folder": str(path)})
+            except LargesseError:
+                columns = {"columns": [], "segments": {}}
+            self._columns = {**dict(list(self._columns.items())[-50:]), key: columns}
+        return self._columns[key]
+
+    async def report(self, request: Request) -> Response:
+        """Return the report of a run, in a sandbox."""
+        path = await asyncio.to_thread(self.place.find_run, request.path_params["name"])
+        file, size = await asyncio.to_thread(open_part, path, "report.html")
+        headers = {"content-security-policy": SANDBOX, "content-length": str(size)}
+        return StreamingResponse(_read_file(file), media_type="text/html; charset=utf-8", headers=headers)
+
+    async def download(self, request: Request) -> Response:
+        """Return a file of a run."""
+        name = request.path_params["name"]
+        path = await asyncio.to_thread(self.place.find_run, name)
+        return await self._send(path, request.path_params["part"], name)
+
+    async def _send(self, folder: Path, part: str, name: str) -> Response:
+        if part == "plan.csv":
+            plan, _ = await asyncio.to_thread(open_part, folder, pipeline.PLAN)
+            file, size = await asyncio.to_thread(_to_csv, plan, self.place.private)
+        else:
+            file, size = await asyncio.to_thread(open_part, folder, part)
+        ending = part[part.rfind(".") :]
+        headers = {
+            "content-disposition": f"attachment; filename*=UTF-8''{quote(f'{name}-{part}')}",
+            "content-security-policy": SANDBOX,
+            "content-length": str(size),
+        }
+        media_type = MEDIA_TYPES.get(ending, mimetypes.types_map.get(ending, "application/octet-stream"))
+        return StreamingResponse(_read_file(file), media_type=media_type, headers=headers)
+
+    # -- what-ifs --------------------------------------------------------------------------------------------------------
+
+    async def what_if(self, request: Request) -> Response:
+        """Start a plan by other rules."""
+        name, given = request.path_params["name"], await _read(request)
+        self.jobs.check_free()
+        path = await asyncio.to_thread(self.place.find_run, name)
+        rules, before = runs.read_rules(given), await asyncio.to_thread(runs.describe_run, path)
+        if not before["kept"]:
+            hint = "bring the table back, or run the campaign again"
+            raise RequestError(409, f"the table that {name!r} was made from is gone", hint)
+        tried = self.what_ifs.begin(name, before)
+        task = {"task": "what-if", "folder": str(path), "out": str(tried.folder), "rules": rules}
+        drop = partial(self.what_ifs.drop, tried.id)
+        try:
+            return json_response(self.jobs.start("what-if", task, drop, tried.id).describe(), 202)
+        except BaseException:
+            drop()
+            raise
+
+    async def download_what_if(self, request: Request) -> Response:
+        """Return a file of a what-if."""
+        name, key, part = (request.path_params[word] for word in ("name", "key", "part"))
+        tried = self.what_ifs.find(name, key)
+        if part not in runs.WHAT_IF_FILES:
+            hint = f"there are {', '.join(runs.WHAT_IF_FILES)}"
+            raise RequestError(404, f"a what-if has no {part[:80]!r}", hint)
+        return await self._send(tried.folder, part, f"{name}-what-if")
+
+    async def keep(self, request: Request) -> Response:
+        """Make a run of a what-if."""
+        name, given = request.path_params["name"], await _read(request)
+        self.jobs.check_free()
+        path = await asyncio.to_thread(self.place.find_run, name)
+        tried = self.what_ifs.find(name, request.path_params["key"])
+        out = await asyncio.to_thread(self.place.new_run, given.get("name"))
+        task = {"task": "keep", "folder": str(path), "tried": str(tried.folder), "out": str(out)}
+        job = await self.jobs.wait(self.jobs.start("keep", task))
+        if job.state == "cancelled":
+            raise RequestError(409, "the run was not kept: it was cancelled", "keep it again")
+        if job.error is not None:
+            raise InputError("run", [Problem(one["what"], one["hint"]) for one in job.error["problems"]])
+        return json_response(await asyncio.to_thread(runs.describe_run, out), 201)
+
+
+async def _read(request: Request) -> dict[str, Any]:
+    return read_json(await request.body())
+
+
+def _page_file(name: str) -> Response:
+    """Return a file of the page."""
+    ending = name[name.rfind(".") :]
+    path = files("largesse.studio") / "page" / name
+    plain = name.replace(".", "").replace("-", "").replace("_", "").isalnum() and ending in PAGE_TYPES
+    if not (plain and path.is_file()):
+        raise RequestError(404, "the page has no such part", "reload the page")
+    media_type = "text/javascript" if ending == ".js" else mimetypes.types_map.get(ending, "application/octet-stream")
+    return Response(path.read_bytes(), media_type=media_type)
+
+
+def _to_csv(plan: IO[bytes], folder: Path) -> tuple[IO[bytes], int]:
+    """Return a plan as CSV, in a file without a name, and its size."""
+    with plan:
+        csv = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        try:
+            pipeline.write_csv(plan, csv)
+            size = csv.tell()
+            csv.seek(0)
+        except BaseException as error:
+            csv.close()
+            if isinstance(error, Exception):
+                raise RequestError(409, "the plan is damaged", "plan again") from error
+            raise
+    return csv, size
+
+
+async def _read_file(file: IO[bytes]) -> AsyncIterator[bytes]:
+    with file:
+        while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
+            yield chunk
