@@ -102,6 +102,7 @@ class AuthMiddleware:
             response = self._check(scope)
         except RequestError as error:
             response = error_response(error)
+            response.headers["connection"] = "close"  # a body that follows is not read
         if response is not None:
             await response(scope, receive, send_with_headers)
         elif scope["path"] in self.policy.unlimited_paths:
@@ -133,6 +134,8 @@ class AuthMiddleware:
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()):
             raise RequestError(400, "the length of the body is not a number", "send a whole number of bytes")
+        if "content-length" in headers and "transfer-encoding" in headers:
+            raise RequestError(400, "the body has two lengths", "send Content-Length or chunks")
         if scope["path"] not in policy.unlimited_paths and int(length[:18]) > policy.max_bytes:
             raise _too_large(policy.max_bytes)
         return response
