@@ -236,7 +236,7 @@ def test_on_a_stream_exploring_for_evaluation_costs_no_more_than_levels_at_rando
 
 
 def test_no_level_of_probability_zero_is_drawn() -> None:
-    from largesse.serve.pacing.exploration_kernels import draw_level
+    from largesse.serve.pacing.kernels import draw_level
 
     p, largest = np.array([0.0, 0.5, 0.5 - 2**-53, 0.0]), 1.0 - 2**-53
     assert p.sum() <= largest  # the sum ends short of one

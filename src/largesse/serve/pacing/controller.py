@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from typing import Any, final
 
@@ -25,7 +25,7 @@ from largesse.serve.ledger.money import MICROS
 from largesse.serve.ledger.records import Choice, Offers, Standing
 from largesse.serve.ledger.terms import DAY, Terms, show_time
 from largesse.serve.pacing.customers import Population
-from largesse.serve.pacing.forecast import Draws, Foreseen, add_up, first_weekday
+from largesse.serve.pacing.forecast import Draws, Forecast, add_up, first_weekday
 
 FLAT_WEEK = (1.0,) * 7
 
@@ -81,27 +81,24 @@ class PacePlan:
         return known and min(self.season) > 0 and self.customers > 0 and self.exploration_rate <= 1
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the plan as JSON writes it."""
-        return asdict(self) | {"exploration": pack(self.exploration, ExplorationRule | None, "exploration", {})}
+        """Return the plan as JSON types."""
+        content: dict[str, Any] = pack(self, PacePlan, "", {})
+        return content
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> PacePlan:
-        """Return the plan that a ledger holds; refuse one that is not valid."""
+        """Return the plan that a ledger holds, next to the names of levels; refuse one that is not valid."""
         try:
-            gains = Gains(**{name: float(value) for name, value in content["gains"].items()})
-            lists = {name: tuple(map(float, content[name])) for name in LISTS}
-            numbers = {name: float(content[name]) for name in ("factor", "customers", "elasticity", "exploration_rate")}
-            rule = Reader({}, {}, None).unpack(content["exploration"], ExplorationRule | None, "exploration", {})
-            found = cls(gains=gains, exploration=rule, **lists, **numbers)  # type: ignore[arg-type]
-            J = len(found.promised)
-            if {len(found.ahead) - 1, len(found.paid), len(found.priced)} != {J} or len(found.season) != 7:
+            own = {field.name: content[field.name] for field in fields(cls)}
+            plan: PacePlan = Reader({}).unpack(own, cls, "", {})
+            J = len(plan.promised)
+            if {len(plan.ahead) - 1, len(plan.paid), len(plan.priced)} != {J} or len(plan.season) != 7:
                 raise ValueError
-            if not (J and found.is_sound):
+            if not (J and plan.is_sound):
                 raise ValueError
-        except (TypeError, ValueError, OverflowError, AttributeError, KeyError):
-            hint = "begin another ledger, or give this one a plan: ledger.set_plan"
-            fail("ledger", Problem("the ledger holds no plan for its price", hint))
-        return found
+        except (TypeError, ValueError, KeyError):
+            fail("ledger", Problem("the ledger holds no plan for its price", "begin another ledger"))
+        return plan
 
     def begin(self, terms: Terms) -> Array:
         """Return the state in which the price of a ledger begins, as the compiled steps read it."""
@@ -117,7 +114,7 @@ class PacePlan:
         from largesse.serve.pacing import kernels as k
 
         if not terms.kept and len(self.promised) > 1:
-            hint = "plan with the ledger's terms, and give it the plan: plan_pace, ledger.set_plan"
+            hint = "plan with the ledger's terms: plan_pace"
             fail("ledger", Problem("the plan is for promises that are kept, and the ledger's are not", hint))
         total, gains = terms.total / MICROS, self.gains
         found = np.zeros(k.PATH)
@@ -169,23 +166,23 @@ def plan_pace(
     _check_parts(population, terms, exploration)
     week = _check_plan(customers, season, exploration_rate)
     how = Draws(exploration_rate, exploration, 0.0 if exploration is None else exploration.value_price)
-    foreseen = Foreseen(population, terms, week, customers, how)
-    prices = foreseen.solve()
+    forecast = Forecast(population, terms, week, customers, how)
+    prices = forecast.solve()
     ahead = add_up(prices)
-    factor, least = 1.0, foreseen.least_price()
+    factor, least = 1.0, forecast.least_price()
     if ahead[0] < least:  # the budget is ample: the price begins at nothing, and may have to rise
         factor, ahead = 0.0, np.append(np.full(len(prices), least), 0.0)
-    promised, paid, priced = foreseen.means(ahead, factor)
-    around = [foreseen.means(ahead, max(factor, 0.1) * by)[2].sum() for by in (0.85, 1.15)]
+    promised, paid, priced = forecast.means(ahead, factor)
+    around = [forecast.means(ahead, max(factor, 0.1) * by)[2].sum() for by in (0.85, 1.15)]
     steep = math.log(around[0] / around[1]) / math.log(1.15 / 0.85) if min(around) > 0 else 1.0
-    factor = foreseen.find_factor(ahead, float(priced.sum())) if factor else 0.0
+    factor = forecast.find_factor(ahead, float(priced.sum())) if factor else 0.0
     parts = {"ahead": ahead, "promised": promised, "paid": paid, "priced": priced}
     lists: dict[str, Any] = {name: tuple(part.tolist()) for name, part in parts.items()}
     rest: dict[str, Any] = {
         "season": week,
         "exploration_rate": exploration_rate,
         "gains": gains,
-        "exploration": foreseen.how.rule,
+        "exploration": forecast.how.rule,
     }
     return PacePlan(factor=factor, customers=float(customers), elasticity=steep, **lists, **rest)
 

@@ -37,7 +37,7 @@ def solve_dual(customers: Population, redeems: Array, when: Array, many: int, to
     """Return the best prices for customers who come at `when` (n, 2); `redeems` (n, K) is the share of faces redeemed."""
     from scipy.optimize import minimize
 
-    from largesse.serve.pacing.dual_kernels import lagrangian
+    from largesse.serve.pacing.kernels import lagrangian
 
     responses = customers.responses
     levels, used = np.zeros(len(responses), dtype=np.int64), np.zeros(many + 1)

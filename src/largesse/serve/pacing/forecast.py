@@ -35,7 +35,7 @@ def first_weekday(terms: Terms) -> int:
     return (terms.starts // DAY + 3) % 7  # the first of January 1970 was a Thursday
 
 
-class Foreseen:
+class Forecast:
     """Customers as they are foreseen to come: those who are known, spread over the period by the season."""
 
     def __init__(self, population: Population, terms: Terms, week: tuple[float, ...], many: float, how: Draws) -> None:
@@ -99,7 +99,7 @@ class Foreseen:
 
     def _expect(self, ahead: Array, factor: float, responses: Array) -> tuple[Array, Array]:
         """Return what each customer is promised and what is paid of it, (n,) each, on average over what is drawn."""
-        from largesse.serve.pacing.dual_kernels import lagrangian
+        from largesse.serve.pacing.kernels import lagrangian
 
         people, rows, random = self._people, np.arange(len(responses)), self.how.rate
         if self.how.rule is not None:
@@ -147,7 +147,7 @@ class Foreseen:
         return self._draw(self._price(ahead), factor, responses, self.how.rule)
 
     def _draw(self, prices: Array, factor: float, responses: Array, aim: ExplorationRule) -> Array:
-        from largesse.serve.pacing.exploration_kernels import spread_people
+        from largesse.serve.pacing.kernels import spread_people
 
         people, out = self._people, np.empty(responses.shape)
         assert people.variance is not None

@@ -1,4 +1,4 @@
-"""The compiled steps of the price. Nothing imports this file until it is needed: it brings numba with it.
+"""The compiled loops of the price, of exploration around it, and of the plan over time. Importing this module loads numba.
 
 One function, `decide_one`, serves a live ledger and a simulated stream alike. It reads and changes three arrays: `plan` (what
 the price is controlled by), `state` (of the price, kept in the ledger) and `money` (int64 millionths, as the ledger counts).
@@ -11,10 +11,12 @@ import math
 import numpy as np
 from numba import njit
 
+from largesse.exploration import load_spread
 from largesse.records import Array
-from largesse.serve.pacing.exploration_kernels import draw_level, spread_at
 
 compiled = njit(cache=True, nogil=True, error_model="numpy")
+
+spread_row = load_spread()
 
 # Places in `plan`: floats. Times in days since the start, money in units.
 PARTS, CUSTOMERS, DAYS, VALID, FIRST_DAY, AT_RANDOM = range(6)
@@ -48,6 +50,65 @@ HIGHEST = 100.0  # the price, beside the plan's
 # Until a redemption, as a share of a promise's time: before any is known, and at least.
 USUAL_WAIT, LEAST_WAIT = 0.3, 0.01
 BOLDEST = 0.1  # the most by which one customer raises the price, as a share of it
+
+
+VALUE_PRICE, LOWER, HIGHER, SHARED = range(4)  # places in the rule, `ExplorationRule.pack_for_pacing`
+
+
+# -- exploration -----------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def best_at(f: Array, cost: Array, factor: float) -> int:
+    """Return the best level (of K) at a factor of prices, the cheapest of equals."""
+    best, level = f[0] - factor * cost[0], 0
+    for k in range(1, len(f)):
+        worth = f[k] - factor * cost[k]
+        if worth > best + 1e-12 * abs(best):
+            best, level = worth, k
+    return level
+
+
+@compiled
+def spread_at(factor: float, f: Array, cost: Array, variance: Array, rule: Array) -> Array:
+    """Return the probabilities (K,) of one customer's levels at a factor of prices, what levels cost at these being `cost` (K,)."""
+    levels = (
+        best_at(f, cost, factor),
+        best_at(f, cost, factor * rule[LOWER]),
+        best_at(f, cost, factor * rule[HIGHER]),
+    )
+    lost, p = np.empty(len(f)), np.empty(len(f))
+    for k in range(len(f)):
+        lost[k] = rule[VALUE_PRICE] * (factor * cost[k] - f[k])
+    if math.isfinite(lost.max() - lost.min()):
+        spread_row(levels, lost, variance, rule[SHARED:], p)
+    else:  # responses beyond all measure: there is nothing to weigh
+        p[:], p[levels[0]] = 0.0, 1.0
+    return p
+
+
+@compiled
+def draw_level(p: Array, u: float) -> int:
+    """Return the level that a random number from 0 to 1 draws: never one whose probability is zero."""
+    below, last = 0.0, 0
+    for k in range(len(p)):
+        if p[k] > 0.0:
+            below, last = below + p[k], k
+            if u < below:
+                return k
+    return last  # rounding may end the sum short of one
+
+
+@compiled
+def spread_people(
+    factor: float, f: Array, late: Array, early: Array, prices: Array, variance: Array, rule: Array, out: Array
+) -> None:
+    """Write the probabilities (n, K) of customers; their costs `late` and `early` (n, K) count at `prices` (n, 2)."""
+    cost = np.empty(f.shape[1])
+    for i in range(len(f)):
+        for k in range(f.shape[1]):
+            cost[k] = prices[i, 0] * late[i, k] + prices[i, 1] * early[i, k]
+        out[i] = spread_at(factor, f[i], cost, variance[i], rule)
 
 
 # -- what is foreseen ----------------------------------------------------------------------------------------------------
@@ -348,3 +409,35 @@ def decide_batch(
             return False
         out[i, 0], out[i, 1], out[i, 2], out[i, 3] = level, propensity, price, reason
     return True
+
+
+# -- the plan over time ----------------------------------------------------------------------------------------------------
+
+
+@compiled
+def lagrangian(
+    f: Array, at_once: Array, face: Array, redeems: Array, when: Array, ahead: Array, used: Array, levels: Array
+) -> float:
+    """Return Σ max (f − cost) at prices of the budget at points in time; write levels, and what they use at each point.
+
+    `when` (n, 2): the first point at or after a customer comes, and the first at or after their promise ends.
+    `ahead` (J + 1,): the sum of the prices of a point and of all later ones.
+    """
+    total = 0.0
+    used[:] = 0.0
+    for i in range(len(f)):
+        first, last = when[i, 0], when[i, 1]
+        held, after = ahead[first] - ahead[last], ahead[last]
+        best, level, most, least = -math.inf, 0, 0.0, 0.0
+        for j in range(f.shape[1]):
+            now = (at_once[i, j] + face[i, j]) * UNIT
+            then = (at_once[i, j] + redeems[i, j] * face[i, j]) * UNIT
+            worth = f[i, j] - now * held - then * after
+            if worth > best:
+                best, level, most, least = worth, j, now, then
+        total += best
+        levels[i] = level
+        # Differences: what is used from point `first` on, and how that changes from `last` on.
+        used[first] += most
+        used[last] += least - most
+    return total

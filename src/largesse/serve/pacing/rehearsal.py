@@ -21,8 +21,16 @@ from largesse.serve.ledger.money import MICROS, as_units, read_money
 from largesse.serve.ledger.terms import DAY, KEPT, PROMISES, Terms, count_time, show_time
 from largesse.serve.pacing.controller import PacePlan
 from largesse.serve.pacing.customers import Population, make_population
-from largesse.serve.pacing.offline import Offline, plan_offline
-from largesse.serve.pacing.simulation import WAYS, Paced, compare_offline, make_plan, pace_stream, trace_course
+from largesse.serve.pacing.simulation import (
+    WAYS,
+    Offline,
+    Paced,
+    compare_offline,
+    make_plan,
+    pace_stream,
+    plan_offline,
+    trace_course,
+)
 from largesse.serve.pacing.streams import Stream, draw_traits, fill_stream
 from largesse.serve.policy_store import read_features, sample_population
 from largesse.version import __version__
