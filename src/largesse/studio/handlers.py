@@ -227,7 +227,7 @@ class Studio:
 
     def _complete(self, job: Job) -> None:
         if job.kind == "what-if":
-            self.what_ifs.settle(job)
+            job.result = self.what_ifs.complete(job.id, job.result)
 
     # -- runs ------------------------------------------------------------------------------------------------------------
 

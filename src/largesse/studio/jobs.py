@@ -51,11 +51,6 @@ class Job:
         self.stage, self.rows, self.done, self.left = (event[word] for word in ("stage", "rows", "done", "left"))
 
 
-def new_key() -> str:
-    """Return an id that nobody can guess."""
-    return secrets.token_hex(8)
-
-
 class Jobs:
     """The jobs of a studio; `on_done` is called with each that succeeds."""
 
@@ -79,9 +74,9 @@ class Jobs:
             raise RequestError(409, f"a {name} is under way", "wait for it, or cancel it")
 
     def start(self, kind: str, task: Mapping[str, Any], clean: Callable[[], None] = lambda: None, key: str = "") -> Job:
-        """Start a job, under an id of `new_key` if one is given."""
+        """Start a job, under an id if one is given."""
         self.check_free()
-        job = self.current = Job(kind, clean, key or new_key())
+        job = self.current = Job(kind, clean, key or secrets.token_hex(8))
         self._jobs[job.id] = job
         for old in list(self._jobs)[:-MAX_JOBS]:
             del self._jobs[old]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tomllib
 from collections.abc import Mapping
@@ -17,7 +18,6 @@ from largesse.data import find_files
 from largesse.errors import LargesseError, Problem, refuse, repr_short, suggest
 from largesse.levels import Levels
 from largesse.serve import RequestError
-from largesse.studio.jobs import Job, new_key
 from largesse.studio.paths import list_parts
 
 NUMBERS = ("fit.json", "plan.json", "evaluation.json")
@@ -147,7 +147,7 @@ class WhatIfs:
 
     def begin(self, run: str, line: Mapping[str, Any]) -> WhatIf:
         """Return a what-if that is still to be computed."""
-        key = new_key()
+        key = secrets.token_hex(8)
         planned = {**(line.get("planned") or {}), "budget": line["budget"]}
         trial = WhatIf(run, self.private / f"what-if-{key}", {"planned": planned, "levels": line.get("levels")}, key)
         self._known[key] = trial
@@ -155,10 +155,11 @@ class WhatIfs:
             self.drop(old)
         return trial
 
-    def settle(self, job: Job) -> None:
-        """Complete the result of a job."""
-        trial = self._known[job.id]
-        job.result = trial.result = {"id": job.id, **job.result, "before": trial.before}
+    def complete(self, key: str, result: dict[str, Any]) -> dict[str, Any]:
+        """Return the result of a what-if with its id, and the run's own plan to compare it with."""
+        trial = self._known[key]
+        trial.result = {"id": key, **result, "before": trial.before}
+        return trial.result
 
     def drop(self, key: str) -> None:
         """Forget a what-if."""
