@@ -7,7 +7,7 @@ from largesse.evaluation.bootstrap import _CHANGES, MANY, PARTS, bootstrap_inter
 from largesse.evaluation.estimators import ESTIMATORS, Terms, judge_rows, measure_influence
 from largesse.evaluation.policy_value import evaluate
 from largesse.stats.intervals import mean_estimate
-from largesse.worlds.simulation import simulate
+from largesse.worlds.paper import simulate
 
 
 def test_the_table_of_draws_has_mean_and_variance_one() -> None:

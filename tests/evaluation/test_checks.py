@@ -8,7 +8,7 @@ from largesse.data.log import log_from_arrays
 from largesse.evaluation.checks import check_log, doctor
 from largesse.evaluation.policy_value import evaluate
 from largesse.records import Array, Checkup, Log, Propensities
-from largesse.worlds.simulation import simulate
+from largesse.worlds.paper import simulate
 
 
 def randomised(n: int = 1200, seed: int = 0) -> Log:

@@ -17,7 +17,7 @@ from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
 from largesse.response.cost_model import Proportional, WithCosts
 from largesse.response.linear import Linear
-from largesse.worlds.simulation import simulate
+from largesse.worlds.paper import simulate
 
 MODEL = Linear(penalty=0.01)
 FACE = [0, 1, 2, 3, 4]

@@ -12,7 +12,7 @@ from largesse.records import Array, HeldOut, Log, Propensities, Scores
 from largesse.response.base import fresh
 from largesse.response.linear import Linear
 from largesse.response.stacking import Stack
-from largesse.worlds.simulation import simulate
+from largesse.worlds.paper import simulate
 
 # ---------------------------------------------------------------------------------------------- made-up models
 

@@ -24,7 +24,7 @@ from largesse.evaluation.influence import estimate_all
 from largesse.evaluation.policy_value import compare, evaluate
 from largesse.levels import Levels
 from largesse.records import Array, HeldOut, Log, Propensities, Scores
-from largesse.worlds.simulation import Simulation, simulate
+from largesse.worlds.paper import Simulation, simulate
 
 
 def drawn(seed: int, n: int = 60, K: int = 3) -> dict[str, Array]:

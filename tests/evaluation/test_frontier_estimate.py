@@ -18,7 +18,7 @@ from largesse.evaluation.frontier_estimate import (
 )
 from largesse.levels import Levels
 from largesse.records import Array, FrontierPoint, Log, Qini, Scores
-from largesse.worlds.simulation import simulate
+from largesse.worlds.paper import simulate
 
 
 def narrow(name: str, n: int) -> Log:

@@ -5,7 +5,7 @@ from largesse.data.log import log_from_arrays
 from largesse.evaluation.overlap import answer_level, measure_overlap
 from largesse.propensity.estimate import encode_for_levels
 from largesse.records import Array, Log, Overlap
-from largesse.worlds.simulation import simulate
+from largesse.worlds.paper import simulate
 
 
 def measured(log: Log, propensity: Array) -> Overlap:

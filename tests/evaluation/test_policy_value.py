@@ -15,7 +15,7 @@ from largesse.policy.policy import Policy
 from largesse.records import Log
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
-from largesse.worlds.simulation import Simulation, simulate
+from largesse.worlds.paper import Simulation, simulate
 
 MODEL = Linear(penalty=0.03)
 

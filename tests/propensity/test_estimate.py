@@ -14,7 +14,7 @@ from largesse.propensity.estimate import (
 )
 from largesse.records import Log
 from largesse.stats.folds import assign_folds
-from largesse.worlds.simulation import simulate
+from largesse.worlds.paper import simulate
 
 
 def test_given_propensities_are_used_as_they_are() -> None:

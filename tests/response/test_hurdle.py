@@ -1,5 +1,6 @@
-"""Whether times how much, as a model of its own and inside others."""
+"""Hurdle models: whether customers respond, and the mean amount of those who do."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -7,9 +8,12 @@ import numpy as np
 import pytest
 from flat import flat
 
+from largesse.data import Encoder
+from largesse.data.log import log_from_arrays
 from largesse.errors import InputError
-from largesse.records import Log
+from largesse.records import Array, Log
 from largesse.response.additive import Additive
+from largesse.response.amounts import FEWEST, Amounts, fit_amounts, has_two_parts, looks_two_part, whether
 from largesse.response.base import ResponseModel
 from largesse.response.boosting import Boosting
 from largesse.response.catalogue import model_classes
@@ -128,3 +132,137 @@ def test_responses_of_one_part_go_to_the_model_of_chances_as_they_are() -> None:
 def test_settings_that_are_no_models_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"leave (chance|amount)='auto'"):
         Hurdle(**settings).fit(log())
+
+
+def purchases(n: int = 3000, *, rise: float = 0.0, noise: float = 1.0, slope: float = 0.7, seed: int = 0) -> Log:
+    """Four in ten buy, for log-normal amounts that rise with the first feature and, if asked, with the level."""
+    rng = np.random.default_rng(seed)
+    X, level = rng.normal(size=(n, 3)), rng.integers(0, 3, n)
+    mean = 3 + slope * X[:, 0] + rise * level
+    amounts = np.exp(mean + noise * rng.normal(size=n))
+    return log_from_arrays(X, level, (rng.random(n) < 0.4) * amounts)
+
+
+def encoded(log: Log) -> tuple[Array, Encoder]:
+    encoder = Encoder()
+    return encoder.fit_transform(log.features, log.response, seed=0), encoder
+
+
+def fit(log: Log) -> tuple[Amounts, Array]:
+    X, encoder = encoded(log)
+    return fit_amounts(X, log, encoder, "auto", 0), X
+
+
+@cache
+def plain_fit() -> tuple[Amounts, Array, Log]:
+    log = purchases()
+    return *fit(log), log
+
+
+# ---------------------------------------------------------------------------------------------- which logs
+
+
+@pytest.mark.parametrize(
+    ("responses", "parts", "looks"),
+    [
+        ([0, 0, 0, 1, 1, 0], False, False),  # 0/1
+        ([0, 0, 0, 5, 5, 0], True, True),  # one amount
+        ([0, 0, 3, 4, 90, 0], True, True),
+        ([0, 0, 8, 9, 9, 1], True, False),  # the tail is to the left
+        ([0, -1, 8, 9, 90, 1], False, False),
+        ([1, 1, 8, 9, 90, 1], False, False),  # no zeros
+    ],
+)
+def test_two_parts_are_zeros_and_amounts(responses: list[float], parts: bool, looks: bool) -> None:
+    log = log_from_arrays(np.zeros((6, 1)), [0, 1] * 3, responses)
+    assert (has_two_parts(log), looks_two_part(log)) == (parts, looks)
+
+
+def test_few_zeros_are_no_part_of_their_own() -> None:
+    log = purchases(200)
+    few = replace(log, response=np.where(np.arange(200) < 5, 0.0, log.response + 1.0))
+    assert has_two_parts(few)
+    assert looks_two_part(log)
+    assert not looks_two_part(few)
+
+
+def test_rows_without_weight_are_no_zeros() -> None:
+    log = purchases(200)
+    light = replace(log, weight=np.where(log.response > 0, 1.0, 1e-3))
+    assert looks_two_part(log)
+    assert not looks_two_part(light)
+
+
+def test_whether_is_one_for_every_amount() -> None:
+    log = purchases(200)
+    assert whether(log).binary
+    assert np.array_equal(whether(log).response > 0, log.response > 0)
+
+
+# ---------------------------------------------------------------------------------------------- how much
+
+
+def test_means_of_long_tails_are_not_biased_by_logarithms() -> None:
+    # Without a correction, exponentials of mean logarithms would be too low by a factor of exp(−noise² / 2) = .61.
+    ratios = []
+    for seed in range(3):
+        log = purchases(seed=seed)
+        amounts, X = fit(log)
+        truth = np.exp(3 + 0.7 * np.asarray(log.features.column(0)) + 0.5)
+        ratios.append(amounts(X)[:, 0].mean() / truth.mean())
+    assert 0.9 < np.mean(ratios) < 1.1
+
+
+def test_what_features_say_about_amounts_is_learnt() -> None:
+    amounts, X, log = plain_fit()
+    truth = 0.7 * np.asarray(log.features.column(0))
+    assert np.corrcoef(np.log(amounts(X)[:, 0]), truth)[0, 1] > 0.9
+
+
+def test_noise_is_not_followed() -> None:
+    amounts, X = fit(purchases(600, slope=0.0, noise=1.4))
+    assert np.log(amounts(X)[:, 0]).std() < 0.15
+
+
+def test_one_purchase_of_any_size_does_not_decide_who_spends_more() -> None:
+    amounts, X, log = plain_fit()
+    response = log.response.copy()
+    response[np.flatnonzero(response > 0)[7]] = 1e7
+    changed, _ = fit(replace(log, response=response))
+    one, other = np.log(amounts(X)[:, 0]), np.log(changed(X)[:, 0])
+    assert (one - other).std() < 0.1 * one.std()
+
+
+def test_level_effects_are_shrunk_unless_many_responders_say_more() -> None:
+    few, _ = fit(purchases(300, rise=0.3, seed=1))
+    many, _ = fit(purchases(20_000, rise=0.3, seed=1))
+    assert 0 <= few.effects[-1] < 0.45  # the truth is 0.6
+    assert 0.5 < many.effects[-1] < 0.65
+    falling, _ = fit(purchases(rise=-0.3))
+    assert np.array_equal(falling.effects, np.zeros(3))
+
+
+@pytest.mark.parametrize("responders", [0, 1, 2, FEWEST - 1])
+def test_few_responders_have_one_amount_for_all(responders: int) -> None:
+    log = purchases(300)
+    late = np.cumsum(log.response > 0) > responders
+    amounts, X = fit(replace(log, response=np.where(late, 0.0, log.response)))
+    assert amounts.model is None
+    assert np.isfinite(amounts(X)).all()
+    assert np.ptp(amounts(X)[:, 0]) == 0
+
+
+def test_another_model_of_amounts_can_be_given() -> None:
+    log = purchases(600)
+    X, encoder = encoded(log)
+    amounts = fit_amounts(X, log, encoder, Linear(penalty=0.01), 0)
+    assert isinstance(amounts.model, Linear)
+    assert amounts.slope == pytest.approx(1.0, abs=0.1)
+
+
+def test_customers_unlike_any_responder_get_no_amounts_beyond_theirs() -> None:
+    log = purchases(600)
+    X, encoder = encoded(log)
+    amounts = fit_amounts(X, log, encoder, Linear(penalty=0.01), 0)
+    far = np.full((1, X.shape[1]), 1e4, dtype=np.float32)
+    assert amounts(far).max() <= 3 * log.response.max()

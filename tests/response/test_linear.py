@@ -11,7 +11,7 @@ from largesse.records import Array
 from largesse.response import linear
 from largesse.response.linear import PENALTIES, Linear, Rows, fit_regression
 from largesse.stats.links import sigmoid
-from largesse.worlds.simulation import simulate
+from largesse.worlds.paper import simulate
 
 
 def test_it_is_the_plain_regression_on_encoded_features() -> None:

@@ -12,7 +12,7 @@ from largesse.response.stacking import Stack
 from largesse.response.thresholds import AXES, Lines, Shares, Thresholds, _Path, _usual_probabilities, fit_lines
 from largesse.stats.linalg import principal_axes
 from largesse.stats.links import sigmoid
-from largesse.worlds.simulation import simulate
+from largesse.worlds.paper import simulate
 from largesse_lab.nested.bandit import make_bandit
 from largesse_lab.nested.labelled import generate_nested
 

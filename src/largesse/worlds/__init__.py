@@ -6,13 +6,13 @@ what any plan is really worth, how much the best plan is, and where between unif
 `read_thornton` is a randomised experiment with cash incentives.
 """
 
-from largesse.worlds.drawn import RandomLog as RandomLog
-from largesse.worlds.drawn import RandomWorld as RandomWorld
-from largesse.worlds.drawn import Traits as Traits
-from largesse.worlds.drawn import draw_world as draw_world
-from largesse.worlds.simulation import SIMULATIONS as SIMULATIONS
-from largesse.worlds.simulation import Simulation as Simulation
-from largesse.worlds.simulation import simulate as simulate
+from largesse.worlds.oracle import KnownTruth as KnownTruth
+from largesse.worlds.paper import SIMULATIONS as SIMULATIONS
+from largesse.worlds.paper import Simulation as Simulation
+from largesse.worlds.paper import simulate as simulate
+from largesse.worlds.random_worlds import RandomLog as RandomLog
+from largesse.worlds.random_worlds import RandomWorld as RandomWorld
+from largesse.worlds.random_worlds import Traits as Traits
+from largesse.worlds.random_worlds import draw_world as draw_world
 from largesse.worlds.thornton import read_thornton as read_thornton
 from largesse.worlds.thornton import thornton_levels as thornton_levels
-from largesse.worlds.truth import KnownTruth as KnownTruth

@@ -12,7 +12,7 @@ from largesse.errors import InputError, MissingPartError, PolicyFileError
 from largesse.records import Array
 from largesse.response.stacking import Stack
 from largesse.stats.links import softmax
-from largesse.worlds.simulation import simulate
+from largesse.worlds.paper import simulate
 from largesse_lab.baselines import bart as module
 from largesse_lab.baselines.bart import BART, _as_often, _logging
 

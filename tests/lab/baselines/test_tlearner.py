@@ -12,7 +12,7 @@ from largesse.records import Array
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
 from largesse.response.networks.sire import SIRE
-from largesse.worlds.simulation import simulate
+from largesse.worlds.paper import simulate
 from largesse_lab.baselines.tlearner import FEWEST, TLearner
 
 

@@ -17,7 +17,7 @@ from largesse.response.networks.jobs import Loop, Program, TrainingJob, loop_of_
 from largesse.response.networks.runner import train
 from largesse.response.networks.sire import IRE, SIRE
 from largesse.response.networks.trainer import draw_batches, draw_by_steps, models_at_once, row_sets, start_by_seed
-from largesse.worlds.simulation import simulate
+from largesse.worlds.paper import simulate
 from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.banditnet import BanditNet
 from largesse_lab.baselines.cfrnet import LOOK, NETWORK, TRAINING, CFRNet

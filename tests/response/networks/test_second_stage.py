@@ -9,7 +9,7 @@ from largesse.records import Array, Log
 from largesse.response.catalogue import model_classes
 from largesse.response.networks.second_stage import TAU, _Stage, fit_correction
 from largesse.response.networks.sire import SIRE
-from largesse.worlds.simulation import simulate
+from largesse.worlds.paper import simulate
 
 
 def small(**more: object) -> SIRE:

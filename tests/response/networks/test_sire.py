@@ -19,7 +19,7 @@ from largesse.response.networks.fold_networks import Scale
 from largesse.response.networks.settings import MONOTONE
 from largesse.response.networks.sire import IRE, KAPPAS, PENALTIES, PLAIN_KAPPAS, SIRE
 from largesse.response.networks.sire_loss import mean_scores, represent
-from largesse.worlds.simulation import simulate
+from largesse.worlds.paper import simulate
 
 # The same small network everywhere: it is compiled once.
 TINY: dict[str, Any] = {

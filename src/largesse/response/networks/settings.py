@@ -10,7 +10,7 @@ Network(width=32, depth=3)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeVar
 
@@ -149,9 +149,6 @@ class Shape:
 
 SettingT = TypeVar("SettingT", bound=_Setting)
 
-WHOLE = ("width", "depth", "head_width", "head_depth", "batch", "epochs", "steps", "patience")
-POSITIVE = ("rate", "initial_scale", "rate_decay")
-SWITCHES = ("skip", "normalise")
 OPTIONS = {
     "activation": ACTIVATIONS,
     "optimiser": OPTIMISERS,
@@ -159,6 +156,21 @@ OPTIONS = {
     "start": ("auto", "zero", *STARTS),
     "kernel": KERNELS,
     "estimator": ESTIMATORS,
+}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and bool(np.isfinite(value))
+
+
+_COUNT = (lambda value: _is_number(value) and value >= 1, "a whole number, 1 or more")
+_POSITIVE = (lambda value: _is_number(value) and value > 0, "a number above zero")
+_SWITCH = (lambda value: isinstance(value, bool | np.bool_), "True or False")
+RULES: dict[str, tuple[Callable[[Any], bool], str]] = {  # what a field may be, but for those with OPTIONS
+    **dict.fromkeys(("width", "depth", "head_width", "head_depth", "batch", "epochs", "steps", "patience"), _COUNT),
+    **dict.fromkeys(("rate", "initial_scale", "rate_decay"), _POSITIVE),
+    **dict.fromkeys(("skip", "normalise"), _SWITCH),
+    "decay": (lambda value: _is_number(value) and value >= 0, "a number, zero or more"),
 }
 
 
@@ -189,30 +201,14 @@ def setting_problems(name: str, given: Any, default: _Setting) -> list[Problem]:
             problems.append(Problem(f"{what} is not a setting of this model", f"use one of {', '.join(sorted(known))}"))
         elif field in OPTIONS and value not in OPTIONS[field]:
             problems.append(Problem(what, suggest(str(value), OPTIONS[field])))
-        else:
-            problems += _number_problems(what, field, value)
+        elif field in RULES and not RULES[field][0](value):
+            problems.append(Problem(what, RULES[field][1]))
     return problems
 
 
 def _free(default: _Setting) -> set[str]:
     """Return the fields for which "auto" is itself a model's choice: the start of networks that count epochs."""
     return {"start"} if isinstance(default, Training) and not _is_auto(default.epochs) else set()
-
-
-def _number_problems(what: str, field: str, value: Any) -> list[Problem]:
-    if field in WHOLE:
-        return [] if _is_number(value) and value >= 1 else [Problem(what, "a whole number, 1 or more")]
-    if field in POSITIVE:
-        return [] if _is_number(value) and value > 0 else [Problem(what, "a number above zero")]
-    if field in SWITCHES:
-        return [] if isinstance(value, bool | np.bool_) else [Problem(what, "True or False")]
-    if field == "decay":
-        return [] if _is_number(value) and value >= 0 else [Problem(what, "a number, zero or more")]
-    return []
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and bool(np.isfinite(value))
 
 
 def _is_auto(value: Any) -> bool:

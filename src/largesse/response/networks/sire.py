@@ -7,10 +7,9 @@ towards common ones by an amount chosen on held-out rows, and the networks of al
 from __future__ import annotations
 
 import copy
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -54,8 +53,12 @@ BALANCE = Balance(kernel="linear", estimator="biased", normalise=True)
 
 
 class BalancedNetwork(ResponseModel):
-    """What SIRE and IRE share: settings, and predictions by the fitted `FoldNetworks`."""
+    """SIRE, which is monotone in the level, or IRE, which has no settings of monotone heads: all but their constructors."""
 
+    monotone: ClassVar[bool]
+    head: str  # of monotone networks only, as the next two
+    shrinkage: Any
+    orthogonal: bool
     kappa: Any
     balance: Balance
     network: Network
@@ -66,18 +69,6 @@ class BalancedNetwork(ResponseModel):
 
     fit_: FoldNetworks
     amounts_: Amounts | None  # where responses look like whether and how much, the second part; `fit_` is the first
-
-    @abstractmethod
-    def _head(self, scale: Scale, features: int) -> str:
-        """Return the head of the network, for responses of a scale and a number of features."""
-
-    @abstractmethod
-    def _penalties(self, head: str) -> tuple[float, ...]:
-        """Return the penalties on own increments that are tried, the most shrunk first."""
-
-    @abstractmethod
-    def _own_problems(self, log: Log) -> list[Problem]:
-        """Return what is wrong with the settings that only this model has."""
 
     # -- learning ---------------------------------------------------------------------------------------------------
 
@@ -123,7 +114,7 @@ class BalancedNetwork(ResponseModel):
             training=settle(self.training, TRAINING),
             balance=settle(self.balance, BALANCE),
             members=self.members,
-            orthogonal=getattr(self, "orthogonal", False),
+            orthogonal=self.monotone and self.orthogonal,
             seed=self.seed,
         )
 
@@ -134,9 +125,37 @@ class BalancedNetwork(ResponseModel):
             return (0.0, *(float(k) for k in self.kappa if k > 0))
         return (float(self.kappa),)
 
+    def _head(self, scale: Scale, features: int) -> str:
+        """Return the head of the network, for responses of a scale and a number of features."""
+        if not self.monotone:
+            return "free"
+        if self.head != "auto":
+            return self.head
+        return "cdf" if scale.bounded and features > MANY else "elastic"
+
+    def _penalties(self, head: str) -> tuple[float, ...]:
+        """Return the penalties on own increments that are tried, the most shrunk first."""
+        if head not in SHRINKABLE:
+            return (0.0,)
+        return PENALTIES if isinstance(self.shrinkage, str) else (float(self.shrinkage),)
+
+    def _head_problems(self, log: Log) -> list[Problem]:
+        """Return the problems of the settings of monotone heads."""
+        problems: list[Problem] = []
+        if not self.monotone:
+            return problems
+        if self.head not in ("auto", *MONOTONE):
+            problems.append(Problem(f"head={self.head!r}", suggest(str(self.head), ("auto", *MONOTONE))))
+        if self.shrinkage != "auto" and (isinstance(self.shrinkage, str) or not self.shrinkage >= 0):
+            problems.append(Problem(f"shrinkage={self.shrinkage!r}", "a number, zero or more, or 'auto'"))
+        if self.head == "cdf" and not is_bounded(log.response):
+            hint = "use 'elastic' or 'increments' for amounts"
+            problems.append(Problem("head='cdf' is for responses in [0, 1]", hint))
+        return problems
+
     def _problems(self, log: Log) -> list[Problem]:
         """Return everything that is wrong with the settings, for this log."""
-        problems = self._own_problems(log)
+        problems = self._head_problems(log)
         for name, default in (("network", NETWORK), ("training", TRAINING), ("balance", BALANCE)):
             problems += setting_problems(name, getattr(self, name), default)
         problems += whole_problems(self, ("members", "folds"))
@@ -218,6 +237,7 @@ class SIRE(BalancedNetwork):
     """
 
     shrinks = True
+    monotone = True
 
     def __init__(
         self,
@@ -244,31 +264,12 @@ class SIRE(BalancedNetwork):
         self.folds = folds
         self.seed = seed
 
-    def _head(self, scale: Scale, features: int) -> str:
-        if self.head != "auto":
-            return self.head
-        return "cdf" if scale.bounded and features > MANY else "elastic"
-
-    def _penalties(self, head: str) -> tuple[float, ...]:
-        if head not in SHRINKABLE:
-            return (0.0,)
-        return PENALTIES if isinstance(self.shrinkage, str) else (float(self.shrinkage),)
-
-    def _own_problems(self, log: Log) -> list[Problem]:
-        problems = []
-        if self.head not in ("auto", *MONOTONE):
-            problems.append(Problem(f"head={self.head!r}", suggest(str(self.head), ("auto", *MONOTONE))))
-        if self.shrinkage != "auto" and (isinstance(self.shrinkage, str) or not self.shrinkage >= 0):
-            problems.append(Problem(f"shrinkage={self.shrinkage!r}", "a number, zero or more, or 'auto'"))
-        if self.head == "cdf" and not is_bounded(log.response):
-            hint = "use 'elastic' or 'increments' for amounts"
-            problems.append(Problem("head='cdf' is for responses in [0, 1]", hint))
-        return problems
-
 
 @final
 class IRE(BalancedNetwork):
     """Incentive response estimation: SIRE with a free score at every level. Parameters as there."""
+
+    monotone = False
 
     def __init__(
         self,
@@ -288,12 +289,3 @@ class IRE(BalancedNetwork):
         self.members = members
         self.folds = folds
         self.seed = seed
-
-    def _head(self, scale: Scale, features: int) -> str:  # noqa: ARG002
-        return "free"
-
-    def _penalties(self, head: str) -> tuple[float, ...]:  # noqa: ARG002
-        return (0.0,)
-
-    def _own_problems(self, log: Log) -> list[Problem]:  # noqa: ARG002
-        return []

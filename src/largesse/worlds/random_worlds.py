@@ -25,8 +25,8 @@ from largesse.errors import Problem, refuse
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.stats import draw_levels, sigmoid
-from largesse.worlds.surfaces import SHAPES, SHOWN, Columns, Surface, draw_columns, draw_surface
-from largesse.worlds.truth import KnownTruth
+from largesse.worlds.functions import SHAPES, SHOWN, Columns, Surface, draw_columns, draw_surface
+from largesse.worlds.oracle import KnownTruth
 
 if TYPE_CHECKING:
     import pyarrow as pa
