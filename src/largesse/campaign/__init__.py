@@ -4,7 +4,7 @@ from largesse.campaign.draft.file import MAX_LISTED as MAX_LISTED
 from largesse.campaign.draft.file import guess_campaign as guess_campaign
 from largesse.campaign.draft.roles import MAX_LEVELS as MAX_LEVELS
 from largesse.campaign.draft.roles import Guess as Guess
-from largesse.campaign.draft.table import Draft as Draft
+from largesse.campaign.draft.table import CampaignDraft as CampaignDraft
 from largesse.campaign.draft.table import TableProfile as TableProfile
 from largesse.campaign.draft.table import inspect_table as inspect_table
 from largesse.campaign.draft.table import unknown_columns as unknown_columns

@@ -11,7 +11,7 @@ from largesse.campaign import (
     MAX_LEVELS,
     MAX_LISTED,
     Campaign,
-    Draft,
+    CampaignDraft,
     campaign_from_options,
     inspect_table,
     read_campaign,
@@ -75,7 +75,7 @@ def find_campaign(
     return campaign_from_options(source, roles, section), True
 
 
-def _missing(look: Draft, *, ordered: bool) -> list[Problem]:
+def _missing(look: CampaignDraft, *, ordered: bool) -> list[Problem]:
     """Return what a checkup needs and the table does not say, each with the option that says it."""
     found = []
     for role, meaning in (("level", "what each customer got"), ("response", "what happened")):

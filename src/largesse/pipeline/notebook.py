@@ -169,9 +169,9 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
     ]
     refuse("run", unknown)
     given = {**settings}
-    if isinstance(given.get("costs"), Mapping):
-        given.setdefault("levels", given.pop("costs"))
     levels = given.pop("levels", None)
+    if levels is None and isinstance(given.get("costs"), Mapping):
+        levels = given.pop("costs")
     if levels is not None:
         given = {**_spell_levels(levels), **given}
     if given.get("propensity") is not None and not isinstance(given["propensity"], str):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from largesse.campaign import (
     MAX_LEVELS,
     Campaign,
-    Draft,
+    CampaignDraft,
     Guess,
     TableProfile,
     campaign_from,
@@ -54,7 +54,7 @@ def list_roles() -> list[dict[str, Any]]:
     return [*named[:2], feature, ignored, *named[2:]]
 
 
-def look_again(seen: TableProfile, roles: Mapping[str, Any]) -> tuple[Draft, list[str]]:
+def look_again(seen: TableProfile, roles: Mapping[str, Any]) -> tuple[CampaignDraft, list[str]]:
     """Return the look at a table in which columns have the roles that a page gives, and its features."""
     single = {role: str(name) for role, name in roles.items() if role in SINGLE and name is not None}
     names, features = seen.table.column_names, roles.get("features")
@@ -73,7 +73,7 @@ def look_again(seen: TableProfile, roles: Mapping[str, Any]) -> tuple[Draft, lis
     return found, [name for name in features if name not in single.values()]
 
 
-def describe_look(look: Draft, features: Sequence[str]) -> dict[str, Any]:
+def describe_look(look: CampaignDraft, features: Sequence[str]) -> dict[str, Any]:
     """Return what the page shows of a table."""
     roles = dict(look.guess.roles)
     named = {column: role for role, column in roles.items()} | dict.fromkeys(features, FEATURE)
@@ -97,7 +97,7 @@ def describe_look(look: Draft, features: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _describe_column(name: str, look: Draft, role: str) -> dict[str, Any]:
+def _describe_column(name: str, look: CampaignDraft, role: str) -> dict[str, Any]:
     column, values = look.columns[name], look.table.column(name)
     reason = None
     if role == IGNORED:
@@ -129,7 +129,7 @@ def _list_examples(values: pa.ChunkedArray) -> list[str]:
 # -- levels ----------------------------------------------------------------------------------------------------------
 
 
-def list_levels(look: Draft) -> tuple[list[str], bool, str]:
+def list_levels(look: CampaignDraft) -> tuple[list[str], bool, str]:
     """Return the levels, cheapest first as far as that is known; whether it is, and why."""
     if look.level is None:
         return [], False, ""
@@ -143,11 +143,11 @@ def list_levels(look: Draft) -> tuple[list[str], bool, str]:
     return list(look.level.words), False, "in no order: put them in order, the cheapest first"
 
 
-def _is_few(look: Draft) -> bool:
+def _is_few(look: CampaignDraft) -> bool:
     return look.level is not None and 0 < look.level.distinct <= MAX_LEVELS
 
 
-def describe_levels(look: Draft) -> dict[str, Any]:
+def describe_levels(look: CampaignDraft) -> dict[str, Any]:
     """Return the levels with their rows and mean responses, and what they may cost."""
     if not _is_few(look):
         return {"levels": None, "order_known": False, "order_reason": "", "suggested_costs": None}
@@ -160,7 +160,7 @@ def describe_levels(look: Draft) -> dict[str, Any]:
 # -- what to say -----------------------------------------------------------------------------------------------------
 
 
-def _list_notes(look: Draft) -> list[str]:
+def _list_notes(look: CampaignDraft) -> list[str]:
     notes = []
     others = look.guess.others.get("cost_column", ())
     if others:
@@ -173,7 +173,7 @@ def _list_notes(look: Draft) -> list[str]:
     return notes
 
 
-def _find_problems(look: Draft, features: Sequence[str]) -> list[Problem]:
+def _find_problems(look: CampaignDraft, features: Sequence[str]) -> list[Problem]:
     found = [
         Problem(f"no column is the {role} ({meaning})", "choose it in the list of columns")
         for role, meaning in ASKED.items()
@@ -257,7 +257,7 @@ def _find_shape_problems(draft: Mapping[str, Any]) -> list[Problem]:
     return found
 
 
-def _draft_levels(given: Mapping[str, Any], look: Draft, *, checkup: bool) -> dict[str, Any]:
+def _draft_levels(given: Mapping[str, Any], look: CampaignDraft, *, checkup: bool) -> dict[str, Any]:
     """Return the section [levels]; the names of amounts become amounts again."""
     order, known, _ = list_levels(look)
     names: Sequence[str] = given.get("names") or (order if known else [])

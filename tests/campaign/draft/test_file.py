@@ -65,6 +65,7 @@ def test_a_first_file_finds_the_roles_and_its_log_can_be_read_once_it_is_filled_
     assert campaign.levels == Levels([0, 5, 10], doses=[0, 5, 10])
     assert campaign.title == "spring 2024"
     assert 'log = "spring_2024.parquet"' in text
+    assert "[columns.parse]" not in text
     assert len(Local().read_log(campaign)) == 160
 
 
@@ -211,11 +212,6 @@ def test_a_first_file_asks_what_a_response_is_worth(tmp_path: Path, name: str, v
     text = guess_campaign(tmp_path / "log.parquet", tmp_path / "campaign.toml")
     assert line in text
     tomllib.loads(text)
-
-
-def test_a_plain_table_gets_no_lines_about_how_it_is_written(tmp_path: Path) -> None:
-    text, _ = guessed(tmp_path, plausible(tmp_path))
-    assert "[columns.parse]" not in text
 
 
 def test_dates_beyond_the_calendar_are_no_levels(tmp_path: Path) -> None:

@@ -15,47 +15,35 @@ def number(name: str, values: Array = ONES) -> DraftColumn:
     return DraftColumn(name, "number", len(np.unique(values)), values)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "voted",
-        "kauf",
-        "umsatz",
-        "converted",
-        "Purchase",
-        "revenue",
-        "out_gavedum",
-        "tookUp",
-        "eingelöst",
-        "conversion_flag",
-    ],
-)
+RESPONSES = "voted kauf umsatz converted Purchase revenue out_gavedum tookUp eingelöst conversion_flag"
+EARLIER = "prior_purchases umsatz_vorjahr clicks_12m voted_2004 age kaufkraft"
+IDS = ["hh_id", "Kunden-Nr.", "customer number", "customerId", "ID", "Kundennummer", "user_no", "session id"]
+FEATURES = ["household_size", "ave_hh_sz", "number of visits", "idle_days", "account_age", "no_children"]
+
+
+@pytest.mark.parametrize("name", RESPONSES.split())
 def test_names_of_responses_are_known(name: str) -> None:
     assert guess_roles([number("age", np.arange(N) * 1.0), number(name)], N).roles == {"response": name}
 
 
-@pytest.mark.parametrize("name", ["prior_purchases", "umsatz_vorjahr", "clicks_12m", "voted_2004", "age", "kaufkraft"])
-def test_what_was_known_before_is_no_response_and_stays_a_feature(name: str) -> None:
+@pytest.mark.parametrize("name", EARLIER.split())
+def test_columns_of_earlier_times_are_features_and_asked_for_as_responses(name: str) -> None:
     found = guess_roles([number(name)], N)
     assert "response" not in found.roles
     assert name not in found.left_out
     assert found.others["response"] == (name,)  # asked for, never taken
 
 
-@pytest.mark.parametrize(
-    "name", ["hh_id", "Kunden-Nr.", "customer number", "customerId", "ID", "Kundennummer", "user_no", "session id"]
-)
+@pytest.mark.parametrize("name", IDS)
 def test_identifiers_are_never_features(name: str) -> None:
     for values in (np.arange(N) * 1.0, np.arange(N) // 2 * 1.0):
         found = guess_roles([number(name, values)], N)
         assert name in {*found.roles.values(), *found.left_out}
-        assert found.roles.get("response") is None
+        assert "response" not in found.roles
 
 
-@pytest.mark.parametrize(
-    "name", ["household_size", "ave_hh_sz", "number of visits", "idle_days", "account_age", "no_children"]
-)
-def test_what_only_sounds_like_an_identifier_stays_a_feature(name: str) -> None:
+@pytest.mark.parametrize("name", FEATURES)
+def test_columns_that_only_sound_like_identifiers_stay_features(name: str) -> None:
     found = guess_roles([number(name, np.arange(N) // 2 * 1.0)], N)
     assert not found.roles
     assert not found.left_out

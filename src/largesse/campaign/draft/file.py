@@ -12,7 +12,7 @@ import shlex
 from pathlib import Path
 
 from largesse.campaign.draft.roles import sounds_like_money
-from largesse.campaign.draft.table import Draft, inspect_table
+from largesse.campaign.draft.table import CampaignDraft, inspect_table
 from largesse.campaign.write import to_toml
 from largesse.data import read_notation
 from largesse.errors import join_some, plural
@@ -60,7 +60,7 @@ def guess_campaign(source: str | os.PathLike[str], out: str | os.PathLike[str] =
     return "\n".join(lines) + "\n"
 
 
-def _write_money(draft: Draft) -> list[str]:
+def _write_money(draft: CampaignDraft) -> list[str]:
     """Ask for the currency of a response that looks like money, and for the value of one that does not."""
     response = draft.response
     if response is None or response.yes_or_no:
@@ -88,7 +88,7 @@ def _relative(source: Path, out: Path) -> str:
     return f"./{path}" if path.startswith("~") else path
 
 
-def _write_role(role: str, draft: Draft) -> str:
+def _write_role(role: str, draft: CampaignDraft) -> str:
     column, others = draft.guess.roles.get(role), draft.guess.others.get(role, ())
     more = f"; or is it {join_some([to_toml(name) for name in others])}?" if others else ""
     if role in REQUIRED and column is not None:
@@ -107,7 +107,7 @@ def _write_role(role: str, draft: Draft) -> str:
     return f'# {role} = "…"'
 
 
-def _write_features(draft: Draft) -> list[str]:
+def _write_features(draft: CampaignDraft) -> list[str]:
     features = draft.features
     lines = [
         f"features = {to_toml(features)}" if features else "# CHECK: no column is left to learn from; a log needs one",
@@ -122,7 +122,7 @@ def _write_features(draft: Draft) -> list[str]:
     return [*lines, *(f"# CHECK: {note}" for note in read_notation(draft.table.select(plain), {}, ()).notes)]
 
 
-def _write_parse(draft: Draft) -> list[str]:
+def _write_parse(draft: CampaignDraft) -> list[str]:
     """State how text that holds numbers or dates is parsed; ask if there are two ways."""
     lines, sure = [], draft.find_parse()
     for name, suggestion in draft.written.items():
@@ -137,7 +137,7 @@ def _write_parse(draft: Draft) -> list[str]:
     return ["", "[columns.parse]", *lines] if lines else []
 
 
-def _write_levels(draft: Draft) -> list[str]:
+def _write_levels(draft: CampaignDraft) -> list[str]:
     ask = "fill in: what each level costs you"
     if draft.level is None:
         return [f"costs = []    # {ask}, the cheapest first, like costs = [0, 5, 10]"]
@@ -159,7 +159,7 @@ def _write_levels(draft: Draft) -> list[str]:
     return [f"{names}; suggestion, by mean response only ({listed}): names = {to_toml(list(means))}", line]
 
 
-def _write_budget(draft: Draft) -> str:
+def _write_budget(draft: CampaignDraft) -> str:
     ask = 'budget = ""    # fill in: what may be spent per customer on average, a number'
     costs, spent = draft.suggest_costs(), draft.suggest_budget()
     if spent is None:

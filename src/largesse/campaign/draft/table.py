@@ -39,14 +39,14 @@ class TableProfile:
     columns: Mapping[str, DraftColumn]
     written: Mapping[str, Suggestion]  # columns of text -> how they can be read
 
-    def guess(self, known: Mapping[str, str] | None = None) -> Draft:
+    def guess(self, known: Mapping[str, str] | None = None) -> CampaignDraft:
         """Guess the roles of the columns, except those that are known."""
         refuse("log", unknown_columns(known or {}, self.table.column_names))
         guess = guess_roles(list(self.columns.values()), self.table.num_rows, known)
         after = find_consequences(self.read, guess.roles)
         return self.with_roles(replace(guess, left_out={**after, **guess.left_out}))
 
-    def with_roles(self, guess: Guess) -> Draft:
+    def with_roles(self, guess: Guess) -> CampaignDraft:
         """Return the draft in which columns have these roles."""
         read, columns, written = self.read, dict(self.columns), dict(self.written)
         for role in CODED:  # these are taken as they are written: "5 EUR" is the name of a level
@@ -55,11 +55,11 @@ class TableProfile:
                 columns[name] = _profile_column(name, self.table.column(name))
                 read = read.set_column(read.column_names.index(name), name, self.table.column(name))
                 del written[name]
-        return Draft(read, columns, guess, written)
+        return CampaignDraft(read, columns, guess, written)
 
 
 @dataclass(frozen=True, eq=False)
-class Draft:
+class CampaignDraft:
     """A table with guessed roles, and the levels, costs and budget that it suggests."""
 
     table: pa.Table  # text parsed, if there is one way to read it, except for the levels
