@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from largesse.allocation.cost_calibration import Correction, confidence_problems, correct_costs
+from largesse.allocation.cost_calibration import Correction, correct_costs
 from largesse.allocation.plan import allocate, decide_at_price, frontier
+from largesse.errors import confidence_problems
 from largesse.records import Array, Spending
 
 

@@ -3,11 +3,10 @@
 `allocate` gives every customer one level so that the sum of responses is as large as the budget allows; `frontier` does
 it for every budget at once. `price/` finds the price of budget: a sample brackets it, one pass decides nearly everybody,
 and it is selected among the steps up the hulls of the others; the plan is then rounded to whole levels and never costs
-more than the budget. `constraints` holds what else a campaign must keep, one class per kind; `rules/` gives each limit
-a multiplier, repairs the plan, and names an impossible set with the smallest change that helps. `exact/` proves the best
-whole plan, with and without constraints. `costs` says what a level is expected to cost a customer, however it is paid;
-`cost_calibration` corrects costs that are expected, not known, so that a plan really costs its budget; `budget_grid` makes plans
-at many budgets at once; `explore` gives a share of customers a level at random.
+more than the budget. `constraints/` holds what else a campaign must keep, and `exact` proves the best whole plan. `costs`
+says what a level is expected to cost a customer, however it is paid; `cost_calibration` corrects costs that are expected, not
+known, so that a plan really costs its budget; `budget_grid` makes plans at many budgets at once; `explore` gives a share of
+customers a level at random.
 """
 
 from largesse.allocation.budget_grid import BudgetPoint as BudgetPoint
@@ -18,8 +17,12 @@ from largesse.allocation.budget_grid import find_budget_points as find_budget_po
 from largesse.allocation.budget_grid import mix_two_levels as mix_two_levels
 from largesse.allocation.budget_grid import sum_at_prices as sum_at_prices
 from largesse.allocation.checks import check_task as check_task
-from largesse.allocation.constraints import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
-from largesse.allocation.constraints import Constraints as Constraints
+from largesse.allocation.constraints.base import Limit as Limit
+from largesse.allocation.constraints.base import Rule as Rule
+from largesse.allocation.constraints.base import Segments as Segments
+from largesse.allocation.constraints.base import Setting as Setting
+from largesse.allocation.constraints.kinds import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
+from largesse.allocation.constraints.kinds import Constraints as Constraints
 from largesse.allocation.cost_calibration import EVEN as EVEN
 from largesse.allocation.cost_calibration import Correction as Correction
 from largesse.allocation.cost_calibration import correct as correct
@@ -36,7 +39,3 @@ from largesse.allocation.plan import TIE as TIE
 from largesse.allocation.plan import allocate as allocate
 from largesse.allocation.plan import decide_at_price as decide_at_price
 from largesse.allocation.plan import frontier as frontier
-from largesse.allocation.rules.rule import Limit as Limit
-from largesse.allocation.rules.rule import Rule as Rule
-from largesse.allocation.rules.rule import Segments as Segments
-from largesse.allocation.rules.rule import Setting as Setting

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation.checks import check_task, too_small, total_limit
-from largesse.allocation.constraints import Budget, Constraints
-from largesse.allocation.exact.under_rules import Proof, prove_under_rules
+from largesse.allocation.constraints.base import Limit
+from largesse.allocation.constraints.dual import Multipliers
+from largesse.allocation.constraints.kinds import Budget, Constraints
+from largesse.allocation.constraints.problem import arrange_rules, pose
+from largesse.allocation.constraints.solve import plan_under_rules
+from largesse.allocation.exact import Proof, prove_under_rules
 from largesse.allocation.price.hull import as_rows, cheapest, climb
 from largesse.allocation.price.rounding import Draft, keep_within, make_draft, spend_rest
 from largesse.allocation.price.search import Short, price_search
-from largesse.allocation.rules.instance import arrange_rules, pose
-from largesse.allocation.rules.multipliers import Multipliers
-from largesse.allocation.rules.rule import Limit
-from largesse.allocation.rules.solve import plan_under_rules
 from largesse.errors import Problem, refuse, repr_short
 from largesse.levels import Levels
 from largesse.records import Array, Frontier, Plan

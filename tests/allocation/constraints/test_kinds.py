@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from instances import attempt, keeps, paid_by, ruled_instance, ruled_optimum
 
-from largesse.allocation.constraints import Constraints
+from largesse.allocation.constraints.kinds import Constraints
 from largesse.allocation.plan import allocate
 from largesse.errors import BudgetError, InputError
 

@@ -1,4 +1,9 @@
-"""Customers and the levels they may still get as a mixed-integer programme, solved by HiGHS through SciPy.
+"""Proofs of the best whole plan, within a budget and under further constraints, by mixed-integer programmes.
+
+At the multipliers a level's loss is its net value less than that of the customer's best level. No plan exceeds the bound less
+the losses of its levels, so a level that loses more than the gap can be in no better plan. The remaining levels, the core, are
+a mixed-integer programme, solved by HiGHS through SciPy. While the core is too large, the levels that lose least are taken for
+it: their plan narrows the gap from below, and their linear relaxation, through its multipliers, from above.
 
 HiGHS works to tolerances: a budget may be overdrawn by a millionth. So each of its plans is checked in exact arithmetic;
 one that breaks a limit is cut off, together with every plan in which each customer uses at least as much of it.
@@ -18,12 +23,132 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation.rules.instance import Instance, Row
+from largesse.allocation.constraints.dual import Multipliers, certify
+from largesse.allocation.constraints.problem import Instance, Row
 from largesse.records import Array
 
+MAX_CHOICES = 20_000  # choices that a core may have
+SIZES = (400, 1000, 2500, 6000, MAX_CHOICES)  # of the cores that are tried while all that is open does not fit
+RELAXED = 3  # cores whose linear relaxation is solved
+NEAR = 1e-4  # relative; how close to the best a plan must be when any will do
+DIGITS = 1e-12  # relative; what sums of many rounded numbers can tell apart
 RANGE = 1e4  # HiGHS stops within a millionth of the best: objectives are made this large first
 SECONDS = 60.0  # for one programme; what is not proven by then remains in the gap
 CUTS = 200  # plans that only fit by rounding
+
+
+# -- the core -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """Whether the instance's levels keep the rules, the best multipliers, and the net value that no plan exceeds."""
+
+    kept: bool
+    multipliers: Multipliers
+    bound: float
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """What each level loses on the best one at multipliers (n, K), infinite if it is not allowed; and that one (n,)."""
+
+    loss: Array
+    best: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Core:
+    """The choices (n, K) that a better plan may make; and whether these are all of them."""
+
+    choice: Array
+    complete: bool
+
+
+def is_small(instance: Instance) -> bool:
+    """Whether all choices together are few enough for a core."""
+    return instance.curves.size <= MAX_CHOICES
+
+
+def find_any_plan(instance: Instance) -> Answer:
+    """Return a good plan of a small instance, searched for among all plans; if it has none, that is proven."""
+    return solve_program(build_program(instance, instance.levels, instance.allowed), NEAR)
+
+
+def prove_under_rules(instance: Instance, start: Proof) -> Proof:
+    """Improve a plan to the best whole one. Changes the instance's levels; `start.kept` says whether they keep the rules."""
+    best = instance.levels.copy() if start.kept else None
+    worth = instance.worth(best) if best is not None else -math.inf
+    found, bound = _tighten(instance, start, worth)
+    for size in SIZES:
+        if bound - worth <= DIGITS * abs(worth):
+            break
+        lost = losses_at(instance, found)
+        core = _core_choices(lost, bound - worth, size)
+        program = build_program(instance, lost.best, core.choice)
+        answer = solve_program(program, 0.0, SECONDS if core.complete else SECONDS / 10)
+        if answer.levels is not None:
+            now = instance.worth(answer.levels)
+            if now > worth:
+                best, worth = answer.levels, now
+        if core.complete:  # a plan outside the core is no better than the one that was known
+            bound = min(bound, max(answer.bound, worth))
+            break
+    if best is not None:
+        instance.levels[:] = best
+    return Proof(best is not None, found, bound)
+
+
+def losses_at(instance: Instance, found: Multipliers) -> Losses:
+    """Return what each level loses at the multipliers."""
+    rules, prices = instance.rules, found.prices
+    worth = instance.curves - prices.cost[rules.group] * instance.costs - prices.customer[rules.group]
+    if len(rules.allowed):
+        worth[~rules.allowed] = -math.inf
+    best = worth.argmax(axis=1)
+    return Losses(worth[np.arange(len(best)), best][:, None] - worth, best)
+
+
+def _core_choices(lost: Losses, gap: float, most: int) -> Core:
+    """Return the choices that lose no more than the gap, or the nearest of them if these are too many.
+
+    Customers with one level left have no choice, and none is marked.
+    """
+    rows = np.arange(len(lost.best))
+    choice = np.isfinite(lost.loss) & (lost.loss <= gap * (1 + DIGITS))
+    choice[rows, lost.best] = True
+    choice[choice.sum(axis=1) == 1] = False
+    if choice.sum() <= most:
+        return Core(choice, True)
+    other = choice.copy()
+    other[rows, lost.best] = False
+    choice &= lost.loss < np.partition(lost.loss[other], most // 2)[most // 2]
+    choice[choice.sum(axis=1) == 1] = False
+    return Core(choice, False)
+
+
+def _tighten(instance: Instance, start: Proof, worth: float) -> tuple[Multipliers, float]:
+    """Return the multipliers of a core's linear relaxation if their bound is lower, else those known; and the bound."""
+    found, bound = start.multipliers, start.bound
+    for _ in range(RELAXED):
+        lost = losses_at(instance, found)
+        core = _core_choices(lost, bound - worth, MAX_CHOICES)
+        if not core.choice.any():
+            break
+        values = relaxed_multipliers(build_program(instance, lost.best, core.choice))
+        if values is None:
+            break
+        other = Multipliers(instance.rules, values)
+        least = certify(instance, other)
+        if least >= bound:
+            break
+        found, bound = other, least
+        if core.complete:
+            break
+    return found, bound
+
+
+# -- mixed-integer programmes -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

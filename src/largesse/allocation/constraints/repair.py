@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.allocation.rules.instance import Instance, Rows
-from largesse.allocation.rules.multipliers import Multipliers
+from largesse.allocation.constraints.dual import Multipliers
+from largesse.allocation.constraints.problem import Instance, Rows
 from largesse.records import Array
 
 ROUNDS, FILL_ROUNDS = 12, 2  # of repair, and of spending what is left
@@ -98,7 +98,7 @@ def _cells(rules: Rows, which: Array) -> Array:
 
 def _change(instance: Instance, found: Multipliers, slack: Array, way: _Pass) -> int:
     """Make the best changes of one pass; return how many there were."""
-    from largesse.allocation.rules.kernels import accept, offers
+    from largesse.allocation.constraints.kernels import accept, offers
 
     rules, n, prices = instance.rules, len(instance.levels), found.prices
     row, to, key = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
@@ -116,7 +116,7 @@ def _change(instance: Instance, found: Multipliers, slack: Array, way: _Pass) ->
 
 def _swap(instance: Instance, slack: Array) -> bool:
     """Swap levels between customers, a pair at a time, as long as it saves where money is overdrawn."""
-    from largesse.allocation.rules.kernels import swap
+    from largesse.allocation.constraints.kernels import swap
 
     rules, some = instance.rules, False
     rows = np.arange(min(len(instance.levels), SWAPPERS))

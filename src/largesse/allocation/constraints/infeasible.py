@@ -7,10 +7,10 @@ from typing import cast
 
 import numpy as np
 
-from largesse.allocation.constraints import Budget
-from largesse.allocation.exact.milp import Program, build_program, least_violations
+from largesse.allocation.constraints.kinds import Budget
+from largesse.allocation.constraints.problem import Instance, Row
+from largesse.allocation.exact import Program, build_program, least_violations
 from largesse.allocation.price.search import ROUNDING
-from largesse.allocation.rules.instance import Instance, Row
 from largesse.errors import BudgetError, Problem
 from largesse.records import Array
 

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
+from largesse.allocation.constraints.base import Limit, Rule, Segments
 from largesse.allocation.price.hull import as_rows
-from largesse.allocation.rules.rule import Limit, Rule, Segments
 from largesse.records import Array
 
 SAMPLE = 32768  # customers on whom multipliers are found
@@ -131,7 +131,7 @@ class Instance:
 
     def respond(self, prices: Prices) -> Response:
         """Write the best levels at prices, and return what they come to."""
-        from largesse.allocation.rules.kernels import respond
+        from largesse.allocation.constraints.kernels import respond
 
         rules = self.rules
         worth, spend, count = respond(
@@ -141,7 +141,7 @@ class Instance:
 
     def slack(self, levels: Array | None = None) -> Array:
         """Return what is left of each limit (R,), below zero where it is broken: the sign is exact."""
-        from largesse.allocation.rules.kernels import cell_sums
+        from largesse.allocation.constraints.kernels import cell_sums
 
         chosen, rules = self.levels if levels is None else levels, self.rules
         total, carry, count = cell_sums(self.costs, rules.group, chosen, rules.groups)

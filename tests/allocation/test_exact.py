@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from instances import KINDS, RULES, attempt, instances, keeps, paid_by, ruled_instance, ruled_optimum, whole_optima
 
-from largesse.allocation.constraints import Constraints
+from largesse.allocation.constraints.kinds import Constraints
 from largesse.allocation.plan import allocate
 from largesse.errors import BudgetError
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from largesse.allocation.rules.rule import Limit, Rule, Segments, Setting, round_to_digits
+from largesse.allocation.constraints.base import Limit, Rule, Segments, Setting, round_to_digits
 from largesse.errors import Problem, as_number, refuse, repr_short, suggest
 from largesse.records import Array
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.allocation.rules.instance import Instance, Prices, Row, Rows, sample_customers
+from largesse.allocation.constraints.problem import Instance, Prices, Row, Rows, sample_customers
 from largesse.records import Array
 
 SWEEPS, HALVINGS, CORRECTIONS = 9, 40, 2

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.allocation.exact.under_rules import Proof, find_any_plan, is_small, prove_under_rules
+from largesse.allocation.constraints.dual import Multipliers, certify, solve_dual
+from largesse.allocation.constraints.infeasible import explain_failure, explain_infeasible, refuse_impossible
+from largesse.allocation.constraints.problem import Instance, Rows, pose
+from largesse.allocation.constraints.repair import repair
+from largesse.allocation.exact import Proof, find_any_plan, is_small, prove_under_rules
 from largesse.allocation.price.hull import as_rows
-from largesse.allocation.rules.infeasible import explain_failure, explain_infeasible, refuse_impossible
-from largesse.allocation.rules.instance import Instance, Rows, pose
-from largesse.allocation.rules.multipliers import Multipliers, certify, solve_dual
-from largesse.allocation.rules.repair import repair
 from largesse.records import Array, Plan
 
 
