@@ -13,8 +13,8 @@ import pytest
 from safetensors.numpy import save as save_arrays
 
 from largesse.errors import OutputError, PolicyFileError
-from largesse.io import ARRAYS, MANIFEST, expected_content, read_archive, write_archive
-from largesse.io.archive import LARGE, MOST
+from largesse.io import expected_content, read_archive, write_archive
+from largesse.io.archive import ARRAYS, LARGE, MANIFEST, MOST
 
 MADE = {"name": "Größe", "size": 2}
 NUMBERS = {"b": np.arange(6.0).reshape(2, 3), "a": np.arange(2, dtype=np.int32)}

@@ -11,14 +11,12 @@ from largesse.errors import OutputError
 from largesse.io import Scratch, private_folder, scratch_file
 
 
-def test_a_scratch_file_has_no_name_and_reads_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = os.pread
-    monkeypatch.setattr(os, "pread", lambda file, size, start: real(file, min(size, 3), start))  # short reads
+def test_a_scratch_file_has_no_name_and_holds_what_was_written(tmp_path: Path) -> None:
     with scratch_file(tmp_path) as scratch:
         scratch.append(b"0123")
         scratch.append(memoryview(b"4567"))
         scratch.finish()
-        assert (scratch.read(0, 4), scratch.read(3, 3), scratch.read(6, 99)) == (b"0123", b"345", b"67")
+        assert os.pread(scratch.file.fileno(), 99, 0) == b"01234567"
         assert list(tmp_path.iterdir()) == []
 
 

@@ -1,7 +1,5 @@
 """Atomic files and folders, temporary files, and the archive of models and policies."""
 
-from largesse.io.archive import ARRAYS as ARRAYS
-from largesse.io.archive import MANIFEST as MANIFEST
 from largesse.io.archive import archive_error as archive_error
 from largesse.io.archive import expected_content as expected_content
 from largesse.io.archive import read_archive as read_archive
@@ -35,4 +33,3 @@ from largesse.io.shapes import check_shape as check_shape
 from largesse.io.tempfiles import Scratch as Scratch
 from largesse.io.tempfiles import private_folder as private_folder
 from largesse.io.tempfiles import scratch_file as scratch_file
-from largesse.io.tempfiles import scratch_folder as scratch_folder

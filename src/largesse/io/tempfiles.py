@@ -6,7 +6,6 @@ started there.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import tempfile
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from largesse.io.folders import lock_path, temporary_name
+from largesse.io.folders import lock_path
 from largesse.io.paths import wrap_os_error
 
 
@@ -32,14 +31,6 @@ class Scratch:
         with wrap_os_error(self.near):
             self.file.write(content)
 
-    def read(self, start: int, size: int) -> bytes:
-        """Return some bytes of a finished file; several threads may read at once."""
-        parts = []
-        while size and (part := os.pread(self.file.fileno(), size, start)):
-            parts.append(part)
-            start, size = start + len(part), size - len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
     def finish(self) -> None:
         """Make all written bytes readable."""
         with wrap_os_error(self.near):
@@ -53,18 +44,6 @@ def scratch_file(near: Path) -> Iterator[Scratch]:
         file = tempfile.TemporaryFile(dir=near)  # noqa: SIM115
     with file:
         yield Scratch(file, near)
-
-
-@contextmanager
-def scratch_folder(near: Path) -> Iterator[Path]:
-    """Yield a hidden folder in the folder `near`, where other processes can write, too; it goes at the end."""
-    with wrap_os_error(near):
-        folder = temporary_name(near.absolute() / "spool", "part")
-        folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
