@@ -45,8 +45,7 @@ from largesse.exploration import (
 from largesse.io import Reader, archive_error, atomic_file, expected_content, pack, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.policy.export import onnx_inputs, policy_onnx, policy_sql
-from largesse.policy.held_out import hold_out_policy
-from largesse.policy.movers import measure_movers
+from largesse.policy.importance import decide_out_of_fold, measure_movers
 from largesse.policy.policy_tree import PolicyTree, TreeSettings, make_policy_tree, make_tree_data
 from largesse.records import Array, Card, Customers, Decisions, Explanation, Exploration, Log, Spending, find_changes
 from largesse.response import ResponseModel, WithCosts, model_classes, own_costs
@@ -378,7 +377,7 @@ class Policy:
         read = self._read(customers.seen if isinstance(customers, Log) else customers)
         data = make_tree_data(self.model.encoder_, read, *self._expected(read), seed)
         log = customers if isinstance(customers, Log) else None
-        held = None if log is None else hold_out_policy(self.model, self._decide_by, log, folds, seed)
+        held = None if log is None else decide_out_of_fold(self.model, self._decide_by, log, folds, seed)
         return make_policy_tree(self.levels, data, held, settings)
 
     to_score_card = to_tree  # its name in version 0.1.0

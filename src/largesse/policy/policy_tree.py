@@ -21,7 +21,7 @@ from largesse.errors import BudgetError, Problem, budget_problems, fail, percent
 from largesse.evaluation import estimate_difference, estimate_value
 from largesse.levels import Levels
 from largesse.policy.export import sql
-from largesse.policy.held_out import HeldOutPolicy
+from largesse.policy.importance import OutOfFoldPolicy
 from largesse.records import Array, Card, Customers, Estimate, Log, Shown
 from largesse.stats import sample_rows
 
@@ -309,7 +309,9 @@ def make_tree_data(encoder: Encoder, customers: Any, curves: Array, costs: Array
     return TreeData(encoder.plain(table.take(rows)), dict(encoder.kinds), curves[rows], wide[rows])
 
 
-def make_policy_tree(levels: Levels, data: TreeData, held: HeldOutPolicy | None, settings: TreeSettings) -> PolicyTree:
+def make_policy_tree(
+    levels: Levels, data: TreeData, held: OutOfFoldPolicy | None, settings: TreeSettings
+) -> PolicyTree:
     """Learn a tree, and measure its loss on other customers and on held-out rows of a log."""
     tree, budget = learn_tree(data, settings)
     used = {condition.feature for path, _ in list_leaves(tree) for condition, _ in path}
@@ -433,7 +435,7 @@ def _measure_expected(data: TreeData, settings: TreeSettings) -> TreeLoss:
     return TreeLoss(*means, float((policy == levels).mean()), n)  # type: ignore[call-arg, arg-type]
 
 
-def _measure_held_out(held: HeldOutPolicy, kinds: dict[str, Any], settings: TreeSettings) -> TreeLoss:
+def _measure_held_out(held: OutOfFoldPolicy, kinds: dict[str, Any], settings: TreeSettings) -> TreeLoss:
     """Return the loss on held-out rows; each fold's tree is learnt from curves of a model that never saw it."""
     scores = held.scores
     plain = plain_columns(held.customers.features, kinds)

@@ -1,0 +1,108 @@
+"""Permutation importance of features for the decisions of a policy, on rows that did not train it.
+
+One feature at a time is shuffled among held-out customers and the policy decides again, at the same price. The share of
+customers whose level changes measures how much the policy uses the feature; the loss of value − price × spend, estimated by
+doubly robust scores of the same rows, measures what the feature is worth. Correlated features share importance, so each looks small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from largesse.evaluation import estimate_difference, score_rows
+from largesse.propensity import estimate_propensities
+from largesse.records import Array, Customers, HeldOut, Log, Mover, Scores
+from largesse.response import ResponseModel, fresh, own_costs
+from largesse.stats import assign_folds
+
+REPEATS = 3  # shuffles of each feature, averaged
+Decide = Callable[[ResponseModel, Customers], tuple[Array, Array]]  # levels (n,) and curves (n, K) by a model
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfFoldPolicy:
+    """Decisions of a policy for the rows of a log, each fold by a model that never saw it, and the rows' scores."""
+
+    customers: Customers
+    levels: Array  # (n,)
+    scores: Scores
+    models: dict[Any, ResponseModel]  # of each fold
+    decide_by: Decide
+
+    def decide(self, customers: Customers) -> tuple[Array, Array]:
+        """Return levels (n,) and curves (n, K) of customers, each by the model of the same row's fold."""
+        return _decide_by_fold(self.models, self.scores.fold, customers, self.decide_by)
+
+
+def decide_out_of_fold(model: ResponseModel, decide: Decide, log: Log, folds: int, seed: int) -> OutOfFoldPolicy:
+    """Return a policy's decisions on held-out rows of a log.
+
+    A model that has seen the log is fitted again without each fold; one that has not is used as it is.
+    """
+    seen = model.fingerprint_ in (log.fingerprint, log.seen.fingerprint)
+    log = log.seen
+    fold = assign_folds(log, folds, seed)
+    models = {f: fresh(model).fit(log.take(fold != f)) if seen else model for f in np.unique(fold)}
+    customers = Customers(log.features, None, log.costs)
+    levels, curves = _decide_by_fold(models, fold, customers, decide)
+    costs = None
+    if log.levels.observed:
+        costs = np.empty(curves.shape)
+        for f, fold_model in models.items():
+            costs[fold == f] = own_costs(fold_model, _take_customers(customers, fold == f))
+    scores = score_rows(log, HeldOut(curves, fold, costs), estimate_propensities(log, fold, seed))
+    return OutOfFoldPolicy(customers, levels, scores, models, decide)
+
+
+def measure_movers(model: ResponseModel, decide: Decide, price: float, log: Log, folds: int, seed: int) -> list[Mover]:
+    """Return how each feature moves decisions on held-out rows of a log, the one that moves most first.
+
+    `decide` gives the levels (n,) of customers under a model, and their curves (n, K).
+    """
+    held_out = decide_out_of_fold(model, decide, log, folds, seed)
+    fold, scores, levels = held_out.scores.fold, held_out.scores, held_out.levels
+    net, rows = replace(scores, gamma=scores.gamma - price * scores.costs), np.arange(len(fold))
+    movers = []
+    for place, feature in enumerate(model.encoder_.features):
+        rng = np.random.default_rng([seed, place])
+        probabilities = np.zeros(scores.gamma.shape)  # of levels when the feature is shuffled
+        for _ in range(REPEATS):
+            shuffled = _shuffle(held_out.customers, feature, fold, rng)
+            probabilities[rows, held_out.decide(shuffled)[0]] += 1 / REPEATS
+        stayed = np.average(probabilities[rows, levels], weights=scores.weight)
+        loss = estimate_difference(net, levels, probabilities).value
+        movers.append(Mover(feature, float(np.clip(1 - stayed, 0.0, 1.0)), loss))
+    return sorted(movers, key=lambda mover: (-mover.moved, -mover.loss.estimate))
+
+
+def _decide_by_fold(
+    models: dict[Any, ResponseModel], fold: Array, customers: Customers, decide: Decide
+) -> tuple[Array, Array]:
+    """Return levels (n,) and curves (n, K) of customers, each fold by its own model."""
+    parts = [(fold == f, *decide(model, _take_customers(customers, fold == f))) for f, model in models.items()]
+    levels, curves = np.empty(len(fold), dtype=np.int64), np.empty((len(fold), parts[0][2].shape[1]))
+    for rows, chosen, expected in parts:
+        levels[rows], curves[rows] = chosen, expected
+    return levels, curves
+
+
+def _take_customers(customers: Customers, rows: Array) -> Customers:
+    """Return some customers, given by a mask (n,)."""
+    costs = None if customers.costs is None else customers.costs[rows]
+    return Customers(customers.features.filter(rows), None, costs)
+
+
+def _shuffle(customers: Customers, feature: str, fold: Array, rng: np.random.Generator) -> Customers:
+    """Return customers with one feature shuffled among those of the same fold."""
+    order = np.arange(len(fold))
+    for f in np.unique(fold):
+        rows = np.flatnonzero(fold == f)
+        order[rows] = rng.permutation(rows)
+    table = customers.features
+    place = table.column_names.index(feature)
+    shuffled = table.set_column(place, table.schema.field(place), table.column(place).take(order))
+    return replace(customers, features=shuffled)
