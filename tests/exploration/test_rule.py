@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from largesse.allocation import Mixture
-from largesse.exploration import ExplorationRule, ResponseVariance, design_log, find_rule, load_spread, make_task
+from largesse.exploration import (
+    ExplorationRule,
+    Mixture,
+    ResponseVariance,
+    design_log,
+    find_rule,
+    load_spread,
+    make_task,
+)
 from largesse.io import Reader, pack
 from largesse.records import Array
 
@@ -132,7 +139,7 @@ def test_a_rule_is_read_back_as_it_was_written() -> None:
     assert read(content) == rule
     for wrong in (
         {"goal": "fun"}, {"rate": -0.1}, {"rate": 2}, {"rate": True}, {"near": []}, {"plan": [0.1]},
-        {"plan": {"price": 0.1, "share": 7.0, "explore": 0.0}}, {"incumbent": [0.2, 0.2, 0.2, 0.2]},
+        {"plan": {"price": 0.1, "tie_probability": 7.0, "exploration_rate": 0.0}}, {"incumbent": [0.2, 0.2, 0.2, 0.2]},
         {"value_price": "inf"}, {"value_price": "nan"}, {"cost_price": -1.0}, {"floor": 0.0},
     ):  # fmt: skip
         with pytest.raises((ValueError, TypeError)):

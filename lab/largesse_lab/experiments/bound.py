@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.allocation import find_mixture
 from largesse.data import as_floats, group_column, kind_of
 from largesse.errors import Problem, refuse
 from largesse.evaluation import (
@@ -31,6 +30,7 @@ from largesse.evaluation import (
     score_rows,
     weigh_options,
 )
+from largesse.exploration import find_mixture
 from largesse.propensity import estimate_propensities
 from largesse.records import Array, HeldOut, HeldOutPlan, Log, Option, Progress, Propensities, Scores
 from largesse.response import Linear

@@ -5,8 +5,7 @@ it for every budget at once. `price/` finds the price of budget: a sample bracke
 and it is selected among the steps up the hulls of the others; the plan is then rounded to whole levels and never costs
 more than the budget. `constraints/` holds what else a campaign must keep, and `exact` proves the best whole plan. `costs`
 says what a level is expected to cost a customer, however it is paid; `cost_calibration` corrects costs that are expected, not
-known, so that a plan really costs its budget; `budget_grid` makes plans at many budgets at once; `explore` gives a share of
-customers a level at random.
+known, so that a plan really costs its budget; `budget_grid` makes plans at many budgets at once.
 """
 
 from largesse.allocation.budget_grid import BudgetPoint as BudgetPoint
@@ -28,13 +27,6 @@ from largesse.allocation.cost_calibration import Correction as Correction
 from largesse.allocation.cost_calibration import correct as correct
 from largesse.allocation.cost_calibration import correct_costs as correct_costs
 from largesse.allocation.costs import expected_costs as expected_costs
-from largesse.allocation.explore import Mixture as Mixture
-from largesse.allocation.explore import calibrate_mixture as calibrate_mixture
-from largesse.allocation.explore import exploring_budget as exploring_budget
-from largesse.allocation.explore import find_mixture as find_mixture
-from largesse.allocation.explore import left_to_plan as left_to_plan
-from largesse.allocation.explore import mix_levels as mix_levels
-from largesse.allocation.explore import split_ties as split_ties
 from largesse.allocation.plan import TIE as TIE
 from largesse.allocation.plan import allocate as allocate
 from largesse.allocation.plan import decide_at_price as decide_at_price

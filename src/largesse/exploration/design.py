@@ -19,8 +19,9 @@ from typing import NoReturn
 
 import numpy as np
 
-from largesse.allocation import Constraints, allocate, exploring_budget, mix_levels, mix_two_levels
+from largesse.allocation import Constraints, allocate, mix_two_levels
 from largesse.errors import BudgetError, Problem
+from largesse.exploration.mixture import mix_levels, remaining_budget
 from largesse.records import Array, Plan
 
 GOALS = ("evaluation", "learning")
@@ -169,7 +170,8 @@ def _explore_at_random(task: ExplorationTask, rate: float) -> tuple[Array, float
         uniform = task.allowed / task.allowed.sum(axis=1, keepdims=True)
         mixed = (1 - rate) * task.planned + rate * uniform
         return mixed, max(float(((task.planned - mixed) * task.net_value).sum(axis=1).mean()), 0.0)
-    rest = exploring_budget(task.costs, task.plan.budget, rate)
+    cheapest, random = float(task.costs.min(axis=1).mean()), float(task.costs.mean())
+    rest = remaining_budget(cheapest, random, task.plan.budget, rate)
     levels = allocate(task.curves, task.costs, rest).levels
     mixed = mix_levels(np.eye(task.curves.shape[1])[levels], rate)
     return mixed, max(task.plan.value - task.value(mixed), 0.0)

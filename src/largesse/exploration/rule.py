@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from largesse.allocation import Mixture, find_mixture
 from largesse.exploration.design import (
     GOALS,
     UNIFORM_SHARE,
@@ -25,6 +24,7 @@ from largesse.exploration.design import (
     solve_neyman,
     weigh_levels,
 )
+from largesse.exploration.mixture import Mixture, find_mixture
 from largesse.exploration.variance import ResponseVariance
 from largesse.records import Array, Plan
 
@@ -48,7 +48,7 @@ class ExplorationRule:
 
     def __post_init__(self) -> None:
         prices = (self.value_price, self.cost_price, *(mixture.price for mixture in (self.plan, *self.near)))
-        shares = (self.rate, *self.incumbent, *(mixture.share for mixture in (self.plan, *self.near)))
+        shares = (self.rate, *self.incumbent, *(mixture.tie_probability for mixture in (self.plan, *self.near)))
         sound = (
             self.goal in GOALS
             and len(self.near) == 2
@@ -56,7 +56,7 @@ class ExplorationRule:
             and all(0 <= share <= 1 for share in shares)
             and MIN_VARIANCE <= self.floor <= MAX_PRICE
             and math.isclose(sum(self.incumbent), 1.0, rel_tol=1e-6)
-            and not any(mixture.explore for mixture in (self.plan, *self.near))
+            and not any(mixture.exploration_rate for mixture in (self.plan, *self.near))
         )
         if not sound:
             raise ValueError("the numbers of the exploration rule are invalid")

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from largesse.allocation import BudgetPoint, PriceSums, count_at_budgets, count_levels, mix_levels
+from largesse.allocation import BudgetPoint, PriceSums, count_at_budgets, count_levels
 from largesse.campaign import Campaign
 from largesse.evaluation import PlanCounts
+from largesse.exploration import mix_levels
 from largesse.policy import Policy
 from largesse.records import Array, Customers, ExplorationSummary, Log, Progress, Scores
 from largesse.stats import draw_rows_levels

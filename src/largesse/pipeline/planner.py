@@ -12,16 +12,13 @@ from largesse.allocation import (
     BudgetPoint,
     Constraints,
     Correction,
-    Mixture,
     allocate,
     correct,
     find_budget_points,
-    left_to_plan,
-    split_ties,
 )
 from largesse.campaign import Campaign, Planning, find_eligible
 from largesse.errors import BudgetError, Problem, refuse, suggest
-from largesse.exploration import ResponseVariance
+from largesse.exploration import Mixture, ResponseVariance, remaining_budget, split_ties
 from largesse.pipeline.engine import PlanResult, PricedPlan, ScoredCustomers
 from largesse.pipeline.explored import explore_plan
 from largesse.policy import Policy
@@ -97,7 +94,12 @@ def make_plan(
             else:
                 plan, rule = _plan_within_budget(customers, settings, scale)
                 extras = {"points": points, "explore": settings.explore, "seed": campaign.seed}
-    facts: Any = {"price": rule.price, "exploration_rate": rule.explore, "tie_probability": rule.share, "scale": scale}
+    facts: Any = {
+        "price": rule.price,
+        "exploration_rate": rule.exploration_rate,
+        "tie_probability": rule.tie_probability,
+        "scale": scale,
+    }
     policy = replace(policy, **facts, exploration=aimed)
     if spending is None:
         return PlanResult(plan, policy, **extras)
@@ -132,7 +134,7 @@ def _plan_within_budget(customers: ScoredCustomers, settings: Planning, scale: f
     sums, budget = customers.sums_at(()), settings.average(n)
     random_cost = float(sums.level_costs.mean()) / n * scale
     random_response = float(sums.level_responses.mean()) / n
-    rest = left_to_plan(float(sums.mean_spend[0]) * scale, random_cost, budget, explore)
+    rest = remaining_budget(float(sums.mean_spend[0]) * scale, random_cost, budget, explore)
     plan = customers.allocate(rest, scale=scale)
     rule = split_ties(plan.price, customers.mean_costs(plan.price, scale=scale), rest, explore)
     value, bound = ((1 - explore) * part + explore * random_response for part in (plan.value, plan.bound))

@@ -13,8 +13,6 @@ import numpy as np
 from largesse.allocation import (
     EVEN,
     Constraints,
-    Mixture,
-    calibrate_mixture,
     correct_costs,
     decide_at_price,
     expected_costs,
@@ -36,8 +34,10 @@ from largesse.exploration import (
     AT_RANDOM,
     DEFAULT_RATE,
     ExplorationRule,
+    Mixture,
     ResponseVariance,
     as_probabilities,
+    calibrate_mixture,
     check_exploration,
     learn_variance,
     plan_exploration,
@@ -153,12 +153,12 @@ class Policy:
             goal, rate = explore_for or AT_RANDOM, DEFAULT_RATE if explore is None else explore
         if goal == AT_RANDOM:
             mixture = calibrate_mixture(curves, costs * scale, budget, policy.exploration_rate)
-            return replace(policy, price=mixture.price, tie_probability=mixture.share, scale=scale)
+            return replace(policy, price=mixture.price, tie_probability=mixture.tie_probability, scale=scale)
         check_exploration(goal, rate, 0, log)
         variance = self._find_variance(log, None if known is None else known.variance)
         rule = plan_exploration(curves, costs * scale, budget, variance, goal=goal, rate=rate)[1]
         assert rule is not None  # no customer is barred from any level
-        drawn: Any = {"tie_probability": rule.plan.share, "exploration_rate": 0.0, "exploration": rule}
+        drawn: Any = {"tie_probability": rule.plan.tie_probability, "exploration_rate": 0.0, "exploration": rule}
         return replace(policy, price=rule.plan.price, scale=scale, **drawn)
 
     def _find_variance(self, log: Log | None, known: ResponseVariance | None = None, seed: int = 0) -> ResponseVariance:
@@ -444,7 +444,7 @@ def _check_policy(policy: Policy) -> None:
         return
     if len(rule.incumbent) != len(policy.levels):
         problems.append(Problem(f"it explores {len(rule.incumbent)} levels, and there are {len(policy.levels)}", hint))
-    if (rule.plan.price, rule.plan.share) != (policy.price, policy.tie_probability):
+    if (rule.plan.price, rule.plan.tie_probability) != (policy.price, policy.tie_probability):
         got = f"it explores around a price of {rule.plan.price:g}, and its price is {repr_short(policy.price)}"
         problems.append(Problem(got, hint))
     if policy.exploration_rate:

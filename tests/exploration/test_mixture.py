@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from largesse.allocation.explore import Mixture, calibrate_mixture, find_mixture
 from largesse.allocation.plan import decide_at_price
 from largesse.errors import BudgetError
+from largesse.exploration import Mixture, calibrate_mixture, find_mixture
 from largesse.records import Array
 
 
@@ -18,7 +18,7 @@ def test_a_calibrated_rule_costs_the_budget_where_customers_tie(explore: float) 
     few = np.cumsum(rng.random((10, 4)), axis=1)[rng.integers(0, 10, 3000)]  # many customers share a curve: ties
     costs = np.array([0.0, 1.0, 2.0, 3.0])
     rule = calibrate_mixture(few, costs, 1.1, explore)
-    assert 0 < rule.share < 1
+    assert 0 < rule.tie_probability < 1
     probabilities = rule.probabilities(few, costs)
     assert probabilities.sum(axis=1) == pytest.approx(np.ones(3000))
     assert (probabilities @ costs).mean() == pytest.approx(1.1)
@@ -28,7 +28,7 @@ def test_without_ties_or_exploring_a_rule_is_the_level_at_the_price() -> None:
     curves, costs = task()
     probabilities = Mixture(0.4).probabilities(curves, costs)
     assert np.array_equal(probabilities, np.eye(4)[decide_at_price(curves, costs, 0.4)])
-    assert find_mixture(curves, costs, 0.0, 99.0).share == 0.0
+    assert find_mixture(curves, costs, 0.0, 99.0).tie_probability == 0.0
 
 
 def test_everybody_may_explore_if_the_budget_pays_for_it() -> None:

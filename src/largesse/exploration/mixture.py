@@ -1,0 +1,88 @@
+"""Mixture: the rule of a price, with ties split and a share of customers at random.
+
+The price decides: the best of response − price × cost. Where two levels tie at the price, the dearer one is given with
+probability τ, so that the budget is spent in expectation. With the exploration rate ε a customer gets any level, all alike;
+the budget pays for that, and the next log can be learnt from. The probability of level k is then
+
+    π(k) = ε / K + (1 − ε) · ((1 − τ) · 1[k cheapest of the best] + τ · 1[k dearest of the best]).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from largesse.allocation import allocate, decide_at_price
+from largesse.errors import BudgetError, Problem
+from largesse.records import Array
+
+ROUNDING = 1e-12  # relative; the cheapest plan may exceed the remaining budget by rounding
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A price, the probability of the dearer level in a tie, and the exploration rate."""
+
+    price: float
+    tie_probability: float = 0.0
+    exploration_rate: float = 0.0
+
+    def probabilities(self, curves: Array, costs: Array) -> Array:
+        """Return the probability (n, K) of each level for curves (n, K) and costs (K,) or (n, K)."""
+        probabilities = np.zeros(np.shape(curves))
+        rows = np.arange(len(probabilities))
+        probabilities[rows, decide_at_price(curves, costs, self.price)] = 1 - self.tie_probability
+        if self.tie_probability:
+            probabilities[rows, decide_at_price(curves, costs, self.price, dearest=True)] += self.tie_probability
+        return mix_levels(probabilities, self.exploration_rate)
+
+
+def mix_levels(probabilities: Array, rate: float) -> Array:
+    """Return probabilities (n, K) after a share of customers gets any level, all alike."""
+    return rate / probabilities.shape[1] + (1 - rate) * probabilities if rate else probabilities
+
+
+def remaining_budget(cheapest: float, random: float, budget: float, rate: float) -> float:
+    """Return the budget per customer who does not explore, or refuse.
+
+    `cheapest` and `random` are the average costs of the cheapest level and of any level, all alike.
+    """
+    rest = budget - rate * random
+    if rest < (1 - rate) * cheapest * (1 - ROUNDING):
+        most = max(budget - cheapest, 0.0) / (random - cheapest) if random > cheapest else 0.0
+        got = f"exploring with {rate:g} leaves less than the cheapest plan costs"
+        raise BudgetError("explore", [Problem(got, f"raise the budget, or explore with {most:.3g} at most")])
+    return rest / (1 - rate) if rate < 1 else budget
+
+
+def split_ties(price: float, ends: tuple[float, float], budget: float, rate: float = 0.0) -> Mixture:
+    """Return the mixture at a price whose ties are split so that those who do not explore cost `budget` on average.
+
+    `ends` are their average costs with the cheapest and with the dearest of equally good levels.
+    """
+    low, high = ends
+    share = min(max((budget - low) / (high - low), 0.0), 1.0) if high > low and price > 0 else 0.0
+    return Mixture(price, share, rate)
+
+
+def calibrate_mixture(curves: Array, costs: Array, budget: float, rate: float = 0.0) -> Mixture:
+    """Return the mixture by which customers like these cost `budget` on average, exploration included.
+
+    >>> calibrate_mixture(np.tile([0.0, 1.0], (10, 1)), np.array([0.0, 1.0]), budget=0.3)
+    Mixture(price=1.0, tie_probability=0.3, exploration_rate=0.0)
+    """
+    wide = np.broadcast_to(costs, np.shape(curves))
+    rest = remaining_budget(float(wide.min(axis=1).mean()), float(wide.mean()), budget, rate)
+    if rate == 1:
+        return Mixture(0.0, exploration_rate=rate)
+    return find_mixture(curves, costs, allocate(curves, costs, rest).price, rest, rate)
+
+
+def find_mixture(curves: Array, costs: Array, price: float, budget: float, rate: float = 0.0) -> Mixture:
+    """Return the mixture at a price whose ties are split so that those who do not explore cost `budget` on average."""
+    wide, rows = np.broadcast_to(costs, np.shape(curves)), np.arange(len(curves))
+    low, high = (
+        float(wide[rows, decide_at_price(curves, costs, price, dearest=dearest)].mean()) for dearest in (False, True)
+    )
+    return split_ties(price, (low, high), budget, rate)
