@@ -1,14 +1,26 @@
+"""The checks of a log: levels, randomisation, balance, weights, order, leaks and clusters."""
+
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from largesse.data.log import log_from_arrays
 from largesse.evaluation.checks import check_log, doctor
+from largesse.evaluation.leaks import find_leaks, measure_explained
+from largesse.evaluation.overlap import answer_level, measure_overlap
 from largesse.evaluation.policy_value import evaluate
-from largesse.records import Array, Checkup, Log, Propensities
+from largesse.evaluation.randomisation import measure_dependence
+from largesse.propensity.estimate import encode_for_levels
+from largesse.records import Array, Checkup, Log, Overlap, Propensities
 from largesse.worlds.paper import simulate
+
+N = 1000
+RNG = np.random.default_rng(0)
+LEVEL, RESPONSE = np.arange(N) % 3, RNG.integers(0, 2, N).astype(float)
+NOISE = RNG.normal(size=N)
 
 
 def randomised(n: int = 1200, seed: int = 0) -> Log:
@@ -202,11 +214,6 @@ def test_balance_is_measured_for_every_feature_and_level(confounded: tuple[Log, 
     assert seen.by_level[0, 0, 4] == pytest.approx(own / column.std(), abs=1e-3)
 
 
-# ---------------------------------------------------------------------------------------------- thresholds
-
-N = 1000
-
-
 def two_levels(**more: Any) -> Log:
     """A randomised log of two levels, with a feature that says nothing."""
     rng = np.random.default_rng(5)
@@ -327,3 +334,182 @@ def test_a_face_value_times_an_amount_asks_for_care_unless_every_unit_is_paid_fo
     assert not costs_of(orders, "per unit")
     assert not costs_of(orders, False)
     assert not costs_of(plain.response, True)
+
+
+def measured(log: Log, propensity: Array) -> Overlap:
+    return measure_overlap(log, propensity, encode_for_levels(log))
+
+
+@pytest.mark.parametrize(
+    ("rows", "effective", "smallest", "answer"),
+    [
+        (29, 29, 0.5, "no"),
+        (500, 29, 0.5, "no"),
+        (30, 30, 0.5, "careful"),
+        (500, 99, 0.5, "careful"),
+        (500, 400, 0.009, "careful"),
+        (500, 100, 0.01, "fine"),
+    ],
+)
+def test_whether_the_effect_of_a_level_can_be_estimated(
+    rows: int, effective: float, smallest: float, answer: str
+) -> None:
+    assert answer_level(rows, effective, smallest) == answer
+
+
+def test_rows_effective_rows_and_smallest_propensities_follow_their_formulas() -> None:
+    rng = np.random.default_rng(0)
+    level, given, weight = rng.integers(0, 3, 200), rng.uniform(0.05, 1, 200), rng.uniform(0.5, 2, 200)
+    log = log_from_arrays(rng.normal(size=(200, 2)), level, rng.integers(0, 2, 200), weight=weight)
+    seen = measured(log, given)
+    for k in range(3):
+        inverse = (weight / given)[level == k]
+        assert seen.rows[k] == (level == k).sum()
+        assert seen.effective[k] == pytest.approx(inverse.sum() ** 2 / (inverse**2).sum())
+        assert seen.smallest[k] == given[level == k].min()
+    assert (seen.effective <= seen.rows).all()
+    assert seen.counts.sum() == 200
+    assert seen.counts.shape == (3, len(seen.edges) - 1)
+
+
+def test_equal_propensities_lose_no_rows() -> None:
+    log = log_from_arrays(np.random.default_rng(1).normal(size=(90, 1)), np.arange(90) % 3, np.arange(90) % 2)
+    np.testing.assert_allclose(measured(log, np.full(90, 1 / 3)).effective, 30)
+
+
+def test_balance_is_the_largest_standardised_difference() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(300, 2)) * [1, 50]
+    level = (x[:, 0] + rng.normal(size=300) > 0).astype(int)
+    log = log_from_arrays(x, level, rng.integers(0, 2, 300))
+    seen = measured(log, np.full(300, 0.5))
+    assert seen.features[0] == "x0"
+    means = [x[level == k, 0].mean() for k in (0, 1)]
+    expected = max(abs(mean - x[:, 0].mean()) for mean in means) / x[:, 0].std()
+    assert seen.before[0] == pytest.approx(expected, rel=1e-4)
+    assert seen.after == pytest.approx(seen.before)  # constant weights change nothing
+
+
+def test_true_propensities_restore_the_balance() -> None:
+    sim = simulate("instrument", n=20_000, seed=1, mix=0.3)
+    seen = measured(sim.log, sim.propensity)
+    assert len(seen.features) == 12
+    assert seen.before.max() > 0.2
+    assert seen.after.max() < 0.1
+
+
+def test_a_text_feature_counts_once_by_its_worst_word() -> None:
+    import pyarrow as pa
+
+    city = np.array(["Oslo", "Rome", "Bonn"])[np.arange(300) % 3]
+    level = (city == "Rome").astype(int)
+    table = pa.table({"city": city, "age": np.arange(300.0)})
+    seen = measured(log_from_arrays(table, level, np.arange(300) % 2), np.full(300, 0.5))
+    assert seen.features == ("city", "age")
+    assert seen.before[0] == pytest.approx(np.sqrt(0.5))  # a third of all at one level is none at the other
+
+
+def test_constant_features_leave_an_empty_table() -> None:
+    log = log_from_arrays(np.ones((20, 1)), np.arange(20) % 2, np.arange(20) // 2 % 2)
+    seen = measured(log, np.full(20, 0.5))
+    assert (seen.features, len(seen.before), len(seen.after)) == ((), 0, 0)
+
+
+def drawn(n: int, seed: int) -> tuple[np.ndarray, np.random.Generator]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 5)), rng
+
+
+def test_the_test_errs_as_seldom_as_it_says() -> None:
+    found = []
+    for seed in range(200):
+        X, rng = drawn(150, seed)
+        found.append(measure_dependence(X, rng.integers(0, 3, 150), permutations=99, seed=seed).p)
+    assert 0.02 <= np.mean(np.array(found) <= 0.05) <= 0.09
+    assert 0.4 < np.mean(found) < 0.6
+
+
+def test_shifted_means_are_seen() -> None:
+    X, rng = drawn(600, 0)
+    level = (X[:, 0] + 1.5 * rng.normal(size=600) > 0).astype(int)
+    assert measure_dependence(X, level).p <= 0.002 < 0.01
+
+
+def test_dependence_without_shifted_means_is_seen() -> None:
+    X, rng = drawn(2000, 1)
+    level = (np.abs(X[:, 0]) + 0.3 * rng.normal(size=2000) > 0.7).astype(int)
+    X = X[:, :2]
+    assert measure_dependence(X, level).p < 0.01
+
+
+def test_levels_given_to_whole_clusters_are_permuted_by_cluster() -> None:
+    """Villages were randomised: their people are alike and got the same level, which over rows would look like dependence."""
+    found = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        village = np.repeat(np.arange(40), 15)
+        X = rng.normal(size=(40, 3))[village] + 0.3 * rng.normal(size=(600, 3))
+        found.append(measure_dependence(X, rng.integers(0, 2, 40)[village], village, permutations=99, seed=seed))
+    assert np.mean([d.p <= 0.05 for d in found]) <= 0.13
+    assert found[0].units == 40
+
+
+@pytest.mark.parametrize("X", [np.zeros((50, 0)), np.ones((50, 2))])
+def test_features_that_say_nothing_follow_nothing(X: np.ndarray) -> None:
+    assert measure_dependence(X, np.arange(50) % 2).p == 1.0
+
+
+def test_one_level_alone_follows_nothing() -> None:
+    assert measure_dependence(np.random.default_rng(0).normal(size=(50, 2)), np.zeros(50, dtype=int)).p == 1.0
+
+
+def log_with(**columns: Any) -> Log:
+    return log_from_arrays(pa.table({"noise": NOISE, **columns}), LEVEL, RESPONSE)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        RESPONSE + 0.05 * RNG.normal(size=N),
+        np.where(RNG.random(N) < 0.02, 1 - RESPONSE, RESPONSE),
+        np.where(RESPONSE > 0, "paid", "open"),
+        pa.array([None if r else 3.5 for r in RESPONSE]),
+        pa.array(np.where(RESPONSE > 0, 20_000, 10_000).astype("datetime64[D]")),
+    ],
+    ids=["noisy", "flipped", "text", "missing where bought", "date"],
+)
+def test_a_feature_that_nearly_equals_the_response_is_named(after: Any) -> None:
+    (leak,) = find_leaks(log_with(after=after))
+    assert (leak.feature, leak.of) == ("after", "response")
+    assert leak.explained > 0.8
+
+
+def test_a_feature_that_gives_away_the_level_is_named() -> None:
+    (leak,) = find_leaks(log_with(code=np.array(["A", "B", "C"])[LEVEL]))
+    assert (leak.feature, leak.of, leak.explained) == ("code", "level", pytest.approx(1))
+
+
+def test_honest_features_are_not_named() -> None:
+    words = RNG.integers(0, 400, N).astype(str)
+    assert find_leaks(log_with(word=words, helpful=RESPONSE + 1.5 * RNG.normal(size=N), same=np.zeros(N))) == ()
+
+
+def slowly_explained(code: np.ndarray, target: np.ndarray, half: np.ndarray) -> float:
+    left = whole = 0.0
+    for held in (0, 1):
+        train, test = half != held, half == held
+        for t in target.T:
+            mean = t[train].mean()
+            guess = np.array(
+                [t[train & (code == c)].mean() if (train & (code == c)).any() else mean for c in code[test]]
+            )
+            left += ((t[test] - guess) ** 2).sum()
+            whole += ((t[test] - mean) ** 2).sum()
+    return max(1 - left / whole, 0.0)
+
+
+def test_sums_over_groups_give_what_rows_give() -> None:
+    rng = np.random.default_rng(4)
+    code, half = rng.integers(0, 6, 80), rng.integers(0, 2, 80)
+    target = 1000 + rng.normal(size=(80, 2)) + code[:, None]
+    assert measure_explained(code, target, half) == pytest.approx(slowly_explained(code, target, half))
