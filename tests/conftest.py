@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsers import launch
+from browsers import CHROMIUM, reach_chromium, run_chromium
 from shops import write_shop
 
 from support import examples  # noqa: F401  registers the profiles of hypothesis
@@ -19,11 +19,13 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests with a Spark session, or a PostgreSQL server, in one process: a second one would cost more than it saves."""
+    """Keep tests with a Spark session, a browser or a PostgreSQL server in one process: a second one would cost more than it saves."""
     for item in items:
         names = getattr(item, "fixturenames", ())
         if "session" in names or ("engine" in names and "spark" in item.name):
             item.add_marker(pytest.mark.xdist_group("spark"))
+        if "browser" in names:
+            item.add_marker(pytest.mark.xdist_group("browser"))
         if "server" in names or ("address" in names and "postgres" in item.name):
             item.add_marker(pytest.mark.xdist_group("postgres"))
 
@@ -95,10 +97,19 @@ def book_decisions(run_copy: Path, shop: Path, tmp_path: Path) -> Callable[[list
     return work
 
 
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[str]:
+    """The address of the one Chromium of the run."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine: apt-get install chromium")
+    with run_chromium() as address:
+        yield address
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium, for tests marked `needs_browser`; gone after each file, for its loop gets into the way of other tests."""
-    with launch() as running:
+def browser(chromium: str) -> Iterator[Any]:
+    """The browser of the run."""
+    with reach_chromium(chromium) as running:
         yield running
 
 

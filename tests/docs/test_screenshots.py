@@ -4,12 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from browsers import needs_browser
 from screenshots import PICTURES, TEXTS
 
 
 @pytest.mark.slow
-@needs_browser
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_not_stale(name: str, browser: Any) -> None:

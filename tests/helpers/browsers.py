@@ -1,28 +1,16 @@
-"""A real browser: Chromium of this machine, driven by Playwright. Tests that need it say why they skip."""
+"""A real browser: one Chromium for the whole run, driven by Playwright. Tests that take `browser` skip without one."""
 
 import shutil
+import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import pytest
-
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
-BROWSER_GROUP = "browser"  # tests of one group run one after the other, in one process
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
-
-
-def needs_browser(test: Any) -> Any:
-    """Mark a test that needs the browser: it skips without one, and shares a process with the others that need it."""
-    skip = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
-    return pytest.mark.xdist_group(BROWSER_GROUP)(skip(test))
-
-
-def browser_marks() -> list[Any]:
-    """Return the marks for a file in which every test needs the browser."""
-    skip = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
-    return [skip, pytest.mark.xdist_group(BROWSER_GROUP)]
 
 
 @dataclass
@@ -43,12 +31,37 @@ class Watched:
 
 
 @contextmanager
-def launch() -> Iterator[Any]:
-    """Run the browser."""
+def run_chromium() -> Iterator[str]:
+    """Run the browser as a process, and give the address at which programs reach it."""
+    with TemporaryDirectory(prefix="largesse-chromium-") as home:
+        settings = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--no-first-run",
+            "--mute-audio",
+        ]
+        command = [str(CHROMIUM), *settings, "--remote-debugging-port=0", f"--user-data-dir={home}", "about:blank"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+            assert process.stderr is not None
+            try:
+                found = next((line for line in process.stderr if "DevTools listening on " in line), "")
+                drain = threading.Thread(target=process.stderr.read, daemon=True)  # a full pipe would stop the browser
+                drain.start()
+                yield found.rpartition(" ")[2].strip()
+            finally:
+                process.terminate()
+                process.wait()
+
+
+@contextmanager
+def reach_chromium(address: str) -> Iterator[Any]:
+    """Give the running browser; its loop ends with the block, for it gets into the way of other tests."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.connect_over_cdp(address)
         yield browser
         browser.close()
 

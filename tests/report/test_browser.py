@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsers import PHONE, browser_marks, needs_browser, watch
+from browsers import PHONE, watch
 
 from largesse.pipeline import plan
 from largesse.report import render_report
 from largesse.report.numbers import write_percent
 
-pytestmark = browser_marks()
 STOPS = "() => Array.from(document.querySelectorAll('a[href], summary, input, button, [tabindex]'), e => e.checkVisibility())"
 FOCUSED = """() => {
   const e = document.activeElement, look = getComputedStyle(e), box = e.getBoundingClientRect();
@@ -189,7 +188,6 @@ def test_the_plan_itself_is_one_of_the_stops(ran: Path) -> None:
         assert group["stop_costs"][place] == pytest.approx(group["average_cost"])
 
 
-@needs_browser
 def test_the_slider_shows_the_words_of_every_stop_and_who_gets_what(ran: Path, browser: Any) -> None:
     report = ran / "report.html"
     with watch(browser, report.as_uri()) as watched:
@@ -217,7 +215,6 @@ def test_the_slider_shows_the_words_of_every_stop_and_who_gets_what(ran: Path, b
     assert seen[int(start)]["explains"] == explains
 
 
-@needs_browser
 def test_the_slider_answers_to_keys_and_goes_back_to_the_plan(ran: Path, browser: Any) -> None:
     with watch(browser, (ran / "report.html").as_uri(), **PHONE) as watched:
         page, stops = watched.page, read_stops(ran / "report.html")
@@ -234,7 +231,6 @@ def test_the_slider_answers_to_keys_and_goes_back_to_the_plan(ran: Path, browser
         assert watched.find_barriers() == []
 
 
-@needs_browser
 def test_bars_out_of_sight_follow_when_the_slider_rests_and_paper_says_the_budget(ran: Path, browser: Any) -> None:
     with watch(browser, (ran / "report.html").as_uri(), viewport={"width": 1280, "height": 300}) as watched:
         page, stops = watched.page, read_stops(ran / "report.html")
@@ -254,7 +250,6 @@ def test_bars_out_of_sight_follow_when_the_slider_rests_and_paper_says_the_budge
         assert not page.locator("#budget").is_visible()
 
 
-@needs_browser
 def test_on_a_phone_long_sections_are_folded_and_links_open_them(ran: Path, browser: Any) -> None:
     with watch(browser, (ran / "report.html").as_uri(), **PHONE) as watched:
         page = watched.page

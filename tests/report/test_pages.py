@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from browsers import PHONE, needs_browser, watch
+from browsers import PHONE, watch
 from pages import Page
 
 from largesse.data import log_from_arrays
@@ -81,7 +81,6 @@ def test_the_page_says_what_was_found_and_takes_no_text_for_markup() -> None:
     assert "went as promised" in render_check(_make("fine"))
 
 
-@needs_browser
 def test_the_page_has_no_barriers_and_fits_a_phone(browser: object, tmp_path: Path) -> None:
     (tmp_path / "check.html").write_text(render_check(_make()), encoding="utf-8")
     for options in ({}, PHONE, {"color_scheme": "dark"}):

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from browsers import PHONE, Watched, browser_marks, watch
+from browsers import PHONE, Watched, watch
 from screenshots import open_studio
 from shops import shop_table
 
@@ -21,7 +21,6 @@ import largesse.report
 import largesse.studio
 from largesse.pipeline import plan
 
-pytestmark = browser_marks()
 HOSTILE = '<img src=x onerror="window.hurt=1">'
 WAIT = 90_000  # milliseconds that a step may take on a busy machine
 PAGE = Path(largesse.studio.__file__).parent / "page"

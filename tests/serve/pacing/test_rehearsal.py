@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from browsers import PHONE, needs_browser, watch
+from browsers import PHONE, watch
 
 from largesse import cli
 from largesse.errors import InputError
@@ -172,7 +172,6 @@ def test_times_without_an_end_are_refused(
     assert "spans more than" in capsys.readouterr().err
 
 
-@needs_browser
 def test_the_page_is_whole_and_can_be_read_by_all(paced: tuple[dict[str, Any], Path], browser: Any) -> None:
     for options in ({}, {"color_scheme": "dark"}, PHONE):
         with watch(browser, paced[1].as_uri(), **options) as watched:
