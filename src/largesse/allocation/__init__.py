@@ -5,9 +5,12 @@ it for every budget at once. `price/` finds the price of budget: a sample bracke
 and it is selected among the steps up the hulls of the others; the plan is then rounded to whole levels and never costs
 more than the budget. `constraints/` holds what else a campaign must keep, and `exact` proves the best whole plan. `costs`
 says what a level is expected to cost a customer, however it is paid; `cost_calibration` corrects costs that are expected, not
-known, so that a plan really costs its budget; `budget_grid` makes plans at many budgets at once.
+known, so that a plan really costs its budget; `budget_grid` makes plans at many budgets at once; `batches` plans for customers
+who are never all in one place.
 """
 
+from largesse.allocation.batches import BatchPlan as BatchPlan
+from largesse.allocation.batches import allocate_batches as allocate_batches
 from largesse.allocation.budget_grid import BudgetPoint as BudgetPoint
 from largesse.allocation.budget_grid import PriceSums as PriceSums
 from largesse.allocation.budget_grid import count_at_budgets as count_at_budgets
@@ -31,3 +34,4 @@ from largesse.allocation.plan import TIE as TIE
 from largesse.allocation.plan import allocate as allocate
 from largesse.allocation.plan import decide_at_price as decide_at_price
 from largesse.allocation.plan import frontier as frontier
+from largesse.allocation.price.hull import as_rows as as_rows

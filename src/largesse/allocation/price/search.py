@@ -8,7 +8,7 @@ steps up the hull the price is selected.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -41,70 +41,96 @@ class Short:
     cheapest: float
 
 
-def price_search(curves: Array, costs: Array, limit: float) -> Found | Short:
-    """Return the price at which curves (n, K) and cost rows (1, K) or (n, K) spend a total of `limit`."""
-    from largesse.allocation.price.kernels import classify
+@dataclass(eq=False)
+class Narrowing:
+    """The state of a price search: the bracket of the price, the undecided customers, and the sums of the decided ones.
 
-    levels = np.empty(len(curves), dtype=np.int64)
-    rows: Array | None = None  # the undecided; None is everybody
-    ends, known = (math.inf, 0.0), None
-    width, room = WIDTH, limit * (1 + ROUNDING)
-    decided: list[Array] = []
-    rng = np.random.default_rng(0)
-    while rows is None or len(rows) > FEW:
-        m = len(levels) if rows is None else len(rows)
-        inside = (0.0, 0.0) if limit == math.inf else ends
-        if m > FEW and width < WIDEST and limit < math.inf:
-            inside = _bracket(curves, costs, rows, ends, (room, known), width, rng)
-        unsure = np.empty(m, dtype=np.int64)  # memory is touched only as far as it is filled
-        found, sums = classify(curves, costs, levels if rows is None else rows, rows is None, *inside, levels, unsure)
-        rest = room - sums[2]
+    Whatever holds the customers, one array or a cluster, the same rounds lead to the same price: `draw` a sample of the
+    undecided, find its `bracket`, classify all of the undecided by it, and `accept` the result.
+    """
+
+    limit: float
+    undecided: int  # customers
+    ends: tuple[float, float] = (math.inf, 0.0)
+    known: float | None = None  # cost of the undecided at the high end
+    width: float = WIDTH
+    parted: bool = True  # whether the last bracket decided a good share of the customers
+    decided: list[Array] = field(default_factory=list)
+    room: float = field(init=False)  # of the budget, for the undecided
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    def __post_init__(self) -> None:
+        self.room = self.limit * (1 + ROUNDING)
+
+    def draw(self) -> Array:
+        """Return the places (size,) of a sample among the undecided; none where there is nothing to bracket."""
+        if self.undecided > FEW and self.width < WIDEST and self.limit < math.inf:
+            return self.rng.integers(0, self.undecided, min(SAMPLE, self.undecided // 8))
+        return np.zeros(0, dtype=np.int64)
+
+    def bracket(self, curves: Array, costs: Array) -> tuple[float, float]:
+        """Return a high and a low price between which, going by a sample, the undecided spend the room that is left."""
+        size, m = len(curves), self.undecided
+        if self.limit == math.inf:
+            return 0.0, 0.0
+        if not size:
+            return self.ends
+        start = levels_at(curves, costs, self.ends[0])
+        steps = climb(curves, costs, np.arange(size), start, self.ends[1])
+        slope, cost = steps.slope, steps.cost
+        # Once the cost at the high end is known, chance plays only in what comes on top.
+        wide = np.broadcast_to(costs, curves.shape)
+        base = wide[np.arange(size), start] if self.known is None else np.full(size, self.known / m)
+        order = np.argsort(-slope)
+        spent, goal = base.mean() + np.cumsum(cost[order]) / size, self.room / m
+        taken = order[: np.searchsorted(spent, goal, side="right")]
+        each = base + np.bincount(steps.place[taken], cost[taken], minlength=size)
+        margin = self.width * (float(each.std()) + NUDGE * goal) / math.sqrt(size)
+        above = int(np.searchsorted(spent, goal - margin, side="left"))
+        below = int(np.searchsorted(spent, goal + margin, side="right"))
+        ends = self.ends
+        high = slope[order[above]] * (1 + NUDGE) if above < len(slope) and goal - margin > base.mean() else ends[0]
+        low = slope[order[below]] * (1 - NUDGE) if below < len(slope) else ends[1]
+        return float(min(high, ends[0])), float(max(low, ends[1]))
+
+    def accept(self, inside: tuple[float, float], found: int, sums: Array) -> bool | Short:
+        """Take over what `classify` says of a bracket; False if the price lies outside of it, and the next must be wider."""
+        rest = self.room - sums[2]
         if sums[4] > rest and inside[0] == math.inf:
             return Short(float(sums[2] + sums[4]))
-        if (sums[4] > rest and inside[0] < ends[0]) or (sums[5] <= rest and inside[1] > ends[1]):
-            width *= 4  # the price lies outside the sample's bracket
-            continue
-        decided.append(sums[:4])
-        rows, ends, room, known = unsure[:found], inside, rest, float(sums[4])
-        if found > 0.7 * m:  # many customers share one curve: no bracket parts them
-            break
-    return _settled(curves, costs, rows, levels, ends[1], decided, limit)
+        if (sums[4] > rest and inside[0] < self.ends[0]) or (sums[5] <= rest and inside[1] > self.ends[1]):
+            self.width *= 4
+            return False
+        self.decided.append(sums[:4])
+        self.parted = found <= 0.7 * self.undecided  # else many customers share one curve: no bracket parts them
+        self.undecided, self.ends, self.room, self.known = found, inside, rest, float(sums[4])
+        return True
 
 
-def _bracket(
-    curves: Array,
-    costs: Array,
-    rows: Array | None,
-    ends: tuple[float, float],
-    purse: tuple[float, float | None],
-    width: float,
-    rng: np.random.Generator,
-) -> tuple[float, float]:
-    """Return a high and a low price between which, going by a sample, the undecided spend what is left for them.
+def price_search(curves: Array, costs: Array, limit: float, search: Narrowing | None = None) -> Found | Short:
+    """Return the price at which curves (n, K) and cost rows (1, K) or (n, K) spend a total of `limit`.
 
-    `purse` is what is left for them, and what they cost at the high end; None before that is known.
+    With a `search` that others have begun, these are the customers it has left undecided.
     """
-    room, known = purse
-    m = len(curves) if rows is None else len(rows)
-    size = min(SAMPLE, m // 8)
-    chosen = rng.integers(0, m, size)
-    sample = chosen if rows is None else rows[chosen]
-    f, c = curves[sample], costs[sample] if len(costs) > 1 else costs
-    start = levels_at(f, c, ends[0])
-    steps = climb(f, c, np.arange(size), start, ends[1])
-    slope, cost = steps.slope, steps.cost
-    # Once the cost at the high end is known, chance plays only in what comes on top.
-    base = np.broadcast_to(c, f.shape)[np.arange(size), start] if known is None else np.full(size, known / m)
-    order = np.argsort(-slope)
-    spent, goal = base.mean() + np.cumsum(cost[order]) / size, room / m
-    taken = order[: np.searchsorted(spent, goal, side="right")]
-    each = base + np.bincount(steps.place[taken], cost[taken], minlength=size)
-    margin = width * (float(each.std()) + NUDGE * goal) / math.sqrt(size)
-    above = int(np.searchsorted(spent, goal - margin, side="left"))
-    below = int(np.searchsorted(spent, goal + margin, side="right"))
-    high = slope[order[above]] * (1 + NUDGE) if above < len(slope) and goal - margin > base.mean() else ends[0]
-    low = slope[order[below]] * (1 - NUDGE) if below < len(slope) else ends[1]
-    return float(min(high, ends[0])), float(max(low, ends[1]))
+    from largesse.allocation.price.kernels import classify
+
+    rows: Array | None = None  # the undecided; None is everybody
+    if search is None:
+        search, levels = Narrowing(limit, len(curves)), np.empty(len(curves), dtype=np.int64)
+    else:
+        rows, levels = np.arange(len(curves)), levels_at(curves, costs, search.ends[0])
+    while rows is None or (len(rows) > FEW and search.parted):
+        places = search.draw()
+        sample = places if rows is None else rows[places]
+        inside = search.bracket(curves[sample], costs[sample] if len(costs) > 1 else costs)
+        unsure = np.empty(search.undecided, dtype=np.int64)  # memory is touched only as far as it is filled
+        found, sums = classify(curves, costs, levels if rows is None else rows, rows is None, *inside, levels, unsure)
+        accepted = search.accept(inside, found, sums)
+        if isinstance(accepted, Short):
+            return accepted
+        if accepted:
+            rows = unsure[:found]
+    return _settled(curves, costs, rows, levels, search.ends[1], search.decided, limit)
 
 
 def levels_at(curves: Array, costs: Array, price: float) -> Array:

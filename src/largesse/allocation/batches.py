@@ -1,0 +1,286 @@
+"""Plans for customers who are never all in one place: batches of them are asked, and only numbers come back.
+
+The price search is that of `allocate`, round by round: a sample brackets the price, every batch decides the customers who
+get the same level at both ends, and adds up what they cost. When few customers are undecided they are gathered, and the
+search goes on with them in memory. So price, levels and bound are those of `allocate`.
+
+`ask` runs a function for every batch (row numbers, curves, costs) in the order of rows, wherever it is, and gives what each
+returns: a dict of small arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from largesse.allocation.checks import too_small, total_limit
+from largesse.allocation.price.hull import climb
+from largesse.allocation.price.rounding import Draft, keep_within, spend_rest
+from largesse.allocation.price.search import NUDGE, SAMPLE, Narrowing, Short, levels_at, price_search
+from largesse.records import Array
+
+Bracket = tuple[float, float]
+Result = dict[str, Array]
+Task = Callable[[Array, Array, Array], Result]
+Ask = Callable[[Task], Iterable[Result]]
+
+GATHERED = 500_000  # customers that are decided in memory
+TIGHT = 4 * NUDGE  # relative width of a bracket whose steps are taken for ties
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """The levels of all customers: what brackets decide, and the levels of those whom they leave undecided."""
+
+    brackets: tuple[Bracket, ...]
+    rows: Array  # (m,) rising: the undecided customers whose levels were decided one by one
+    levels: Array  # (m,)
+
+    def decide(self, rows: Array, curves: Array, costs: Array) -> Array:
+        """Return the levels (n,) of some customers: row numbers (n,), curves (n, K) and cost rows (1, K) or (n, K)."""
+        levels, undecided, _ = classify_rounds(self.brackets, curves, costs)
+        wanted = rows[undecided]
+        if self.brackets and len(self.rows) and len(wanted) and wanted[0] < self.rows[0]:
+            # Of customers who share a step but were too many to gather, those before the gathered ones take it.
+            low = levels_at(curves, costs, self.brackets[-1][1])
+            levels[undecided] = np.where(wanted < self.rows[0], low[undecided], levels[undecided])
+        place = np.searchsorted(self.rows, wanted)
+        known = np.flatnonzero(np.append(self.rows, -1)[place] == wanted)
+        levels[undecided[known]] = self.levels[place[known]]
+        return levels
+
+
+@dataclass(frozen=True, eq=False)
+class BatchPlan:
+    """The plan of `allocate` for customers in batches: its numbers, and the levels of any batch."""
+
+    n: int
+    value: float  # averages per customer, as in `Plan`
+    spend: float
+    price: float
+    bound: float
+    budget: float
+    decision: Decision
+
+    @property
+    def gap(self) -> float:
+        """How much better the best plan could be at most."""
+        return max(self.bound - self.value, 0.0)
+
+    def __len__(self) -> int:
+        return self.n
+
+    def decide(self, rows: Array, curves: Array, costs: Array) -> Array:
+        """Return the levels (n,) of some customers: row numbers (n,), curves (n, K) and cost rows (1, K) or (n, K)."""
+        return self.decision.decide(rows, curves, costs)
+
+
+def allocate_batches(
+    ask: Ask, n: int, budget: float | None = None, *, total: float | None = None, gathered: int = GATHERED
+) -> BatchPlan:
+    """Plan for n customers within an average or a total budget; at most `gathered` of them come to this machine.
+
+    >>> batch = (np.arange(2), np.array([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]]), np.array([[0.0, 1.0, 2.0]]))
+    >>> plan = allocate_batches(lambda task: [task(*batch)], 2, budget=1.5)
+    >>> plan.price, plan.spend, plan.decision.decide(*batch)
+    (0.09999999999999998, 1.5, array([1, 2]))
+    """
+    limit = total_limit(n, budget, total)
+    average = limit / n if budget is None else float(budget)
+    search, rounds = Narrowing(limit, n), Rounds(ask)
+    ends = (0, n)
+    while search.undecided > gathered:
+        if search.parted:
+            curves, costs = rounds.take(search.draw())
+            inside = search.bracket(curves, costs)
+        elif search.ends[0] > search.ends[1] * (1 + TIGHT):
+            inside = rounds.part(search)
+        else:
+            ends = rounds.split_ties(search)
+            break
+        short = rounds.classify(search, inside)
+        if short is not None:
+            raise too_small(short.cheapest, limit, n, total is not None)
+    rows, curves, costs = rounds.gather(ends)
+    found = price_search(curves, costs, limit, search if rounds.brackets else None)
+    if isinstance(found, Short):
+        raise too_small(found.cheapest, limit, n, total is not None)
+    value, spend = (sum(map(Fraction, parts), Fraction(0)) for parts in (found.value, found.spend))
+    plan = Draft(curves, costs, found.levels, value, spend, limit)
+    bound = float(value) + (found.price * max(plan.room, 0.0) if found.price > 0 else 0.0)
+    keep_within(plan, found.rows)
+    spend_rest(plan, found.rows)
+    total_value = float(plan.value)
+    decision = Decision(tuple(rounds.brackets), rows, plan.levels)
+    mean_spend = min(float(plan.spend) / n, average)
+    return BatchPlan(n, total_value / n, mean_spend, found.price, max(bound, total_value) / n, average, decision)
+
+
+@dataclass(eq=False)
+class Rounds:
+    """The rounds of a price search over batches: the brackets so far, and where the undecided are."""
+
+    ask: Ask
+    brackets: list[Bracket] = field(default_factory=list)
+    firsts: Array = field(
+        default_factory=lambda: np.zeros(1, dtype=np.int64)
+    )  # (b,) row number of each batch's first row
+    before: Array = field(
+        default_factory=lambda: np.zeros(1, dtype=np.int64)
+    )  # (b,) undecided customers before the batch
+    ends: Array = field(default_factory=lambda: np.zeros((1, 2)))  # (b, 2) cost of its undecided at both ends
+
+    def take(self, places: Array) -> tuple[Array, Array]:
+        """Return the curves and costs of undecided customers by their places (m,) among them, in any order."""
+        if not len(places):
+            return np.zeros((0, 1)), np.zeros((1, 1))
+        wanted, back = np.unique(places, return_inverse=True)
+        _, curves, costs = _join(self.ask(partial(_take, tuple(self.brackets), wanted, self.firsts, self.before)))
+        return curves[back], costs[back] if len(costs) > 1 else costs
+
+    def classify(self, search: Narrowing, inside: Bracket) -> Short | None:
+        """Let every batch decide customers by one more bracket, if the price lies in it."""
+        results = list(self.ask(partial(_classify, (*self.brackets, inside))))
+        counts, firsts = ([int(result[name]) for result in results] for name in ("undecided", "first"))
+        sums = np.array([result["sums"] for result in results])  # (b, 6)
+        accepted = search.accept(inside, sum(counts), _add(sums))
+        if isinstance(accepted, Short):
+            return accepted
+        if accepted:
+            order = np.argsort(firsts)
+            self.brackets.append(inside)
+            self.firsts, self.ends = np.array(firsts)[order], sums[order, 4:]
+            self.before = np.cumsum([0, *np.array(counts)[order]])[:-1]
+        return None
+
+    def part(self, search: Narrowing) -> Bracket:
+        """Return a bracket between two steps of a sample, or about one that many customers share, where the budget ends."""
+        size = min(SAMPLE, search.undecided)
+        curves, costs = self.take(search.rng.integers(0, search.undecided, size))
+        steps = climb(curves, costs, np.arange(size), levels_at(curves, costs, search.ends[0]), search.ends[1])
+        slope = np.unique(steps.slope)[::-1]
+        inner = np.column_stack([slope * (1 + NUDGE), slope * (1 - NUDGE)]).ravel()
+        prices = np.unique([*inner.clip(search.ends[1], min(search.ends[0], inner[0])), *search.ends])[::-1]
+        spends = np.array([result["cost"] for result in self.ask(partial(_spend, tuple(self.brackets), prices))])
+        over = np.cumsum(spends.sum(axis=0)) > search.room
+        k = int(np.argmax(over)) if over.any() else len(prices) - 1
+        return float(prices[max(k - 1, 0)]), float(prices[max(k, 1)])
+
+    def split_ties(self, search: Narrowing) -> tuple[int, int]:
+        """Let customers who share a step take it in the order of their rows; return the rows of the batch where the budget ends."""
+        high, low = self.ends.T
+        spent = np.cumsum(low) + np.cumsum(high[::-1])[::-1] - high  # up to each batch everyone takes the step
+        k = min(int(np.searchsorted(spent, search.room, side="right")), len(self.firsts) - 1)
+        last = int(self.firsts[k + 1]) if k + 1 < len(self.firsts) else np.iinfo(np.int64).max
+        ends = int(self.firsts[k]), last
+        others = np.array([result["sums"] for result in self.ask(partial(_total, tuple(self.brackets), ends))])
+        search.decided.append(_add(others))
+        return ends
+
+    def gather(self, ends: tuple[int, int]) -> tuple[Array, Array, Array]:
+        """Return the row numbers, curves and costs of the undecided customers between two row numbers."""
+        return _join(self.ask(partial(_gather, tuple(self.brackets), ends)))
+
+
+def classify_rounds(brackets: Iterable[Bracket], curves: Array, costs: Array) -> tuple[Array, Array, Array]:
+    """Return levels (n,), the undecided (m,), and the sums of the last round, after brackets one after the other.
+
+    The levels of the undecided are those at the high end of the last bracket.
+    """
+    from largesse.allocation.price.kernels import classify
+
+    n = len(curves)
+    levels, rows, sums = np.empty(n, dtype=np.int64), None, np.zeros(6)
+    for high, low in brackets:
+        unsure = np.empty(n if rows is None else len(rows), dtype=np.int64)
+        found, sums = classify(curves, costs, levels if rows is None else rows, rows is None, high, low, levels, unsure)
+        rows = unsure[:found]
+    return levels, np.arange(n) if rows is None else rows, sums
+
+
+# -- one task for each batch ----------------------------------------------------------------------------------------------
+
+
+def _classify(brackets: tuple[Bracket, ...], rows: Array, curves: Array, costs: Array) -> Result:
+    """Count the undecided of a batch; add up those whom the last bracket decides."""
+    _, undecided, sums = classify_rounds(brackets, curves, costs)
+    return {"first": rows[0], "undecided": np.array(len(undecided)), "sums": sums}
+
+
+def _take(
+    brackets: tuple[Bracket, ...],
+    places: Array,
+    firsts: Array,
+    before: Array,
+    rows: Array,
+    curves: Array,
+    costs: Array,
+) -> Result:
+    """Return the undecided customers of a batch with certain places among those of all batches."""
+    undecided = classify_rounds(brackets, curves, costs)[1]
+    k = int(np.searchsorted(firsts, rows[0], side="right")) - 1
+    start = int(before[k]) + (0 if brackets else int(rows[0]))
+    mine = places[slice(*np.searchsorted(places, [start, start + len(undecided)]))] - start
+    return _part(rows, curves, costs, undecided[mine])
+
+
+def _gather(brackets: tuple[Bracket, ...], ends: tuple[int, int], rows: Array, curves: Array, costs: Array) -> Result:
+    """Return the undecided customers of a batch between two row numbers."""
+    undecided = classify_rounds(brackets, curves, costs)[1]
+    inside = (rows[undecided] >= ends[0]) & (rows[undecided] < ends[1])
+    return _part(rows, curves, costs, undecided[inside])
+
+
+def _spend(brackets: tuple[Bracket, ...], prices: Array, rows: Array, curves: Array, costs: Array) -> Result:
+    """Return what the undecided of a batch cost at the first of falling prices (m,), and what comes on top at each other."""
+    del rows
+    levels, undecided, _ = classify_rounds(brackets, curves, costs)
+    steps = climb(curves, costs, undecided, levels, float(prices[-1]))
+    cell = np.searchsorted(-prices, -steps.slope)  # the first price that takes the step
+    cost = np.bincount(cell, steps.cost, minlength=len(prices))
+    cost[0] += np.broadcast_to(costs, curves.shape)[undecided, levels[undecided]].sum()
+    return {"cost": cost}
+
+
+def _total(brackets: tuple[Bracket, ...], ends: tuple[int, int], rows: Array, curves: Array, costs: Array) -> Result:
+    """Add up the undecided of a batch who share a step: those before two row numbers take it, those after do not."""
+    from largesse.allocation.price.kernels import totals
+
+    levels, undecided, _ = classify_rounds(brackets, curves, costs)
+    outside = undecided[(rows[undecided] < ends[0]) | (rows[undecided] >= ends[1])]
+    if len(outside) and rows[0] < ends[0]:
+        levels = levels_at(curves, costs, brackets[-1][1])
+    return {"sums": totals(curves, costs, outside, levels)}
+
+
+def _part(rows: Array, curves: Array, costs: Array, some: Array) -> Result:
+    return {"rows": rows[some], "curves": curves[some], "costs": _pick(costs, some)}
+
+
+def _pick(costs: Array, some: Array) -> Array:
+    """Return the cost rows (1, K) or (m, K) of some customers."""
+    return costs if len(costs) == 1 else costs[some]
+
+
+def _join(results: Iterable[Result]) -> tuple[Array, Array, Array]:
+    """Return the customers of all batches, in the order of their row numbers."""
+    kept = [result for result in results if "rows" in result]
+    rows, curves = (np.concatenate([result[name] for result in kept]) for name in ("rows", "curves"))
+    own = any(len(result["costs"]) != 1 for result in kept)
+    wide = [np.broadcast_to(result["costs"], result["curves"].shape) for result in kept]
+    costs = np.concatenate(wide) if own else kept[0]["costs"]
+    order = np.argsort(rows)
+    return rows[order], curves[order], costs[order] if own else costs
+
+
+def _add(sums: Array) -> Array:
+    """Add up sums (b, m) of batches: pairs of a sum and its carry come first, and are added exactly."""
+    pairs = sums[:, :4].reshape(len(sums), 2, 2)
+    whole = [sum(map(Fraction, pairs[:, k].ravel().tolist()), Fraction(0)) for k in range(2)]
+    carried = [part for total in whole for part in (float(total), float(total - Fraction(float(total))))]
+    return np.array([*carried, *(math.fsum(column) for column in sums[:, 4:].T.tolist())])
