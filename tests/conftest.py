@@ -33,8 +33,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def session() -> Iterator[Any]:
     """One Spark session for all tests; without PySpark or Java they say why they are skipped."""
-    from largesse.pipeline.on_spark import open_session
     from sessions import skip_without_spark
+
+    from largesse.pipeline.spark import open_session
 
     skip_without_spark()
     with open_session(master="local[2]") as started:

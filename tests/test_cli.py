@@ -40,7 +40,7 @@ def test_options_of_the_command_line_keep_their_names(call: Call) -> None:
         command: sorted(set(re.findall(r"(?<!\S)--([a-z-]+)", call(command, "--help").out)) - {"help", "quiet"})
         for command in COMMANDS
     }
-    assert found["run"] == ["budget", "confidence", "engine", "json", "master", "out", "total"]
+    assert found["run"] == ["budget", "confidence", "engine", "json", "master", "out", "plan-to", "total"]
     assert found["power"] == ["coverage", "gain", "incumbent", "json", "per-day", "power", "share"]
     roles = {role.replace("_", "-") for role in ROLES}
     assert roles <= {*found["fit"]} & {*found["doctor"]}

@@ -1,4 +1,4 @@
-"""Run a campaign on a cluster of two workers on this machine; kill an executor while customers are scored, and again later."""
+"""Run a campaign on a cluster of two workers on this machine; kill an executor in each stage."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import threading
 import time
 from pathlib import Path
 
-from largesse.pipeline import spark
+from largesse.pipeline import run_on_spark
 
 killed: list[str] = []
+begun: list[str] = []
 
 
 def find_executors() -> list[int]:
@@ -42,23 +43,23 @@ def kill_one(stage: str) -> None:
     killed.append(stage)
 
 
-def kill_while_scoring(near: Path) -> None:
-    """End an executor when the first part of the spool is there: other tasks are still at work."""
-    while not any(near.glob("**/.spool.*.part/*.arrow")):
-        time.sleep(0.005)
-    kill_one("scoring")
+def kill_soon(stage: str) -> None:
+    """End an executor a moment after a stage has begun: its tasks are at work."""
+    time.sleep(1.0)
+    kill_one(stage)
+
+
+STAGES = {"scoring customers": "scoring", "planning": "planning", "writing the plan": "writing"}
 
 
 def follow(stage: str, _done: float) -> None:
-    """Disturb the run."""
-    if stage == "scoring customers" and not killer.is_alive() and not killed:
-        killer.start()
-    if stage == "writing the plan" and "writing" not in killed:
-        kill_one("writing")
+    """Disturb the run, once in each stage."""
+    if stage in STAGES and STAGES[stage] not in begun:
+        begun.append(STAGES[stage])
+        threading.Thread(target=kill_soon, args=[STAGES[stage]], daemon=True).start()
 
 
 if __name__ == "__main__":
     campaign, out = sys.argv[1:]
-    killer = threading.Thread(target=kill_while_scoring, args=[Path(out).parent], daemon=True)
-    spark(campaign, out, master="local-cluster[2,1,1024]", progress=follow)
+    run_on_spark(campaign, out, master="local-cluster[2,1,1024]", progress=follow)
     sys.stdout.write(" ".join(killed))

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from largesse.errors import MissingPartError
-from largesse.pipeline.on_spark import check_parts
+from largesse.pipeline.spark import check_spark
 
 
 def skip_without_spark() -> None:
     """Skip a test where PySpark or Java is missing, and say which."""
     try:
-        check_parts()
+        check_spark()
     except MissingPartError as missing:
         pytest.skip(str(missing))
 

@@ -23,6 +23,7 @@ from largesse.cli.options import (
     Logger,
     Master,
     Out,
+    PlanTo,
     Propensity,
     PropensityStrata,
     Quiet,
@@ -87,6 +88,7 @@ def run(
     campaign: Annotated[Path, typer.Argument(help="The campaign file.")],
     engine: Engine = None,
     master: Master = None,
+    plan_to: PlanTo = None,
     budget: Budget = None,
     total: Total = None,
     confidence: Confidence = None,
@@ -98,8 +100,8 @@ def run(
     spent = budget is not None or total is not None
     settings = read_campaign(campaign, blank_budget=spent).spending(budget=budget, total=total, confidence=confidence)
     folder = out or Path(settings.out or campaign.with_suffix("").name + "-run")
-    where = pick(locals(), ("engine", "master"))
-    with show_progress(as_json or quiet) as progress, pipeline.open_engine(**where, out=folder) as opened:
+    where = pick(locals(), ("engine", "master", "plan_to"))
+    with show_progress(as_json or quiet) as progress, pipeline.open_engine(**where) as opened:
         shown = pipeline.run(settings, folder, progress, engine=opened)
     _print_answer(shown, folder, as_json, quiet)
 
@@ -171,6 +173,7 @@ def plan(
     customers: Annotated[str | None, typer.Argument(help="Table of customers; default: those of the campaign.")] = None,
     engine: Engine = None,
     master: Master = None,
+    plan_to: PlanTo = None,
     budget: Budget = None,
     total: Total = None,
     confidence: Confidence = None,
@@ -188,9 +191,9 @@ def plan(
     """Give every customer a level at a budget."""
     spent: Spent = {"budget": budget, "total": total, "confidence": confidence}
     spent |= {"explore": explore, "explore_for": explore_for}
-    where = pick(locals(), ("engine", "master"))
+    where = pick(locals(), ("engine", "master", "plan_to"))
     about = {} if as_json or quiet else pipeline.describe_run(run_folder)
-    with show_progress(as_json or quiet) as progress, pipeline.open_engine(**where, out=run_folder) as opened:
+    with show_progress(as_json or quiet) as progress, pipeline.open_engine(**where) as opened:
         made = pipeline.plan(run_folder, customers, out=out, raw_ids=raw_ids, progress=progress, engine=opened, **spent)
     if as_json:
         echo_json(made)

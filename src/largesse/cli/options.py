@@ -50,6 +50,12 @@ Master = Annotated[
         help="Where Spark runs, like local[4], spark://host:7077 or sc://host; default: as it is installed, or here."
     ),
 ]
+PlanTo = Annotated[
+    str | None,
+    typer.Option(
+        help="With Spark: the table (table:shop.plan) or address (s3a://shop/plan) to write the plan to, not the run folder."
+    ),
+]
 
 # The columns of a log.
 Propensity = Annotated[str | None, column_option("propensity")]

@@ -54,6 +54,12 @@ class Batches:
         """Yield the rows in order, in batches; only some columns, if they are named."""
         return self.passes(columns)
 
+    def read_all(self) -> pa.Table:
+        """Return all rows as one table."""
+        import pyarrow as pa
+
+        return pa.concat_tables(self.read(), promote_options="permissive").unify_dictionaries()
+
 
 def open_batches(
     source: Any, *, what: str = "table", plain: Collection[str] = (), texts: Collection[str] = ()

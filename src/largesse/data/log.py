@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from largesse.data.checks import Check
+from largesse.data.chunked import Batches
 from largesse.data.columns import as_floats, as_seconds, count_words, kind_of, word_codes
 from largesse.data.large_log import read_large
 from largesse.data.parsing import parse_problems, read_notation
@@ -74,6 +75,8 @@ def read_log(
     if most_rows is not None and (large := read_large(source, spec, most_rows, seed)) is not None:
         return replace(large, response_value=response_value)
     texts = dict.fromkeys(spec.texts, "text")
+    if isinstance(source, Batches):
+        source = source.read_all()
     table = read_table(source, what="log", plain=spec.coded, parse=texts)
     check_names(table, "log")
     reading = read_notation(table, spec.parse, skip=spec.coded)

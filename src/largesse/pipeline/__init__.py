@@ -1,7 +1,8 @@
 """Run a campaign: read, fit, plan, judge, report, each through a run folder.
 
 `run` goes the whole way; `fit`, `plan`, `judge` and `report` are its steps, each reading the files of the steps before it.
-`examine` checks a log before anything is fitted. Rows are touched only through an `Engine`: `Local` is that of one machine.
+`examine` checks a log before anything is fitted. Rows are touched only through an `Engine`: `Local` is that of
+one machine, and `run_on_spark` runs a campaign on Spark.
 """
 
 from largesse.pipeline.campaign_check import check as check
@@ -9,7 +10,6 @@ from largesse.pipeline.campaign_check import power as power
 from largesse.pipeline.commands import describe_run as describe_run
 from largesse.pipeline.commands import fit as fit
 from largesse.pipeline.commands import judge as judge
-from largesse.pipeline.commands import open_engine as open_engine
 from largesse.pipeline.commands import plan as plan
 from largesse.pipeline.commands import read_numbers as read_numbers
 from largesse.pipeline.commands import report as report
@@ -33,6 +33,8 @@ from largesse.pipeline.next_log import write_next_log as write_next_log
 from largesse.pipeline.notebook import Page as Page
 from largesse.pipeline.notebook import Run as Run
 from largesse.pipeline.notebook import show_report as show_report
+from largesse.pipeline.spark import open_engine as open_engine
+from largesse.pipeline.spark import run_on_spark as run_on_spark
 from largesse.pipeline.trial import change_plan as change_plan
 from largesse.pipeline.trial import keep_plan as keep_plan
 from largesse.pipeline.trial import refuse_existing as refuse_existing

@@ -38,16 +38,6 @@ def silent(_stage: str, _done: float, /) -> None:
     """Show no progress."""
 
 
-@contextmanager
-def open_engine(engine: str = "local", master: str | None = None, **_: Any) -> Iterator[Engine]:
-    """Yield the engine of this name."""
-    if engine != "local":
-        fail("engine", Problem(f"there is no engine {engine!r}", suggest(engine, ["local"])))
-    if master is not None:
-        fail("engine", Problem(f"--master {master} is given, but not --engine spark", "add --engine spark"))
-    yield LOCAL
-
-
 @dataclass(frozen=True, eq=False)
 class LogScores:
     """Out-of-fold curves, doubly robust scores and checks of one log; the input of every evaluation."""

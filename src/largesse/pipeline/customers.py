@@ -128,7 +128,7 @@ class CustomerStream:
     def read_rows(self, features: Sequence[str]) -> Iterator[tuple[Customers, Array]]:
         """Yield all customers with their own costs, if they have any, and which rows (n,) may break a rule."""
         for table in self._tables([*self._id_column, *self.costs, *features]):
-            suspect = self._find_suspects(table)
+            suspect = find_suspects(table, self.customer, self.costs)
             costs = np.column_stack([as_floats(table.column(name)) for name in self.costs]) if self.costs else None
             yield Customers(table.select(list(features)), self._ids(table), costs), suspect
 
@@ -141,7 +141,7 @@ class CustomerStream:
 
         suspects = []
         for table in self._tables([*self._id_column, *self.costs]):
-            suspect = self._find_suspects(table)
+            suspect = find_suspects(table, self.customer, self.costs)
             if self.customer is not None and len(repeated):
                 ids = table.column(self.customer).combine_chunks()
                 suspect[np.asarray(ids.is_valid())] |= np.isin(hash_customers(ids), repeated)
@@ -155,19 +155,6 @@ class CustomerStream:
     def _ids(self, table: pa.Table) -> pa.Array | None:
         return None if self.customer is None else table.column(self.customer).combine_chunks()
 
-    def _find_suspects(self, table: pa.Table) -> Array:
-        """Return which rows (n,) have no id, or costs that are missing, infinite, negative or fall as levels rise."""
-        suspect = np.zeros(len(table), dtype=bool)
-        if self.customer in table.column_names:
-            suspect |= np.asarray(table.column(self.customer).is_null(nan_is_null=True))
-        columns = [table.column(name) for name in self.costs if name in table.column_names]
-        if not all(kind_of(column.type) == "number" for column in columns):
-            return np.ones(len(table), dtype=bool)
-        if columns:
-            paid = np.column_stack([as_floats(column) for column in columns])
-            suspect |= ~(np.isfinite(paid) & (paid >= 0)).all(axis=1) | (np.diff(paid, axis=1) < 0).any(axis=1)
-        return suspect
-
     def _tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield some columns in batches, read as `parse` says."""
         parse = {name: way for name, way in self.parse.items() if name in columns}
@@ -175,6 +162,20 @@ class CustomerStream:
             reading = read_notation(table, parse, None)
             refuse("customers", reading.problems)
             yield reading.table
+
+
+def find_suspects(table: pa.Table, customer: str | None, costs: Sequence[str]) -> Array:
+    """Return which rows (n,) have no id, or costs that are missing, infinite, negative or fall as levels rise."""
+    suspect = np.zeros(len(table), dtype=bool)
+    if customer in table.column_names:
+        suspect |= np.asarray(table.column(customer).is_null(nan_is_null=True))
+    columns = [table.column(name) for name in costs if name in table.column_names]
+    if not all(kind_of(column.type) == "number" for column in columns):
+        return np.ones(len(table), dtype=bool)
+    if columns:
+        paid = np.column_stack([as_floats(column) for column in columns])
+        suspect |= ~(np.isfinite(paid) & (paid >= 0)).all(axis=1) | (np.diff(paid, axis=1) < 0).any(axis=1)
+    return suspect
 
 
 # -- opening ----------------------------------------------------------------------------------------------------------
@@ -208,9 +209,14 @@ def open_table(
         if stream is not None:
             return stream
     table = read_table(source, what="customers", plain=[str(customer)], parse=parse)
-    named = find_id_column(table.column_names, customer, list(features))
-    customers = check_customers(table, levels=campaign.levels, customer=named)
-    _refuse_missing(list(features), customers.features.column_names)
+    return check_table(table, campaign.levels, customer, list(features))
+
+
+def check_table(table: pa.Table, levels: Levels, customer: str | None, features: Sequence[str]) -> Customers:
+    """Check a table of customers that must have these features, and their ids if it has that column."""
+    named = find_id_column(table.column_names, customer, features)
+    customers = check_customers(table, levels=levels, customer=named)
+    _refuse_missing(features, customers.features.column_names)
     return customers
 
 

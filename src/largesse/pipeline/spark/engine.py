@@ -1,0 +1,595 @@
+"""The engine of a cluster: logs come to the driver, customers stay on the executors."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast, final
+
+import numpy as np
+
+from largesse.allocation import BatchPlan, PriceSums, allocate_batches, decide_at_price, expected_costs, sum_at_prices
+from largesse.campaign import Campaign, read_campaign
+from largesse.data import (
+    CODED,
+    Batches,
+    check_customers,
+    check_names,
+    find_files,
+    kind_of,
+    merge_schemas,
+    read_piece,
+    read_table,
+    split_file,
+)
+from largesse.errors import InputError, Problem, fail, limit_problems, refuse, suggest
+from largesse.evaluation import SAMPLE, GroupedFeature, PlanCounts, choose_features, count_plan, number_groups
+from largesse.levels import Levels
+from largesse.pipeline.commands import LOCAL, run, silent
+from largesse.pipeline.engine import Engine, PlanResult, ScoredCustomers, Target
+from largesse.pipeline.scoring import Local, choose_places, random_keys
+from largesse.pipeline.spark.chunks import (
+    CHUNKS,
+    RESULTS,
+    ChunkedTable,
+    find_partition,
+    keep_chunks,
+    make_chunk,
+    pack_arrays,
+    pack_table,
+    unpack_arrays,
+    unpack_table,
+)
+from largesse.pipeline.spark.session import explain_failure, first_line, open_session, quiet
+from largesse.pipeline.spark.tasks import (
+    Costs,
+    TableSpec,
+    archive_policy,
+    check_rows,
+    find_ids,
+    find_repeats,
+    load_policy,
+    read_features,
+    read_ids,
+    score_rows,
+    split_hashes,
+    unpack_report,
+)
+from largesse.pipeline.write import open_writer
+from largesse.policy import Policy
+from largesse.progress import advance, report_to, start_stage
+from largesse.records import Array, Customers, Log, Progress, Scores
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+ENGINES = ("local", "spark")
+PREFIX = "table:"  # of the name of a Spark table in a campaign file
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+NAME = re.compile(r"[\w`]+(\.[\w`]+){0,2}")
+TEXT_ENDINGS = (".csv", ".csv.gz", ".tsv", ".txt", ".arrow", ".feather", ".ipc")
+DRIVER_ROWS = 500_000  # of a log that come to the driver as one table
+BUCKET_IDS = 4_000_000  # ids that one task compares
+
+
+# -- in one call ------------------------------------------------------------------------------------------------------
+
+
+def run_on_spark(
+    campaign: Campaign | str | Path,
+    out: str | Path,
+    *,
+    log: Any = None,
+    customers: Any = None,
+    plan: str | None = None,
+    session: Any = None,
+    master: str | None = None,
+    most_rows: int | str | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Run a campaign on Spark; leave a run folder and return the numbers of the report.
+
+    Parameters
+    ----------
+    campaign
+        A campaign, or the path of a campaign file.
+    out
+        The run folder, on the driver.
+    log, customers
+        DataFrames, names of tables or paths, instead of those that the campaign names.
+    plan
+        A table (`table:shop.plan`) or an address (`s3a://shop/plan`) that executors write the plan to. By default the
+        driver writes it to the run folder.
+    session, master
+        The session, or the master to start one with; by default the active session, else one on this machine.
+    most_rows
+        Models learn from a random sample of this many rows of a larger log, as `most_rows` under [data].
+    """
+    found = campaign if isinstance(campaign, Campaign) else read_campaign(campaign)
+    if log is not None:
+        found = replace(found, log=_name_source(log))
+    if customers is not None:
+        found = replace(found, customers=_name_source(customers))
+    if most_rows is not None:
+        refuse("log", limit_problems(most_rows, "most_rows"))
+        found = replace(found, most_rows=most_rows)
+    check_target(plan)
+    with (
+        open_session(session, master) as started,
+        Spark(started, log=log, customers=customers, plan=plan) as engine,
+    ):
+        return run(found, out, progress, engine=engine)
+
+
+def _name_source(source: Any) -> str:
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else "table:a DataFrame"
+
+
+@contextmanager
+def open_engine(engine: str = "local", master: str | None = None, plan_to: str | None = None) -> Iterator[Engine]:
+    """Yield the engine of this name; Spark's session ends with the context."""
+    if engine not in ENGINES:
+        fail("engine", Problem(f"there is no engine {engine!r}", suggest(engine, ENGINES)))
+    if engine == "local":
+        for option, value in (("--master", master), ("--plan-to", plan_to)):
+            if value is not None:
+                fail("engine", Problem(f"{option} {value} is given, but not --engine spark", "add --engine spark"))
+        yield LOCAL
+        return
+    check_target(plan_to)
+    with open_session(master=master) as session, Spark(session, plan=plan_to) as made:
+        yield made
+
+
+def check_target(target: str | None) -> None:
+    """Refuse a target of a plan that is neither the name of a table nor an address."""
+    if target is None or ADDRESS.match(target) or NAME.fullmatch(target.removeprefix(PREFIX)):
+        return
+    hint = "give a table (table:shop.plan) or an address (s3a://shop/plan.parquet, file:///data/plan.csv)"
+    fail("output", Problem(f"{target!r} is neither a table of Spark nor an address", hint))
+
+
+# -- sources ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table on Spark: a DataFrame of its rows, or of the numbers of `pieces` of files."""
+
+    frame: Any
+    spec: TableSpec = field(default_factory=lambda: TableSpec(()))
+    path: str = ""  # of the files, or their folder or glob
+
+
+def is_frame(source: Any) -> bool:
+    """Whether this is a DataFrame of Spark, classic or Connect."""
+    return hasattr(source, "mapInArrow") and hasattr(source, "sparkSession")
+
+
+def find_source(session: Any, source: Any, what: str) -> Source:
+    """Return the table of a DataFrame, a name, a path or an address; `what` names it in errors."""
+    if is_frame(source):
+        return Source(source)
+    if not isinstance(source, str | os.PathLike):
+        hint = "give a Spark DataFrame, the name of a table, or a path"
+        raise InputError(what, [Problem(f"not a table for Spark: got {type(source).__name__}", hint)])
+    text = os.fspath(source)
+    if text.startswith("file:"):
+        text = "/" + text.removeprefix("file:").lstrip("/")
+    if ADDRESS.match(text):
+        return Source(_read_address(session, text, what))
+    if name := _find_name(session, text, what):
+        return Source(session.table(name))
+    pieces = tuple(piece for file in find_files(text, what) for piece in split_file(file, what))
+    # One task for each piece; the rows of this DataFrame are the numbers of pieces.
+    return Source(session.range(0, len(pieces), 1, len(pieces)), TableSpec((), pieces=pieces), text)
+
+
+def _find_name(session: Any, text: str, what: str) -> str:
+    """Return the name of a table; empty if the text is the path of a file."""
+    name = text.removeprefix(PREFIX)
+    if name == text and (not NAME.fullmatch(text) or os.path.exists(text)):  # noqa: PTH110
+        return ""
+    with explain_failure(f"looking for the table {name!r}"):
+        known = bool(session.catalog.tableExists(name))
+    if not known and name != text:
+        raise InputError(what, [Problem(f"Spark knows no table {name!r}", "give its name as in catalog.schema.table")])
+    return name if known else ""
+
+
+def _read_address(session: Any, address: str, what: str) -> Any:
+    if address.lower().endswith(TEXT_ENDINGS):
+        hint = "give a DataFrame, or the name of a table: Spark's own options say how text is read"
+        raise InputError(what, [Problem(f"{address} is not Parquet", hint)])
+    try:
+        return session.read.parquet(address)
+    except Exception as error:
+        hint = "can Spark reach it, and is it Parquet?"
+        raise InputError(what, [Problem(f"{address} cannot be read: {first_line(error)}", hint)]) from error
+
+
+def _list_texts(source: Source) -> list[str]:
+    """Return the text columns of a table."""
+    if source.spec.pieces is None:
+        kinds = ("string", "char", "varchar")
+        return [field.name for field in source.frame.schema if field.dataType.typeName() in kinds]
+    first = next(read_piece(source.spec.pieces[0], "customers"), None)
+    return [] if first is None else [field.name for field in first.schema if kind_of(field.type) == "text"]
+
+
+# -- the engine -------------------------------------------------------------------------------------------------------
+
+
+@final
+class Spark:
+    """Fulfils `Engine` on a Spark session. A context: chunks of a large log are dropped when it ends.
+
+    Parameters
+    ----------
+    session
+        A session, classic or Connect.
+    log, customers
+        DataFrames, names of tables or paths that take the place of those that the campaign names.
+    plan
+        A table or an address that executors write plans to; by default the driver writes them to the run folder.
+    """
+
+    def __init__(
+        self, session: SparkSession, *, log: Any = None, customers: Any = None, plan: str | None = None
+    ) -> None:
+        self.session, self.log, self.customers, self.plan = session, log, customers, plan
+        self._local, self._stack = Local(), ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def read_log(self, campaign: Campaign, source: Any = None) -> Log:
+        """Read and check the campaign's log, or another source with the same columns.
+
+        Files that the driver reaches are read as on one machine; the rest comes from Spark, large logs chunk by chunk.
+        """
+        given = source if source is not None else self.log if self.log is not None else campaign.log
+        if not (is_frame(given) or isinstance(given, str | os.PathLike)):
+            return self._local.read_log(campaign, given)
+        found = find_source(self.session, given, "log")
+        if found.spec.pieces is not None:
+            return self._local.read_log(campaign, found.path)
+        features = campaign.roles.get("features")
+        named = {*campaign.columns.values(), *(campaign.levels.cost_columns or ()), *(features or ())}
+        plain = {campaign.columns[role] for role in CODED if role in campaign.columns} - {*(features or ())}
+        return self._local.read_log(campaign, self._fetch_log(found.frame, None if features is None else named, plain))
+
+    def _fetch_log(self, frame: Any, columns: set[str] | None, plain: set[str]) -> Any:
+        """Return the rows of a log as a table or, if there are many, as batches that the executors keep."""
+        import pyarrow as pa
+
+        check_names(pa.Table.from_arrays([pa.nulls(1)] * len(frame.columns), names=list(frame.columns)), "log")
+        if columns is not None:
+            frame = frame.select(*(f"`{name}`" for name in frame.columns if name in columns))
+        with explain_failure("reading the log"):
+            if frame.count() <= DRIVER_ROWS:
+                return frame.toArrow()
+            schema = read_table(frame.limit(0).toArrow(), what="log", plain=plain).schema
+            packed = frame.mapInArrow(pack_rows, CHUNKS)
+        chunks = self._stack.enter_context(keep_chunks(packed, "reading the log"))
+
+        def read(names: Sequence[str] | None) -> Iterator[pa.Table]:
+            chosen = None if names is None else list(names)
+            for content in chunks.map(partial(select_columns, chosen), "reading the log", "rest"):
+                table = read_table(unpack_table(content), what="log", plain=plain)
+                yield table if chosen is None else table.select(chosen)
+
+        return Batches(schema, chunks.n, read)
+
+    def open_customers(self, campaign: Campaign, source: Any, features: Mapping[str, str]) -> Any:
+        """Find a table of customers; executors check its rows when they score them.
+
+        Constraints, exact plans and exploration for a purpose need all customers in one place, and so do numbers that are
+        written as text, since all of them decide how they are read: then the driver reads the table.
+        """
+        found = find_source(self.session, source if self.customers is None else self.customers, "customers")
+        parse, costs = campaign.roles.get("parse") or {}, campaign.levels.cost_columns or ()
+        numbers = [*(name for name, kind in features.items() if kind in ("number", "date")), *costs]
+        how = campaign.planning
+        written = any(name in numbers and name not in parse for name in _list_texts(found))
+        if how.constrained or how.exact or how.aimed or written:
+            with explain_failure("reading customers"):
+                given = found.path if found.spec.pieces is not None else found.frame.toArrow()
+            return self._local.open_customers(campaign, given, features)
+        customer = campaign.columns.get("customer")
+        spec = TableSpec(tuple(features), customer, tuple(costs), tuple(parse.items()), found.spec.pieces)
+        return replace(found, spec=spec)
+
+    @contextmanager
+    def score(
+        self, policy: Policy, customers: Any, near: Path, progress: Progress, own: Scores | None = None
+    ) -> Iterator[ScoredCustomers]:
+        """Score customers on the executors; those of a log, and those that the driver had to read, on the driver."""
+        if not isinstance(customers, Source):
+            with self._local.score(policy, customers, near, progress, own) as scored:
+                yield scored
+            return
+        with ExitStack() as stack:
+            with report_to(progress):
+                start_stage("scoring customers")
+                chunks, ids = stack.enter_context(score_source(customers, policy))
+            costs = Costs(_common_costs(policy.levels), len(policy.levels))
+            yield SparkCustomers(chunks, costs, customers.spec.features, ids, self.plan)
+
+
+# -- scored customers -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SparkCustomers:
+    """Fulfils `ScoredCustomers` with chunks that the executors keep."""
+
+    chunks: ChunkedTable
+    costs: Costs
+    features: tuple[str, ...]
+    ids: pa.DataType | None  # None: customers are numbered by their rows
+    target: str | None = None  # a table or an address that executors write plans to
+
+    @property
+    def n(self) -> int:
+        """How many customers there are."""
+        return self.chunks.n
+
+    def sums_at(self, prices: Sequence[float], /) -> PriceSums:
+        """Return what they cost and bring at falling prices."""
+        results = self._ask(partial(sum_batch, tuple(prices)), self.costs, "adding up costs")
+        return functools.reduce(operator.add, (PriceSums(int(part.pop("n")), **part) for part in results))
+
+    def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> BatchPlan:
+        """Return the best plan within an average or a total budget, all costs times `scale`."""
+        costs = replace(self.costs, scale=scale)
+        return allocate_batches(
+            lambda task: self._ask(task, costs, "looking for the price"), self.n, budget, total=total
+        )
+
+    def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
+        """Return the average cost, times `scale`, at a price: the cheapest of equally good levels taken, or the dearest."""
+        results = self._ask(partial(add_ends, price), replace(self.costs, scale=scale), "splitting ties")
+        low, high = np.sum([part["costs"] for part in results], axis=0) / self.n
+        return float(low), float(high)
+
+    def collect(self) -> tuple[Customers, Array, Array]:
+        """Refuse: the driver has read customers that are needed at once."""
+        raise NotImplementedError("customers on Spark are never all in one place")
+
+    def write(self, plan: PlanResult, targets: Sequence[Target], progress: Progress) -> PlanCounts:
+        """Write a plan, all of it or nothing, in the customers' order; return who gets what, for the report.
+
+        The driver writes the files, from chunks that the executors made; a table or an address is written by the executors.
+        """
+        with report_to(progress), ExitStack() as stack:
+            start_stage("writing the plan", self.n)
+            order = Order(archive_policy(plan.policy), replace(plan, policy=cast(Policy, None)), self.ids)
+            order = replace(order, features=self._choose_features(order))
+            files = targets if self.target is None else targets[1:]
+            writers = [stack.enter_context(open_writer(target)) for target in files]
+            task, counts = partial(plan_chunk, bool(writers), order, self.costs), list[PlanCounts]()
+            for content in self.chunks.map(task, "writing the plan", "scores", "rest"):
+                size = int.from_bytes(content[:8], "little")
+                part = PlanCounts(order.features, **unpack_arrays(content[8 : 8 + size]))
+                counts = [functools.reduce(operator.add, [*counts, part])]
+                for writer in writers:
+                    writer.write(unpack_table(content[8 + size :]))
+                advance(counts[0].n / self.n)
+            if self.target is not None:
+                targets[0].path.unlink(missing_ok=True)
+                self._write_table(plan, order, self.target)
+        return counts[0]
+
+    def _ask(self, task: Any, costs: Costs, doing: str) -> Iterator[dict[str, Array]]:
+        """Run a task for every batch (row numbers, curves, costs); yield the results in order."""
+        return map(unpack_arrays, self.chunks.map(partial(run_batch, task, costs), doing, "scores"))
+
+    def _choose_features(self, order: Order) -> tuple[GroupedFeature, ...]:
+        """Return the features that explain most of the plan, going by the sample of customers that `Local` draws."""
+        import pyarrow as pa
+
+        highest = 2**64 - 1 if self.n <= 2 * SAMPLE else int(2**64 * (1.05 * SAMPLE / self.n))  # a few more than wanted
+        task = partial(sample_chunk, highest, self.features, order, self.costs)
+        parts = [unpack_table(content) for content in self.chunks.map(task, "sampling customers", "scores", "rest")]
+        table = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+        table = table.take(choose_places(np.asarray(table.column("row")), SAMPLE))
+        return choose_features(table.select(list(self.features)), np.asarray(table.column("level")))
+
+    def _write_table(self, plan: PlanResult, order: Order, target: str) -> None:
+        """Let the executors write the plan to a table or an address, with Spark's own writers."""
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        task = partial(list_plan, order, self.costs)
+        rows, curves = np.zeros(0, dtype=np.int64), np.zeros((0, self.costs.levels))
+        ids = pa.array([], pa.int64() if self.ids is None else self.ids)
+        decided = (rows, rows.astype(np.float64) if plan.explore else None)
+        empty = plan.tabulate(ids, decided, curves, curves)
+        with explain_failure(f"writing {target}"):
+            writer = self.chunks.rows(task, from_arrow_schema(empty.schema), "scores", "rest").write.mode("overwrite")
+            if not ADDRESS.match(target):
+                writer.saveAsTable(target.removeprefix(PREFIX))
+            elif target.lower().endswith(".csv"):
+                writer.csv(target, header=True)
+            else:
+                writer.parquet(target)
+
+
+@contextmanager
+def score_source(source: Source, policy: Policy) -> Iterator[tuple[ChunkedTable, pa.DataType | None]]:
+    """Score the customers of a table on the executors, and give the type of their ids; refuse what `Local` refuses."""
+    import pyarrow as pa
+
+    spec = source.spec
+    with quiet():
+        frame = source.frame.mapInArrow(partial(score_rows, archive_policy(policy), spec), CHUNKS)
+    with keep_chunks(frame, "scoring customers") as chunks:
+        reports = [unpack_report(content) for content in chunks.reports()]
+        schema = _merge_schemas(reports, source)
+        wrong = [report for report, _ in reports if "wrong" in report]
+        if odd := [rows for _, rows in reports if rows is not None]:
+            check_rows(_complete(pa.concat_tables(odd, promote_options="permissive"), schema), policy, spec)
+        if wrong:
+            subject, problems = wrong[0]["wrong"]
+            raise InputError(subject, [Problem(*problem) for problem in problems])
+        if not chunks.n:
+            check_rows(schema.empty_table(), policy, spec)
+        known = spec.customer in schema.names
+        if known:
+            _refuse_repeats(chunks, str(spec.customer))
+        yield chunks, schema.field(spec.customer).type if known else None
+
+
+def _common_costs(levels: Levels) -> tuple[float, ...] | None:
+    """Return the costs of levels that are the same for everybody; None where customers differ."""
+    if levels.on_redemption or levels.observed or levels.cost_columns is not None:
+        return None
+    return tuple(expected_costs(levels, np.zeros((1, len(levels)))).tolist())
+
+
+def _merge_schemas(reports: Sequence[tuple[dict[str, Any], Any]], source: Source) -> pa.Schema:
+    """Return the schema of the whole table; refuse files that do not fit together."""
+    import pyarrow as pa
+
+    heads = [report for report, _ in reports]
+    known = [pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(head["schema"]))) for head in heads if "schema" in head]
+    if source.spec.pieces is None:
+        with explain_failure("reading columns"):
+            return known[0] if known else source.frame.limit(0).toArrow().schema
+    paths = [piece.path for piece, head in zip(source.spec.pieces, heads, strict=True) if "schema" in head]
+    first = dict(zip(reversed(paths), reversed(known), strict=True))
+    files = list(dict.fromkeys(paths))
+    if not files:
+        return pa.schema([])
+    return merge_schemas([Path(path) for path in files], [first[path] for path in files], "customers")
+
+
+def _complete(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return a table with all columns of a schema; those it lacks are empty."""
+    import pyarrow as pa
+
+    known = {name: table.column(name) for name in table.column_names}
+    return pa.table({f.name: known.get(f.name, pa.nulls(len(table), f.type)) for f in schema})
+
+
+def _refuse_repeats(chunks: ChunkedTable, customer: str) -> None:
+    """Refuse ids that come more than once."""
+    import pyarrow as pa
+
+    buckets, doing = max(chunks.n // BUCKET_IDS, 1), "comparing ids"
+    with explain_failure(doing):
+        ids = chunks.frame.where("n > 0").select("place", "n", "rest")
+        parted = ids.mapInArrow(partial(split_hashes, buckets), RESULTS).repartition(buckets, "place")
+        met = parted.mapInArrow(find_repeats, RESULTS).toArrow()
+    if hashes := b"".join(met.column("content").to_pylist()):
+        found = [unpack_table(content) for content in chunks.map(partial(find_ids, hashes), doing, "rest")]
+        ids = pa.concat_tables(found, promote_options="permissive")
+        check_customers(ids.rename_columns([customer]), customer=customer)
+
+
+# -- on executors -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """The plan of any customers, as executors make it: numbers and the archive of the policy."""
+
+    archive: bytes
+    result: PlanResult  # without its policy
+    ids: pa.DataType | None
+    features: tuple[GroupedFeature, ...] = ()  # whose groups are counted
+
+    @property
+    def plan(self) -> PlanResult:
+        """The plan with its policy."""
+        return replace(self.result, policy=load_policy(self.archive))
+
+
+def pack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pack the rows of this task, chunk by chunk."""
+    import pyarrow as pa
+
+    part = find_partition()
+    for chunk, batch in enumerate(batch for batch in batches if batch.num_rows):
+        yield make_chunk(part, chunk, batch.num_rows, b"", pack_table(pa.Table.from_batches([batch])))
+
+
+def select_columns(names: Sequence[str] | None, first: int, rest: pa.Buffer) -> bytes:
+    """Return some columns of a chunk."""
+    del first
+    return rest.to_pybytes() if names is None else pack_table(unpack_table(rest, names))
+
+
+def run_batch(task: Any, costs: Costs, first: int, scores: pa.Buffer) -> bytes:
+    """Return the result of a task for a chunk's customers."""
+    return pack_arrays(task(*costs.read(first, scores)))
+
+
+def sum_batch(prices: tuple[float, ...], rows: Array, curves: Array, costs: Array) -> dict[str, Any]:
+    """Return the fields of `PriceSums`."""
+    del rows
+    return vars(sum_at_prices(curves, costs, prices))
+
+
+def add_ends(price: float, rows: Array, curves: Array, costs: Array) -> dict[str, Any]:
+    """Return what customers cost at a price, the cheapest of equally good levels taken, and the dearest."""
+    wide, place = np.broadcast_to(costs, curves.shape), np.arange(len(rows))
+    ends = [decide_at_price(curves, costs, price, dearest=dearest) for dearest in (False, True)]
+    return {"costs": np.array([wide[place, levels].sum() for levels in ends])}
+
+
+def sample_chunk(
+    highest: int, features: Sequence[str], order: Order, costs: Costs, first: int, scores: pa.Buffer, rest: pa.Buffer
+) -> bytes:
+    """Return the row numbers, planned levels and features of the customers with small random keys."""
+    import pyarrow as pa
+
+    rows, curves, paid = costs.read(first, scores)
+    some = np.flatnonzero(random_keys(rows) <= np.uint64(highest))
+    if not len(some):
+        return b""
+    levels, _ = order.plan.decide(rows[some], curves[some], paid[some] if len(paid) > 1 else paid)
+    table = read_features(rest, features).take(some) if features else pa.table({"row": rows[some]}).select([])
+    return pack_table(table.append_column("row", pa.array(rows[some])).append_column("level", pa.array(levels)))
+
+
+def plan_chunk(wanted: bool, order: Order, costs: Costs, first: int, scores: pa.Buffer, rest: pa.Buffer) -> bytes:
+    """Return the counts of a chunk's customers and, if `wanted`, their plan."""
+    import pyarrow as pa
+
+    plan, batch = order.plan, costs.read(first, scores)
+    rows, curves, expected = batch
+    decided = plan.decide(*batch)
+    names = [one.feature for one in order.features]
+    groups = number_groups(order.features, read_features(rest, names) if names else pa.table({"row": rows}))
+    paid = expected if plan.ratio == 1.0 else expected * plan.ratio
+    counts = count_plan(order.features, groups, decided[0], (rows, curves, paid), plan.count_others(batch, *groups))
+    head = pack_arrays({name: values for name, values in vars(counts).items() if name != "features"})
+    table = plan.tabulate(_name_customers(order.ids, rows, rest), decided, curves, expected) if wanted else None
+    return len(head).to_bytes(8, "little") + head + (b"" if table is None else pack_table(table))
+
+
+def list_plan(order: Order, costs: Costs, first: int, scores: pa.Buffer, rest: pa.Buffer) -> Iterator[pa.RecordBatch]:
+    """Yield the plan of a chunk's customers."""
+    plan, batch = order.plan, costs.read(first, scores)
+    rows, curves, paid = batch
+    yield from plan.tabulate(_name_customers(order.ids, rows, rest), plan.decide(*batch), curves, paid).to_batches()
+
+
+def _name_customers(kind: pa.DataType | None, rows: Array, rest: pa.Buffer) -> pa.Array:
+    """Return the ids of a chunk's customers: their row numbers where the table has none."""
+    import pyarrow as pa
+
+    return pa.array(rows) if kind is None else read_ids(rest).cast(kind)

@@ -1,0 +1,160 @@
+"""Spark sessions and their errors."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from largesse.errors import LargesseError, MissingPartError, Problem
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INSTALL = "pip install 'largesse[spark]'"
+JAVA = "install Java 17 or 21 (Debian: default-jre-headless), or set JAVA_HOME"
+SETTINGS = {  # of a session that is started here; a session of the user keeps its own
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+JVM = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # Java mostly copies bytes: compiling less halves its CPU time, measured
+)
+LOCAL = {  # no other machine takes part
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": JVM,
+    "spark.executor.extraJavaOptions": JVM,
+}
+MAX_CAUSE = 300  # characters of Spark's message that an error repeats
+
+
+class ClusterError(LargesseError, RuntimeError):
+    """Failure of Spark: it did not start, lost too many executors or ran out of memory."""
+
+
+@contextmanager
+def open_session(given: Any = None, master: str | None = None) -> Iterator[SparkSession]:
+    """Yield the given session, or the active one if no master is named; else start one, and stop it at the end."""
+    check_spark(needs_java=given is None and not (master or "").startswith("sc://"))
+    if given is not None:
+        yield given
+        return
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession() if master is None else None
+    if active is not None:
+        yield active
+        return
+    session = _start(master)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def check_spark(*, needs_java: bool = True) -> None:
+    """Refuse to go on without PySpark 4 and, where a driver is to be started, without Java."""
+    try:
+        with quiet():
+            import pandas  # noqa: F401 - PySpark imports it
+            import pyspark
+    except ModuleNotFoundError as missing:
+        problem = Problem(f"the package {missing.name!r} is not installed", INSTALL)
+        raise MissingPartError("spark", [problem]) from missing
+    if int(pyspark.__version__.split(".")[0]) < 4:
+        raise MissingPartError("spark", [Problem(f"this is PySpark {pyspark.__version__}; 4 is needed", INSTALL)])
+    if needs_java and not find_java():
+        raise MissingPartError("spark", [Problem("Java is not installed", JAVA)])
+
+
+def find_java() -> str | None:
+    """Return the path of Java as Spark looks for it: under JAVA_HOME, else on the path; None if it is missing."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
+
+
+def _start(master: str | None) -> SparkSession:
+    """Start a session; without a master, with that of the installation or, where there is none, on all cores here."""
+    from pyspark.sql import SparkSession
+
+    if master is None and not {"SPARK_HOME", "SPARK_CONF_DIR"} & set(os.environ):
+        master = "local[*]"
+    builder = SparkSession.builder.appName("largesse")
+    if master is not None and master.startswith("sc://"):
+        builder = builder.remote(master)
+    else:
+        local = master is not None and master.startswith("local")
+        builder = builder if master is None else builder.master(master)
+        for name, value in (SETTINGS | (LOCAL if local else {})).items():
+            builder = builder.config(name, value)
+        if local:  # workers on this machine run the same Python, with the same packages
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        with quiet():
+            session: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        hint = f"is {master!r} a master that can be reached? Else {JAVA}" if master else JAVA
+        raise ClusterError("spark", [Problem(f"Spark did not start: {first_line(error)}", hint)]) from error
+    return session
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Suppress PySpark's warnings about the versions of other packages."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
+def explain_failure(doing: str) -> Iterator[None]:
+    """Turn an error of Spark into one sentence with a remedy."""
+    try:
+        with quiet():
+            yield
+    except (LargesseError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise ClusterError("spark", [Problem(f"{doing} failed: {_cause(error)}", _remedy(str(error)))]) from error
+
+
+def _remedy(message: str) -> str:
+    if "maxResultSize" in message:
+        return "raise spark.driver.maxResultSize"
+    if "OutOfMemory" in message or "Java heap space" in message:
+        return "give the driver or the executors more memory (spark.driver.memory, spark.executor.memory)"
+    if "No module named 'largesse'" in message:
+        return "install the same version of largesse on the executors"
+    if "there is no file" in message or "No such file or directory" in message:
+        return "the executors do not see this file: give a table, or an address that Spark reads, like s3a://shop/customers"
+    return "nothing was written; look into Spark's own log, and run again"
+
+
+def _cause(error: Exception) -> str:
+    """Return the line of an error that names the cause: in a Python worker, the last of its traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if any(line.startswith("Traceback") for line in lines):
+        start = next(i for i, line in enumerate(lines) if line.startswith("Traceback"))
+        inside = [line for line in lines[start:] if not line.startswith(("File ", "at ", "^", "Traceback"))]
+        named = [line for line in inside if line.split(":")[0].split(".")[-1].endswith(("Error", "Exception"))]
+        if named:
+            return _shorten(named[0])
+    return first_line(error)
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of the message of an error."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return _shorten(lines[0] if lines else type(error).__name__)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_CAUSE else f"{text[:MAX_CAUSE]}…"

@@ -1,0 +1,360 @@
+"""Spark and one machine agree: the same log, price, levels, values and messages, wherever the rows are."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sessions import near, skip_without_spark
+from shops import shop_table, write_shop
+from typer.testing import CliRunner
+
+import largesse
+from largesse.campaign import Campaign, read_campaign
+from largesse.cli import app
+from largesse.data import digest_log, read_table
+from largesse.errors import InputError, MissingPartError
+from largesse.levels import Levels
+from largesse.pipeline import open_engine, plan, run, run_on_spark
+from largesse.pipeline.commands import silent
+from largesse.pipeline.engine import Engine, Target
+from largesse.pipeline.planner import make_plan
+from largesse.pipeline.scoring import Local
+from largesse.pipeline.spark import ClusterError, Spark, check_spark, engine, open_session
+from largesse.pipeline.spark.session import explain_failure, find_java
+from largesse.policy import Policy
+from largesse.response import Linear, learn_held_out
+from largesse.stats import assign_folds
+
+KINDS = {"age": "number", "city": "text", "since": "date"}
+
+
+def spread(session: Any, table: pa.Table) -> Any:
+    """Return a DataFrame whose rows are in order, in several partitions, one of which is empty."""
+    frame = session.createDataFrame(table).repartitionByRange(3, "id").sortWithinPartitions("id")
+    return frame.unionByName(frame.limit(0))
+
+
+def read_part(folder: Path, name: str) -> Any:
+    return json.loads((folder / f"{name}.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def on_spark(session: Any, ran: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of the shop's campaign on Spark, with customers in a DataFrame of several partitions."""
+    out, shop = tmp_path_factory.mktemp("spark") / "run", ran.parent
+    customers = spread(session, pq.read_table(shop / "customers.parquet"))
+    run_on_spark(shop / "campaign.toml", out, customers=customers, session=session)
+    return out
+
+
+# -- the same answers -------------------------------------------------------------------------------------------------
+
+
+def test_a_run_gives_the_plan_and_the_numbers_of_one_machine(on_spark: Path, ran: Path) -> None:
+    found, expected = (read_table(folder / "plan.parquet") for folder in (on_spark, ran))
+    assert found.to_pydict() == near(expected.to_pydict())
+    for part in ("fit", "plan", "evaluation"):
+        assert read_part(on_spark, part) == near(read_part(ran, part))
+
+
+def plan_with(engine: Engine, campaign: Campaign, model: Any, source: Any, folder: Path) -> tuple[Any, Any]:
+    opened, policy = engine.open_customers(campaign, source, KINDS), Policy(model, campaign.levels)
+    with engine.score(policy, opened, folder, silent) as scored:
+        result = make_plan(campaign, policy, scored, silent)
+        counts = scored.write(result, [Target(folder / "plan.parquet")], silent)
+    numbers = (
+        result.plan.price,
+        result.plan.value,
+        result.plan.spend,
+        result.plan.bound,
+        result.policy.tie_probability,
+    )
+    points = [[point.budget, point.value] for point in result.points]
+    return list(numbers), [
+        points,
+        counts.counts.tolist(),
+        counts.other_spend.tolist(),
+        read_table(folder / "plan.parquet"),
+    ]
+
+
+CASES: dict[str, Callable[[Campaign], Campaign]] = {
+    "costs": lambda campaign: campaign,
+    "explore": lambda campaign: replace(campaign, planning=replace(campaign.planning, explore=0.3)),
+    "redemption": lambda campaign: replace(
+        campaign.spending(budget=1.0), levels=Levels(costs=[0, 5, 10], on_redemption=True)
+    ),
+    "own costs": lambda campaign: replace(campaign, levels=Levels(costs=["c0", "c1", "c2"])),
+    "constraints": lambda campaign: replace(
+        campaign, planning=replace(campaign.planning, constraints={"caps": {2: 10}})
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_plans_of_every_kind_are_those_of_one_machine(case: str, session: Any, shop: Path) -> None:
+    campaign = CASES[case](read_campaign(shop))
+    model = Linear().fit(Local().read_log(read_campaign(shop)))
+    table = pq.read_table(shop / "customers.parquet")
+    for k in range(3):
+        table = table.append_column(f"c{k}", pa.array(k * (4.0 + np.arange(len(table)) % 3)))
+    pq.write_table(table, shop / "customers.parquet", row_group_size=70)
+    expected = plan_with(Local(), campaign, model, shop / "customers.parquet", shop)
+    source = spread(session, table) if case == "own costs" else str(shop / "customers.parquet")
+    found = plan_with(Spark(session), campaign, model, source, shop)
+    assert found[0] == near(expected[0])
+    assert found[1][:3] == near(expected[1][:3])
+    assert found[1][3].to_pydict() == near(expected[1][3].to_pydict())
+
+
+@pytest.mark.parametrize("kind", ["table", "parquet", pytest.param("csv", marks=pytest.mark.slow)])
+def test_executors_write_the_plan_to_a_table_or_an_address(
+    kind: str, on_spark: Path, session: Any, ran: Path, run_copy: Path, tmp_path: Path
+) -> None:
+    target = "table:shop_plan" if kind == "table" else (tmp_path / f"plan.{kind}").as_uri()
+    plan(run_copy, str(ran.parent / "customers.parquet"), engine=Spark(session, plan=target))
+    assert not (run_copy / "plan.parquet").exists()
+    readers = {"table": session.table, "parquet": session.read.parquet, "csv": partial(session.read.csv, header=True)}
+    written = read_table(readers[kind](target.removeprefix("table:")).toArrow(), plain=["customer", "level"])
+    expected = read_table(on_spark / "plan.parquet", plain=["customer", "level"])
+    for name in ("customer", "level"):
+        assert written.sort_by("customer")[name].to_pylist() == expected.sort_by("customer")[name].to_pylist()
+    if kind == "table":
+        session.sql("drop table shop_plan")
+
+
+# -- logs -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_log_of_spark_is_that_of_its_file(session: Any, shop: Path) -> None:
+    campaign = read_campaign(shop)
+    frame = session.createDataFrame(pq.read_table(shop / "log.parquet")).coalesce(1)
+    frame.createOrReplaceTempView("shop_log")
+    expected = digest_log(Local().read_log(campaign))
+    for source in (None, frame, "shop_log", "table:shop_log", (shop / "log.parquet").as_uri(), shop / "log.parquet"):
+        assert digest_log(Spark(session, log=source).read_log(campaign)) == expected
+
+
+@pytest.mark.parametrize("most_rows", [200, "auto"])
+def test_a_large_log_is_read_in_chunks_and_its_rows_are_scored_where_they_are(
+    session: Any, shop: Path, monkeypatch: pytest.MonkeyPatch, most_rows: Any
+) -> None:
+    monkeypatch.setattr(engine, "DRIVER_ROWS", 100)
+    campaign = replace(read_campaign(shop), most_rows=most_rows)
+    with Spark(session, log=spread(session, pq.read_table(shop / "log.parquet"))) as on_cluster:
+        logs = [one.read_log(campaign) for one in (Local(), on_cluster)]
+        held = [learn_held_out(Linear(), log, assign_folds(log, 5, 0)) for log in logs]
+    assert digest_log(logs[1]) == digest_log(logs[0])
+    assert (held[1].curves == held[0].curves).all()
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("table:nowhere.log", "nowhere.log"),
+        ("s3a://shop/log.csv", "is not Parquet"),
+        ("missing.parquet", "missing.parquet"),
+        (3, "got int"),
+    ],
+)
+def test_a_missing_source_is_named(source: Any, message: str, session: Any) -> None:
+    with pytest.raises((InputError, ClusterError), match=message):
+        engine.find_source(session, source, "log")
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+
+def spoil(table: pa.Table, name: str, rows: list[int], value: Any) -> pa.Table:
+    column = table.column(name).to_pylist()
+    for row in rows:
+        column[row] = value
+    return table.set_column(table.column_names.index(name), name, pa.array(column, table.schema.field(name).type))
+
+
+SPOILT: dict[str, Callable[[pa.Table], pa.Table]] = {
+    "no id": lambda table: spoil(table, "id", [3, 150, 199], None),
+    "ids twice": lambda table: spoil(table, "id", [3, 150, 199], "c00007"),
+    "no feature": lambda table: table.drop_columns("age"),
+    "id misspelt": lambda table: table.rename_columns(["ids", *table.column_names[1:]]),
+    "no rows": lambda table: table.slice(0, 0),
+}
+
+
+@pytest.mark.parametrize("kind", SPOILT)
+def test_bad_customers_get_the_message_of_one_machine(kind: str, session: Any, shop: Path) -> None:
+    campaign, table = read_campaign(shop), SPOILT[kind](pq.read_table(shop / "customers.parquet"))
+    model = Linear().fit(Local().read_log(campaign))
+    messages = []
+    for one, source in ((Local(), table), (Spark(session), session.createDataFrame(table).coalesce(2))):
+        with pytest.raises(InputError) as caught:
+            plan_with(one, campaign, model, source, shop)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
+def test_files_that_do_not_fit_together_and_damaged_ones_are_refused_as_on_one_machine(
+    session: Any, shop: Path
+) -> None:
+    campaign, table = read_campaign(shop), pq.read_table(shop / "customers.parquet")
+    model = Linear().fit(Local().read_log(campaign))
+    (shop / "all").mkdir()
+    pq.write_table(table.slice(0, 100), shop / "all" / "a.parquet")
+    pq.write_table(table.slice(100).drop_columns("age"), shop / "all" / "b.parquet")
+    for _ in range(2):
+        messages = []
+        for one in (Local(), Spark(session)):
+            with pytest.raises(InputError) as caught:
+                plan_with(one, campaign, model, str(shop / "all"), shop)
+            messages.append(str(caught.value))
+        assert messages[0] == messages[1]
+        (shop / "all" / "b.parquet").write_bytes((shop / "all" / "a.parquet").read_bytes()[:-40])
+
+
+def test_numbers_written_as_text_and_columns_without_a_feature_are_read_by_the_driver(session: Any, shop: Path) -> None:
+    table = pq.read_table(shop / "customers.parquet")
+    words = pa.array([None if age is None else f"{age:.2f}".replace(".", ",") for age in table["age"].to_pylist()])
+    table = table.set_column(table.column_names.index("age"), "age", words)
+    opened = Spark(session).open_customers(read_campaign(shop), session.createDataFrame(table).coalesce(1), KINDS)
+    assert opened.features.equals(Local().open_customers(read_campaign(shop), table, KINDS).features)
+
+
+def test_a_run_that_fails_while_writing_leaves_the_old_folder(
+    session: Any, on_spark: Path, ran: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_to_plan(*_: Any) -> bytes:
+        raise OSError(28, "No space left on device")
+
+    before = {path: path.read_bytes() for path in on_spark.rglob("*") if path.is_file()}
+    monkeypatch.setattr(engine, "plan_chunk", fail_to_plan)
+    with pytest.raises(ClusterError, match=r"OSError.*No space left"):
+        plan(on_spark, str(ran.parent / "customers.parquet"), budget=2.0, engine=Spark(session))
+    assert {path: path.read_bytes() for path in on_spark.rglob("*") if path.is_file()} == before
+
+
+# -- sessions and commands --------------------------------------------------------------------------------------------
+
+
+def test_the_command_line_runs_on_spark(session: Any, on_spark: Path, ran: Path, tmp_path: Path) -> None:
+    command = ["run", str(ran.parent / "campaign.toml"), "--engine", "spark", "--out", str(tmp_path / "run"), "--json"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert read_part(tmp_path / "run", "plan") == near(read_part(on_spark, "plan"))
+    command = ["plan", str(tmp_path / "run"), "--engine", "spark", "--budget", "1", "--plan-to", "not/a/table"]
+    done = CliRunner().invoke(app, command)
+    assert isinstance(done.exception, InputError)
+
+
+@pytest.mark.parametrize("options", [{"engine": "sparc"}, {"master": "local[2]"}, {"plan_to": "table:shop.plan"}])
+def test_an_unknown_engine_and_options_without_spark_are_refused(options: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=r"spark"), open_engine(**options):
+        pass
+
+
+def test_a_missing_or_old_part_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pyspark = pytest.importorskip("pyspark")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert find_java() is None
+    check_spark(needs_java=False)  # Spark Connect is only a client
+    with pytest.raises(MissingPartError, match="Java 17"), open_session():
+        pass
+    with monkeypatch.context() as patch:
+        patch.setattr(pyspark, "__version__", "3.5.1")
+        with pytest.raises(MissingPartError, match=r"3\.5\.1"):
+            check_spark()
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(MissingPartError, match=r"largesse\[spark\]"), open_session():
+        pass
+
+
+def test_the_active_session_is_used_and_left_running(session: Any) -> None:
+    for given in (None, session):
+        with open_session(given) as found:
+            assert found is session
+    assert session.range(3).count() == 3
+
+
+@pytest.mark.parametrize(
+    ("message", "hint"),
+    [
+        ("Total size of results is bigger than spark.driver.maxResultSize", "maxResultSize"),
+        ("java.lang.OutOfMemoryError: Java heap space", "spark.executor.memory"),
+        ("No module named 'largesse'", "install the same version"),
+        ("FileNotFoundError: No such file or directory: '/work/1.parquet'", "an address that Spark reads"),
+        (
+            "Job aborted\nTraceback (most recent call last):\n  File 'x.py'\nValueError: no such thing\nat scala.x",
+            "ValueError",
+        ),
+    ],
+)
+def test_errors_of_spark_become_a_sentence_with_a_hint(message: str, hint: str) -> None:
+    with pytest.raises(ClusterError, match=hint), explain_failure("counting"):
+        raise RuntimeError(message)
+
+
+# -- other clusters ---------------------------------------------------------------------------------------------------
+
+CONNECT = """
+import sys
+from pyspark.sql import SparkSession
+from largesse.pipeline import run_on_spark
+
+session = SparkSession.builder.remote("local[2]").getOrCreate()
+assert "connect" in type(session).__module__
+customers = session.read.parquet("file://" + sys.argv[2]).coalesce(1)
+run_on_spark(sys.argv[1], sys.argv[3], customers=customers, session=session)
+session.stop()
+"""
+
+
+def run_apart(*command: str) -> str:
+    source = os.pathsep.join([str(Path(largesse.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": source, "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_a_client_of_spark_connect_gets_the_plan_of_one_machine(ran: Path, tmp_path: Path) -> None:
+    skip_without_spark()
+    pytest.importorskip("grpc_status", reason="Spark Connect needs pip install 'pyspark[connect]'")
+    shop = ran.parent
+    run_apart("-c", CONNECT, str(shop / "campaign.toml"), str(shop / "customers.parquet"), str(tmp_path / "run"))
+    found, expected = (read_table(folder / "plan.parquet").to_pydict() for folder in (tmp_path / "run", ran))
+    assert found == near(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
+    import on_cluster
+
+    skip_without_spark()
+    shop = write_shop(tmp_path, rows=300, customers=10)
+    (shop / "customers.parquet").unlink()
+    (shop / "customers").mkdir()
+    table = shop_table(3000, seed=2, log=False)
+    for k in range(6):
+        pq.write_table(table.slice(500 * k, 500), shop / "customers" / f"part{k}.parquet")
+    text = (shop / "campaign.toml").read_text(encoding="utf-8").replace("customers.parquet", "customers")
+    (shop / "campaign.toml").write_text(text, encoding="utf-8")
+    run(read_campaign(shop), shop / "one")
+    killed = run_apart(on_cluster.__file__, str(shop / "campaign.toml"), str(shop / "two"))
+    assert killed == "scoring planning writing"
+    plans = [read_table(shop / name / "plan.parquet") for name in ("one", "two")]
+    assert plans[1].to_pydict() == near(plans[0].to_pydict())
+    for part in ("fit", "plan", "evaluation"):
+        assert read_part(shop / "two", part) == near(read_part(shop / "one", part))
