@@ -270,6 +270,7 @@ def kills(minutes: float, every: float, rows: int) -> None:
             while time.monotonic() + every < until:
                 time.sleep(every)
                 found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+                found = [one for one in found if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]  # workers
                 os.kill(int(random.choice(found)), signal.SIGKILL)
                 killed += 1
             for thread in threads:

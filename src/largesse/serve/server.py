@@ -148,6 +148,8 @@ def run_workers(settings: Settings, token: str | None, bound: socket.socket) -> 
     # The token is passed on: its file may have changed when a worker is started again.
     factory = partial(make_worker_app, settings, token, bound.getsockname()[1])
     config = _configure(factory, factory=True, workers=settings.workers, http="httptools")
+    if not settings.quiet:
+        logging.getLogger("uvicorn.error").setLevel(logging.INFO)  # it tells when a worker has died
     Multiprocess(config, [bound]).run()
 
 

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from ledgers import DAY, START, Dearest, fixed_terms, make_offers
+from ledgers import START, Dearest, fixed_terms, make_offers
 
 from largesse.errors import InputError, LedgerError
 from largesse.serve import Ledger, Terms, make_terms, open_ledger
@@ -38,32 +38,6 @@ def test_another_version_is_refused(address: str) -> None:
         ledger._work(lambda session: session.run("UPDATE ledger SET format = 99"))
     with pytest.raises(LedgerError, match="another version of largesse"):
         open_ledger(address)
-
-
-def test_a_ledger_of_the_first_format_is_opened_and_goes_on(address: str) -> None:
-    sums = (
-        *("spent", "promised", "at_once", "settled_expected", "settled_paid", "open_expected", "late_face"),
-        *("requests", "decisions", "redemptions", "expired"),
-    )
-    columns = ", ".join(("id", "format", "total", "starts", "ends", "valid", "late", *sums, "state", "plan"))
-    first = (
-        "ALTER TABLE ledger RENAME TO newer",
-        f"""CREATE TABLE ledger (id BIGINT PRIMARY KEY, format BIGINT NOT NULL, total BIGINT NOT NULL, starts BIGINT NOT NULL,
-  ends BIGINT NOT NULL, valid BIGINT, late TEXT NOT NULL, {", ".join(f"{name} BIGINT NOT NULL" for name in sums)},
-  state TEXT NOT NULL DEFAULT '[]', plan TEXT NOT NULL DEFAULT '{{}}', CHECK (spent + promised <= total))""",
-        f"INSERT INTO ledger SELECT {columns} FROM newer",
-        "DROP TABLE newer",
-        "UPDATE ledger SET format = 1",
-    )
-    with open_ledger(address, fixed_terms()) as ledger:
-        decide(ledger, "1", "abc")
-        ledger._work(lambda session: [session.run(statement) for statement in first])
-    with open_ledger(address, fixed_terms()) as ledger:
-        assert decide(ledger, "2", "abcdefgh") == [2] * 7 + [0]
-        ledger.redeem("1", "a", now=START + DAY)
-        standing = ledger.standing(now=START + 8 * DAY)
-        assert (standing.terms.promises, standing.spent, standing.room) == ("kept", 10_000_000, 90_000_000)
-        assert ledger.audit().fine
 
 
 @pytest.mark.parametrize("wrong", ["spring.db", "sqlite://spring.db", "mysql://host/db", "", 3, "postgresql://"])

@@ -84,7 +84,7 @@ class Store(Protocol):
 
 # -- SQL ------------------------------------------------------------------------------------------------------------------
 
-FORMAT = 2  # of these tables
+FORMAT = 3  # of these tables
 
 COUNTED = (
     *("spent", "promised", "at_once", "settled_expected", "settled_paid", "open_expected", "late_face"),

@@ -96,7 +96,7 @@ class PacePlan:
                 raise ValueError
             if not (J and plan.is_sound):
                 raise ValueError
-        except (TypeError, ValueError, KeyError):
+        except (TypeError, ValueError, KeyError, OverflowError):
             fail("ledger", Problem("the ledger holds no plan for its price", "begin another ledger"))
         return plan
 
