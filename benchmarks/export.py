@@ -1,7 +1,7 @@
 """Do exported policies decide as the policy does? A million customers, in DuckDB and in ONNX Runtime.
 
     python benchmarks/export.py                 # linear, additive, boosting, quick
-    python benchmarks/export.py --models stack,sire --rows 1000000
+    python benchmarks/export.py --models auto,sire --rows 100000
 
 Customers have missing values, extreme numbers and words never seen. Printed for each model: levels that differ, the largest
 difference of expected responses, how many customers are tied (two levels are worth the same up to 1e-12, and up to 1e-9), the

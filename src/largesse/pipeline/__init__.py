@@ -17,7 +17,6 @@ from largesse.pipeline.commands import run as run
 from largesse.pipeline.demo import demo_campaign as demo_campaign
 from largesse.pipeline.doctor import examine as examine
 from largesse.pipeline.doctor import find_campaign as find_campaign
-from largesse.pipeline.exported import export as export
 from largesse.pipeline.folder import CAMPAIGN as CAMPAIGN
 from largesse.pipeline.folder import FILES as FILES
 from largesse.pipeline.folder import LOG as LOG
@@ -33,6 +32,7 @@ from largesse.pipeline.next_log import write_next_log as write_next_log
 from largesse.pipeline.notebook import Page as Page
 from largesse.pipeline.notebook import Run as Run
 from largesse.pipeline.notebook import show_report as show_report
+from largesse.pipeline.policy_export import export as export
 from largesse.pipeline.spark import open_engine as open_engine
 from largesse.pipeline.spark import run_on_spark as run_on_spark
 from largesse.pipeline.trial import change_plan as change_plan

@@ -20,7 +20,7 @@ from largesse.campaign import Campaign, Planning, find_eligible
 from largesse.errors import BudgetError, Problem, refuse, suggest
 from largesse.exploration import Mixture, ResponseVariance, remaining_budget, split_ties
 from largesse.pipeline.engine import PlanResult, PricedPlan, ScoredCustomers
-from largesse.pipeline.explored import explore_plan
+from largesse.pipeline.exploration import explore_plan
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
 from largesse.records import Array, Customers, Plan, Progress

@@ -19,8 +19,8 @@ ENDINGS = (".txt", ".sql")  # of a policy tree
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is to be written, of which policy."""
+class ExportRequest:
+    """Policy to export, and the settings of the export."""
 
     policy: Policy
     campaign: Campaign
@@ -43,7 +43,7 @@ def export(
     customer: str | None = None,
     depth: int | str = DEPTH,
 ) -> dict[str, Any]:
-    """Write the policy of a run folder to a file, and say what was written.
+    """Write the policy of a run folder to a file, and return a message about it.
 
     `dialect`, `table` and `customer` (by default the campaign's customer column) are those of a query, `depth` is that of
     a policy tree, which is a text or a query by the file's ending.
@@ -59,41 +59,41 @@ def export(
             hint = f"plan first: largesse plan {folder} --budget …"
             fail("export", Problem("the policy has no price yet, so it decides nothing", hint))
         own = campaign.columns.get("customer") if customer is None else customer
-        asked = Asked(policy, campaign, Path(out), progress, dialect, table, own, _read_depth(depth))
-        made = TARGETS[to](asked)
-    made.write()  # when nothing is read any more: the file may lie in the run folder
-    return {"to": to, "out": str(out), "text": made.told}
+        request = ExportRequest(policy, campaign, Path(out), progress, dialect, table, own, _read_depth(depth))
+        export_file = TARGETS[to](request)
+    export_file.write()  # when nothing is read any more: the file may lie in the run folder
+    return {"to": to, "out": str(out), "text": export_file.message}
 
 
 @dataclass(frozen=True)
-class Made:
-    """What is ready to be written, and what is said then."""
+class ExportFile:
+    """A file that is ready to be written, and the message about it."""
 
     write: Callable[[], object]
-    told: str
+    message: str
 
 
-def _make_sql(asked: Asked) -> Made:
-    query = asked.policy.to_sql(asked.dialect, table=asked.table, customer=asked.customer)
-    told = f"wrote {asked.out}: one SELECT for {asked.dialect} that reads {asked.table}"
-    return Made(lambda: files.write_text(asked.out, query + "\n"), told)
+def _make_sql(request: ExportRequest) -> ExportFile:
+    query = request.policy.to_sql(request.dialect, table=request.table, customer=request.customer)
+    message = f"wrote {request.out}: one SELECT for {request.dialect} that reads {request.table}"
+    return ExportFile(lambda: files.write_text(request.out, query + "\n"), message)
 
 
-def _make_onnx(asked: Asked) -> Made:
-    told = f"wrote {asked.out}: an ONNX model; policy.onnx_inputs(customers) gives its inputs"
-    return Made(lambda: asked.policy.to_onnx(asked.out), told)
+def _make_onnx(request: ExportRequest) -> ExportFile:
+    message = f"wrote {request.out}: an ONNX model; policy.onnx_inputs(customers) gives its inputs"
+    return ExportFile(lambda: request.policy.to_onnx(request.out), message)
 
 
-def _make_tree(asked: Asked) -> Made:
-    ending = asked.out.suffix.lower()
+def _make_tree(request: ExportRequest) -> ExportFile:
+    ending = request.out.suffix.lower()
     if ending not in ENDINGS:
-        got = f"{asked.out} has an ending that names no form of a policy tree"
+        got = f"{request.out} has an ending that names no form of a policy tree"
         fail("export", Problem(got, f"use {', '.join(ENDINGS)}"))
-    asked.progress("learning a policy tree", 0.0)
-    tree = asked.policy.to_tree(LOCAL.read_log(asked.campaign), depth=asked.depth)
+    request.progress("learning a policy tree", 0.0)
+    tree = request.policy.to_tree(LOCAL.read_log(request.campaign), depth=request.depth)
     query = ending == ".sql"
-    text = tree.to_sql(asked.dialect, table=asked.table, customer=asked.customer) if query else str(tree)
-    return Made(lambda: files.write_text(asked.out, text + "\n"), f"{tree}\n\nwrote {asked.out}")
+    text = tree.to_sql(request.dialect, table=request.table, customer=request.customer) if query else str(tree)
+    return ExportFile(lambda: files.write_text(request.out, text + "\n"), f"{tree}\n\nwrote {request.out}")
 
 
 def _read_depth(given: int | str) -> int:
@@ -103,7 +103,7 @@ def _read_depth(given: int | str) -> int:
         fail("export", Problem(f"--depth is {given!r}", "give a whole number: 2 or 3"))
 
 
-TARGETS: dict[str, Callable[[Asked], Made]] = {
+TARGETS: dict[str, Callable[[ExportRequest], ExportFile]] = {
     "sql": _make_sql,
     "onnx": _make_onnx,
     "tree": _make_tree,
