@@ -102,6 +102,8 @@ def require_part(module: str, extra: str, purpose: str, *, hint: str = "") -> An
     purpose
         The subject of the message: "export".
 
+    Examples
+    --------
     >>> require_part("json", "export", "export").dumps({})
     '{}'
     """

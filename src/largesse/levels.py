@@ -39,8 +39,12 @@ class Levels:
     dose_unit
         What doses are counted in, for people: ``"€"``, ``"%"``.
 
-    With neither names nor doses, the log writes 0..K−1, or else the costs themselves.
+    Notes
+    -----
+    Without names and doses, the log writes 0..K−1 or the costs themselves.
 
+    Examples
+    --------
     >>> levels = Levels(costs=[0, 5, 10], names=["none", "small", "big"])
     >>> len(levels), levels.labels
     (3, ('none', 'small', 'big'))

@@ -208,6 +208,8 @@ def best_doses(curves: Any, knots: Any, budget: float, *, step: float = 0.0) -> 
     step
         The tolerance of a dose between knots: it is a whole number of these above the knot below, rounded down.
 
+    Examples
+    --------
     >>> best_doses([[0.0, 0.6, 0.8], [0.0, 0.5, 1.0]], knots=[0, 5, 10], budget=6).doses
     array([5., 7.])
     """
@@ -359,6 +361,8 @@ def evaluate_doses(
     on_redemption
         A dose is paid only as far as the customer responds.
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> x, dose = rng.random((2000, 2)), rng.random(2000)
     >>> found = evaluate_doses(DoseLog(x, dose, x[:, 0] + dose**2, density=np.ones(2000)), 0.5)

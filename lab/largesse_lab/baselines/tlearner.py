@@ -34,6 +34,8 @@ class TLearner(ResponseModel):
     own_
         The place (K,) in that list of each level's model.
 
+    Examples
+    --------
     >>> from largesse.worlds import simulate
     >>> sim = simulate("averaged", n=500)
     >>> TLearner().fit(sim.log).predict(sim.features[:2]).shape

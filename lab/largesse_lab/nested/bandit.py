@@ -88,6 +88,8 @@ def make_bandit(
     seed
         Seed of the split and of the assigned labels.
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> made = make_bandit(rng.normal(size=(500, 6)), rng.integers(0, 5, 500))
     >>> made

@@ -63,6 +63,8 @@ def correct_costs(
         The probability with which the true spend is to be within the budget: one half makes the estimate of it meet the
         budget, 0.95 the upper end of its one-sided 95 % interval.
 
+    Examples
+    --------
     >>> twice = Spending(price=(1.0, 0.0), expected=(1.0, 2.0), honest=(2.0, 4.0), reach=(0.0, 0.0))
     >>> curves = np.array([[0.0, 1.0], [0.0, 0.5]])
     >>> correct_costs(curves, np.array([0.0, 1.0]), 0.5, twice).scale

@@ -22,6 +22,8 @@ def expected_costs(levels: Levels, curves: Array, costs: Array | None = None) ->
     costs
         (n, K) each customer's own costs, or what a model of observed costs expects; None when `levels` holds them.
 
+    Examples
+    --------
     >>> levels = Levels(costs=[0, 10], on_redemption=True)
     >>> expected_costs(levels, np.array([[0.2, 0.5]]))
     array([[0., 5.]])

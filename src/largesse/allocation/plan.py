@@ -50,8 +50,13 @@ def allocate(
         Prove the best whole plan, instead of one within `plan.gap` of it. A mixed-integer programme decides among at most
         20,000 customer–level choices; if these are not enough, or it times out, `plan.gap` is the remaining gap.
 
-    Returns the plan: whole levels, never over budget, its value proven to be within `plan.gap` of the best there is.
+    Returns
+    -------
+    Plan
+        One level per customer, never over budget, with a value proven to be within `plan.gap` of the best.
 
+    Examples
+    --------
     >>> plan = allocate([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]], costs=[0, 1, 2], budget=1.5)
     >>> plan.levels, round(plan.value, 3), plan.spend
     (array([1, 2]), 0.65, 1.5)

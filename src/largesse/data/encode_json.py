@@ -53,6 +53,8 @@ class RowEncoder:
     parse
         How columns are written, as for `read_log`.
 
+    Examples
+    --------
     >>> import pyarrow as pa
     >>> table = pa.table({"age": [20.0, 30.0, 40.0], "city": pa.array(["Oslo", "Rome", "Oslo"]).dictionary_encode()})
     >>> encoder = Encoder(rare=1)

@@ -43,6 +43,9 @@ def read_log(
         A path, a glob, a folder, or a pandas, polars or pyarrow table.
     levels
         The levels in order, and their costs: `Levels`, or a dict of name and cost, ``{"none": 0, "small": 5}``.
+
+    Other Parameters
+    ----------------
     level, response
         The columns with the level each customer got and with what happened.
     propensity, logger, cluster, weight, customer
@@ -66,6 +69,8 @@ def read_log(
         How columns are written, where it is not plain: "decimal comma", "decimal point", "percent", "text", "day first",
         "month first", "excel date", or the number for each word: ``parse={"bought": {"yes": 1, "no": 0}}``.
 
+    Examples
+    --------
     >>> table = {"age": [20, 30, 40, 50], "coupon": [0, 5, 0, 5], "bought": [0, 1, 1, 0]}
     >>> read_log(table, level="coupon", response="bought", levels=Levels(costs=[0, 5])).level
     array([0, 1, 0, 1])

@@ -48,6 +48,8 @@ def trace_groups(scores: Scores, rows: Array, groups: Array, many: int) -> list[
     many
         How many groups there are. One that no row belongs to has no numbers.
 
+    Examples
+    --------
     >>> from largesse.evaluation import crossfit
     >>> from largesse.worlds import simulate
     >>> log = simulate("averaged", n=500, seed=1).log

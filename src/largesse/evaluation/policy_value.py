@@ -94,6 +94,8 @@ def evaluate(
     progress
         Called with a stage and the share of it that is done.
 
+    Examples
+    --------
     >>> from largesse.worlds import simulate
     >>> log = simulate("averaged", n=1000, seed=1).log
     >>> everyone = np.full(len(log), 2)

@@ -114,6 +114,8 @@ def power(
     per_day
         Customers per day: adds the duration.
 
+    Examples
+    --------
     >>> from largesse.worlds import simulate
     >>> log = simulate("averaged", n=1000, seed=1).log
     >>> found = power(log, np.full(1000, 3), np.full(1000, 0))

@@ -88,6 +88,8 @@ class Policy:
     exploration
         Rule that draws levels around the price so that the next log is most informative; found by `calibrate`.
 
+    Examples
+    --------
     >>> from largesse.worlds import simulate
     >>> from largesse.response import Linear
     >>> sim = simulate("averaged", n=500)
@@ -223,6 +225,8 @@ class Policy:
         seed
             The same seed draws the same levels.
 
+        Examples
+        --------
         >>> from largesse.worlds import simulate
         >>> from largesse.response import Linear
         >>> sim = simulate("averaged", n=500)
@@ -339,6 +343,8 @@ class Policy:
         customer
             The column that says who a row is; None for none.
 
+        Notes
+        -----
         A policy that explores gives its best level at the price: nothing is drawn at random.
         """
         return policy_sql(self, self._price(), dialect, table, customer)

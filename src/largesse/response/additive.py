@@ -124,6 +124,8 @@ class Additive(ResponseModel):
     amounts_
         Where responses look like whether and how much (`looks_two_part`), the second part; `fit_` is then the first.
 
+    Examples
+    --------
     >>> from largesse.worlds import simulate
     >>> sim = simulate("unit", n=500)
     >>> model = Additive().fit(sim.log)

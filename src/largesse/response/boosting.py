@@ -28,6 +28,8 @@ class Boosting(ResponseModel):
     seed
         For the rows set aside for early stopping.
 
+    Examples
+    --------
     >>> from largesse.worlds import simulate
     >>> sim = simulate("averaged", n=500)
     >>> curves = Boosting(rounds=20).fit(sim.log).predict(sim.features)

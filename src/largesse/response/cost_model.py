@@ -174,6 +174,8 @@ class Proportional(ResponseModel):
     seed
         For that cross-validation.
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> x, level = rng.normal(size=(400, 1)), rng.integers(0, 2, 400)
     >>> costs = level * np.exp(x[:, 0]) * rng.exponential(size=400)

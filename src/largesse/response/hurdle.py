@@ -36,6 +36,8 @@ class Hurdle(ResponseModel):
     choices_
         What the model of chances chose among.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from largesse.worlds import draw_world
     >>> world = draw_world(42)

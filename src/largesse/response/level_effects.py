@@ -94,6 +94,8 @@ def average_ladder(effects: Array, covariance: Array, doses: Array, typical: flo
     typical
         The amplitude of a usual ladder.
 
+    Examples
+    --------
     >>> exact = average_ladder(np.array([0.5, 0.6]), 1e-8 * np.eye(2), np.array([0.0, 0.5, 1.0]), 0.3)
     >>> exact.round(3)
     array([0. , 0.5, 0.6])

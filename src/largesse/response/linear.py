@@ -85,6 +85,8 @@ class Linear(ResponseModel):
     amounts_
         Where responses look like whether and how much (`looks_two_part`), the second part; `fit_` is then the first.
 
+    Examples
+    --------
     >>> from largesse.worlds import simulate
     >>> sim = simulate("averaged", n=500)
     >>> Linear().fit(sim.log).predict(sim.features[:2]).shape

@@ -281,6 +281,8 @@ class Stack(ResponseModel):
     amounts_
         Where responses look like whether and how much, the second part; members learn the first.
 
+    Examples
+    --------
     >>> from largesse.worlds import simulate
     >>> sim = simulate("averaged", n=500)
     >>> model = Stack(models=[Additive(), Boosting(rounds=20)]).fit(sim.log)

@@ -71,6 +71,8 @@ class Thresholds(ResponseModel):
     penalty_, lines_
         The penalty used, and the lines.
 
+    Examples
+    --------
     >>> from largesse.worlds import simulate
     >>> sim = simulate("averaged", n=500)
     >>> curves = Thresholds().fit(sim.log).predict(sim.features)

@@ -38,6 +38,8 @@ def bound_mean(
         policy learnt on the others. A geometric mean of the parts' ratios is then used, whose expectation is at most one
         however they depend on each other (Hölder).
 
+    Examples
+    --------
     >>> bound_mean(np.ones(1000)) > 0.9, bound_mean(np.zeros(10))
     (True, 0.0)
     """

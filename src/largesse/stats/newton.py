@@ -38,6 +38,8 @@ def minimise(
     steps, tolerance
         The most steps, and the gain of the objective below which to stop.
 
+    Examples
+    --------
     >>> here = minimise(
     ...     lambda z: float((z - 1) @ (z - 1)) / 2, lambda z: (z - 1, np.eye(2)), np.zeros(2), lower=np.array([-np.inf, 2.0])
     ... )

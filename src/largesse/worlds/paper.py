@@ -96,6 +96,8 @@ def simulate(name: str, n: int = 2500, seed: int = 0, *, response: str = "bernou
     mix
         ε: the log follows (1 − ε) ρ + ε/K instead of ρ, so that no level is ever rarer than ε/K.
 
+    Examples
+    --------
     >>> sim = simulate("averaged", n=300, seed=1)
     >>> sim.features.shape, sim.truth.shape, sim.costs
     ((300, 50), (300, 5), array([0., 1., 2., 3., 4.]))

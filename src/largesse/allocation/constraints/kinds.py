@@ -39,6 +39,8 @@ class Constraints:
     further
         Rules of other kinds: objects of classes of your own that derive from `largesse.allocation.Limit` or `Rule`.
 
+    Examples
+    --------
     >>> Constraints(caps={2: 10_000}, least_return=0.1).caps
     {2: 10000}
     """

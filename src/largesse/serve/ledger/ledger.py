@@ -307,6 +307,8 @@ def open_ledger(
     timeout
         Seconds that every call waits for other threads and tries again while the database is busy or gone.
 
+    Examples
+    --------
     >>> import tempfile
     >>> from largesse.serve import make_terms
     >>> with tempfile.TemporaryDirectory() as folder:

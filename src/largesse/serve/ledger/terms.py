@@ -79,6 +79,8 @@ def make_terms(
         ``"kept"``: every promise can be redeemed; face values are reserved. ``"while_it_lasts"``: what open promises are
         expected to cost is reserved, and a redemption that no longer fits into the budget is refused.
 
+    Examples
+    --------
     >>> make_terms("500", "2027-01-31", starts="2027-01-01", valid_days=14).describe()
     '500.00 from 2027-01-01 00:00:00Z until 2027-02-01 00:00:00Z; a promise stands for 14 days; late redemptions: refuse'
     """
