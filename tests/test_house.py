@@ -16,6 +16,7 @@ import largesse
 import largesse_lab
 from largesse.campaign import read_campaign
 from largesse.data import Encoder, read_table
+from largesse.errors import MissingPartError
 from largesse.pipeline import plan, run
 from largesse.policy import Policy
 from largesse.response import Linear
@@ -192,6 +193,15 @@ def test_the_front_loads_each_documented_name_when_it_is_used() -> None:
 def test_a_record_is_drawn_before_the_report_is_imported() -> None:
     code = "import largesse as lg; lg.frontier([[0.1, 0.2], [0.1, 0.4]], [0, 1]).plot()"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_names_that_moved_to_the_lab_say_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, module in largesse._MOVED.items():
+        assert getattr(largesse, name) is getattr(importlib.import_module(module), name)
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, module, None)
+            with pytest.raises(MissingPartError, match=rf"{module}\.{name}"):
+                getattr(largesse, name)
 
 
 def test_importing_the_product_loads_next_to_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Examine a log: that of a campaign file or run folder, or a bare table whose columns are named or guessed."""
+"""The checkup of a log: of a campaign file, a run folder, or a table whose columns are named or guessed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def examine(
     progress: Progress = silent,
     engine: Engine = LOCAL,
 ) -> dict[str, Any]:
-    """Return the numbers of the checkup of a campaign's log; write its page to `out`, if given."""
+    """Return the numbers of the checkup of a campaign's log; write its page to `out`."""
     check_file(out, campaign.log, campaign.customers)
     progress("reading", 0.0)
     log = engine.read_log(campaign)
@@ -76,7 +76,7 @@ def find_campaign(
 
 
 def _missing(look: CampaignDraft, *, ordered: bool) -> list[Problem]:
-    """Return what a checkup needs and the table does not say, each with the option that says it."""
+    """Return the information that a checkup lacks, each with the option that gives it."""
     found = []
     for role, meaning in (("level", "what each customer got"), ("response", "what happened")):
         if role not in look.guess.roles:
