@@ -13,7 +13,7 @@ from plan_steps import summarise
 
 from largesse.allocation import allocate, expected_costs
 from largesse.data import log_from_arrays
-from largesse.evaluation import make_study, summarise_study
+from largesse.evaluation import make_study, summarise_jointly, summarise_study
 from largesse.io import to_json
 from largesse.levels import Levels
 from largesse.records import Array, Choice, Log, Plan, PlanSummary, Study, summarise_fit
@@ -59,7 +59,8 @@ def make_run(*, binary: bool) -> SmallRun:
     summary = summarise(plan, log.features, curves, costs, levels.labels)
     study = make_study(log, Linear(), 2.5)
     fit = summarise_fit("Linear", describe_model("Linear"), CHOICES, log)
-    parts = (to_json(part) for part in (fit, summary, summarise_study(study)))
+    judged = summarise_study(study)
+    parts = (to_json(part) for part in (fit, summary, judged, summarise_jointly(summary, judged)))
     heading = Heading("Autumn coupons", "€", 0) if binary else Heading("Autumn sales", "USD", 0, response_unit="USD")
     return SmallRun(log, plan, summary, study, curves, json.loads(json.dumps(join_parts(heading, *parts))))
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from largesse.evaluation import summarise_study
+from largesse.evaluation import summarise_jointly, summarise_study
 from largesse.io import read_record, to_json
-from largesse.records import FitSummary, PlanSummary, StudySummary, summarise_fit
+from largesse.records import FitSummary, JointSummary, PlanSummary, StudySummary, summarise_fit
 from largesse.report import Heading, join_parts
 
 
@@ -17,7 +17,8 @@ from largesse.report import Heading, join_parts
 def parts(binary_run: Any) -> tuple[dict[str, Any], ...]:
     run = binary_run
     fit = summarise_fit("Linear", "Words.", (), run.log)
-    return tuple(to_json(part) for part in (fit, run.summary, summarise_study(run.study)))
+    judged = summarise_study(run.study)
+    return tuple(to_json(part) for part in (fit, run.summary, judged, summarise_jointly(run.summary, judged)))
 
 
 def find_estimates(value: Any) -> Iterator[dict[str, Any]]:
@@ -31,7 +32,7 @@ def find_estimates(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_every_part_is_json_and_its_record_comes_back(parts: tuple[dict[str, Any], ...]) -> None:
-    for part, kind in zip(parts, (FitSummary, PlanSummary, StudySummary), strict=True):
+    for part, kind in zip(parts, (FitSummary, PlanSummary, StudySummary, JointSummary), strict=True):
         state = json.loads(json.dumps(part, allow_nan=False))
         assert to_json(read_record(kind, state)) == state
 

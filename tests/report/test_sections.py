@@ -17,10 +17,6 @@ from largesse.report.sections.bounds import view_safety
 from largesse.report.sections.curve import view_curve, view_groups
 from largesse.report.sections.frontier import (
     describe_promises,
-    interpolate,
-    judge_budget,
-    judge_own,
-    value_best_mix,
     view_frontier,
     view_slider,
 )
@@ -131,6 +127,10 @@ def test_the_promise_is_described_as_measured(binary: Numbers) -> None:
     assert describe_promises([]) == ""
 
 
+def around(middle: float) -> Numbers:
+    return {"estimate": middle, "low": middle - 0.05, "high": middle + 0.05, "se": None}
+
+
 @pytest.fixture
 def slid(binary: Numbers) -> Numbers:
     binary["frontier"]["stops"] = [
@@ -144,6 +144,10 @@ def slid(binary: Numbers) -> Numbers:
             "pays": False,
         }
         for b in (0.0, 0.5, 1.0, 2.4, 4.0)
+    ]
+    binary["frontier"]["estimates"] = [
+        {"value": around(e), "gain": around(0.02), "profit": None, "judged": e == 0.3}
+        for e in (0.3, 0.35, 0.4, 0.5, 0.6)
     ]
     return binary
 
@@ -165,28 +169,15 @@ def test_the_page_carries_the_stops_and_loads_nothing(slid: Numbers) -> None:
     assert "budget" in found.ids
 
 
-@pytest.mark.parametrize("stops", [None, [], [{"budget": 1.0}]])
-def test_without_stops_there_is_no_slider(binary: Numbers, stops: Any) -> None:
-    if stops is not None:
-        binary["frontier"]["stops"] = stops
-    assert 'class="whatif' not in render_report(binary)
-
-
-def test_the_honest_value_lies_on_the_line_between_two_budgets() -> None:
-    points = [
-        {"budget": 0.0, "value": {"estimate": 0.1, "low": 0.0, "high": 0.2}},
-        {"budget": 2.0, "value": {"estimate": 0.3, "low": 0.2, "high": 0.6}},
-    ]
-    assert interpolate(points, 0.5) == pytest.approx({"estimate": 0.15, "low": 0.05, "high": 0.3})
-    assert interpolate(points, 2.1) is None
+@pytest.mark.parametrize("count", [0, 1])
+def test_without_stops_there_is_no_slider(slid: Numbers, count: int) -> None:
+    for key in ("stops", "estimates"):
+        slid["frontier"][key] = slid["frontier"][key][:count]
+    assert 'class="whatif' not in render_report(slid)
 
 
 def test_three_budgets_are_told_in_plain_words_with_honest_values(slid: Numbers) -> None:
     slid["value"] = {"estimate": 0.55, "low": 0.5, "high": 0.6}
-    slid["frontier"]["points"] = [
-        {**slid["frontier"]["points"][0], "budget": b, "value": {"estimate": e, "low": e - 0.05, "high": e + 0.05}}
-        for b, e in ((0.0, 0.3), (2.0, 0.5), (4.0, 0.6))
-    ]
     this, half, most = view_slider(slid, EURO)["scenarios"]
     assert this["title"] == "This budget, €2.50 per customer"
     assert this["text"] == "55.0\u202f% (50.0 to 60.0\u202f%) of customers respond."
@@ -202,23 +193,22 @@ def test_where_a_response_has_a_value_the_third_budget_is_the_one_up_to_which_mo
     slid: Numbers, amount: Numbers
 ) -> None:
     slid["profit"] = amount["profit"]
-    slid["frontier"]["points"] = [
-        {**row, "profit": {"estimate": 1.0 - row["budget"], "low": 0.5 - row["budget"], "high": 1.5 - row["budget"]}}
-        for row in slid["frontier"]["points"]
-    ]
+    for stop, found in zip(slid["frontier"]["stops"], slid["frontier"]["estimates"], strict=True):
+        found["profit"] = around(1.0 - stop["budget"])
     slid["frontier"]["stops"][2]["pays"] = True
     this, half, pays = view_slider(slid, EURO)["scenarios"]
     assert pays["title"] == "Until €1 more brings back less than it costs, €1.00"
-    assert pays["text"].endswith("€0.00 (−€0.50 to €0.50) left after costs.")
+    assert pays["text"].endswith("€0.00 (−€0.05 to €0.05) left after costs.")
     assert "left after costs" in this["text"]
     assert "left after costs" in half["text"]
-    assert json.loads(view_slider(slid, EURO)["stops"])[2]["left"] == "€0.00 (−€0.50 to €0.50)"
+    assert json.loads(view_slider(slid, EURO)["stops"])[2]["left"] == "€0.00 (−€0.05 to €0.05)"
     slid["frontier"]["stops"][2]["pays"], slid["frontier"]["stops"][0]["pays"] = False, True
     assert view_slider(slid, EURO)["scenarios"][2]["text"].endswith("The model expects that no step up pays.")
 
 
 def test_the_plan_itself_begins_with_what_was_judged(slid: Numbers) -> None:
-    slid["frontier"]["stops"].insert(4, {**slid["frontier"]["stops"][3], "budget": 2.5, "own": True})
+    for key, more in (("stops", {"budget": 2.5, "own": True}), ("estimates", {})):
+        slid["frontier"][key].insert(4, {**slid["frontier"][key][3], **more})
     view = view_slider(slid, EURO)
     assert view["start"] == 4
     assert view["now"]["how"] == "this plan, as judged"
@@ -227,34 +217,14 @@ def test_the_plan_itself_begins_with_what_was_judged(slid: Numbers) -> None:
     gain = slid["versus"][0]["difference"]
     assert view["now"]["gain"] == EURO.gain_style(gain).both(gain, signed=True)
     assert view["now"]["say"].startswith("This plan. Budget €2.50 per customer")
-    assert json.loads(view["stops"])[2]["how"] == "read between two judged budgets"
-
-
-@pytest.mark.parametrize("kind", ["binary", "amount"])
-def test_the_gain_at_judged_budgets_is_the_judged_one(kind: str, request: pytest.FixtureRequest) -> None:
-    numbers = request.getfixturevalue(kind)
-    for point in numbers["targeting"]["points"][1:]:
-        found = judge_budget(numbers, point["budget"])
-        assert not found.between
-        assert found.gain == pytest.approx({end: point["difference"][end] for end in ("estimate", "low", "high")})
-    own, near = judge_own(numbers), judge_budget(numbers, numbers["budget"]["average"])
-    assert near.value is not None
-    assert near.gain is not None
-    assert own.value is not None
-    assert own.gain is not None
-    assert near.value["estimate"] == pytest.approx(own.value["estimate"])
-    assert near.gain["estimate"] == pytest.approx(own.gain["estimate"])
-
-
-def test_the_best_mix_uses_two_levels_at_most() -> None:
-    levels = [{"spend": {"estimate": s}, "value": {"estimate": v}} for s, v in ((0, 1.0), (1, 1.2), (2, 4.0), (3, 2.0))]
-    assert value_best_mix(levels, 1.0) == pytest.approx(2.5)  # half get the first, half the third
-    assert value_best_mix(levels, 5.0) == 4.0
-    assert value_best_mix([], 1.0) is None
+    assert [stop["how"] for stop in json.loads(view["stops"])[:2]] == [
+        "judged at this budget",
+        "read between two judged budgets",
+    ]
 
 
 def test_without_a_slider_the_page_says_why_and_what_to_do(binary: Numbers) -> None:
-    binary["frontier"] |= {"stops": [], "excuse": "There are too many customers."}
+    binary["frontier"] |= {"stops": [], "estimates": [], "excuse": "There are too many customers."}
     page = render_report(binary)
     assert "There are too many customers. To see another budget, run <code>largesse plan RUN --budget B</code>." in page
 
@@ -589,13 +559,20 @@ def test_without_moves_there_is_no_such_section(binary: Numbers) -> None:
     assert 'id="transitions"' not in render_report(binary)
 
 
-def test_the_rows_that_settle_it_grow_with_the_square_of_the_error() -> None:
-    gain = {"estimate": 0.02, "low": -0.02, "high": 0.06, "se": 0.02}
-    text = write_settled(1000, gain, EURO)  # (2.8 · 0.02 / 0.02)² = 7.84
-    assert "gains 2.0\u202fpp, a log of about 7,800 rows, 7.8 times this one" in text
-    assert "7.8 times" in write_settled(1000, gain | {"se": 0.01, "estimate": -0.01}, EURO)
-    assert "no log of a realistic size" in write_settled(1000, gain | {"estimate": 1e-5}, EURO)
-    assert write_settled(1000, gain | {"se": None}, EURO) == ""
+@pytest.mark.parametrize(
+    ("needed", "estimate", "said"),
+    [
+        ({"times": 7.84, "rows": 7840.0}, 0.02, "gains 2.0\u202fpp, a log of about 7,800 rows, 7.8 times"),
+        ({"times": 7.84, "rows": 7840.0}, -0.02, "loses 2.0\u202fpp"),
+        ({"times": 1e6, "rows": None}, 0.02, "no log of a realistic size"),
+        (None, 0.02, ""),
+    ],
+)
+def test_the_needed_rows_are_told_in_round_numbers(needed: Any, estimate: float, said: str) -> None:
+    gain = {"estimate": estimate, "low": estimate - 0.04, "high": estimate + 0.04, "se": 0.02}
+    text = write_settled(needed, gain, EURO)
+    assert said in text
+    assert bool(text) == bool(said)
 
 
 @pytest.mark.parametrize(

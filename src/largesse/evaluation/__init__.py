@@ -34,6 +34,7 @@ from largesse.evaluation.frontier_estimate import spread_budgets as spread_budge
 from largesse.evaluation.frontier_estimate import trace_cost_curve as trace_cost_curve
 from largesse.evaluation.frontier_estimate import trace_frontier as trace_frontier
 from largesse.evaluation.group_curves import trace_groups as trace_groups
+from largesse.evaluation.joint_summary import summarise_jointly as summarise_jointly
 from largesse.evaluation.leaks import measure_explained as measure_explained
 from largesse.evaluation.lower_bounds import weigh_options as weigh_options
 from largesse.evaluation.policy_value import as_policy as as_policy

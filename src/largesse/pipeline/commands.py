@@ -15,9 +15,10 @@ from largesse.evaluation import (
     examine_held_out,
     measure_spending,
     study_scores,
+    summarise_jointly,
 )
 from largesse.exploration import ResponseVariance, measure_variance
-from largesse.io import write_together
+from largesse.io import read_record, to_json, write_together
 from largesse.pipeline import folder as files
 from largesse.pipeline.customers import choose_customers
 from largesse.pipeline.engine import Engine, ScoredCustomers
@@ -26,7 +27,18 @@ from largesse.pipeline.scores_cache import make_key, read_scores
 from largesse.pipeline.scoring import Local
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
-from largesse.records import Checkup, Finding, HeldOut, Log, Progress, Propensities, Scores, Study
+from largesse.records import (
+    Checkup,
+    Finding,
+    HeldOut,
+    Log,
+    PlanSummary,
+    Progress,
+    Propensities,
+    Scores,
+    Study,
+    StudySummary,
+)
 from largesse.report import Heading, join_parts, name_day
 from largesse.response import ResponseModel, WithCosts, check_model_name, learn_held_out, make_model
 from largesse.stats import assign_folds, count_folds
@@ -148,7 +160,8 @@ def join_numbers(
         got = f"the plan is for a budget of {_write(average)}, the evaluation for {_write(budget)}"
         fail("run folder", Problem(got, f"run: largesse evaluate {folder} --budget {_write(average)}"))
     heading = Heading(campaign.title, campaign.unit, campaign.seed, name_day(), campaign.response_unit)
-    return join_parts(heading, fitted, planned, judged)
+    joint = summarise_jointly(read_record(PlanSummary, planned), read_record(StudySummary, judged))
+    return join_parts(heading, fitted, planned, judged, to_json(joint))
 
 
 def _fix_sample(campaign: Campaign, log: Log) -> Campaign:

@@ -353,6 +353,42 @@ class StudySummary:
     changes: Changes
 
 
+# -- plan and evaluation --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StopEstimate:
+    """Estimates at one budget of the slider; None where the log does not say. The standard error is not known between budgets."""
+
+    value: Estimate | None
+    gain: Estimate | None  # over the best uniform mix at the same spend
+    profit: Estimate | None
+    judged: bool  # whether the budget is one of the evaluation's; otherwise the estimates lie on the line between two of them
+
+
+@dataclass(frozen=True)
+class SliderEstimates:
+    """Estimates at every budget of the slider, in the order of its stops."""
+
+    estimates: tuple[StopEstimate, ...]
+
+
+@dataclass(frozen=True)
+class NeededRows:
+    """The size of a log that would show a gain this log leaves open, if the gain is as large as it seems."""
+
+    times: float  # the rows of this log
+    rows: float | None  # None: more than any log has
+
+
+@dataclass(frozen=True)
+class JointSummary:
+    """The numbers of a run that need both its plan and its evaluation. They are computed for every report, not kept in a file."""
+
+    frontier: SliderEstimates
+    needed_rows: NeededRows | None  # None: nothing to compare with, or no gain at all
+
+
 def summarise_checkup(checkup: Checkup) -> Support:
     """Return the checks, the overlap of each level, and the balance of each feature."""
     overlap = checkup.overlap

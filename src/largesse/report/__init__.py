@@ -5,7 +5,7 @@ the dark and on paper. `describe_checkup` and `render_checkup` do the same for a
 and `render_check` for the check of a campaign, `render_pace` for paced streams.
 
 `sections` has one module and one template for each section of the page, `charts` draws, `numbers` formats numbers, `sentences`
-writes the verdict and the warnings, `console` prints on a terminal, and `live` shows progress.
+writes the verdict and the warnings, and `console` prints on a terminal.
 """
 
 from largesse.report.checkup import describe_checkup as describe_checkup

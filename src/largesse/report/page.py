@@ -53,10 +53,13 @@ class Heading:
     response_unit: str = ""
 
 
-def join_parts(heading: Heading, fit: Numbers, plan: Numbers, evaluation: Numbers) -> Part:
-    """Join the summaries of all steps, as JSON types, into the numbers of the page; of two facts of one name, the plan's stands."""
+def join_parts(heading: Heading, fit: Numbers, plan: Numbers, evaluation: Numbers, joint: Numbers) -> Part:
+    """Join the summaries of all steps, as JSON types, into the numbers of the page; of two facts of one name, the plan's stands.
+
+    `joint` holds the numbers of plan and evaluation together.
+    """
     joined: Part = {**asdict(heading), "version": __version__}
-    for part in (evaluation, fit, plan):
+    for part in (evaluation, fit, plan, joint):
         for key, value in part.items():
             both = isinstance(value, dict) and isinstance(joined.get(key), dict)
             joined[key] = {**joined[key], **value} if both else value

@@ -3,97 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from largesse.report.charts.bars import draw_swatch
 from largesse.report.charts.frontier import DESK, PHONE, Chart, Point, choose_labels, draw_frontier
 from largesse.report.numbers import DASH, Units, finite, write_percent
 from largesse.report.section import Numbers, Part, Section
-
-ENDS = ("estimate", "low", "high")
-
-
-@dataclass(frozen=True)
-class Honest:
-    """Value and gain over giving everyone the same at one budget; None where the log does not say."""
-
-    value: Mapping[str, Any] | None
-    gain: Mapping[str, Any] | None
-    between: bool = True  # whether the budget lies between two that were judged
-
-
-def judge_own(numbers: Numbers) -> Honest:
-    """Return value and gain of the plan itself."""
-    versus = numbers.get("versus") or [{}]
-    return Honest(numbers["value"], versus[0].get("difference"), between=False)
-
-
-def judge_budget(numbers: Numbers, budget: float) -> Honest:
-    """Return value and gain at a budget."""
-    points = numbers["frontier"]["points"]
-    value = interpolate(points, budget)
-    return Honest(value, _judge_gain(numbers, budget, value), not is_judged(points, budget))
-
-
-def is_judged(points: Sequence[Mapping[str, Any]], budget: float) -> bool:
-    """Whether a budget is one of those that were judged."""
-    judged = (finite(row["budget"]) for row in points)
-    return any(one is not None and math.isclose(one, budget, rel_tol=1e-9) for one in judged)
-
-
-def interpolate(points: Sequence[Mapping[str, Any]], budget: float, key: str = "value") -> dict[str, float] | None:
-    """Return the estimate at a budget between two of the points', on the line between them; None beyond their ends."""
-    for left, right in pairwise(points):
-        a, b = finite(left.get("budget")), finite(right.get("budget"))
-        if a is None or b is None or not a <= budget <= b * (1 + 1e-9) or a == b:
-            continue
-        part, found = min((budget - a) / (b - a), 1.0), {}
-        for end in ENDS:
-            low, high = finite(left[key].get(end)), finite(right[key].get(end))
-            if low is None or high is None:
-                return None
-            found[end] = low + part * (high - low)
-        return found
-    return None
-
-
-def _judge_gain(numbers: Numbers, budget: float, value: Mapping[str, float] | None) -> dict[str, float] | None:
-    """Return the value less that of the best mix of levels at the same spend; as uncertain as beside it.
-
-    The best mix bends where it reaches a level, so it is computed at the spend itself, not on a line.
-    """
-    spend = interpolate(numbers["frontier"]["points"], budget, "spend")
-    width = interpolate(numbers["targeting"]["points"], budget, "difference")
-    mix = None if spend is None else value_best_mix(numbers["uniform"], spend["estimate"])
-    if value is None or mix is None or width is None:
-        return None
-    gain = value["estimate"] - mix
-    return {"estimate": gain, **{end: gain + width[end] - width["estimate"] for end in ("low", "high")}}
-
-
-def value_best_mix(uniform: Sequence[Mapping[str, Any]], spend: float) -> float | None:
-    """Return the largest value of a random mix of levels, the same for everybody, at an average spend.
-
-    >>> levels = [{"spend": {"estimate": s}, "value": {"estimate": v}} for s, v in ((0, 1), (1, 2), (2, 4))]
-    >>> value_best_mix(levels, 1.0), value_best_mix(levels, 3.0)
-    (2.5, 4.0)
-    """
-    both = ((finite(row["spend"]["estimate"]), finite(row["value"]["estimate"])) for row in uniform)
-    known = sorted((max(cost, 0.0), value) for cost, value in both if cost is not None and value is not None)
-    within = [(cost, value) for cost, value in known if cost <= spend * (1 + 1e-12)]
-    if not within:
-        return known[0][1] if known else None
-    best = max(value for _, value in within)
-    for cost, value in within:
-        for dear, more in known:
-            if dear > spend * (1 + 1e-12):
-                best = max(best, value + (more - value) * (spend - cost) / (dear - cost))
-    return best
-
 
 MOST = "From more, it expects nothing."
 NOTHING_PAYS = "The model expects that no step up pays."
@@ -117,8 +33,10 @@ def view_slider(numbers: Numbers, units: Units) -> Part:
 
 
 def list_stops(numbers: Numbers) -> list[Mapping[str, Any]]:
-    """Return the stops whose budget is known."""
-    return [row for row in numbers["frontier"]["stops"] if finite(row["budget"]) is not None]
+    """Return the stops whose budget is known, each with the estimates there."""
+    slider = numbers["frontier"]
+    both = zip(slider["stops"], slider["estimates"], strict=True)
+    return [{**row, "found": found} for row, found in both if finite(row["budget"]) is not None]
 
 
 def find_start(stops: Sequence[Mapping[str, Any]], budget: Any) -> int:
@@ -128,36 +46,34 @@ def find_start(stops: Sequence[Mapping[str, Any]], budget: Any) -> int:
 
 
 def _view_stop(row: Mapping[str, Any], numbers: Numbers, units: Units) -> dict[str, Any]:
-    own = bool(row["own"])
-    honest = judge_own(numbers) if own else judge_budget(numbers, row["budget"])
-    found = honest.value or {}
+    value, gain, left = _judge_stop(row, numbers)
+    found = value or {}
     words = {
         "budget": write_budget(row, numbers, units),
         "spend": f"{units.cost(row['spend'])} per customer",
-        "value": DASH if honest.value is None else units.value_style(found).both(found),
-        "gain": DASH if honest.gain is None else units.gain_style(honest.gain).both(honest.gain, signed=True),
+        "value": DASH if value is None else units.value_style(value).both(value),
+        "gain": DASH if gain is None else units.gain_style(gain).both(gain, signed=True),
         "model": _write_promise(row["value"], found, units),
-        **_write_left(row, numbers, units),
+        **({"left": DASH if left is None else units.profit.value_style(left).both(left)} if numbers["profit"] else {}),
         "price": units.rate(row["price"]),
-        "how": _write_how(honest, own),
+        "how": _write_how(row, value),
         "levels": [write_percent(share) for share in row["shares"]],
     }
     return {
         "at": float(f"{row['budget']:.8g}"),
         **words,
-        "say": _say(words, own),
+        "say": _say(words, bool(row["own"])),
         "shares": [round(share, 4) for share in row["shares"]],
         "y": [_shorten(found.get(end)) for end in ("estimate", "low", "high")],
     }
 
 
-def _write_left(row: Mapping[str, Any], numbers: Numbers, units: Units) -> dict[str, str]:
-    """Write what is left after costs, where a response has a value."""
-    if not numbers["profit"]:
-        return {}
-    own = bool(row["own"])
-    left = numbers["profit"]["own"] if own else _judge_at(numbers["frontier"]["points"], row["budget"])[1]
-    return {"left": DASH if left is None else units.profit.value_style(left).both(left)}
+def _judge_stop(row: Mapping[str, Any], numbers: Numbers) -> tuple[Any, Any, Any]:
+    """Return value, gain and profit at a stop; those of the run where it is the run's plan."""
+    if not row["own"]:
+        return row["found"]["value"], row["found"]["gain"], row["found"]["profit"]
+    versus, profit = numbers.get("versus") or [{}], numbers["profit"]
+    return numbers["value"], versus[0].get("difference"), profit["own"] if profit else None
 
 
 def write_budget(row: Mapping[str, Any], numbers: Numbers, units: Units) -> str:
@@ -173,12 +89,12 @@ def _write_promise(value: Any, honest: Mapping[str, Any], units: Units) -> str:
     return known.text(value)
 
 
-def _write_how(honest: Honest, own: bool) -> str:
-    if honest.value is None:
+def _write_how(row: Mapping[str, Any], value: Any) -> str:
+    if value is None:
         return "this budget lies beyond those that were judged"
-    if own:
+    if row["own"]:
         return "this plan, as judged"
-    return "read between two judged budgets" if honest.between else "judged at this budget"
+    return "judged at this budget" if row["found"]["judged"] else "read between two judged budgets"
 
 
 def _say(words: Mapping[str, Any], own: bool) -> str:
@@ -203,34 +119,31 @@ def write_scenarios(stops: Sequence[Mapping[str, Any]], numbers: Numbers, units:
     if budget is None or budget <= 0:
         return []
     others = [row for row in stops if not row["own"]] or stops
-    half = others[_find_nearest(others, budget / 2)]["budget"]
+    half = others[_find_nearest(others, budget / 2)]
     last, most, more = _find_last(stops, numbers, units)
-    points, profit = numbers["frontier"]["points"], numbers["profit"]
-    found = [
-        (f"This budget, {units.cost(budget)} per customer", numbers["value"], profit["own"] if profit else None, ""),
-        (f"About half of it, {units.cost(half)}", *_judge_at(points, half), ""),
-        (f"{last}, {units.cost(most)}", *_judge_at(points, most), more),
+    profit = numbers["profit"]
+    own = {"value": numbers["value"], "profit": profit["own"] if profit else None}
+    scenarios = [
+        (f"This budget, {units.cost(budget)} per customer", own, ""),
+        (f"About half of it, {units.cost(half['budget'])}", half["found"], ""),
+        (f"{last}, {units.cost(most['budget'])}", most["found"], more),
     ]
     return [
-        {"title": title, "text": f"{_write_brings(value, left, units)} {more}".strip()}
-        for title, value, left, more in found
-        if value is not None
+        {"title": title, "text": f"{_write_brings(found['value'], found['profit'], units)} {more}".strip()}
+        for title, found, more in scenarios
+        if found["value"] is not None
     ]
 
 
-def _find_last(stops: Sequence[Mapping[str, Any]], numbers: Numbers, units: Units) -> tuple[str, float, str]:
-    """Return what the third scenario is called, its budget, and what to add to it."""
+def _find_last(
+    stops: Sequence[Mapping[str, Any]], numbers: Numbers, units: Units
+) -> tuple[str, Mapping[str, Any], str]:
+    """Return the name of the third scenario, its stop, and words to add to it."""
     pays = [k for k, row in enumerate(stops) if row["pays"]]
     if not numbers["profit"] or not pays:
-        return "All that the model has a use for", stops[-1]["budget"], MOST
+        return "All that the model has a use for", stops[-1], MOST
     until = f"Until {units.one_more} brings back less than it costs"
-    return until, stops[pays[-1]]["budget"], "" if pays[-1] else NOTHING_PAYS
-
-
-def _judge_at(points: Sequence[Mapping[str, Any]], budget: float) -> tuple[Any, Any]:
-    """Return value and profit at a budget; None where the log does not say."""
-    known = [row for row in points if row["profit"]]
-    return interpolate(points, budget), interpolate(known, budget, "profit")
+    return until, stops[pays[-1]], "" if pays[-1] else NOTHING_PAYS
 
 
 def _write_brings(value: Mapping[str, Any], left: Mapping[str, Any] | None, units: Units) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from largesse.report.numbers import Units, finite, write_count
+from largesse.report.numbers import Units, write_count
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sentences import (
     find_advised,
@@ -17,9 +17,6 @@ from largesse.report.sentences import (
     write_best,
     write_explored,
 )
-
-NEEDED = 1.96 + 0.84  # standard errors: a gain this far from zero is shown in four of five logs
-MOST = 1000  # times the rows of the log: nobody has more
 
 
 def view_next_steps(numbers: Numbers, units: Units) -> Part | None:
@@ -40,7 +37,7 @@ def view_next_steps(numbers: Numbers, units: Units) -> Part | None:
         "rule": rule["detail"] if rule else "",
         "test": f"Assign customers at random, {half}, and compare what the halves bring.",
         "explored": write_explored(numbers["exploration"], numbers["customers"], units),
-        "settled": write_settled(numbers["log"]["rows"], same["difference"], units)
+        "settled": write_settled(numbers["needed_rows"], same["difference"], units)
         if judged == "open" and alike
         else "",
     }
@@ -52,20 +49,18 @@ def _is_clearly_below_best(numbers: Numbers) -> bool:
     return judge_profit(numbers) == "loses" or (best is not None and not best["may_be_this"])
 
 
-def write_settled(rows: int, gain: Mapping[str, Any], units: Units) -> str:
+def write_settled(needed: Mapping[str, Any] | None, gain: Mapping[str, Any], units: Units) -> str:
     """Say how many rows a log needs to show a gain that this one leaves open, if the gain is what it seems."""
-    estimate, se = finite(gain.get("estimate")), finite(gain.get("se"))
-    if not estimate or not se:
+    if needed is None:
         return ""
-    missing = NEEDED * se / abs(estimate)
-    size = units.gain_style(gain).text(abs(estimate))
-    if missing > MOST**0.5:
+    size = units.gain_style(gain).text(abs(gain["estimate"]))
+    if needed["rows"] is None:
         return f"The difference is so small ({size}) that no log of a realistic size would settle it."
-    times = missing**2
-    way = "gains" if estimate > 0 else "loses"
+    about = float(f"{needed['rows']:.1e}")
+    way = "gains" if gain["estimate"] > 0 else "loses"
     return (
-        f"If choosing really {way} {size}, a log of about {write_count(float(f'{rows * times:.1e}'))} rows, "
-        f"{times:.1f} times this one, would show it in four of five cases."
+        f"If choosing really {way} {size}, a log of about {write_count(about)} rows, "
+        f"{needed['times']:.1f} times this one, would show it in four of five cases."
     )
 
 

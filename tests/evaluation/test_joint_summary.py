@@ -1,0 +1,110 @@
+"""Estimates at the slider's budgets, on lines between those that were judged, and the rows that an open gain needs."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from plan_steps import summarise
+
+from largesse.allocation import allocate
+from largesse.data import log_from_arrays
+from largesse.evaluation import make_study, summarise_jointly, summarise_study
+from largesse.evaluation.joint_summary import count_needed_rows, estimate_at, interpolate, value_best_mix
+from largesse.levels import Levels
+from largesse.records import BudgetSlider, BudgetStop, Estimate, NeededRows, PlanSummary, Reference, StudySummary
+from largesse.response import Linear
+
+BUDGET = 0.8
+
+
+def around(middle: float, half: float = 0.1) -> Estimate:
+    return Estimate(middle, half / 1.96, middle - half, middle + half)
+
+
+@pytest.fixture(scope="module")
+def run() -> tuple[PlanSummary, StudySummary]:
+    rng = np.random.default_rng(3)
+    x, level = rng.normal(size=300), rng.integers(0, 3, 300)
+    levels = Levels(costs=[0, 1, 2])
+    response = level * (0.5 + x) + rng.normal(0, 0.5, 300)
+    log = replace(log_from_arrays(pa.table({"x": x}), level, response, levels=levels), response_value=2.0)
+    curves = Linear().fit(log).predict(log.features)
+    costs = np.tile([0.0, 1.0, 2.0], (300, 1))
+    plan = summarise(allocate(curves, costs, BUDGET), log.features, curves, costs, log.levels.labels)
+    return plan, summarise_study(make_study(log, Linear(), BUDGET))
+
+
+def test_at_judged_budgets_the_estimates_are_the_judged_ones(run: tuple[PlanSummary, StudySummary]) -> None:
+    study = run[1]
+    for point, qini in zip(study.frontier.points, study.targeting.points, strict=True):
+        found = estimate_at(study, point.budget)
+        assert found.judged
+        assert found.value is not None
+        assert (found.value.estimate, found.value.low) == pytest.approx((point.value.estimate, point.value.low))
+        assert found.profit is not None
+        assert point.profit is not None
+        assert found.profit.estimate == pytest.approx(point.profit.estimate)
+        if point is not study.frontier.points[0]:
+            assert found.gain is not None
+            assert (found.gain.estimate, found.gain.high) == pytest.approx(
+                (qini.difference.estimate, qini.difference.high)
+            )
+    own = estimate_at(study, BUDGET)
+    assert own.value is not None
+    assert own.value.estimate == pytest.approx(study.value.estimate)
+    assert own.gain is not None
+    assert own.gain.estimate == pytest.approx(study.versus[0].difference.estimate)
+
+
+def test_every_stop_has_estimates_or_none(run: tuple[PlanSummary, StudySummary]) -> None:
+    plan, study = run
+    a, b = (point.budget for point in study.frontier.points[3:5])
+    stops = [BudgetStop(budget, budget, 0.0, 0.1, (), ()) for budget in ((a + b) / 2, 1e9, math.nan)]
+    joint = summarise_jointly(replace(plan, frontier=BudgetSlider(tuple(stops))), study)
+    between, *beyond = joint.frontier.estimates
+    left, right = (point.value.estimate for point in study.frontier.points[3:5])
+    assert between.value is not None
+    assert between.value.estimate == pytest.approx((left + right) / 2)
+    for found in (between, *beyond):
+        assert not found.judged
+    for found in beyond:
+        assert (found.value, found.gain, found.profit) == (None, None, None)
+    assert joint.needed_rows == count_needed_rows(300, study.versus[0].difference)
+    assert summarise_jointly(plan, replace(study, versus=())).needed_rows is None
+
+
+def test_an_estimate_lies_on_the_line_between_two() -> None:
+    known = [(0.0, Estimate(0.1, 0.1, 0.0, 0.2)), (2.0, Estimate(0.3, 0.1, 0.2, 0.6))]
+    found = interpolate(known, 0.5)
+    assert found is not None
+    assert (found.estimate, *found.interval) == pytest.approx((0.15, 0.05, 0.3))
+    assert math.isnan(found.se)
+    assert interpolate(known, 2.1) is None
+    assert interpolate([known[0], (2.0, Estimate(0.3, 0.1, math.nan, math.nan))], 0.5) is None
+
+
+def test_the_best_mix_uses_two_levels_at_most() -> None:
+    levels = [
+        Reference("", "", around(value), around(spend), around(0.0))
+        for spend, value in ((0, 1.0), (1, 1.2), (2, 4.0), (3, 2.0), (1, math.nan))
+    ]
+    assert value_best_mix(levels, 1.0) == pytest.approx(2.5)  # half get the first, half the third
+    assert value_best_mix(levels, 5.0) == 4.0
+    assert value_best_mix([], 1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("estimate", "se", "times"),
+    [(0.02, 0.02, 7.84), (-0.01, 0.01, 7.84), (1e-5, 0.02, None), (0.02, math.nan, 0), (0.0, 0.1, 0), (0.1, 0.0, 0)],
+)
+def test_needed_rows_grow_with_the_square_of_the_error(estimate: float, se: float, times: float | None) -> None:
+    found = count_needed_rows(1000, Estimate(estimate, se, -1.0, 1.0))
+    if times == 0:
+        assert found is None
+    elif times is None:
+        assert found is not None
+        assert found.rows is None
+    else:
+        assert found == NeededRows(pytest.approx(times), pytest.approx(1000 * times))
