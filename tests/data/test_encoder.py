@@ -249,6 +249,58 @@ def test_what_was_learnt_survives_json_to_the_last_bit() -> None:
     assert (again.names, again.features) == (encoder.names, encoder.features)
 
 
+SCALE = {"centre": 1.0, "spread": 2.0, "missing": False}
+STATES = {
+    "number": {"encoding": "number", "name": "x", "scale": SCALE},
+    "date": {"encoding": "date", "name": "x", "scale": SCALE, "cycles": ["week"]},
+    "words": {"encoding": "words", "name": "x", "words": ["a", "b"], "other": True, "missing": False},
+    "means": {"encoding": "means", "name": "x", "words": ["a"], "table": [[0.5], [0.0]]},
+}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "change", "place"),
+    [
+        ("number", {"encoding": "y"}, "encoder/columns/0"),
+        ("number", {"encoding": None}, "encoder/columns/0/encoding"),
+        ("number", {"more": 1}, "encoder/columns/0.*more"),
+        ("number", {"name": 1}, "encoder/columns/0/name"),
+        ("number", {"scale": {"centre": 1.0, "spread": 2.0}}, "encoder/columns/0/scale"),
+        *(
+            ("number", {"scale": {**SCALE, "centre": bad}}, "encoder/columns/0")
+            for bad in (None, "inf", 1e999, 10**400)
+        ),
+        *(("number", {"scale": {**SCALE, "spread": bad}}, "encoder/columns/0") for bad in (None, -1, 1e999)),
+        ("date", {"scale": {**SCALE, "spread": -1.0}}, "encoder/columns/0"),
+        ("date", {"cycles": ["month"]}, "encoder/columns/0"),
+        ("date", {"cycles": "week"}, "encoder/columns/0/cycles"),
+        ("words", {"words": ["a", "a"]}, "encoder/columns/0"),
+        ("words", {"words": ["a", None]}, "encoder/columns/0/words/1"),
+        ("words", {"other": 1}, "encoder/columns/0/other"),
+        ("means", {"table": [[0.5]]}, "encoder/columns/0"),
+        ("means", {"table": [[0.5], [0.0, 1.0]]}, "encoder/columns/0"),
+        ("means", {"table": [[0.5], ["x"]]}, "encoder/columns/0/table/1/0"),
+        *(("means", {"table": [[0.5], [bad]]}, "encoder/columns/0") for bad in (None, "nan", 1e31)),
+    ],
+)
+def test_a_damaged_column_is_refused_with_its_place(encoding: str, change: dict[str, Any], place: str) -> None:
+    state = {"few": 40, "rare": 10, "width": 1, "columns": [STATES[encoding]]}
+    assert Encoder.from_state(state).state == state
+    with pytest.raises(ValueError, match=place):
+        Encoder.from_state({**state, "columns": [{**STATES[encoding], **change}]})
+
+
+@pytest.mark.parametrize("change", [{"few": -1}, {"rare": True}, {"width": 0}, {"columns": {}}, {"columns": [1]}])
+def test_a_damaged_encoder_is_refused(change: dict[str, Any]) -> None:
+    state = {"few": 40, "rare": 10, "width": 2, "columns": [STATES["number"]]}
+    with pytest.raises(ValueError, match="encoder"):
+        Encoder.from_state({**state, **change})
+    with pytest.raises(ValueError, match="encoder"):
+        Encoder.from_state({**state, "columns": [STATES["number"], STATES["words"]]})  # one name twice
+    with pytest.raises(ValueError, match="encoder"):
+        Encoder.from_state([])
+
+
 @pytest.mark.parametrize("discrete", [False, True])
 def test_a_category_of_pure_noise_does_not_look_predictive_on_its_own_rows(discrete: bool) -> None:
     rng = np.random.default_rng(5)

@@ -91,6 +91,7 @@ def test_numbers_and_text_come_back_exactly(number: float, count: int, name: str
         (lambda s, _: s.update(count=True), "count: True is not of type int"),
         (lambda s, _: s.update(flag=1), "flag: 1 is not of type bool"),
         (lambda s, _: s.update(number=None), "number: None is not of type float"),
+        (lambda s, _: s.update(number=10**400), "number: 10000.* is not of type float"),
         (lambda s, _: s.update(pair=[1.0]), "pair: 1 items; expected 2"),
         (lambda s, _: s.update(many={}), "many: {} is not of type list"),
         (lambda s, _: s["many"][0].pop("rows"), r"many/0: missing \['rows'\]"),

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from largesse.errors import InputError, Problem
-from largesse.serve import AccessPolicy, AuthMiddleware, error_handlers, read_json, to_json
+from largesse.serve import AccessPolicy, AuthMiddleware, error_handlers, read_json, write_json
 
 TOKEN = "a-token-that-nobody-guesses"
 HOST = ("Host", "127.0.0.1:8137")
@@ -203,5 +203,5 @@ def test_a_body_that_is_no_plain_object_is_refused(body: bytes) -> None:
 
 def test_json_goes_both_ways() -> None:
     content = {"a": [1, 2.5, None, True], "b": {"ü": "<script>"}}
-    assert read_json(to_json(content)) == content
-    assert to_json({"half": "\ud800"})  # what no text can hold does not break an answer
+    assert read_json(write_json(content)) == content
+    assert write_json({"half": "\ud800"})  # what no text can hold does not break an answer

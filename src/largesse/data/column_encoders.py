@@ -6,12 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
 from largesse.data.columns import Kind, as_floats, as_seconds, word_codes
-from largesse.io import check_shape
+from largesse.io import at_place, read_record, read_scalar
 from largesse.records import Array
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Column(ABC):
 
     @abstractmethod
     def is_sound(self) -> bool:
-        """Whether its parts, each of the right type, fit together."""
+        """Whether its parts, each of the right type, fit together and are finite."""
 
     @abstractmethod
     def encode(self, column: pa.ChunkedArray) -> Array:
@@ -65,6 +65,10 @@ class Scale:
             columns.append(~known)
         return stack_columns(columns, len(values))
 
+    def is_sound(self) -> bool:
+        """Whether it can be applied."""
+        return math.isfinite(self.centre) and 0 <= self.spread < math.inf
+
     def names(self, name: str) -> list[str]:
         """Names of the columns."""
         return ([name] if self.spread > 0 else []) + [f"{name} missing"] * self.missing
@@ -86,7 +90,7 @@ class Number(Column):
 
     def is_sound(self) -> bool:
         """Whether its parts fit together."""
-        return self.scale.spread >= 0
+        return self.scale.is_sound()
 
     def encode(self, column: pa.ChunkedArray) -> Array:
         """Return the block of columns (n, q)."""
@@ -101,7 +105,7 @@ class Date(Column):
     encoding = "date"
     kind = "date"
     scale: Scale  # of days since 1970
-    cycles: Sequence[str]
+    cycles: tuple[str, ...]
 
     @property
     def names(self) -> list[str]:
@@ -111,7 +115,7 @@ class Date(Column):
 
     def is_sound(self) -> bool:
         """Whether its parts fit together."""
-        return self.scale.spread >= 0 and set(self.cycles) <= set(CYCLES) and _differ(self.cycles)
+        return self.scale.is_sound() and set(self.cycles) <= set(CYCLES) and _differ(self.cycles)
 
     def encode(self, column: pa.ChunkedArray) -> Array:
         """Return the block of columns (n, q)."""
@@ -133,7 +137,7 @@ class Words(Column):
 
     encoding = "words"
     kind = "text"
-    words: Sequence[str]
+    words: tuple[str, ...]
     other: bool
     missing: bool
 
@@ -179,8 +183,8 @@ class Means(Column):
 
     encoding = "means"
     kind = "text"
-    words: Sequence[str]
-    table: Sequence[Sequence[float]]  # (words + 1 or 2, t) standardised; words, missing, never seen
+    words: tuple[str, ...]
+    table: tuple[tuple[float, ...], ...]  # (words + 1 or 2, t) standardised; words, missing, never seen
 
     @property
     def names(self) -> list[str]:
@@ -191,9 +195,9 @@ class Means(Column):
     def is_sound(self) -> bool:
         """Whether its parts fit together."""
         widths = {len(row) for row in self.table}
-        apart = max((abs(mean) for row in self.table for mean in row), default=0.0)
+        near = all(abs(mean) <= FARTHEST_MEAN for row in self.table for mean in row)
         rows = len(self.table) - len(self.words)
-        return rows in (1, 2) and len(widths) == 1 and widths != {0} and apart <= FARTHEST_MEAN and _differ(self.words)
+        return rows in (1, 2) and len(widths) == 1 and widths != {0} and near and _differ(self.words)
 
     def encode(self, column: pa.ChunkedArray) -> Array:
         """Return the block of columns (n, q)."""
@@ -208,35 +212,25 @@ ENCODINGS: dict[str, type[Column]] = {"number": Number, "date": Date, "words": W
 # ------------------------------------------------------------------------------------------------------------ reading
 
 
-class EncoderState(TypedDict):
-    """The state of an encoder, as JSON."""
-
-    few: int
-    rare: int
-    width: int
-    columns: list[dict[str, Any]]  # each the fields of a `Column`, and its encoding
-
-
 def read_columns(state: Any) -> list[Column]:
     """Return the columns of an encoder's state; raise ValueError if the state is invalid."""
-    check_shape(state, EncoderState, "encoder")
-    columns = [_read_column(column, f"encoder/columns/{k}") for k, column in enumerate(state["columns"])]
-    if min(state["few"], state["rare"], state["width"] - len(columns)) < 0:
+    state = read_scalar(state, dict, "encoder")
+    few, rare, width = (read_scalar(state.get(name), int, f"encoder/{name}") for name in ("few", "rare", "width"))
+    found = read_scalar(state.get("columns"), list, "encoder/columns")
+    columns = [_read_column(column, f"encoder/columns/{k}") for k, column in enumerate(found)]
+    if min(few, rare, width - len(columns)) < 0:
         raise ValueError("encoder: a number of columns or rows is not possible")
     if not _differ([column.name for column in columns]):
         raise ValueError("encoder: two columns have the same name")
     return columns
 
 
-def _read_column(state: dict[str, Any], place: str) -> Column:
-    fields = {name: value for name, value in state.items() if name != "encoding"}
-    kind = ENCODINGS.get(state["encoding"]) if isinstance(state.get("encoding"), str) else None
-    if kind is None:
+def _read_column(state: Any, place: str) -> Column:
+    fields = dict(read_scalar(state, dict, place))
+    encoding = read_scalar(fields.pop("encoding", None), str, at_place(place, "encoding"))
+    if encoding not in ENCODINGS:
         raise ValueError(f"{place}: its encoding is not known")
-    check_shape(fields, kind, place)
-    if "scale" in fields:
-        fields["scale"] = Scale(**fields["scale"])
-    column = kind(**fields)
+    column = read_record(ENCODINGS[encoding], fields, place)
     if not column.is_sound():
         raise ValueError(f"{place}: its parts do not fit together")
     return column

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -19,6 +19,7 @@ from largesse.data.column_encoders import CYCLES, DAY, Column, Date, Means, Numb
 from largesse.data.columns import Kind, as_floats, as_plain, as_seconds, count_words, kind_of, word_codes
 from largesse.data.parsing import match_kinds
 from largesse.errors import Problem, refuse, suggest
+from largesse.io import to_json
 from largesse.records import Array
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Encoder:
         # Few words, or few rows beyond the frequent ones: one-hot. Else (a thousand postcodes) the words need means.
         # A word that hardly ever comes back has no mean to learn.
         if len(frequent) <= self.few and (len(tally) <= self.few or others <= POOLED * known or known < 2 * len(tally)):
-            words = Words(name, frequent, others > 0, column.null_count > 0)
+            words = Words(name, tuple(frequent), others > 0, column.null_count > 0)
             return words, words.encode(column)
         return _learn_means(name, word_codes(column, list(tally)), list(tally), target)
 
@@ -151,11 +152,11 @@ class Encoder:
     @property
     def state(self) -> dict[str, Any]:
         """The learnt state, as JSON."""
-        columns = [{"encoding": learnt.encoding, **asdict(learnt)} for learnt in self.columns]
+        columns = [{"encoding": learnt.encoding, **to_json(learnt)} for learnt in self.columns]
         return {"few": self.few, "rare": self.rare, "width": self.width, "columns": columns}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Encoder:
+    def from_state(cls, state: Any) -> Encoder:
         """Return the encoder of a `state`; raise ValueError if the state is invalid."""
         columns = read_columns(state)
         encoder = cls(state["few"], state["rare"])
@@ -201,12 +202,12 @@ def _learn_scale(values: Array) -> Scale:
     return Scale(centre, spread, len(known) < len(values))
 
 
-def _used_cycles(seconds: Array) -> list[str]:
+def _used_cycles(seconds: Array) -> tuple[str, ...]:
     """Return the cycles that the log goes through at least once; the day only if times are given."""
     known = seconds[np.isfinite(seconds)]
     span = (known.max() - known.min()) / DAY if len(known) else 0.0
     clock = bool(len(known) and np.any(known % DAY))
-    return [name for name, days in CYCLES.items() if span >= days and (name != "day" or clock)]
+    return tuple(name for name, days in CYCLES.items() if span >= days and (name != "day" or clock))
 
 
 def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> tuple[Means, Array]:
@@ -223,7 +224,7 @@ def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> 
     table = encoder.transform(every[:, None])
     centre, spread = means.mean(axis=0), means.std(axis=0)
     spread[spread == 0] = 1.0
-    learnt = Means(name, words, ((table - centre) / spread).tolist())
+    learnt = Means(name, tuple(words), tuple(map(tuple, ((table - centre) / spread).tolist())))
     return learnt, ((means - centre) / spread).astype(np.float32)
 
 

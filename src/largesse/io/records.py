@@ -19,12 +19,13 @@ import math
 import re
 import types
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from largesse.errors import InputError, Problem
+from largesse.errors import InputError, Problem, repr_short
 from largesse.records import Array
 
 Record = TypeVar("Record")
@@ -228,8 +229,9 @@ def read_scalar(state: Any, kind: Any, place: str) -> Any:
     if type(state) is kind:
         return state
     if kind is float and type(state) is int:
-        return float(state)
-    raise ValueError(f"{place or 'it'}: {state!r} is not of type {kind.__name__}")
+        with suppress(OverflowError):
+            return float(state)
+    raise ValueError(f"{place or 'it'}: {repr_short(state)} is not of type {kind.__name__}")
 
 
 # -- records of numbers ---------------------------------------------------------------------------------------------------
@@ -254,12 +256,12 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def read_record(kind: type[Record], state: Any) -> Record:
+def read_record(kind: type[Record], state: Any, place: str = "") -> Record:
     """Return the record that `to_json` wrote; ValueError, which names the place, where a value does not fit.
 
     >>> from largesse.records import Estimate
     >>> read_record(Estimate, {"estimate": 1.0, "se": None, "low": 0, "high": 2.0})
     Estimate(1 [0, 2])
     """
-    found: Record = Reader({}, nulls=True).unpack(state, kind, "", {})
+    found: Record = Reader({}, nulls=True).unpack(state, kind, place, {})
     return found

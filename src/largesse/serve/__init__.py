@@ -16,7 +16,7 @@ from largesse.serve.json_errors import error_handlers as error_handlers
 from largesse.serve.json_errors import error_response as error_response
 from largesse.serve.json_errors import json_response as json_response
 from largesse.serve.json_errors import read_json as read_json
-from largesse.serve.json_errors import to_json as to_json
+from largesse.serve.json_errors import write_json as write_json
 from largesse.serve.ledger.ledger import Ledger as Ledger
 from largesse.serve.ledger.ledger import open_ledger as open_ledger
 from largesse.serve.ledger.money import MICROS as MICROS

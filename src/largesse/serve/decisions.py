@@ -15,7 +15,7 @@ from largesse.data import check_rows
 from largesse.errors import InputError, Problem, refuse, repr_short
 from largesse.policy import Expected
 from largesse.records import Array
-from largesse.serve.json_errors import to_json
+from largesse.serve.json_errors import write_json
 from largesse.serve.ledger.money import MICROS
 from largesse.serve.ledger.records import MAX_ID_LENGTH, DecisionRequest, Decisions, Reason, is_id
 from largesse.serve.ledger_context import LedgerContext
@@ -47,7 +47,7 @@ def parse_request(served: ServedPolicy, context: LedgerContext | None, content: 
     if context is None:
         return ParsedRequest(served, request, ids, served.policy.expect(customers), None)
     offers = make_offers(served.policy, customers, tuple(map(str, ids)), most=context.most)
-    for_ledger = DecisionRequest(request, offers, served.version, to_json(rows, ordered=True))
+    for_ledger = DecisionRequest(request, offers, served.version, write_json(rows, ordered=True))
     return ParsedRequest(served, request, ids, None, for_ledger)
 
 

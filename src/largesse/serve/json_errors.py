@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from largesse.errors import BudgetError, LargesseError, LedgerError, OutputError, Problem, fail
+from largesse.io import to_json
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -73,7 +73,7 @@ def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | 
     """Return a response that holds JSON."""
     from starlette.responses import Response
 
-    return Response(to_json(content), status, headers, "application/json")
+    return Response(write_json(content), status, headers, "application/json")
 
 
 def error_handlers(missing: str, hint: str) -> dict[Any, Any]:
@@ -104,10 +104,10 @@ def error_handlers(missing: str, hint: str) -> dict[Any, Any]:
     return {**handlers, 404: refuse_address, 405: refuse_method}
 
 
-def to_json(content: Any, *, ordered: bool = False) -> bytes:
+def write_json(content: Any, *, ordered: bool = False) -> bytes:
     """Write JSON; numbers that are not finite become null. With `ordered`, keys are sorted.
 
-    >>> to_json({"b": "é", "a": float("nan")}, ordered=True).decode()
+    >>> write_json({"b": "é", "a": float("nan")}, ordered=True).decode()
     '{"a":null,"b":"é"}'
     """
     import orjson
@@ -115,18 +115,8 @@ def to_json(content: Any, *, ordered: bool = False) -> bytes:
     try:
         return orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS | (orjson.OPT_SORT_KEYS if ordered else 0))
     except TypeError:  # integers beyond 64 bits, unpaired surrogates
-        text = json.dumps(_plain(content), ensure_ascii=False, separators=(",", ":"), sort_keys=ordered)
+        text = json.dumps(to_json(content), ensure_ascii=False, separators=(",", ":"), sort_keys=ordered)
         return text.encode("utf-8", "replace")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
 
 
 def read_json(body: bytes) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from largesse.errors import InputError, LargesseError, LedgerError, Problem, repr_short
 from largesse.serve.batching import LedgerBatcher
 from largesse.serve.decisions import check_id, check_keys, decide_alone, describe_decisions, parse_request
-from largesse.serve.json_errors import RequestError, error_response, json_response, read_json, to_json
+from largesse.serve.json_errors import RequestError, error_response, json_response, read_json, write_json
 from largesse.serve.ledger.ledger import Ledger
 from largesse.serve.ledger.money import as_units
 from largesse.serve.ledger.terms import show_time
@@ -92,7 +92,7 @@ class Service:
         if not answer["repeated"]:
             self.metrics.count_decisions(decision["level"] for decision in answer["decisions"])
             self._last_price = answer["price"] if from_ledger else None
-        return to_json(answer)
+        return write_json(answer)
 
     async def redeem(self, request: Request) -> Response:
         """Count a redemption."""
@@ -108,7 +108,7 @@ class Service:
                 raise InputError("request", [Problem(f"the customer is {repr_short(customer)}", hint)])
             redemption = ledger.redeem(name, str(customer), content.get("amount"))
             answer = {"request_id": name, "customer": customer, "paid": as_units(redemption.paid)}
-            return to_json({**answer, "late": redemption.late, "repeated": redemption.repeated})
+            return write_json({**answer, "late": redemption.late, "repeated": redemption.repeated})
 
         return await self._answer(request, self._run_in_thread(work))
 
@@ -119,7 +119,7 @@ class Service:
             standing = self._require_ledger().standing()
             times = {"starts": standing.terms.starts, "ends": standing.terms.ends, "now": standing.now}
             texts = {name: show_time(micros).replace(" ", "T") for name, micros in times.items()}
-            return to_json(standing.as_dict() | texts)
+            return write_json(standing.as_dict() | texts)
 
         return await self._answer(request, self._run_in_thread(work))
 

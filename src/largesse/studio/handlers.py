@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from largesse import pipeline
 from largesse.errors import InputError, LargesseError, Problem
 from largesse.response import list_models
-from largesse.serve import RequestError, json_response, read_json, to_json
+from largesse.serve import RequestError, json_response, read_json, write_json
 from largesse.studio import runs
 from largesse.studio.jobs import Job, Jobs
 from largesse.studio.paths import Place, Table, Tables, open_part
@@ -221,7 +221,7 @@ class Studio:
 
         async def stream() -> AsyncIterator[bytes]:
             async for job in self.jobs.watch(key, self.closing):
-                yield b"data: " + to_json(job) + b"\n\n"
+                yield b"data: " + write_json(job) + b"\n\n"
 
         return StreamingResponse(stream(), media_type="text/event-stream")
 

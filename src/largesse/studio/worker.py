@@ -22,7 +22,7 @@ from typing import Any
 
 from largesse.errors import InputError, LargesseError, Problem
 from largesse.progress import Tracker, report_to
-from largesse.serve import to_json
+from largesse.serve import write_json
 
 MAX_LINE_BYTES = 1 << 27
 STOP_SECONDS = 8.0  # to leave the work, before the process is killed
@@ -121,7 +121,7 @@ def main() -> None:
     lock = threading.Lock()
 
     def send(event: dict[str, Any]) -> None:
-        line = memoryview(to_json(event) + b"\n")
+        line = memoryview(write_json(event) + b"\n")
         with lock, suppress(OSError):
             while line:
                 line = line[out.write(line) or 0 :]
