@@ -43,7 +43,7 @@ def customers(ran: Path) -> list[dict[str, Any]]:
     return [json.loads(json.dumps(row, default=str)) for row in rows]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def ask(ran: Path) -> Iterator[Ask]:
     """A service without a ledger."""
     with load_service(Settings(ran)) as service:

@@ -16,27 +16,36 @@ from largesse.studio.handlers import Studio, StudioSettings
 from largesse.studio.paths import Place
 
 
-@pytest.fixture
-def house(ran: Path, tmp_path: Path) -> House:
-    """A folder with a run, a table, links that lead outside, a damaged run and a folder of the user's own."""
-    folder, private, outside = tmp_path / "folder", tmp_path / "folder" / ".private", tmp_path / "outside"
+def build_house(ran: Path, home: Path) -> House:
+    """Build a folder with a run, a table, links that lead outside, a damaged run and a folder of the user's own."""
+    folder, private, outside = home / "folder", home / "folder" / ".private", home / "outside"
     for path in (folder, private, outside, folder / "photos", folder / "bare"):
         path.mkdir()
     (outside / "secret.csv").write_text("secret\n1\n")
     (folder / "photos" / "me.jpg").write_bytes(b"me")
-    shutil.copytree(ran, folder / "run")
-    shutil.copytree(ran, outside / "run")
-    shutil.copytree(ran, folder / "tampered")
+    for copy in (folder / "run", outside / "run", folder / "tampered", folder / "damaged"):
+        shutil.copytree(ran, copy)
     (folder / "tampered" / "report.html").unlink()
     (folder / "tampered" / "report.html").symlink_to(outside / "secret.csv")
     (folder / "linked").symlink_to(outside / "run")
     (folder / "link.csv").symlink_to(outside / "secret.csv")
-    shutil.copytree(ran, folder / "damaged")
     (folder / "damaged" / "plan.json").write_text('{"format": 2, "planned": ' + "[" * 5000)
     (folder / "damaged" / "campaign.toml").write_text("title = [[[")
     (folder / "table.csv").write_text("a,b\n1,2\n")
     studio = Studio(StudioSettings(Place(folder, private), upload_bytes=1000))
     return House(folder, private, studio, AuthMiddleware(make_app(studio), access_policy(TOKEN, 8137)))
+
+
+@pytest.fixture(scope="session")
+def house(ran: Path, tmp_path_factory: pytest.TempPathFactory) -> House:
+    """A studio in memory for requests that must change nothing."""
+    return build_house(ran, tmp_path_factory.mktemp("house"))
+
+
+@pytest.fixture
+def own_house(ran: Path, tmp_path: Path) -> House:
+    """A studio in memory that a test may change."""
+    return build_house(ran, tmp_path)
 
 
 @pytest.fixture(scope="session")
