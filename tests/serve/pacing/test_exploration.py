@@ -1,6 +1,7 @@
 """A price that explores for a purpose draws as its rule says, whatever the price, and never overspends."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,22 +37,38 @@ def draw_population(seed: int = 0) -> Population:
     return Population(curves, costs, np.zeros_like(costs), np.zeros_like(costs), curves * (1 - curves))
 
 
-def rule_for(population: Population, budget: float, goal: str = "evaluation") -> ExplorationRule:
+POPULATION = draw_population()
+
+
+def derive_rule(population: Population, budget: float, goal: str) -> ExplorationRule:
     assert population.variance is not None
     task = make_task(population.responses, population.early, population.variance, budget)
     expected, first = np.unique(population.responses, return_index=True)
-    variance = ResponseVariance(tuple(expected.tolist()), tuple(population.variance.ravel()[first].tolist()))
+    knots = slice(None, None, max(len(first) // 50, 1))  # offers bring the variances that are used
+    variances = population.variance.ravel()[first][knots]
+    variance = ResponseVariance(tuple(expected[knots].tolist()), tuple(variances.tolist()))
     rule = find_rule(task, design_log(task, 0.05, goal), 0.05, goal, variance)
     assert rule is not None
     return rule
+
+
+@cache
+def rule_at(budget: float, goal: str = "evaluation") -> ExplorationRule:
+    return derive_rule(POPULATION, budget, goal)
+
+
+@cache
+def plan_at(budget: float, goal: str | None = "evaluation") -> PacePlan:
+    rule = None if goal is None else rule_at(budget, goal)
+    return plan_pace(POPULATION, fixed_terms(budget * N), N, exploration=rule)
 
 
 def fixed_terms(total: float) -> Terms:
     return Terms(int(total * 1e6), START, START + 30 * DAY)
 
 
-def make_offers(population: Population, rows: Array, *, variance: bool = True) -> Offers:
-    part = population.take(rows)
+def make_offers(rows: Array, *, variance: bool = True) -> Offers:
+    part = POPULATION.take(rows)
     ids = tuple(f"c{i}" for i in range(len(rows)))
     return Offers(ids, *part.parts[:4], part.variance if variance else None)
 
@@ -75,34 +92,31 @@ def spread_slowly(
     return given(brentq(lambda a: given(a).sum() - 1, 1e-14, (2 * K * spread.max()) ** 2, xtol=1e-15, rtol=1e-14))
 
 
-def decide(population: Population, plan: PacePlan, total: float, rows: Array, seed: int = 0, **more: Any) -> Any:
+def decide(plan: PacePlan, total: float, rows: Array, seed: int = 0, **more: Any) -> Any:
     terms = fixed_terms(total)
     standing = Standing(terms, START + DAY, *[0] * 11, state=(), plan=plan.as_dict())
-    return Pacer(seed=seed).choose(standing, make_offers(population, rows, **more))
+    return Pacer(seed=seed).choose(standing, make_offers(rows, **more))
 
 
 @pytest.mark.parametrize("goal", ["evaluation", "learning"])
 def test_every_propensity_is_that_of_the_formula_at_the_price_of_the_moment(goal: str) -> None:
-    population = draw_population()
-    rule = rule_for(population, 0.8, goal)
-    plan = plan_pace(population, fixed_terms(0.8 * N), N, exploration=rule)
+    plan, rule = plan_at(0.8, goal), rule_at(0.8, goal)
     rows = np.random.default_rng(1).integers(0, N, 400)
-    found = decide(population, plan, 0.8 * N, rows)
+    found = decide(plan, 0.8 * N, rows)
     assert len(np.unique(found.price)) > 100  # it moves
-    costs, variance = np.arange(K, dtype=float), population.variance
+    costs, variance = np.arange(K, dtype=float), POPULATION.variance
     assert variance is not None
     assert plan.exploration is not None
     dear = plan.exploration.value_price
     for at, (row, price) in enumerate(zip(rows, found.price, strict=True)):
-        slow = spread_slowly(population.responses[row], costs, variance[row], price, rule, dear)
+        slow = spread_slowly(POPULATION.responses[row], costs, variance[row], price, rule, dear)
         assert found.propensity[at] == pytest.approx(slow[found.levels[at]], rel=1e-6)
 
 
 def test_levels_are_drawn_with_their_propensities() -> None:
-    population = draw_population()
-    plan = plan_pace(population, fixed_terms(0.8 * N), N, exploration=rule_for(population, 0.8))
+    plan = plan_at(0.8)
     plan = replace(plan, gains=replace(plan.gains, window=0.0))  # the price stands still
-    found = decide(population, plan, 1e9, np.full(20_000, 7))
+    found = decide(plan, 1e9, np.full(20_000, 7))
     shares = np.bincount(found.levels, minlength=K) / 20_000
     told = [found.propensity[found.levels == k][0] if (found.levels == k).any() else 0.0 for k in range(K)]
     assert sum(told) == pytest.approx(1, abs=1e-6)
@@ -111,12 +125,10 @@ def test_levels_are_drawn_with_their_propensities() -> None:
 
 
 def test_what_does_not_fit_is_replaced_and_the_propensity_counts_both_ways() -> None:
-    population = draw_population()
-    rule = rule_for(population, 0.8)
-    plan = plan_pace(population, fixed_terms(0.8 * N), N, exploration=rule)
+    plan = plan_at(0.8)
     levels, propensity = [], []
     for seed in range(300):  # room for one unit: the dearer levels never fit
-        found = decide(population, plan, 1.5, np.array([11]), seed)
+        found = decide(plan, 1.5, np.array([11]), seed)
         levels.append(int(found.levels[0]))
         propensity.append(float(found.propensity[0]))
         assert found.reason[0] in (0, 1)
@@ -127,24 +139,19 @@ def test_what_does_not_fit_is_replaced_and_the_propensity_counts_both_ways() -> 
 
 
 def test_without_a_variance_and_without_a_rule_nothing_is_drawn() -> None:
-    population = draw_population()
-    aimed = plan_pace(population, fixed_terms(0.8 * N), N, exploration=rule_for(population, 0.8))
-    plain = plan_pace(population, fixed_terms(0.8 * N), N)
-    rows = np.arange(300)
-    assert (decide(population, aimed, 1e6, rows, variance=False).propensity == 1).all()
-    assert (decide(population, plain, 1e6, rows).propensity == 1).all()
+    aimed, plain, rows = plan_at(0.8), plan_at(0.8, None), np.arange(300)
+    assert (decide(aimed, 1e6, rows, variance=False).propensity == 1).all()
+    assert (decide(plain, 1e6, rows).propensity == 1).all()
     other = replace(aimed, exploration=replace(aimed.exploration, incumbent=(0.5, 0.5)))  # type: ignore[type-var]
-    assert (decide(population, other, 1e6, rows).propensity == 1).all()
+    assert (decide(other, 1e6, rows).propensity == 1).all()
 
 
 def test_a_ledger_keeps_the_rule_and_is_never_overspent(tmp_path: Path) -> None:
-    population = draw_population()
-    terms = fixed_terms(0.5 * N)
-    plan = plan_pace(population, terms, N, exploration=rule_for(population, 0.5))
+    plan, terms = plan_at(0.5), fixed_terms(0.5 * N)
     rng, drawn = np.random.default_rng(1), []
     with open_ledger(f"sqlite:///{tmp_path}/x.db", terms, plan=plan.as_dict()) as ledger:
         for day in range(30):
-            offers = make_offers(population, rng.integers(0, N, 100))
+            offers = make_offers(rng.integers(0, N, 100))
             drawn.append(ledger.decide(f"day {day}", offers, Pacer(seed=day), now=START + int((day + 0.5) * DAY)))
         standing = ledger.standing(now=START + 30 * DAY - 1)
         assert ledger.audit().fine
@@ -155,11 +162,9 @@ def test_a_ledger_keeps_the_rule_and_is_never_overspent(tmp_path: Path) -> None:
 
 
 def test_a_plan_is_read_back_and_plans_of_earlier_versions_are_read() -> None:
-    population = draw_population()
-    plan = plan_pace(population, fixed_terms(500), N, exploration=rule_for(population, 0.5))
+    plan, plain = plan_at(0.5), plan_at(0.5, None)
     content = plan.as_dict()
     assert PacePlan.from_dict(content) == plan
-    plain = plan_pace(population, fixed_terms(500), N)
     assert plain.as_dict()["exploration"] is None
     assert PacePlan.from_dict(plain.as_dict()).exploration is None
     rule = content["exploration"]
@@ -172,8 +177,7 @@ def test_a_plan_is_read_back_and_plans_of_earlier_versions_are_read() -> None:
 
 
 def test_a_rule_without_what_it_needs_is_refused() -> None:
-    population = draw_population()
-    rule = rule_for(population, 0.5)
+    population, rule = POPULATION, rule_at(0.5)
     with pytest.raises(InputError, match="variance of responses"):
         plan_pace(replace(population, variance=None), fixed_terms(500), N, exploration=rule)
     with pytest.raises(InputError, match="the exploration rule is"):
@@ -183,7 +187,7 @@ def test_a_rule_without_what_it_needs_is_refused() -> None:
 
 
 def test_where_the_policys_price_is_nothing_its_neighbours_are_alike() -> None:
-    rule = rule_for(draw_population(), 2.9)
+    rule = rule_at(2.9)
     ample = replace(rule, plan=replace(rule.plan, price=0.0))
     assert ample.pack_for_pacing()[1:3].tolist() == [1.0, 1.0]
     lower, higher = rule.pack_for_pacing()[1:3]
@@ -191,8 +195,7 @@ def test_where_the_policys_price_is_nothing_its_neighbours_are_alike() -> None:
 
 
 def test_where_money_is_held_for_promises_exploring_gives_up_no_more_than_the_policys_plan_does() -> None:
-    population = draw_population()
-    rule, dear = rule_for(population, 0.3), []
+    population, rule, dear = POPULATION, rule_at(0.3), []
     promised = replace(
         population,
         at_once=np.zeros_like(population.face),
@@ -218,7 +221,7 @@ def test_on_a_stream_exploring_for_evaluation_costs_no_more_than_levels_at_rando
         return replace(people, variance=top**2 * np.clip(share * (1 - share), 0.0, None))
 
     stream = replace(drawn, population=vary(drawn.population), customers=vary(drawn.customers))
-    rule = rule_for(stream.population, stream.terms.total / 1e6 / stream.traits.foreseen)
+    rule = derive_rule(stream.population, stream.terms.total / 1e6 / stream.traits.foreseen, "evaluation")
     plain = pace_stream(stream)
     aimed = pace_stream(stream, plan=make_plan(stream, exploration=rule))
     at_random = pace_stream(

@@ -1,6 +1,7 @@
 """Streams are decided without overspending, close to the offline optimum, and by the same steps as a live ledger."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from largesse.errors import LedgerError
 from largesse.serve import (
     WAYS,
     Offers,
+    Offline,
+    Paced,
     Pacer,
     Stream,
     draw_stream,
@@ -27,34 +30,45 @@ from largesse.serve.pacing.customers import known_costs, redeemed_costs
 from largesse.serve.pacing.simulation import count_gains
 
 
-def draw_small(seed: int, *, on_redemption: bool, customers: int = 3000) -> Stream:
+@cache
+def draw_small(seed: int, *, on_redemption: bool, customers: int = 3000, lasts: bool = False) -> Stream:
+    """Draw a stream; its promises may hold only while the budget `lasts`."""
     rng = np.random.default_rng(seed)
     curves = np.cumsum(rng.exponential([0.1, 0.08, 0.05, 0.03], (400, 4)), axis=1).clip(0, 0.9)
     traits = replace(draw_traits(seed, on_redemption), foreseen=float(customers), days=28)
     pool = redeemed_costs(curves, np.arange(4.0), curves) if on_redemption else known_costs(curves, np.arange(4.0))
-    return fill_stream(pool, traits, seed)
+    stream = fill_stream(pool, traits, seed)
+    return replace(stream, terms=replace(stream.terms, promises="while_it_lasts")) if lasts else stream
 
 
-def let_last(stream: Stream) -> Stream:
-    """The stream with promises that hold while the budget lasts."""
-    return replace(stream, terms=replace(stream.terms, promises="while_it_lasts"))
+@cache
+def pace_small(seed: int, on_redemption: bool, way: str = WAYS[0]) -> Paced:
+    return pace_stream(draw_small(seed, on_redemption=on_redemption), way)
+
+
+@cache
+def plan_small(seed: int, on_redemption: bool) -> Offline:
+    return plan_offline(draw_small(seed, on_redemption=on_redemption))
 
 
 @pytest.mark.parametrize("on_redemption", [False, True])
-def test_nothing_is_ever_overspent(on_redemption: bool) -> None:
+def test_nothing_is_overspent_or_worth_more_than_the_offline_bound(on_redemption: bool) -> None:
     for seed in range(5):
-        stream = draw_small(seed, on_redemption=on_redemption)
+        offline = plan_small(seed, on_redemption)
+        assert offline.value <= offline.unreserved * 1.001  # reserving promises costs value and never brings any
         for way in WAYS:
-            paced = pace_stream(stream, way)
+            paced = pace_small(seed, on_redemption, way)
             assert paced.kept
             assert paced.spent <= paced.committed <= paced.total
+            # Redemptions are random: a lucky stream spends a little more than it was expected to.
+            assert paced.value <= offline.bound * (1.01 if on_redemption else 1 + 1e-9)
 
 
 def test_promises_that_hold_while_it_lasts_use_the_budget_and_are_rarely_refused() -> None:
     shares, use, redeemed, refused = [], [], 0, 0
     for seed in range(6):
         kept = draw_small(seed, on_redemption=True, customers=6000)
-        stream = let_last(kept)
+        stream = draw_small(seed, on_redemption=True, customers=6000, lasts=True)
         for way in WAYS[1:]:
             paced = pace_stream(stream, way)
             assert paced.kept
@@ -82,7 +96,7 @@ def test_a_refused_redemption_takes_the_gain_of_all_who_would_not_redeem_with_it
 
 
 def test_without_money_that_lasts_redemptions_are_refused_and_lose_value() -> None:
-    stream = let_last(draw_small(4, on_redemption=True))
+    stream = draw_small(4, on_redemption=True, lasts=True)
     # Everyone redeems, and nobody expected it.
     surprised = replace(stream, redeems=np.where(stream.customers.face > 0, 1.0, 0.0))
     paced = pace_stream(surprised)
@@ -95,45 +109,26 @@ def test_without_money_that_lasts_redemptions_are_refused_and_lose_value() -> No
 
 
 def test_pacing_comes_close_to_the_offline_optimum_and_uses_the_budget() -> None:
-    shares, fixed, use = [], [], []
-    for seed in range(10):
-        stream = draw_small(seed, on_redemption=False)
-        offline, paced = plan_offline(stream), pace_stream(stream)
-        shares.append(paced.value / offline.value)
-        fixed.append(pace_stream(stream, "fixed").value / offline.value)
-        use.append(paced.use if offline.price > 0 else 1.0)
+    offline = [plan_small(seed, False) for seed in range(5)]
+    paced = [[pace_small(seed, False, way) for seed in range(5)] for way in (WAYS[0], "fixed")]
+    shares, fixed = ([one.value / bound.value for one, bound in zip(way, offline, strict=True)] for way in paced)
+    use = [one.use if bound.price > 0 else 1.0 for one, bound in zip(paced[0], offline, strict=True)]
     assert np.mean(shares) > 0.98
     assert np.mean(shares) > np.mean(fixed)
     assert np.mean(use) > 0.99
 
 
-def test_no_way_is_worth_more_than_the_offline_bound() -> None:
-    for seed in range(3):
-        for later in (False, True):
-            stream = draw_small(seed, on_redemption=later)
-            bound = plan_offline(stream).bound
-            # Redemptions are random: a lucky stream spends a little more than it was expected to.
-            assert all(pace_stream(stream, way).value <= bound * (1.01 if later else 1 + 1e-9) for way in WAYS)
-
-
 def test_the_offline_optimum_of_known_costs_is_the_plan_of_allocate() -> None:
     stream = draw_small(3, on_redemption=False)
     planned = allocate(stream.truth, stream.true_costs, total=stream.terms.total / 1e6)
-    offline = plan_offline(stream)
+    offline = plan_small(3, False)
     assert offline.bound == pytest.approx(planned.value * len(stream), rel=1e-3)
     assert offline.price == pytest.approx(planned.price, rel=0.1)
 
 
-def test_reserving_promises_costs_value_and_never_brings_any() -> None:
-    for seed in range(5):
-        offline = plan_offline(draw_small(seed, on_redemption=True))
-        assert offline.value <= offline.unreserved * 1.001
-
-
 @pytest.mark.parametrize(("on_redemption", "lasts"), [(False, False), (True, False), (True, True)])
 def test_a_ledger_decides_a_stream_as_the_simulation_does(on_redemption: bool, lasts: bool, tmp_path: Path) -> None:
-    stream = draw_small(5, on_redemption=on_redemption, customers=150)
-    stream = let_last(stream) if lasts else stream
+    stream = draw_small(5, on_redemption=on_redemption, customers=150, lasts=lasts)
     simulated, plan = pace_stream(stream), make_plan(stream)
     customers, levels, due, refused = stream.customers, [], [], 0
     with open_ledger(f"sqlite:///{tmp_path}/x.db", stream.terms, plan=plan.as_dict()) as ledger:
@@ -189,6 +184,6 @@ def test_promises_that_stand_for_no_time_at_all_are_paced(valid: float, lasts: b
     curves = np.cumsum(np.full((40, 3), 0.1), axis=1)
     traits = replace(draw_traits(0, True), foreseen=60.0, days=7, valid=valid, delay=valid / 3)
     stream = fill_stream(redeemed_costs(curves, np.arange(3.0), curves), traits, 0)
-    stream = let_last(stream) if lasts else stream
+    stream = replace(stream, terms=replace(stream.terms, promises="while_it_lasts" if lasts else "kept"))
     assert stream.terms.valid
     assert all(pace_stream(stream, way).kept for way in WAYS)
