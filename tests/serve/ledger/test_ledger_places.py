@@ -130,18 +130,6 @@ def test_a_full_disk_loses_nothing_and_when_there_is_room_it_goes_on(ledger: Led
     assert ledger.audit().fine
 
 
-def test_a_ledger_that_another_process_holds_is_waited_for(ledger: Ledger, path: Path) -> None:
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    connection: Any = ledger._store
-    connection._connect().execute("PRAGMA busy_timeout = 10")
-    with pytest.raises(LedgerError, match="is locked"):
-        ledger.standing()
-    other.execute("ROLLBACK")
-    other.close()
-    assert ledger.standing(now=START).promised == 20_000_000
-
-
 # -- clocks and numbers ----------------------------------------------------------------------------------------------------
 
 
@@ -164,12 +152,6 @@ def test_a_sum_of_floats_is_the_amount_that_was_meant(amount: float) -> None:
     assert read_money(amount, "the amount", up=True) == read_money(amount, "the total", up=False) == round(meant * 1e6)
 
 
-@pytest.mark.parametrize("amount", [-1e-300, -0.01])
-def test_next_to_nothing_below_zero_is_no_amount(amount: float) -> None:
-    with pytest.raises(InputError, match="the amount is"):
-        read_money(amount, "the amount", up=True)
-
-
 @pytest.mark.parametrize(
     ("ends", "told"),
     [
@@ -183,12 +165,6 @@ def test_next_to_nothing_below_zero_is_no_amount(amount: float) -> None:
 )
 def test_a_period_ends_when_it_says(ends: str, told: str) -> None:
     assert f"until {told};" in make_terms(5, ends, starts="2026-01-01").describe()
-
-
-@pytest.mark.parametrize("ends", ["2027-W05", "2027-W05-1", "2027-0131", "202701-31", "nat", "２０２７-01-31"])
-def test_an_end_that_is_none_is_named(ends: str) -> None:
-    with pytest.raises(InputError, match="the end is"):
-        make_terms(5, ends, starts="2026-01-01")
 
 
 def test_a_missing_time_of_a_table_is_no_end() -> None:
