@@ -49,3 +49,9 @@ class Page(HTMLParser):
 def visible(page: str) -> str:
     """The words of a page, tooltips and labels included, without style and script."""
     return re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.S)
+
+
+def figures(text: str) -> list[float]:
+    """The numbers of a text, in order and with their signs; a sign may stand before a currency."""
+    found = re.findall(r"([+−-]?)[€$\u2060]*(\d[\d,]*(?:\.\d+)?)", text)
+    return [float(number.replace(",", "")) * (-1 if sign in ("−", "-") else 1) for sign, number in found]

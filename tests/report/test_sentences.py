@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pages import figures
 
 from largesse.io import to_json
 from largesse.records import Estimate, Option, Safety
@@ -13,6 +14,7 @@ from largesse.report.numbers import Units
 from largesse.report.sections.answer import write_answer
 from largesse.report.sections.next_steps import view_next_steps
 from largesse.report.sentences import (
+    judge,
     judge_profit,
     select_notes,
     select_urgent,
@@ -63,28 +65,35 @@ def make_numbers(gain: tuple[float, float, float] = (0.0, 0.0, 0.0), budget: flo
     }
 
 
+GAINS = {
+    "pays": (0.02, 0.01, 0.03),
+    "loses": (-0.02, -0.03, -0.01),
+    "open": (0.01, -0.01, 0.03),
+    "equal": (0.0, 0.0, 0.0),
+}
+
+
 @pytest.mark.parametrize(
-    ("gain", "headline", "said"),
+    ("judged", "headline", "verdict"),
     [
-        (
-            (0.02, 0.01, 0.03),
-            "Choosing who gets what pays: +2.0\u202fpp (+1.0 to +3.0\u202fpp) over",
-            "at least +1.0\u202fpp",
-        ),
-        ((-0.02, -0.03, -0.01), "Give everyone the same: choosing who gets what loses", "brings −2.0\u202fpp"),
-        ((0.01, -0.01, 0.03), "The log does not show that choosing who gets what pays.", "may be nothing. The simpler"),
-        ((0.0, 0.0, 0.0), "There is nothing to choose", "all get '5'"),
+        ("pays", [2.0, 1.0, 3.0], [1.0]),  # the headline has the gain; the verdict begins with the least
+        ("loses", [-2.0, -3.0, -1.0], [-2.0, -3.0, -1.0]),
+        ("open", [], [1.0, -1.0, 3.0]),
+        ("equal", [], []),
     ],
 )
-def test_headline_and_verdict_follow_the_interval(gain: tuple[float, float, float], headline: str, said: str) -> None:
-    numbers = make_numbers(gain)
-    assert write_headline(EURO, numbers).startswith(headline)
-    assert said in write_verdict(EURO, numbers)
+def test_headline_and_verdict_follow_the_interval(judged: str, headline: list[float], verdict: list[float]) -> None:
+    numbers = make_numbers(GAINS[judged])
+    assert judge(numbers["versus"][0]["difference"]) == judged
+    assert figures(write_headline(EURO, numbers)) == headline
+    text = write_verdict(EURO, numbers)
+    assert "all get '5'" in text
+    assert figures(text.replace("all get '5'", ""))[: len(verdict)] == verdict
 
 
-@pytest.mark.parametrize("gain", [(0.02, 0.01, 0.03), (-0.02, -0.03, -0.01), (0.01, -0.01, 0.03)])
-def test_a_mix_of_levels_is_never_called_the_same_for_everyone(gain: tuple[float, float, float]) -> None:
-    numbers = make_numbers(gain)
+@pytest.mark.parametrize("judged", ["pays", "loses", "open"])
+def test_a_mix_of_levels_is_never_called_the_same_for_everyone(judged: str) -> None:
+    numbers = make_numbers(GAINS[judged])
     numbers["versus"][0] |= {"name": "a random mix", "detail": "40 % get '5', 60 % get '10'"}
     text = write_headline(EURO, numbers) + write_verdict(EURO, numbers)
     assert "random" in text
@@ -92,67 +101,57 @@ def test_a_mix_of_levels_is_never_called_the_same_for_everyone(gain: tuple[float
     assert "everyone the same" not in text
 
 
-@pytest.mark.parametrize(
-    ("gain", "headline", "said"),
-    [
-        ((0.02, 0.01, 0.03), "Choosing who gets what pays", "A simple rule gains at least +1.5\u202fpp"),
-        ((-0.02, -0.03, -0.01), "A simple rule pays: at least +1.5\u202fpp", "this plan brings −2.0"),
-        ((0.01, -0.01, 0.03), "A simple rule pays: at least +1.5\u202fpp", "this plan brings +1.0"),
-        ((0.0, 0.0, 0.0), "There is nothing to choose", "A simple rule gains at least +1.5\u202fpp"),
-    ],
-)
-def test_a_simple_rule_that_is_safer_is_named_and_nothing_else_is_advised(
-    gain: tuple[float, float, float], headline: str, said: str
-) -> None:
+@pytest.mark.parametrize("judged", GAINS)
+def test_a_simple_rule_that_is_safer_is_named_and_nothing_else_is_advised(judged: str) -> None:
+    gain = GAINS[judged]
     numbers = make_numbers(gain) | {"safety": make_safety(gain[1], 0.015)}
-    assert write_headline(EURO, numbers).startswith(headline)
-    text = write_verdict(EURO, numbers)
-    assert said in text
-    assert text.endswith("The rule: by 'age'.")
-    assert "as good a choice" not in text
+    headline, verdict = write_headline(EURO, numbers), write_verdict(EURO, numbers)
+    assert 1.5 in figures(headline + verdict)
+    assert ("simple rule" in headline) == (judged in ("loses", "open"))
+    assert numbers["safety"]["options"][1]["detail"] in verdict
+    assert "as good a choice" not in verdict
 
 
 @pytest.mark.parametrize(
-    ("plan", "rule", "said"),
+    ("plan", "rule", "shown", "named"),
     [
-        (
-            0.01,
-            0.005,
-            "With this plan: at least +1.0\u202fpp over treating everyone alike at the same cost, with 95 % confidence.",
-        ),
-        (-0.01, 0.005, "With a simple rule: at least +0.5\u202fpp over"),
-        (-0.01, -0.02, "It could be no gain: with 95 % confidence, neither this plan nor a simple rule is shown"),
-        (None, None, "There is no bound on the gain"),
+        (0.01, 0.005, [1.0, 95], [PLAN]),
+        (-0.01, 0.005, [0.5, 95], [RULE]),
+        (-0.01, -0.02, [95], [PLAN, RULE]),  # neither is shown to gain
+        (None, None, [], []),
     ],
 )
-def test_the_bound_is_that_of_the_safest_option(plan: float | None, rule: float | None, said: str) -> None:
-    assert write_bound(EURO, make_safety(plan, rule)).startswith(said)
+def test_the_bound_is_that_of_the_safest_option(
+    plan: float | None, rule: float | None, shown: list[float], named: list[str]
+) -> None:
+    text = write_bound(EURO, make_safety(plan, rule))
+    assert figures(text) == shown
+    assert [name for name in (PLAN, RULE) if name in text] == named
 
 
 def test_a_bound_just_above_zero_is_not_written_as_zero() -> None:
-    assert "at least +0.002\u202fpp" in write_bound(EURO, make_safety(0.00002))
+    assert 0.002 in figures(write_bound(EURO, make_safety(0.00002)))
 
 
-@pytest.mark.parametrize(
-    ("budget", "answer", "said"),
-    [(0.5, "careful", "more than the budget"), (5.0, "note", "the model expects nothing from spending more")],
-)
-def test_a_spend_surely_above_the_budget_and_an_unused_budget_are_said(budget: float, answer: str, said: str) -> None:
+@pytest.mark.parametrize(("budget", "answer", "shown"), [(0.5, "careful", [1.0, 0.9, 0.5]), (5.0, "note", [1.05, 5.0])])
+def test_a_spend_surely_above_the_budget_and_an_unused_budget_are_said(
+    budget: float, answer: str, shown: list[float]
+) -> None:
     (warning,) = warn_of_spending(EURO, make_numbers(budget=budget))
     assert warning["answer"] == answer
-    assert said in warning["text"]
+    assert figures(warning["text"]) == shown
 
 
 def test_a_spend_that_may_be_within_the_budget_needs_no_warning() -> None:
     assert warn_of_spending(EURO, make_numbers()) == []
 
 
-@pytest.mark.parametrize(("spend", "said"), [(1.05, ["note"]), (0.7, ["note"])])
-def test_a_plan_whose_cost_is_not_certain_says_how_sure_its_budget_is(spend: float, said: list[str]) -> None:
+@pytest.mark.parametrize("spend", [1.05, 0.7])
+def test_a_plan_whose_cost_is_not_certain_says_how_sure_its_budget_is(spend: float) -> None:
     numbers = make_numbers() | {"planned": {"spend": spend, "price": 0.2, "confidence": 0.95}}
     found = warn_of_spending(EURO, numbers)
-    assert [one["answer"] for one in found] == said
-    assert "within the budget with a probability of 95\u202f%" in found[-1]["text"]
+    assert [one["answer"] for one in found] == ["note"]
+    assert figures(found[-1]["text"]) == [spend, 1.05, 95]
     high = {"spend": {"estimate": 1.3, "low": 1.2, "high": 1.4}}
     assert [one["answer"] for one in warn_of_spending(EURO, numbers | high)] == ["careful", "note"]
 
