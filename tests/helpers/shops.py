@@ -1,11 +1,13 @@
-"""A small shop for tests and attacks: a log, customers, a campaign, and the run folder they give."""
+"""Small shops: a log, customers, a campaign, and run folders of several kinds, each made once in a process."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,18 +61,61 @@ def write_shop(folder: Path, rows: int = 120, customers: int = 60) -> Path:
     return folder
 
 
+OWN_COSTS = ("free", "small", "large")
+KINDS = {
+    "plain": CAMPAIGN,
+    "coupons": CAMPAIGN.replace("costs = [0, 5, 10]", "costs = [0, 5, 10]\non_redemption = true\ncontact_cost = 0.05"),
+    "explored": CAMPAIGN.replace("budget = 2.5", "budget = 2.5\nexplore = 0.3"),
+    "own costs": CAMPAIGN.replace("[0, 5, 10]", json.dumps(OWN_COSTS) + '\nnames = ["0", "5", "10"]'),
+}
+AT_RANDOM = {"explored": 0.3}
+
+
+def add_costs(table: pa.Table) -> pa.Table:
+    """Give every customer costs of their own."""
+    drawn = np.random.default_rng(3).uniform(0, 2, len(table))
+    for name, least in zip(OWN_COSTS, (0.0, 4.0, 8.0), strict=True):
+        table = table.append_column(name, pa.array(least + drawn if least else 0.0 * drawn))
+    return table
+
+
 @cache
-def ran_shop() -> tempfile.TemporaryDirectory[str]:
-    """Return a shop whose campaign was run, once for each process."""
+def _keep() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+
+
+@cache
+def run_folder(kind: str = "plain") -> Path:
+    """Return the run folder of a shop; the tables lie beside it."""
     from largesse.campaign import read_campaign
     from largesse.pipeline import run
 
-    kept = tempfile.TemporaryDirectory()
-    shop = write_shop(Path(kept.name))
+    shop = Path(_keep().name) / kind.replace(" ", "-")
+    shop.mkdir()
+    write_shop(shop)
+    if kind == "own costs":
+        for name in ("log.parquet", "customers.parquet"):
+            pq.write_table(add_costs(pq.read_table(shop / name)), shop / name)
+    (shop / "campaign.toml").write_text(KINDS[kind], encoding="utf-8")
     run(read_campaign(shop / "campaign.toml"), shop / "run")
-    return kept
+    return shop / "run"
 
 
-def copy_run(folder: Path) -> Path:
-    """Put a run folder of the shop into a folder."""
-    return shutil.copytree(Path(ran_shop().name) / "run", folder / "run")
+def copy_run(folder: Path, kind: str = "plain") -> Path:
+    """Put a copy of the run folder of a shop into a folder."""
+    return shutil.copytree(run_folder(kind), folder / "run")
+
+
+@cache
+def customers_of(kind: str) -> tuple[dict[str, Any], ...]:
+    """Return a shop's customers as JSON has them."""
+    rows = pq.read_table(run_folder(kind).parent / "customers.parquet").to_pylist()
+    return tuple(json.loads(json.dumps(row, default=str)) for row in rows)
+
+
+@cache
+def policy_of(kind: str) -> Any:
+    """Return a shop's policy."""
+    import largesse as lg
+
+    return lg.Policy.load(run_folder(kind) / "policy.largesse")

@@ -11,7 +11,6 @@ from pathlib import Path
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
-from faults import COMMANDS
 from folders import everything_in
 
 import largesse as lg
@@ -147,31 +146,6 @@ def test_a_run_folder_that_was_moved_away_by_a_killed_command_is_found(run_copy:
 
 
 # -- killed, and called at once -------------------------------------------------------------------------------------------
-
-
-def let_fail(*words: str) -> None:
-    """Let commands go wrong, each in a fork of a process without threads."""
-    tests = Path(__file__).parents[1]
-    paths = os.pathsep.join([str(tests / "attacks"), str(tests / "helpers"), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, str(tests / "attacks" / "faults.py"), *words],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "fine" in done.stdout
-
-
-def test_a_plan_that_goes_wrong_at_some_step_leaves_the_old_or_the_new_one() -> None:
-    let_fail("plan --out", "--every", "17", "--faults", "kill", "full", "terminate")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
-def test_whatever_goes_wrong_at_whatever_step_a_run_folder_is_whole(command: str) -> None:
-    let_fail(command, "--every", "3")
 
 
 @pytest.mark.slow

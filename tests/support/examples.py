@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 from hypothesis import settings
+from hypothesis import strategies as st
 
 FAST, ATTACK = 100, 10_000
+SEEDS = st.integers(0, 2**32 - 1)
+RNGS = st.builds(np.random.default_rng, SEEDS)
 
 settings.register_profile("fast", max_examples=FAST, deadline=None, derandomize=True, database=None)
 settings.register_profile("attack", max_examples=ATTACK, deadline=None, print_blob=True)

@@ -1,4 +1,4 @@
-"""Names and values that tables seldom have: what the attacks draw from."""
+"""Names and values that tables, calls and ledgers seldom have."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pyarrow as pa
 Rng = np.random.Generator
 
 NAMES = (
-    "age", "age ", "", " ", "a\nb", "\r\n", "\x1b[2J", "\x1b]0;owned\x07", "\u202eabc", "\u200f", "😀", "👩‍👩‍👧", "é", "e\u0301",
-    "NULL", "nan", "None", "level", "response", "_level", "x0", "0", "-1", "1e5", "a.b", "a[0]", "a,b", 'a"b', "a'b", "a\\b",
-    "=1+1", "@SUM(A1)", "<b>", "</script>", "{{7*7}}", "%s", "%n", "../../etc/passwd", "a\tb", "\x7f", "\x85", "\u2028", "\ufeffage",
-    "ＡＧＥ", "ſ", "İ", "ß", "\U0001d54f", "a" * 10_000, "😀" * 3000,
+    "age", "age ", "", " ", "a\nb", "\r\n", "\x1b[2J", "\x1b]0;owned\x07", "\u202eabc", "\u200f", "😀", "👩‍👩‍👧", "é",
+    "e\u0301", "NULL", "nan", "None", "level", "response", "_level", "x0", "0", "-1", "1e5", "a.b", "a[0]", "a,b",
+    'a"b', "a'b", "a\\b", "=1+1", "@SUM(A1)", "<b>", "</script>", "{{7*7}}", "%s", "%n", "../../etc/passwd", "a\tb",
+    "\x7f", "\x85", "\u2028", "\ufeffage", "ＡＧＥ", "ſ", "İ", "ß", "\U0001d54f", "a" * 10_000, "😀" * 3000,
 )  # fmt: skip
 ODD_FLOATS = (
     float("nan"), float("inf"), float("-inf"), -0.0, 5e-324, -5e-324, 2.2e-308, 1e308, -1e308, 1.7e308, 1e150, 3.4e38, 1e-45,
@@ -27,6 +27,36 @@ WORDS = (
     "2020-01-01", "\u202e", "😀", "0x10", "a" * 5000, "=HYPERLINK(1)", "<script>alert(1)</script>", "\ufeff", "\u0000",
 )  # fmt: skip
 INTEGERS = (-(2**63), 2**63 - 1, 0, 1, -1, 2**53 + 1, 2**31, 255)
+
+
+NUMBERS: tuple[Any, ...] = (
+    0, 1, -1, 1.7, "1", "x", "", None, True, float("nan"), float("inf"), -0.0, 1e308, 5e-324, 10**320, [1], {}, (), 1j, b"1",
+    np.float32(1), np.int64(2), np.array(3), np.array([1.0]), object(), 2.5, -1.5, 10**30, 2**63,
+)  # fmt: skip
+TABLES: tuple[Any, ...] = (
+    [[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]], [[0.1], [0.2, 0.3]], [], [[]], 3, None, "text", {"a": [1]}, np.zeros((0, 3)),
+    np.zeros((3, 0)), np.full((2, 3), np.nan), np.full((2, 3), np.inf), np.full((2, 3), 1e308), np.full((2, 3), "a"),
+    np.zeros((2, 3), dtype=object), np.zeros((2, 3), dtype=complex), np.zeros((2, 2, 2)), np.array(["1", "2"]),
+    np.zeros(3, dtype="M8[D]"), np.ones((2, 3), bool), np.arange(6.0).reshape(2, 3).astype("f2"),
+    [["0.1", "0.2", "0.3"]], [[None, 1, 2]], [[10**400, 1, 2]], np.zeros((2, 3))[:, ::-1],
+)  # fmt: skip
+COSTS: tuple[Any, ...] = (
+    [0, 1, 2], [0, 1e308, 1.5e308], [0, -1, 2], [2, 1, 0], [0, 1], ["0", "1", "2"], ["a", "b", "c"], [0, None, 2], [0, float("nan"), 1],
+    np.array(3), 5, None, "0,1,2", {}, [[0, 1, 2], [0, 2, 4]], [0, 10**320, 10**321], np.zeros((2, 3), bool), [True, False], [], [[]],
+)  # fmt: skip
+
+
+LEDGER_COLUMNS = {
+    "ledger": ("format", "total", "starts", "ends", "valid", "late", "spent", "promised", "requests",
+               "decisions", "state", "plan", "open_expected"),
+    "request": ("number", "id", "digest", "policy", "decided_at", "expires_at", "closed"),
+    "decision": ("number", "customer", "place", "level", "at_once", "face", "expected", "propensity", "response", "price",
+                 "reason", "paid"),
+}  # fmt: skip
+LEDGER_VALUES: tuple[Any, ...] = (
+    0, -1, 1, 2, 7, 10**15, 2**62, "x", "", "[]", "{}", "NaN", "[NaN]", "[1e999]", b"\x00\xff", 1.5, "null", "[" * 5000, '"', "1" * 400,
+    "a\x1b[2J",
+)  # fmt: skip
 
 
 def draw_name(rng: Rng) -> str:

@@ -85,3 +85,30 @@ def change_a_little(value: Any, rng: np.random.Generator) -> Any:
     if isinstance(value, list):
         return [value[k] for k in rng.permutation(len(value))][int(rng.integers(2)) :]
     return value
+
+
+def change_array(arrays: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """Return the arrays with one of another shape or dtype, with odd numbers, under another name, or gone."""
+    name = sorted(arrays)[rng.integers(len(arrays))]
+    array = arrays[name].copy()
+    how = rng.choice(["shape", "dtype", "number", "number", "number", "swap", "gone", "more", "row"])
+    if how == "gone":
+        return {key: value for key, value in arrays.items() if key != name}
+    if how == "more":
+        return {**arrays, f"{name}x": array}
+    if how == "swap":
+        other = sorted(arrays)[rng.integers(len(arrays))]
+        return {**arrays, name: arrays[other].copy(), other: array}
+    if how == "shape":
+        array = array.reshape([(-1,), (1, -1), (-1, 1)][rng.integers(3)])
+    elif how == "dtype":
+        with np.errstate(all="ignore"):  # a cast may lose whatever it likes
+            array = array.astype(["float32", "float64", "int64", "int32", "bool", "float16", "uint8"][rng.integers(7)])
+    elif how == "row":
+        array = np.concatenate([array, array[:1]]) if rng.random() < 0.5 and len(array) else array[1:]
+    elif array.size:
+        odd = [np.nan, np.inf, -np.inf, 1e300, -1e300, 1e38, 0, -1, -2, 1, 2**31 - 1, -(2**31), 7, 0.5, 1e-300]
+        with np.errstate(all="ignore"):
+            where = slice(None) if rng.random() < 0.2 else rng.integers(array.size)
+            array.reshape(-1)[where] = np.array(odd[rng.integers(len(odd))]).astype(array.dtype)
+    return {**arrays, name: array}

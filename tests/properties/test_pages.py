@@ -1,11 +1,13 @@
-"""Titles, names and values that try to become part of a page."""
+"""Pages of hostile texts stay what they are, and the same seed gives the same bytes."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,29 +15,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from commands import call, judge, own_folder
-from harness import FINE, Outcome
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shops import CAMPAIGN, shop_table, write_shop
 
+from support.commands import run_command, working_folder
+from support.examples import RNGS, examples
+
+Rng = np.random.Generator
 MARK = "zqx"  # in every hostile text, and nowhere else
 PAYLOADS = (
-    f"<script>alert('{MARK}')</script>",
-    f"</script><script>alert('{MARK}')</script>",
-    f"</title><img src={MARK} onerror=alert(1)>",
-    f'"><svg onload=alert("{MARK}")>',
-    f"' onmouseover='alert(1)' {MARK}='",
-    f'" autofocus onfocus="alert(1)" {MARK}="',
-    f"</style><style>*{{background:url({MARK})}}</style>",
-    f"<!--{MARK}",
-    f"-->{MARK}<b {MARK}>",
-    f"]]><{MARK}/>",
-    f"{{{{ {MARK} }}}}{{% for x in y %}}",
-    f"&lt;script {MARK}&gt;",
-    f"javascript:alert('{MARK}')",
-    f"\u2028</svg><{MARK}>",
-    f"</textarea></noscript></svg></math><{MARK} onclick=alert(1)>",
-    f"\\u003c{MARK}\\u003e",
+    f"<script>alert('{MARK}')</script>", f"</script><script>alert('{MARK}')</script>",
+    f"</title><img src={MARK} onerror=alert(1)>", f'"><svg onload=alert("{MARK}")>',
+    f"' onmouseover='alert(1)' {MARK}='", f'" autofocus onfocus="alert(1)" {MARK}="',
+    f"</style><style>*{{background:url({MARK})}}</style>", f"<!--{MARK}", f"-->{MARK}<b {MARK}>", f"]]><{MARK}/>",
+    f"{{{{ {MARK} }}}}{{% for x in y %}}", f"&lt;script {MARK}&gt;", f"javascript:alert('{MARK}')",
+    f"\u2028</svg><{MARK}>", f"</textarea></noscript></svg></math><{MARK} onclick=alert(1)>", f"\\u003c{MARK}\\u003e",
     f"${{{MARK}}}`{MARK}`",
-)
+)  # fmt: skip
 HANDLERS = re.compile(r"^on[a-z]+$")
 SHOWN = {
     "aria-label",
@@ -76,23 +74,24 @@ class Elements(HTMLParser):
         self.comments.append(data)
 
 
-def attack(seed: int) -> Outcome:
-    """Run a campaign full of hostile texts, and a checkup of its log; read both pages as a browser does."""
-    rng = np.random.default_rng(seed)
-    texts = [str(text) for text in rng.permutation(np.array(PAYLOADS, dtype=object))]
-    with own_folder() as folder:
+@examples(1)
+@given(st.permutations(PAYLOADS), RNGS)
+def test_hostile_texts_stay_texts_in_pages(texts: list[str], rng: Rng) -> None:
+    with working_folder() as folder:
         write_campaign(folder, texts, rng)
         for words in (["run", "c.toml", "--out", "r"], ["doctor", "c.toml", "--out", "d.html"]):
-            answer = call(*words)
-            if answer.code:
-                found = judge(answer, *words)
-                return found if not found.good else Outcome("wrong", f"{words} refused: {answer.shown[:300]}")
+            code, shown = run_command(*words)
+            assert code == 0, shown
         for page in (folder / "r" / "report.html", folder / "d.html"):
-            if found := read_page(page):
-                return Outcome("injected", f"{page.name}: {found}")
-        if seed % 50 == 0 and (shown := open_page(folder / "r" / "report.html")):
-            return Outcome("injected", f"in a browser: {shown}")
-    return FINE
+            assert find_injection(page.read_text(encoding="utf-8")) == ""
+
+
+@pytest.mark.slow
+def test_hostile_texts_stay_texts_in_a_browser() -> None:
+    with working_folder() as folder:
+        write_campaign(folder, list(PAYLOADS), np.random.default_rng(0))
+        assert run_command("run", "c.toml", "--out", "r")[0] == 0
+        assert open_page(folder / "r" / "report.html") == ""
 
 
 def write_campaign(folder: Path, texts: list[str], rng: np.random.Generator) -> None:
@@ -118,19 +117,14 @@ def write_campaign(folder: Path, texts: list[str], rng: np.random.Generator) -> 
 
     lines = [f"title = {q(texts[11])}", f"unit = {q(texts[12])}", f"log = {q(log_name + '.parquet')}", "[columns]"]
     lines += [
-        f"level = {q(level)}",
-        f"response = {q(response)}",
-        "[levels]",
-        f"names = {q(names)}",
-        "costs = [0, 5, 10]",
-    ]
+        f"level = {q(level)}", f"response = {q(response)}", "[levels]", f"names = {q(names)}", "costs = [0, 5, 10]",
+    ]  # fmt: skip
     lines += ["[plan]", "budget = 3", "[model]", 'name = "linear"']
     (folder / "c.toml").write_text("\n".join(lines), encoding="utf-8")
 
 
-def read_page(path: Path) -> str:
+def find_injection(page: str) -> str:
     """Return what came in from the data, if anything: an element, an attribute, a script, a style or a comment."""
-    page = path.read_text(encoding="utf-8")
     found = Elements(page)
     if MARK not in page:
         return "the page shows none of the texts"
@@ -161,3 +155,32 @@ def open_page(path: Path) -> str:
     handlers = [name for _, name, _ in found.attributes if HANDLERS.match(name)]
     foreign = [tag for tag in found.tags if MARK in tag or tag == "img"]
     return f"{handlers} {foreign}" if handlers or foreign or found.tags.count("script") > 1 else ""
+
+
+# -- determinism -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["linear", "additive", "boosting"])
+def test_one_thread_and_two_write_the_same_bytes(tmp_path: Path, model: str) -> None:
+    write_shop(tmp_path)
+    pq.write_table(shop_table(200, seed=3), tmp_path / "log.parquet")
+    (tmp_path / "campaign.toml").write_text(CAMPAIGN.replace('"linear"', f'"{model}"\nseed = 5'), encoding="utf-8")
+    for threads in ("1", "2"):
+        run_with(threads, tmp_path)
+        (tmp_path / "run").rename(tmp_path / threads)
+    one, two = (read_folder(tmp_path / threads) for threads in ("1", "2"))
+    assert sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name)) == []
+
+
+def run_with(threads: str, folder: Path) -> None:
+    """Run the campaign with so many threads."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS")
+    command = [sys.executable, "-m", "largesse.cli", "run", "campaign.toml", "--out", "run"]
+    env = {**os.environ, **dict.fromkeys(names, threads)}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def read_folder(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -2,36 +2,36 @@
 
 Every call that changes the disk is counted, and the command dies, is interrupted or fails at the i-th of them. Whatever
 it writes must then be wholly old or wholly new, an exit code of 2 must mean that nothing changed, and the same command,
-called again, must succeed and leave no temporary name. Each command runs in a fork of its own.
-
-    PYTHONPATH=tests/helpers python tests/attacks/faults.py [COMMAND …] [--faults kill full …] [--every N]
+called again, must succeed and leave no temporary name. Each command runs in a fork of a process without threads: this
+module is run as a program that answers lines of JSON, `[command]` by its number of steps and `[command, fault, at]` by what is
+wrong then.
 """
 
 from __future__ import annotations
 
-import argparse
 import builtins
 import errno
 import io
-import itertools
+import json
 import os
 import shutil
 import signal
 import stat
+import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from commands import call
-from harness import FINE, Outcome
 from shops import write_shop
+
+from support.commands import run_command as call
 
 COLUMNS = "--level coupon --response bought --customer id --costs 0,5,10 --model linear"
 COMMANDS = {
@@ -187,7 +187,7 @@ def _act(work: Path, command: str, steps: Steps, writer: int) -> int:
 
 
 class Place:
-    """A folder with a log, customers and a run folder, that can be made anew as often as wanted."""
+    """A folder with a log, customers and a run folder that can be restored."""
 
     def __init__(self, home: Path) -> None:
         self.work = home / "work"
@@ -201,7 +201,7 @@ class Place:
         os.chdir(self.work)
         try:
             for command in ("run campaign.toml --out R", "init log.parquet --out first.toml"):
-                assert call(*command.split()).code == 0  # in this process: its forks find everything loaded
+                assert call(*command.split())[0] == 0  # in this process: its forks find everything loaded
         finally:
             os.chdir(here)
         (self.work / "first.toml").unlink()
@@ -219,7 +219,7 @@ class Place:
         if command == "report":
             (self.work / "R" / "report.html").unlink()
 
-    def look(self) -> dict[str, dict[str, Any]]:
+    def read(self) -> dict[str, dict[str, Any]]:
         """Return what lies in the folder, thing by thing: each file's content and mode; hidden names apart."""
         found: dict[str, dict[str, Any]] = {}
         for path in sorted(self.work.rglob("*")):
@@ -235,37 +235,33 @@ class Place:
     def plain(self, command: str) -> tuple[int, dict[str, Any], dict[str, Any]]:
         """Return how many steps a command takes, and what lies here before and after it."""
         self.renew(command)
-        before = self.look()
+        before = self.read()
         done = run_command(self.work, COMMANDS[command], fault="none")
         assert done.code == 0, done.words
-        assert "hidden" not in self.look(), self.look()["hidden"].keys()
-        return done.steps, before, self.look()
+        assert "hidden" not in self.read(), self.read()["hidden"].keys()
+        return done.steps, before, self.read()
 
 
-def judge(place: Place, command: str, fault: str, at: int) -> Outcome:
-    """Let a command go wrong at one step, and say what came of it."""
+def find_problem(place: Place, command: str, fault: str, at: int) -> str:
+    """Let a command go wrong at one step; return what is not as it should be then, or ""."""
     _, before, after = place.plain(command)
     place.renew(command)
     ended = run_command(place.work, COMMANDS[command], fault, at)
-    name = f"{command}, {fault} at step {at}"
+    states = compare_states(place.read(), before, after)
+    told = f"exit code {ended.code}, {states}: {ended.words[-300:]}"
     if ended.code not in (0, 2, 130, 143, KILLED) or "Traceback" in ended.words:
-        return Outcome("traceback", f"{name}: exit code {ended.code}: {ended.words[-300:]}")
-    states = _compare(place.look(), before, after)
-    allowed = {OLD, NEW} | ({MOVED} if fault == KILLS[1] else set())
-    if not set(states.values()) <= allowed:
-        return Outcome("mixed", f"{name}: exit code {ended.code}: {states}")
-    if ended.code == 2 and set(states.values()) != {OLD}:
-        return Outcome("half-written", f"{name}: exit code 2 and {states}")
-    if ended.code == 0 and set(states.values()) != {NEW}:
-        return Outcome("wrong", f"{name}: exit code 0 and {states}")
+        return f"an unexpected end: {told}"
+    if not set(states.values()) <= {OLD, NEW, *([MOVED] if fault == KILLS[1] else [])}:
+        return f"old and new are mixed: {told}"
+    if ended.code in (0, 2) and set(states.values()) != {NEW if ended.code == 0 else OLD}:
+        return f"the exit code is wrong: {told}"
     again = run_command(place.work, COMMANDS[command])
-    if again.code != 0 or place.look() != after:
-        left = sorted(place.look().get("hidden", {}))
-        return Outcome("half-written", f"{name}: then {again.code}, {left}: {again.words[-300:]}")
-    return FINE
+    if again.code != 0 or place.read() != after:
+        return f"called again: {again.code}, {sorted(place.read().get('hidden', {}))}: {again.words[-300:]}"
+    return ""
 
 
-def _compare(found: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> dict[str, str]:
+def compare_states(found: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> dict[str, str]:
     """Say of each thing that the command changes whether it is the old or the new one."""
     states = {}
     for thing in before.keys() | after.keys():
@@ -277,56 +273,43 @@ def _compare(found: dict[str, Any], before: dict[str, Any], after: dict[str, Any
     return states
 
 
-# -- all of them --------------------------------------------------------------------------------------------------------
+# -- the program ---------------------------------------------------------------------------------------------------------
 
 
-@cache
-def own_place() -> Place:
-    """Return the place of this process."""
-    place = Place(Path(tempfile.mkdtemp(prefix="largesse-faults-")))
-    place.prepare(write_shop)
-    return place
+@contextmanager
+def run_program() -> Iterator[Callable[..., Any]]:
+    """Run this module in a process of its own; yield a function that asks it."""
+    tests = Path(__file__).parents[1]
+    paths = os.pathsep.join([str(tests), str(tests / "helpers"), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
+    command, pipe = [sys.executable, "-m", "support.faults"], subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        questions, answers = program.stdin, program.stdout
+
+        def ask(*words: Any) -> Any:
+            questions.write(json.dumps(words) + "\n")
+            questions.flush()
+            return json.loads(answers.readline())
+
+        try:
+            yield ask
+        finally:
+            questions.close()
 
 
-def attack(seed: int) -> Outcome:
-    """Let one command go wrong in one way at one step; consecutive seeds go through all of them."""
-    pairs = list(itertools.product(COMMANDS, FAULTS))
-    command, fault = pairs[seed % len(pairs)]
-    place = own_place()
-    return judge(place, command, fault, 1 + (seed // len(pairs)) % place.plain(command)[0])
-
-
-def run(commands: Iterable[str] = COMMANDS, faults: Iterable[str] = FAULTS, every: int = 1) -> Counter[str]:
-    """Let commands go wrong in every way at every step, or every few; return how often which outcome came."""
-    counts: Counter[str] = Counter()
-    for command, fault in itertools.product(commands, faults):
-        for at in range(own_place().plain(command)[0], 0, -every):
-            outcome = judge(own_place(), command, fault, at)
-            counts[outcome.kind] += 1
-            if not outcome.good:
-                sys.stdout.write(f"{outcome.kind}: {outcome.detail}\n")
-                sys.stdout.flush()
-    return counts
-
-
-def main(words: Sequence[str]) -> int:
-    """Run the commands named, one after the other, and print what was tried and found."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("commands", nargs="*", default=list(COMMANDS))
-    parser.add_argument("--faults", nargs="*", default=FAULTS)
-    parser.add_argument("--every", type=int, default=1)
-    given = parser.parse_args(words)
-    bad = 0
-    for command in given.commands:
-        counts = run([command], given.faults, given.every)
-        bad += counts.total() - counts["fine"]
-        sys.stdout.write(f"{command}: {own_place().plain(command)[0]} steps, {dict(counts)}\n")
-        sys.stdout.flush()
-    return int(bad > 0)
+def answer_questions() -> None:
+    """Answer the lines of standard input."""
+    with tempfile.TemporaryDirectory(prefix="largesse-faults-", ignore_cleanup_errors=True) as home:
+        place = Place(Path(home))
+        place.prepare(write_shop)
+        for line in sys.stdin:
+            command, *fault = json.loads(line)
+            found = find_problem(place, command, *fault) if fault else place.plain(command)[0]
+            sys.stdout.write(json.dumps(found) + "\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    finally:
-        shutil.rmtree(own_place().work.parent, ignore_errors=True)
+    answer_questions()
