@@ -10,8 +10,8 @@ from shops import shop_table
 
 from largesse.campaign import TableProfile, campaign_from_options, inspect_table
 from largesse.errors import InputError
-from largesse.studio.forms import describe_look, draft_campaign, look_again
-from largesse.studio.tasks import look
+from largesse.studio.forms import assign_roles, describe_inspection, draft_campaign
+from largesse.studio.tasks import inspect
 
 ROLES = {"level": "coupon", "response": "bought", "customer": "id", "features": ["age", "city"]}
 LEVELS = {"costs": [0, 5, 10]}
@@ -26,7 +26,7 @@ def shop_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def seen(shop_log: Path) -> TableProfile:
+def profile(shop_log: Path) -> TableProfile:
     return inspect_table(shop_log)
 
 
@@ -35,14 +35,14 @@ def made_of(tmp_path: Path, **columns: Any) -> TableProfile:
     return inspect_table(tmp_path / "log.parquet")
 
 
-def test_a_draft_is_what_options_of_the_command_line_give(seen: TableProfile) -> None:
-    made = draft_campaign(DRAFT, seen, "/log.parquet")
+def test_a_draft_is_what_options_of_the_command_line_give(profile: TableProfile) -> None:
+    made = draft_campaign(DRAFT, profile, "/log.parquet")
     levels = {"doses": [0, 5, 10], "costs": [0, 5, 10]}
     same = campaign_from_options("/log.parquet", dict(ROLES), levels, plan={"budget": 2.5}, title="Campaign")
     assert made == same
 
 
-def test_all_that_a_draft_can_say_is_in_the_campaign(seen: TableProfile) -> None:
+def test_all_that_a_draft_can_say_is_in_the_campaign(profile: TableProfile) -> None:
     more = {
         "title": "Spring",
         "unit": "€",
@@ -51,14 +51,14 @@ def test_all_that_a_draft_can_say_is_in_the_campaign(seen: TableProfile) -> None
         "plan": {"caps": {"10": 5}, "fixed": {"c1": "5"}},
     }
     levels = {**LEVELS, "names": ["0", "5", "10"], "on_redemption": True, "contact_cost": 0.5}
-    made = draft_campaign({**DRAFT, **more, "levels": levels, "budget": None, "total": 50}, seen, "/log.parquet")
+    made = draft_campaign({**DRAFT, **more, "levels": levels, "budget": None, "total": 50}, profile, "/log.parquet")
     assert (made.title, made.unit, made.model, made.seed) == ("Spring", "€", "linear", 3)
     assert (made.planning.total, made.planning.budget, made.planning.fixed) == (50, None, {"c1": 1})
     assert (made.levels.on_redemption, made.levels.contact_cost) == (True, 0.5)
 
 
-def test_a_checkup_needs_neither_costs_nor_a_budget(seen: TableProfile) -> None:
-    made = draft_campaign({"table": "t", "roles": ROLES}, seen, "/log.parquet", checkup=True)
+def test_a_checkup_needs_neither_costs_nor_a_budget(profile: TableProfile) -> None:
+    made = draft_campaign({"table": "t", "roles": ROLES}, profile, "/log.parquet", checkup=True)
     assert made.levels.costs == (0, 1, 2)
 
 
@@ -87,27 +87,29 @@ def test_a_checkup_needs_neither_costs_nor_a_budget(seen: TableProfile) -> None:
         ({"parse": {"age": "sideways"}}, "sideways"),
     ],
 )
-def test_what_is_wrong_is_named(seen: TableProfile, change: dict[str, Any], message: str) -> None:
+def test_what_is_wrong_is_named(profile: TableProfile, change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        draft_campaign({**DRAFT, **change}, seen, "/log.parquet")
+        draft_campaign({**DRAFT, **change}, profile, "/log.parquet")
 
 
 def test_the_order_of_names_is_the_users_unless_they_state_it(tmp_path: Path) -> None:
-    seen = made_of(tmp_path, offer=["call", "mail", "none"] * 20, bought=[0, 1] * 30, age=list(range(60)))
-    look, features = look_again(seen, {"level": "offer", "response": "bought", "features": ["age"]})
-    shown = describe_look(look, features)
+    profile = made_of(tmp_path, offer=["call", "mail", "none"] * 20, bought=[0, 1] * 30, age=list(range(60)))
+    inspection, features = assign_roles(profile, {"level": "offer", "response": "bought", "features": ["age"]})
+    shown = describe_inspection(inspection, features)
     assert (shown["levels"][0]["name"], shown["order_known"]) == ("none", False)
     roles = {"level": "offer", "response": "bought", "features": ["age"]}
     with pytest.raises(InputError, match="names is left blank"):
-        draft_campaign({"table": "t", "roles": roles, "levels": {"costs": [0, 1, 2]}, "budget": 1}, seen, "/l.parquet")
+        draft_campaign(
+            {"table": "t", "roles": roles, "levels": {"costs": [0, 1, 2]}, "budget": 1}, profile, "/l.parquet"
+        )
     names = ["none", "mail", "call"]
     levels = {"names": names, "costs": [0, 1, 2]}
-    made = draft_campaign({"table": "t", "roles": roles, "levels": levels, "budget": 1}, seen, "/l.parquet")
+    made = draft_campaign({"table": "t", "roles": roles, "levels": levels, "budget": 1}, profile, "/l.parquet")
     assert made.levels.names == ("none", "mail", "call")
 
 
 def test_text_that_holds_numbers_is_read_as_the_first_campaign_file_would(tmp_path: Path) -> None:
-    seen = made_of(
+    profile = made_of(
         tmp_path,
         coupon=[0, 5] * 20,
         bought=["yes", "no", "yes", "yes"] * 10,
@@ -115,33 +117,33 @@ def test_text_that_holds_numbers_is_read_as_the_first_campaign_file_would(tmp_pa
         either=["1,234", "5,678"] * 20,
     )
     roles = {"level": "coupon", "response": "bought", "features": ["spent", "either"]}
-    look, features = look_again(seen, roles)
-    assert [one["column"] for one in describe_look(look, features)["parse"]] == ["either"]
+    inspection, features = assign_roles(profile, roles)
+    assert [one["column"] for one in describe_inspection(inspection, features)["parse"]] == ["either"]
     draft = {"table": "t", "roles": roles, "levels": {"costs": [0, 5]}, "budget": 1}
-    made = draft_campaign(draft, seen, "/l.parquet")
+    made = draft_campaign(draft, profile, "/l.parquet")
     assert made.roles["parse"] == {"bought": {"no": 0, "yes": 1}, "spent": "decimal comma"}
-    made = draft_campaign({**draft, "parse": {"either": "decimal point"}}, seen, "/l.parquet")
+    made = draft_campaign({**draft, "parse": {"either": "decimal point"}}, profile, "/l.parquet")
     assert made.roles["parse"]["either"] == "decimal point"
 
 
 def test_observed_costs_need_no_list(tmp_path: Path) -> None:
-    seen = made_of(
+    profile = made_of(
         tmp_path, coupon=[0, 5] * 20, bought=[0, 1, 1, 1] * 10, paid=[0.0, 5.0, 0.0, 2.5] * 10, age=range(40)
     )
     roles = {"level": "coupon", "response": "bought", "cost_column": "paid", "features": ["age"]}
-    made = draft_campaign({"table": "t", "roles": roles, "levels": {"costs": []}, "budget": 1}, seen, "/l.parquet")
+    made = draft_campaign({"table": "t", "roles": roles, "levels": {"costs": []}, "budget": 1}, profile, "/l.parquet")
     assert made.levels.observed
 
 
 def test_a_role_that_is_taken_away_is_not_guessed_again(shop_log: Path) -> None:
-    guessed = look(str(shop_log))
+    guessed = inspect(str(shop_log))
     assert guessed["roles"]["customer"] == "id"
-    again = look(str(shop_log), {**guessed["roles"], "customer": None})
+    again = inspect(str(shop_log), {**guessed["roles"], "customer": None})
     assert again["roles"]["customer"] is None
     assert {column["name"]: column["role"] for column in again["columns"]}["id"] == "ignore"
 
 
 def test_a_column_of_many_values_is_no_level(shop_log: Path) -> None:
-    found = look(str(shop_log), {"level": "age", "response": "bought", "features": ["city"]})
+    found = inspect(str(shop_log), {"level": "age", "response": "bought", "features": ["city"]})
     assert found["levels"] is None
     assert "distinct values" in found["problems"][0]["what"]

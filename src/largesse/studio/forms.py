@@ -54,17 +54,17 @@ def list_roles() -> list[dict[str, Any]]:
     return [*named[:2], feature, ignored, *named[2:]]
 
 
-def look_again(seen: TableProfile, roles: Mapping[str, Any]) -> tuple[CampaignDraft, list[str]]:
-    """Return the look at a table in which columns have the roles that a page gives, and its features."""
+def assign_roles(profile: TableProfile, roles: Mapping[str, Any]) -> tuple[CampaignDraft, list[str]]:
+    """Return the inspection of a table with the roles of a page, and its features."""
     single = {role: str(name) for role, name in roles.items() if role in SINGLE and name is not None}
-    names, features = seen.table.column_names, roles.get("features")
+    names, features = profile.table.column_names, roles.get("features")
     wrong = [
         Problem(f"{role!r} is not a role", f"known: {join_some([*SINGLE, 'features'])}")
         for role in roles
         if role not in ROLES
     ]
     refuse("roles", [*wrong, *unknown_columns(single, names)])
-    found = seen.with_roles(Guess(single, {}, seen.guess(single).guess.left_out))
+    found = profile.with_roles(Guess(single, {}, profile.guess(single).guess.left_out))
     if features is None:
         return found, found.features
     if not (isinstance(features, list) and all(isinstance(name, str) for name in features)):
@@ -73,36 +73,38 @@ def look_again(seen: TableProfile, roles: Mapping[str, Any]) -> tuple[CampaignDr
     return found, [name for name in features if name not in single.values()]
 
 
-def describe_look(look: CampaignDraft, features: Sequence[str]) -> dict[str, Any]:
+def describe_inspection(inspection: CampaignDraft, features: Sequence[str]) -> dict[str, Any]:
     """Return what the page shows of a table."""
-    roles = dict(look.guess.roles)
+    roles = dict(inspection.guess.roles)
     named = {column: role for role, column in roles.items()} | dict.fromkeys(features, FEATURE)
     return {
-        "rows": look.table.num_rows,
-        "columns": [_describe_column(name, look, named.get(name, IGNORED)) for name in look.table.column_names],
+        "rows": inspection.table.num_rows,
+        "columns": [
+            _describe_column(name, inspection, named.get(name, IGNORED)) for name in inspection.table.column_names
+        ],
         "roles": {**{role: roles.get(role) for role in SINGLE}, "features": list(features)},
         "role_names": list_roles(),
-        **describe_levels(look),
-        "suggested_budget": look.suggest_budget() if _is_few(look) else None,
+        **describe_levels(inspection),
+        "suggested_budget": inspection.suggest_budget() if _is_few(inspection) else None,
         "suggested_on_redemption": False,
         "suggested_unit": "",
         "suggested_title": "",
-        "notes": _list_notes(look),
-        "problems": [{"what": problem.what, "hint": problem.hint} for problem in _find_problems(look, features)],
+        "notes": _list_notes(inspection),
+        "problems": [{"what": problem.what, "hint": problem.hint} for problem in _find_problems(inspection, features)],
         "parse": [
             {"column": name, "example": found.example, "ways": list(found.ways)}
-            for name, found in look.written.items()
+            for name, found in inspection.written.items()
             if len(found.ways) > 1 and named.get(name, IGNORED) != IGNORED
         ],
     }
 
 
-def _describe_column(name: str, look: CampaignDraft, role: str) -> dict[str, Any]:
-    column, values = look.columns[name], look.table.column(name)
+def _describe_column(name: str, inspection: CampaignDraft, role: str) -> dict[str, Any]:
+    column, values = inspection.columns[name], inspection.table.column(name)
     reason = None
     if role == IGNORED:
-        reason = look.guess.left_out.get(name) or why_skip(name, values) or None
-    elif role in look.guess.roles:
+        reason = inspection.guess.left_out.get(name) or why_skip(name, values) or None
+    elif role in inspection.guess.roles:
         reason = f"{column.distinct:,} distinct values" if role in ASKED else "by its name and values"
     return {
         "name": name,
@@ -129,69 +131,69 @@ def _list_examples(values: pa.ChunkedArray) -> list[str]:
 # -- levels ----------------------------------------------------------------------------------------------------------
 
 
-def list_levels(look: CampaignDraft) -> tuple[list[str], bool, str]:
+def list_levels(inspection: CampaignDraft) -> tuple[list[str], bool, str]:
     """Return the levels, cheapest first as far as that is known; whether it is, and why."""
-    if look.level is None:
+    if inspection.level is None:
         return [], False, ""
-    if look.doses is not None:
-        return [f"{dose:g}" for dose in look.doses], True, "by their amounts"
-    if look.order is not None:
-        return list(look.order.names), True, "by what their names say"
-    by_response = look.order_by_response()
+    if inspection.doses is not None:
+        return [f"{dose:g}" for dose in inspection.doses], True, "by their amounts"
+    if inspection.order is not None:
+        return list(inspection.order.names), True, "by what their names say"
+    by_response = inspection.order_by_response()
     if by_response is not None:
         return list(by_response), False, "by mean response only: put them in order, the cheapest first"
-    return list(look.level.words), False, "in no order: put them in order, the cheapest first"
+    return list(inspection.level.words), False, "in no order: put them in order, the cheapest first"
 
 
-def _is_few(look: CampaignDraft) -> bool:
-    return look.level is not None and 0 < look.level.distinct <= MAX_LEVELS
+def _is_few(inspection: CampaignDraft) -> bool:
+    return inspection.level is not None and 0 < inspection.level.distinct <= MAX_LEVELS
 
 
-def describe_levels(look: CampaignDraft) -> dict[str, Any]:
+def describe_levels(inspection: CampaignDraft) -> dict[str, Any]:
     """Return the levels with their rows and mean responses, and what they may cost."""
-    if not _is_few(look):
+    if not _is_few(inspection):
         return {"levels": None, "order_known": False, "order_reason": "", "suggested_costs": None}
-    names, known, reason = list_levels(look)
-    tally = look.count_levels()
+    names, known, reason = list_levels(inspection)
+    tally = inspection.count_levels()
     rows = [{"name": name, "rows": tally[name][0], "mean_response": tally[name][1]} for name in names if name in tally]
-    return {"levels": rows, "order_known": known, "order_reason": reason, "suggested_costs": look.suggest_costs()}
+    return {"levels": rows, "order_known": known, "order_reason": reason, "suggested_costs": inspection.suggest_costs()}
 
 
 # -- what to say -----------------------------------------------------------------------------------------------------
 
 
-def _list_notes(look: CampaignDraft) -> list[str]:
+def _list_notes(inspection: CampaignDraft) -> list[str]:
     notes = []
-    others = look.guess.others.get("cost_column", ())
+    others = inspection.guess.others.get("cost_column", ())
     if others:
         notes.append(f"{join_some([repr(name) for name in others])} may be what each row really cost.")
     notes += [
         f"The {role} may also be {join_some([repr(name) for name in more])}."
         for role in ASKED
-        if role in look.guess.roles and (more := look.guess.others.get(role))
+        if role in inspection.guess.roles and (more := inspection.guess.others.get(role))
     ]
     return notes
 
 
-def _find_problems(look: CampaignDraft, features: Sequence[str]) -> list[Problem]:
+def _find_problems(inspection: CampaignDraft, features: Sequence[str]) -> list[Problem]:
     found = [
         Problem(f"no column is the {role} ({meaning})", "choose it in the list of columns")
         for role, meaning in ASKED.items()
-        if role not in look.guess.roles
+        if role not in inspection.guess.roles
     ]
-    if look.level is not None and not _is_few(look):
-        got = f"the level {look.level.name!r} has {look.level.distinct:,} distinct values"
+    if inspection.level is not None and not _is_few(inspection):
+        got = f"the level {inspection.level.name!r} has {inspection.level.distinct:,} distinct values"
         found.append(Problem(got, f"choose a column with at most {MAX_LEVELS}, or group its values first"))
     if not features:
         found.append(Problem("no column is left to learn from", "make at least one column a feature"))
     return found
 
 
-def list_segments(seen: TableProfile, names: Sequence[str]) -> dict[str, list[str]]:
+def list_segments(profile: TableProfile, names: Sequence[str]) -> dict[str, list[str]]:
     """Return the columns that can tell segments apart, each with its values, the most common first."""
     found = {}
     for name in names:
-        column, values = seen.columns[name], seen.table.column(name)
+        column, values = profile.columns[name], profile.table.column(name)
         if column.kind not in ("text", "number") or not 2 <= column.distinct <= MOST_SEGMENTS or values.null_count:
             continue
         counts = as_plain(values).value_counts().to_pylist()
@@ -203,21 +205,21 @@ def list_segments(seen: TableProfile, names: Sequence[str]) -> dict[str, list[st
 # -- drafts --------------------------------------------------------------------------------------------------------------
 
 
-def draft_campaign(draft: Mapping[str, Any], seen: TableProfile, log: str, *, checkup: bool = False) -> Campaign:
+def draft_campaign(draft: Mapping[str, Any], profile: TableProfile, log: str, *, checkup: bool = False) -> Campaign:
     """Return the campaign that a draft stands for; for a `checkup`, costs and budget do not matter."""
     refuse("draft", _find_shape_problems(draft))
-    look, features = look_again(seen, draft.get("roles") or {})
-    columns: dict[str, Any] = {role: look.guess.roles[role] for role in SINGLE if role in look.guess.roles}
+    inspection, features = assign_roles(profile, draft.get("roles") or {})
+    columns: dict[str, Any] = {role: inspection.guess.roles[role] for role in SINGLE if role in inspection.guess.roles}
     if features:
         columns["features"] = features
-    parse = {**look.find_parse(features), **(draft.get("parse") or {})}
+    parse = {**inspection.find_parse(features), **(draft.get("parse") or {})}
     if parse:
         columns["parse"] = parse
     given: dict[str, Any] = {word: draft[word] for word in TEXTS if draft.get(word)}
     given |= {"log": log, "columns": columns}
     if draft.get("response_value") is not None:
         given["response_value"] = draft["response_value"]
-    given["levels"] = _draft_levels(draft.get("levels") or {}, look, checkup=checkup)
+    given["levels"] = _draft_levels(draft.get("levels") or {}, inspection, checkup=checkup)
     given["model"] = {"name": draft.get("model") or "auto", "seed": draft.get("seed") or 0}
     if not checkup:
         spent = {word: draft[word] for word in ("budget", "total") if draft.get(word) is not None}
@@ -257,19 +259,19 @@ def _find_shape_problems(draft: Mapping[str, Any]) -> list[Problem]:
     return found
 
 
-def _draft_levels(given: Mapping[str, Any], look: CampaignDraft, *, checkup: bool) -> dict[str, Any]:
+def _draft_levels(given: Mapping[str, Any], inspection: CampaignDraft, *, checkup: bool) -> dict[str, Any]:
     """Return the section [levels]; the names of amounts become amounts again."""
-    order, known, _ = list_levels(look)
+    order, known, _ = list_levels(inspection)
     names: Sequence[str] = given.get("names") or (order if known else [])
     section: dict[str, Any] = {w: given[w] for w in LEVEL_WORDS if w != "names" and given.get(w) is not None}
-    if look.doses is not None:
-        doses = {f"{dose:g}": dose for dose in look.doses}
+    if inspection.doses is not None:
+        doses = {f"{dose:g}": dose for dose in inspection.doses}
         unknown = [name for name in names if name not in doses]
         refuse("levels", [Problem(f"the log has no level {name!r}", suggest(name, doses)) for name in unknown])
         section["doses"] = [doses[name] for name in names]
     else:
         section["names"] = list(names)
-    observed = "cost_column" in look.guess.roles
+    observed = "cost_column" in inspection.guess.roles
     if observed and not section.get("costs"):
         section.pop("costs", None)
     elif checkup and not section.get("costs"):

@@ -115,7 +115,7 @@ class Studio:
         """Receive a table, and inspect it."""
         name, length = request.query_params.get("name", ""), request.headers.get("content-length")
         table = await self.tables.receive(name, length, request.stream())
-        return json_response(await self._inspect_first(table, "look"), 201)
+        return json_response(await self._inspect_first(table, "inspect"), 201)
 
     async def pick(self, request: Request) -> Response:
         """Inspect a table of the folder, or the example."""
@@ -127,7 +127,7 @@ class Studio:
             if not isinstance(name, str):
                 raise RequestError(400, "no file is named", 'give {"file": "name"} or {"example": "thornton"}')
             path = await asyncio.to_thread(self.place.find_table, name)
-            table, task = Table(path.name, path, own=False), "look"
+            table, task = Table(path.name, path, own=False), "inspect"
         return json_response(await self._inspect_first(table, task), 201)
 
     async def _inspect_first(self, table: Table, task: str) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class Studio:
             raise RequestError(400, "no roles are given", 'send {"roles": {…}}')
         before, now = (
             table.shown,
-            await self.inspector.ask({"task": "look", "path": str(table.path), "roles": given["roles"]}),
+            await self.inspector.ask({"task": "inspect", "path": str(table.path), "roles": given["roles"]}),
         )
         # Suggestions stay valid as long as the levels are the same.
         same = all(before["roles"][role] == now["roles"][role] for role in ("level", "response"))

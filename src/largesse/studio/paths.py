@@ -134,7 +134,7 @@ def _is_regular(path: Path) -> bool:
 
 @dataclass(eq=False)
 class Table:
-    """A table and what a look at it showed."""
+    """A table and the result of its inspection."""
 
     name: str
     path: Path

@@ -1,4 +1,4 @@
-"""What a child process can be asked to do. Everything is what the command line does, through the same functions."""
+"""Tasks of the worker process; each calls the functions of the command line."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from largesse import pipeline
 from largesse.campaign import TableProfile, campaign_from, inspect_table, read_campaign
 from largesse.errors import InputError
 from largesse.progress import report_to, start_stage
-from largesse.studio.forms import describe_look, draft_campaign, list_problems, list_segments, look_again
+from largesse.studio.forms import assign_roles, describe_inspection, draft_campaign, list_problems, list_segments
 from largesse.studio.runs import name_levels
 
 MOST_BYTES = 1 << 27  # of a table that is read only to offer its columns for rules
 
 
 @lru_cache(maxsize=1)
-def _see(path: str, _size: int, _changed: int) -> TableProfile:
+def _inspect_cached(path: str, _size: int, _changed: int) -> TableProfile:
     return inspect_table(path)
 
 
-def see_table(path: str) -> TableProfile:
-    """Read a table, or recall it: a page asks for the same one several times."""
+def load_profile(path: str) -> TableProfile:
+    """Inspect a table; the last one is cached, because a page asks for it several times."""
     found = Path(path).stat()
-    return _see(path, found.st_size, found.st_mtime_ns)
+    return _inspect_cached(path, found.st_size, found.st_mtime_ns)
 
 
-def look(path: str, roles: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Look at a table: guess what its columns are, or take the roles that are given."""
+def inspect(path: str, roles: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Inspect a table: guess the roles of its columns, or take the given ones."""
     start_stage("looking at the table")
-    seen = see_table(path)
+    profile = load_profile(path)
     if roles is not None:
-        return describe_look(*look_again(seen, roles))
-    found = seen.guess()
-    return describe_look(found, found.features)
+        return describe_inspection(*assign_roles(profile, roles))
+    found = profile.guess()
+    return describe_inspection(found, found.features)
 
 
 def example(path: str) -> dict[str, Any]:
-    """Write the demo's log to a path and look at it, with all that the demo's campaign knows."""
+    """Write the demo's log to a path and inspect it, with all that the demo's campaign knows."""
     import pyarrow.parquet as pq
 
     campaign, table = pipeline.demo_campaign()
     pq.write_table(table, path)
-    found = look(path, {**campaign.columns, "features": list(campaign.roles.get("features") or ())})
+    found = inspect(path, {**campaign.columns, "features": list(campaign.roles.get("features") or ())})
     order = {level["name"]: level for level in found["levels"]}
     return found | {
         "levels": [order[label] for label in campaign.levels.labels],
@@ -62,7 +62,7 @@ def example(path: str) -> dict[str, Any]:
 def campaign(path: str, draft: dict[str, Any], own: bool, checkup: bool = False) -> dict[str, Any]:
     """Check a draft; return the campaign file, if nothing is wrong: as it would be kept, and as it is now."""
     try:
-        found = draft_campaign(draft, see_table(path), path, checkup=checkup)
+        found = draft_campaign(draft, load_profile(path), path, checkup=checkup)
     except InputError as error:
         return {"toml": None, "now": None, "problems": list_problems(error)}
     kept = replace(found, log=pipeline.LOG) if own else found
@@ -110,7 +110,7 @@ def describe(folder: str) -> dict[str, Any]:
     path = Path(campaign.customers or campaign.log)
     if not path.is_file() or path.stat().st_size > MOST_BYTES:
         return {"columns": [], "segments": {}}
-    table = see_table(str(path))
+    table = load_profile(str(path))
     # Of a log, only features are known to a plan.
     usable = list(campaign.roles.get("features") or ()) if campaign.customers is None else None
     taken = {*campaign.columns.values(), *(campaign.levels.cost_columns or ())}
@@ -143,7 +143,7 @@ def keep(folder: str, tried: str, out: str) -> dict[str, Any]:
 
 
 TASKS: dict[str, Callable[..., Any]] = {
-    "look": look,
+    "inspect": inspect,
     "example": example,
     "campaign": campaign,
     "doctor": doctor,
