@@ -138,8 +138,8 @@ def test_a_slow_fall_over_many_levels_is_seen() -> None:
 
 
 def test_a_flat_curve_is_hardly_ever_called_falling() -> None:
-    flat = [answers(check_rates([0.4] * 5, 300, seed))["order of levels"] for seed in range(20)]
-    assert flat.count("fine") >= 18
+    flat = [answers(check_rates([0.4] * 5, 300, seed))["order of levels"] for seed in range(40)]
+    assert flat.count("fine") >= 37
     assert "no" not in flat
 
 
@@ -422,10 +422,10 @@ def drawn(n: int, seed: int) -> tuple[np.ndarray, np.random.Generator]:
 
 def test_the_test_errs_as_seldom_as_it_says() -> None:
     found = []
-    for seed in range(120):
+    for seed in range(200):
         X, rng = drawn(150, seed)
         found.append(measure_dependence(X, rng.integers(0, 3, 150), permutations=99, seed=seed).p)
-    assert 0.01 <= np.mean(np.array(found) <= 0.05) <= 0.1
+    assert 0.02 <= np.mean(np.array(found) <= 0.05) <= 0.09
     assert 0.4 < np.mean(found) < 0.6
 
 

@@ -111,7 +111,7 @@ def test_trees_are_used_where_held_out_rows_prefer_them() -> None:
 def test_held_out_logits_are_calibrated() -> None:
     """Shrunk propensities leave confounding in; after calibration the log-odds have the slope of the truth."""
     slopes = []
-    for seed in range(2):
+    for seed in range(4):
         sim = simulate("confounded", n=2000, seed=seed, mix=0.2)
         found, _ = estimate_probabilities(replace(sim.log, propensity=None), assign_folds(sim.log, 5))
         own, true = np.log(found[np.arange(2000), sim.level]), np.log(sim.propensity)

@@ -211,7 +211,7 @@ def join(numbers: dict[str, Any], study: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_nothing_on_a_page_contradicts_anything_else(amount_run: Any) -> None:
-    @settings(max_examples=200, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=400, deadline=None, derandomize=True, database=None)
     @given(study=studies())
     def check(study: dict[str, Any]) -> None:
         check_agreement(join(amount_run.numbers, study), study)
