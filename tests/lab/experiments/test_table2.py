@@ -94,6 +94,7 @@ def test_unknown_sets_are_refused_as_sets() -> None:
 
 
 @pytest.mark.usefixtures("real_data")
+@pytest.mark.slow
 def test_on_real_text_thresholds_are_ahead_of_a_plain_regression() -> None:
     rows = ("Thresholds", "logistic", "per-level mean")
     records = table2.measure(Request(["text"], rows, 3))
