@@ -130,6 +130,18 @@ def test_a_full_disk_loses_nothing_and_when_there_is_room_it_goes_on(ledger: Led
     assert ledger.audit().fine
 
 
+def test_a_ledger_that_another_process_holds_is_waited_for(ledger: Ledger, path: Path) -> None:
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    connection: Any = ledger._store
+    connection._connect().execute("PRAGMA busy_timeout = 10")
+    with pytest.raises(LedgerError, match="is locked"):
+        ledger.standing()
+    other.execute("ROLLBACK")
+    other.close()
+    assert ledger.standing(now=START).promised == 20_000_000
+
+
 # -- clocks and numbers ----------------------------------------------------------------------------------------------------
 
 

@@ -41,6 +41,11 @@ def test_simulated_streams_are_compared_with_the_offline_optimum(paced: tuple[di
     assert set(courses) == {"pace", "daily", "fixed", "offline"}
 
 
+def test_a_budget_per_customer_counts_for_all_customers_of_a_stream(ran: Path) -> None:
+    streaming = read_streaming("simulated", {"streams": 1, "customers": 200, "days": 7})
+    assert pace(ran, streaming, lambda *_: None, budget=1.0)["first"]["facts"]["total"] == 200
+
+
 @pytest.mark.parametrize("explore_for", ["evaluation", None])
 def test_a_plan_that_explores_is_rehearsed_so(
     run_copy: Path, paced: tuple[dict[str, Any], Path], explore_for: str | None
