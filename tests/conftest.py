@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsers import CHROMIUM, reach_chromium, run_chromium
-from shops import write_shop
 
 from support import examples  # noqa: F401  registers the profiles of hypothesis
+from support.browsers import CHROMIUM, reach_chromium, run_chromium
 from support.commands import Call, make_call
+from support.shops import write_shop
 
 # Tests compile many small networks once each: compiling quickly is worth more than fast code. Set before JAX is imported.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
@@ -33,9 +33,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def session() -> Iterator[Any]:
     """One Spark session for all tests; without PySpark or Java they say why they are skipped."""
-    from sessions import skip_without_spark
-
     from largesse.pipeline.spark import open_session
+    from support.spark import skip_without_spark
 
     skip_without_spark()
     with open_session(master="local[2]") as started:

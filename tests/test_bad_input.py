@@ -25,7 +25,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from folders import everything_in
 
 import largesse as lg
 from largesse import cli
@@ -33,6 +32,7 @@ from largesse.campaign.file import read_campaign
 from largesse.data.read import read_table
 from largesse.errors import BudgetError, InputError, LargesseError, NotFittedError, PolicyFileError
 from largesse.pipeline.commands import run
+from support.folders import everything_in
 
 Make = Callable[[Path], Any]
 Row = tuple[Make, str, str]  # how to make the mistake; what its message names; what the message suggests

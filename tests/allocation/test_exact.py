@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from instances import KINDS, RULES, attempt, instances, keeps, paid_by, ruled_instance, ruled_optimum, whole_optima
 
 from largesse.allocation.constraints.kinds import Constraints
 from largesse.allocation.plan import allocate
 from largesse.errors import BudgetError
+from support.plans import KINDS, RULES, attempt, instances, keeps, paid_by, ruled_instance, ruled_optimum, whole_optima
 
 NEARLY = 1e-7  # HiGHS takes a budget to be kept when it is overdrawn by less
 

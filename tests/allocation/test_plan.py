@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from instances import KINDS, concave, full_path, instances, linear_optimum, paid_by, solved_instances, whole_optima
 
 from largesse.allocation.plan import allocate, decide_at_price, frontier
 from largesse.errors import BudgetError, InputError
 from largesse.records.array import Array
+from support.plans import KINDS, concave, full_path, instances, linear_optimum, paid_by, solved_instances, whole_optima
 
 # ---------------------------------------------------------------------------------------------- against HiGHS
 

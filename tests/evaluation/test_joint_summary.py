@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from plan_steps import summarise
 
 from largesse.allocation import allocate
 from largesse.data import log_from_arrays
@@ -15,6 +14,7 @@ from largesse.evaluation.joint_summary import count_needed_rows, estimate_at, in
 from largesse.levels import Levels
 from largesse.records import BudgetSlider, BudgetStop, Estimate, NeededRows, PlanSummary, Reference, StudySummary
 from largesse.response import Linear
+from support.plans import summarise
 
 BUDGET = 0.8
 

@@ -8,11 +8,11 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 import pytest
-from plan_steps import summarise
 
 from largesse.allocation import allocate
 from largesse.evaluation import PlanCounts, choose_features, count_plan, number_groups
 from largesse.records import Array, Plan, PlanSummary
+from support.plans import summarise
 
 LABELS = ("none", "small", "big")
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from folders import earlier_run, everything_in
 
 from largesse.errors import OutputError
 from largesse.io import atomic_file, atomic_folder, can_recover, folders, hold_folder, write_together
+from support.folders import earlier_run, everything_in
 
 RUN = {"marks": ("campaign.toml", "policy.largesse"), "files": ("campaign.toml", "policy.largesse", "report.html")}
 STOPS = [RuntimeError("boom"), KeyboardInterrupt(), SystemExit(143), OSError(errno.ENOSPC, "No space left on device")]

@@ -11,13 +11,13 @@ from pathlib import Path
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
-from folders import everything_in
 
 import largesse as lg
 from largesse.campaign.file import read_campaign
 from largesse.errors import InputError, LargesseError, OutputError
 from largesse.pipeline import commands
 from largesse.pipeline.folder import FILES
+from support.folders import everything_in
 
 LARGESSE = [sys.executable, "-m", "largesse.cli"]
 ALL = FILES - {"log.parquet"}

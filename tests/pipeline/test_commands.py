@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from folders import everything_in
 
 import largesse as lg
 from largesse.campaign.file import read_campaign
@@ -17,6 +16,7 @@ from largesse.errors import InputError
 from largesse.pipeline import commands
 from largesse.pipeline.folder import FILES
 from largesse.pipeline.scoring import Local
+from support.folders import everything_in
 
 
 def change(file: Path, *changes: tuple[str, str]) -> None:

@@ -14,8 +14,6 @@ import pyarrow.csv as csv
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from folders import everything_in
-from shops import CAMPAIGN, shop_table, write_shop
 
 from largesse.campaign.file import read_campaign
 from largesse.errors import InputError, LargesseError, OutputError
@@ -25,6 +23,8 @@ from largesse.pipeline.customers import CustomerStream
 from largesse.pipeline.scoring import Local, choose_places, random_keys
 from largesse.policy import Policy
 from largesse.records import Array
+from support.folders import everything_in
+from support.shops import CAMPAIGN, shop_table, write_shop
 
 
 @pytest.fixture(autouse=True)

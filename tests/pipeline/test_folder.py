@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from folders import earlier_run, everything_in
 
 from largesse.campaign import read_campaign
 from largesse.errors import InputError, OutputError
@@ -28,6 +27,7 @@ from largesse.pipeline.folder import (
     write_part,
 )
 from largesse.records import Estimate
+from support.folders import earlier_run, everything_in
 
 
 def test_only_an_earlier_run_folder_is_replaced(tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
-from shops import CAMPAIGN, shop_table
 
 from largesse.campaign.file import campaign_from, read_campaign
 from largesse.cli import app
 from largesse.errors import InputError
 from largesse.pipeline import commands
 from largesse.pipeline.doctor import examine
+from support.shops import CAMPAIGN, shop_table
 
 ROWS, MOST = 900, 300
 LARGE = f"\n[data]\nmost_rows = {MOST}\n"

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
-from ledgers import respond
 
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
 from largesse.pipeline import check, plan, run, write_next_log
 from largesse.pipeline.commands import LOCAL
 from largesse.serve import open_ledger, read_decisions
+from support.ledgers import respond
 
 Serve = Callable[[list[str]], str]
 

@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from shops import shop_table
 
 import largesse as lg
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
 from largesse.pipeline import commands
 from largesse.pipeline.notebook import Page, Run, make_campaign, show_report
+from support.shops import shop_table
 
 SETTINGS: dict[str, Any] = {
     "level": "coupon",

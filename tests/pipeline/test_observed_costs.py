@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from folders import everything_in
 
 import largesse as lg
 from largesse.campaign.draft.file import guess_campaign
@@ -18,6 +17,7 @@ from largesse.evaluation import crossfit
 from largesse.pipeline import commands
 from largesse.pipeline.doctor import examine, find_campaign
 from largesse.response import make_model
+from support.folders import everything_in
 
 OBSERVED = ("costs = [0, 5, 10]", "doses = [0, 5, 10]")
 NAMED = ('customer = "id"', 'customer = "id"\ncost_column = "paid"')

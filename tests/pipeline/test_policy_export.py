@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tests.helpers.exports import run_duckdb
 
 from largesse import cli
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
 from largesse.pipeline import export, fit
 from largesse.policy import Policy
+from support.exports import run_duckdb
 
 
 def test_sql_of_a_run_decides_like_its_policy(ran: Path, tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from folders import everything_in
 
 from largesse.campaign.file import read_campaign
 from largesse.pipeline import commands
 from largesse.pipeline.scores_cache import METADATA_KEY, make_key, read_scores
 from largesse.pipeline.scoring import Local
+from support.folders import everything_in
 
 
 @pytest.fixture

@@ -14,8 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sessions import near, skip_without_spark
-from shops import shop_table, write_shop
 from typer.testing import CliRunner
 
 import largesse
@@ -34,6 +32,8 @@ from largesse.pipeline.spark.session import explain_failure, find_java
 from largesse.policy import Policy
 from largesse.response import Linear, learn_held_out
 from largesse.stats import assign_folds
+from support.shops import shop_table, write_shop
+from support.spark import near, skip_without_spark
 
 KINDS = {"age": "number", "city": "text", "since": "date"}
 
@@ -340,7 +340,7 @@ def test_a_client_of_spark_connect_gets_the_plan_of_one_machine(ran: Path, tmp_p
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
-    import on_cluster
+    from support import spark_cluster
 
     skip_without_spark()
     shop = write_shop(tmp_path, rows=300, customers=10)
@@ -352,7 +352,7 @@ def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
     text = (shop / "campaign.toml").read_text(encoding="utf-8").replace("customers.parquet", "customers")
     (shop / "campaign.toml").write_text(text, encoding="utf-8")
     run(read_campaign(shop), shop / "one")
-    killed = run_apart(on_cluster.__file__, str(shop / "campaign.toml"), str(shop / "two"))
+    killed = run_apart(spark_cluster.__file__, str(shop / "campaign.toml"), str(shop / "two"))
     assert killed == "scoring planning writing"
     plans = [read_table(shop / name / "plan.parquet") for name in ("one", "two")]
     assert plans[1].to_pydict() == near(plans[0].to_pydict())

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
-from folders import everything_in
 
 from largesse.campaign import read_campaign
 from largesse.errors import InputError, LargesseError, OutputError
 from largesse.pipeline import keep_plan, plan, read_numbers, try_plan, write_csv
+from support.folders import everything_in
 
 
 def test_a_trial_is_the_plan_that_the_command_line_makes_and_changes_nothing(run_copy: Path, tmp_path: Path) -> None:

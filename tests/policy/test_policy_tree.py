@@ -4,13 +4,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.helpers.exports import draw_log, expect, make_policy, odd_customers, run_duckdb
 
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.policy import Policy, PolicyTree
 from largesse.policy.policy_tree import Condition, Leaf, Split, TreeData, TreeSettings, follow, learn_tree, list_leaves
 from largesse.response import Linear
+from support.exports import draw_log, expect, make_policy, odd_customers, run_duckdb
 
 pytest.importorskip("duckdb", reason="DuckDB is not installed")
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from ledgers import START, Dearest, fixed_terms
-from shops import shop_table
 
 import largesse as lg
 from largesse.serve import Offers, make_offers, make_population, open_ledger, plan_pace
 from support.answers import refusals
 from support.commands import working_folder
 from support.examples import RNGS, examples
+from support.ledgers import START, Dearest, fixed_terms
 from support.odd_values import COSTS, NUMBERS, TABLES
+from support.shops import shop_table
 
 Rng = np.random.Generator
 TEXTS: tuple[Any, ...] = (

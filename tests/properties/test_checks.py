@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shops import run_folder, shop_table
 
 from largesse import pipeline
 from support.answers import read_strictly
 from support.commands import working_folder
 from support.examples import RNGS, examples
+from support.shops import run_folder, shop_table
 
 Rng = np.random.Generator
 AMOUNTS = np.array([0, 5, 10])

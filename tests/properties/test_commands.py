@@ -25,14 +25,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from services import connect
-from shops import copy_run, customers_of, run_folder, shop_table, write_shop
 
 from largesse.serve import LedgerSettings, Settings, server
 from largesse.serve.app import load_service
 from support.commands import check_answer, list_files, run_command, try_command, try_strictly, working_folder
 from support.examples import RNGS, examples
 from support.odd_values import LEDGER_COLUMNS, LEDGER_VALUES, draw_values
+from support.services import connect
+from support.shops import copy_run, customers_of, run_folder, shop_table, write_shop
 
 Rng = np.random.Generator
 NUMBERS = (

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from exports import CITIES, EXTREME, draw_customers, make_policy, run_duckdb
 from hypothesis import given
 from hypothesis import strategies as st
 
 import largesse as lg
 from support.answers import refusals
 from support.examples import RNGS, SEEDS, examples
+from support.exports import CITIES, EXTREME, draw_customers, make_policy, run_duckdb
 from support.odd_values import NAMES, WORDS
 
 Rng = np.random.Generator

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shops import copy_run, write_shop
 
 import largesse as lg
 import largesse.response as models
@@ -30,6 +29,7 @@ from support.answers import check_message, refusals
 from support.commands import check_answer, list_files, read_tree, run_command, working_folder
 from support.examples import RNGS, examples
 from support.mutations import change, change_array
+from support.shops import copy_run, write_shop
 
 Rng = np.random.Generator
 FULL = """

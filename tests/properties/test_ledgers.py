@@ -22,9 +22,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ledgers import DAY, START, Dearest, fixed_terms
-from ledgers import make_offers as make_plain_offers
-from shops import customers_of, policy_of
 
 from largesse.errors import LargesseError, LedgerError
 from largesse.serve import (
@@ -42,8 +39,11 @@ from oracles.service import to_micros as round_up_to_micros
 from support.answers import MAX_LETTERS, check_message
 from support.commands import working_folder
 from support.examples import RNGS, examples
+from support.ledgers import DAY, START, Dearest, fixed_terms
+from support.ledgers import make_offers as make_plain_offers
 from support.mutations import ODD, change
 from support.odd_values import LEDGER_COLUMNS, LEDGER_VALUES
+from support.shops import customers_of, policy_of
 
 Rng = np.random.Generator
 FAR = "2999-12-31"

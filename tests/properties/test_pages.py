@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shops import CAMPAIGN, shop_table, write_shop
 
 from support.commands import run_command, working_folder
 from support.examples import RNGS, examples
+from support.shops import CAMPAIGN, shop_table, write_shop
 
 Rng = np.random.Generator
 MARK = "zqx"  # in every hostile text, and nowhere else

@@ -23,8 +23,6 @@ import httpx
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from knocks import Answer, knock
-from shops import AT_RANDOM, KINDS, OWN_COSTS, copy_run, customers_of, policy_of, run_folder
 
 from largesse.errors import LargesseError
 from largesse.io import archive
@@ -37,6 +35,8 @@ from support.answers import check_error, read_strictly
 from support.commands import list_files, working_folder
 from support.examples import RNGS, examples
 from support.mutations import ODD, change, change_array
+from support.services import Answer, knock
+from support.shops import AT_RANDOM, KINDS, OWN_COSTS, copy_run, customers_of, policy_of, run_folder
 
 Rng = np.random.Generator
 FEATURES = ("age", "city", "since")

@@ -13,12 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from folders import everything_in
-from houses import OWN, TOKEN
 from hypothesis import given
 from hypothesis import strategies as st
-from knocks import Answer, knock
-from shops import run_folder
 
 from largesse.serve import AuthMiddleware
 from largesse.studio.app import access_policy, make_app
@@ -27,7 +23,11 @@ from largesse.studio.paths import Place
 from support.answers import check_error
 from support.commands import working_folder
 from support.examples import RNGS, examples
+from support.folders import everything_in
 from support.mutations import ODD, change
+from support.services import Answer, knock
+from support.shops import run_folder
+from support.studios import OWN, TOKEN
 
 Rng = np.random.Generator
 HOST, BEARER, MARK = OWN

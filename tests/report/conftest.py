@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from plan_steps import summarise
 
 from largesse.allocation import allocate, expected_costs
 from largesse.data import log_from_arrays
@@ -19,6 +18,7 @@ from largesse.levels import Levels
 from largesse.records import Array, Choice, Log, Plan, PlanSummary, Study, summarise_fit
 from largesse.report import Heading, join_parts
 from largesse.response import Linear, describe_model
+from support.plans import summarise
 
 NAN = math.nan
 CHOICES = (

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsers import PHONE, watch
 
 from largesse.pipeline import plan
 from largesse.report import render_report
 from largesse.report.numbers import write_percent
+from support.browsers import PHONE, watch
 
 STOPS = "() => Array.from(document.querySelectorAll('a[href], summary, input, button, [tabindex]'), e => e.checkVisibility())"
 FOCUSED = """() => {

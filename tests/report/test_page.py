@@ -6,10 +6,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from pages import Page, visible
 
 from largesse.report import render_report
 from largesse.report.page import SECTIONS, clean
+from support.pages import Page, visible
 
 Numbers = dict[str, Any]
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from browsers import PHONE, watch
-from pages import Page
 
 from largesse.data import log_from_arrays
 from largesse.evaluation import doctor
 from largesse.levels import Levels
 from largesse.records import CampaignCheck, Drift, Estimate, Finding, Leak, LevelUptake, Log, Realised, RealisedTenth
 from largesse.report import describe_check, describe_checkup, render_check, render_checkup
+from support.browsers import PHONE, watch
+from support.pages import Page
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pages import Page, figures, visible
 
 from largesse.evaluation import ESTIMATORS
 from largesse.report import render_report
@@ -31,6 +30,7 @@ from largesse.report.sections.transitions import view_changes, view_fall, view_m
 from largesse.report.sections.why import _write_change, view_why
 from largesse.report.sentences import judge_profit, write_best, write_loss, write_profit, write_returned
 from largesse.response import describe_model, list_models
+from support.pages import Page, figures, visible
 
 Numbers = dict[str, Any]
 EURO = Units("binary", "€")

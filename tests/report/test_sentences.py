@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pages import figures
 
 from largesse.io import to_json
 from largesse.records import Estimate, Option, Safety
@@ -25,6 +24,7 @@ from largesse.report.sentences import (
     write_least,
     write_verdict,
 )
+from support.pages import figures
 
 EURO = Units("binary", "€")
 PLAN, RULE = "this plan", "a simple rule"

@@ -10,7 +10,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from flat import flat
 from sklearn.base import clone
 
 from largesse.data.log import log_from_arrays, read_log
@@ -30,6 +29,7 @@ from largesse_lab.baselines.bart import BART
 from largesse_lab.baselines.cfrnet import CFRNet
 from largesse_lab.baselines.ganite import GANITE
 from largesse_lab.baselines.tlearner import TLearner
+from support.models import flat
 
 
 def slow(model: ResponseModel) -> Any:

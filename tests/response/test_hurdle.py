@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flat import flat
 
 from largesse.data import Encoder
 from largesse.data.log import log_from_arrays
@@ -24,6 +23,7 @@ from largesse.response.linear import Linear
 from largesse.response.networks.sire import SIRE
 from largesse.stats import assign_folds
 from largesse.worlds import RandomLog, draw_world
+from support.models import flat
 
 WORLD = 42  # three levels, a third of customers buy, log-normal amounts
 SMALL: dict[str, Any] = {

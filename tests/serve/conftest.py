@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from postgres import Server, run_server, why_not
-from services import Ask, connect
 
 from largesse.serve import LedgerSettings, Settings
 from largesse.serve.app import load_service
 from largesse.serve.service import Service
+from support.postgres import Server, run_server, why_not
+from support.services import Ask, connect
 
 _SCHEMAS = itertools.count()
 

@@ -1,7 +1,6 @@
 """The guard lets in those who bring the token from the right place, and nobody else."""
 
 import pytest
-from knocks import knock
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -9,6 +8,7 @@ from starlette.routing import Route
 
 from largesse.errors import InputError, Problem
 from largesse.serve import AccessPolicy, AuthMiddleware, error_handlers, read_json, write_json
+from support.services import knock
 
 TOKEN = "a-token-that-nobody-guesses"
 HOST = ("Host", "127.0.0.1:8137")

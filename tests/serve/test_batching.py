@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from ledgers import Dearest, make_offers
 
 from largesse.errors import LedgerError, Problem
 from largesse.serve import DecisionRequest, Decisions, Ledger
 from largesse.serve.batching import MAX_CUSTOMERS, LedgerBatcher
 from largesse.serve.ledger_context import LedgerContext
 from largesse.serve.service import THREADS, Service
+from support.ledgers import Dearest, make_offers
 
 
 class SlowLedger:

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
-from ledgers import START, Dearest, fixed_terms, respond
-from ledgers import make_offers as ledger_offers
 
 from largesse import cli
 from largesse.errors import InputError, LedgerError, OutputError
 from largesse.monitoring import join_ids
 from largesse.serve import audit_ledger, describe_standing, open_ledger
+from support.ledgers import START, Dearest, fixed_terms, respond
+from support.ledgers import make_offers as ledger_offers
 
 Serve = Callable[[list[str]], str]
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from services import connect
 
 from largesse.pipeline import plan
 from largesse.policy import Policy
 from largesse.serve import LedgerSettings, Settings, load_policy
 from largesse.serve.app import load_service
 from largesse.serve.policy_store import PolicyStore
+from support.services import connect
 
 Row = dict[str, Any]
 

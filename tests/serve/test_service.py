@@ -12,8 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from knocks import knock
-from services import TOKEN, Ask, connect
 
 from largesse.errors import InputError, LargesseError, LedgerError, Problem
 from largesse.pipeline import plan
@@ -32,6 +30,7 @@ from largesse.serve import ledger_context as ledgers
 from largesse.serve.app import load_service, make_app
 from largesse.serve.service import Service
 from largesse.serve.settings import read_token, settings_warnings, startup_warnings
+from support.services import TOKEN, Ask, connect, knock
 
 Row = dict[str, Any]
 BEARER = {"authorization": f"Bearer {TOKEN}"}

@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow.csv as csv
 import pytest
-from houses import NASTY, TOKEN, House, Running, start
-from shops import shop_table
 
 from largesse.serve import AuthMiddleware
 from largesse.studio.app import access_policy, make_app
 from largesse.studio.handlers import Studio, StudioSettings
 from largesse.studio.paths import Place
+from support.shops import shop_table
+from support.studios import NASTY, TOKEN, House, Running, start
 
 
 def build_house(ran: Path, home: Path) -> House:

@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from shops import shop_table
 
 from largesse.campaign import TableProfile, campaign_from_options, inspect_table
 from largesse.errors import InputError
 from largesse.studio.forms import assign_roles, describe_inspection, draft_campaign
 from largesse.studio.tasks import inspect
+from support.shops import shop_table
 
 ROLES = {"level": "coupon", "response": "bought", "customer": "id", "features": ["age", "city"]}
 LEVELS = {"costs": [0, 5, 10]}

@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
-from folders import everything_in
-from houses import OWN, House
-from knocks import knock
+
+from support.folders import everything_in
+from support.services import knock
+from support.studios import OWN, House
 
 HOST, BEARER, MARK = OWN
 TOKEN = BEARER[1].removeprefix("Bearer ")

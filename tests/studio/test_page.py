@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from browsers import PHONE, Watched, watch
 from screenshots import open_studio
-from shops import shop_table
 
 import largesse.report
 import largesse.studio
 from largesse.pipeline import plan
+from support.browsers import PHONE, Watched, watch
+from support.shops import shop_table
 
 HOSTILE = '<img src=x onerror="window.hurt=1">'
 WAIT = 90_000  # milliseconds that a step may take on a busy machine

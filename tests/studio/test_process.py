@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as csv
 import pytest
-from folders import everything_in
-from houses import NASTY, Running, start
-from shops import shop_table
 
 from largesse.campaign import read_campaign
 from largesse.pipeline import plan, run
+from support.folders import everything_in
+from support.shops import shop_table
+from support.studios import NASTY, Running, start
 
 DEMANDING = 3000  # rows of a log that is not learnt from at once
 

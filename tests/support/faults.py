@@ -29,9 +29,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from shops import write_shop
-
 from support.commands import run_command as call
+from support.shops import write_shop
 
 COLUMNS = "--level coupon --response bought --customer id --costs 0,5,10 --model linear"
 COMMANDS = {
@@ -280,7 +279,7 @@ def compare_states(found: dict[str, Any], before: dict[str, Any], after: dict[st
 def run_program() -> Iterator[Callable[..., Any]]:
     """Run this module in a process of its own; yield a function that asks it."""
     tests = Path(__file__).parents[1]
-    paths = os.pathsep.join([str(tests), str(tests / "helpers"), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     command, pipe = [sys.executable, "-m", "support.faults"], subprocess.PIPE
     with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True) as program:

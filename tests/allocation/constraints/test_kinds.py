@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from instances import attempt, keeps, paid_by, ruled_instance, ruled_optimum
 
 from largesse.allocation.constraints.kinds import Constraints
 from largesse.allocation.plan import allocate
 from largesse.errors import BudgetError, InputError
+from support.plans import attempt, keeps, paid_by, ruled_instance, ruled_optimum
 
 
 def certified(seeds: range) -> None:

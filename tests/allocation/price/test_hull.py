@@ -2,9 +2,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from instances import KINDS, instances
 
 from largesse.allocation.price.hull import as_rows, cheapest, climb
+from support.plans import KINDS, instances
 
 
 @pytest.mark.parametrize("kind", KINDS)

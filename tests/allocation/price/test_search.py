@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from instances import full_path, paid_by
 
 from largesse.allocation.plan import allocate, frontier
 from largesse.allocation.price import search
 from largesse.allocation.price.kernels import select
 from largesse.errors import BudgetError
 from largesse.records import Array
+from support.plans import full_path, paid_by
 
 N = 30_000
 

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 import pytest
-from flat import flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -34,6 +33,7 @@ from largesse_lab.baselines.banditnet import (
     find_price,
     policy_loss,
 )
+from support.models import flat
 
 COSTS = np.array([0.0, 1.0, 2.0])
 TINY: dict[str, Any] = {

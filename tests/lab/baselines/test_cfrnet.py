@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flat import flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -18,6 +17,7 @@ from largesse.response.networks.trainer import normal_params
 from largesse.worlds.paper import simulate
 from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.cfrnet import ALPHAS, CFRNet
+from support.models import flat
 
 # The same small network everywhere: it is compiled once.
 TINY: dict[str, Any] = {"width": 8, "depth": 1, "head_width": 8, "head_depth": 1, "initial_scale": 1.0, "steps": 50}

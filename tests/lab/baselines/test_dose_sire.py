@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
-from flat import flat
 from sklearn.base import clone
 
 import largesse as lg
 from largesse.errors import InputError, NotFittedError
 from largesse.records import Array
 from largesse_lab.baselines.doses import DoseSIRE, share_between_knots
+from support.models import flat
 
 FINE = np.linspace(-1.0, 11.0, 400)
 

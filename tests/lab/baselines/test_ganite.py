@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flat import flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from largesse.response.networks.jobs import Loop
 from largesse.response.networks.trainer import normal_params
 from largesse_lab.baselines import ganite as program
 from largesse_lab.baselines.ganite import GANITE, STRENGTHS
+from support.models import flat
 
 GAN = program.Gan(features=3, levels=4, width=6, bounded=True, rate=1e-3, batch=16, discriminator_steps=2)
 TINY: dict[str, Any] = {"width": 8, "batch": 32, "steps": 20}

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from flat import flat
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -14,6 +13,7 @@ from largesse.response.linear import Linear
 from largesse.response.networks.sire import SIRE
 from largesse.worlds.paper import simulate
 from largesse_lab.baselines.tlearner import FEWEST, TLearner
+from support.models import flat
 
 
 def arrays(n: int = 300, *, amounts: bool = False) -> tuple[Array, Array, Array]:

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from instances import paid_by, whole_optimum
 
 from largesse.errors import InputError
 from largesse_lab.runner.dynamic_programme import dynamic_programme
+from support.plans import paid_by, whole_optimum
 
 
 def test_the_dynamic_programme_is_the_best_whole_plan() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flat import flat
 
 from largesse.errors import InputError
 from largesse.records import Log
@@ -24,6 +23,7 @@ from largesse_lab.baselines.cfrnet import LOOK, NETWORK, TRAINING, CFRNet
 from largesse_lab.baselines.ganite import GANITE
 from largesse_lab.runner import joint_training
 from largesse_lab.runner.joint_training import fit_together, run_jobs
+from support.models import flat
 
 SMALL: dict[str, Any] = {"width": 8, "depth": 1, "epochs": 6, "batch": 64, "members": 1}
 

@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-from flat import flat
 
 from largesse.response import Balance
 from largesse.worlds import simulate
@@ -14,6 +13,7 @@ from largesse_lab.experiments import table1, table2
 from largesse_lab.runner import measures
 from largesse_lab.runner import methods as rows
 from largesse_lab.runner.repeats import Row, simulate_unit
+from support.models import flat
 
 
 def test_both_tables_have_the_same_rows_but_for_thresholds() -> None:

@@ -6,16 +6,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.helpers.exports import (
-    MODELS,
-    assert_same,
-    draw_customers,
-    draw_log,
-    expect,
-    fitted,
-    make_policy,
-    odd_customers,
-)
 
 from largesse.data import read_log
 from largesse.errors import InputError, MissingPartError
@@ -27,6 +17,16 @@ from largesse.response.calibration import Calibration
 from largesse.response.networks.fold_networks import FoldNetworks, Scale
 from largesse.response.networks.second_stage import Correction
 from largesse.response.networks.settings import Shape
+from support.exports import (
+    MODELS,
+    assert_same,
+    draw_customers,
+    draw_log,
+    expect,
+    fitted,
+    make_policy,
+    odd_customers,
+)
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 runtime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.helpers.exports import assert_same, draw_customers, make_policy, odd_customers
 
 from largesse.records import Array
+from support.exports import assert_same, draw_customers, make_policy, odd_customers
 
 pytestmark = pytest.mark.slow
 

@@ -6,16 +6,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.helpers import postgres
-from tests.helpers.exports import (
-    MODELS,
-    assert_same,
-    draw_customers,
-    fitted,
-    make_policy,
-    odd_customers,
-    run_duckdb,
-)
 
 from largesse.data import log_from_arrays, read_log
 from largesse.errors import InputError, NotFittedError
@@ -26,6 +16,16 @@ from largesse.policy.export.sql import DIALECTS, SPLIT
 from largesse.records import Customers
 from largesse.response import Additive, Boosting, Linear, model_classes
 from largesse_lab.baselines import BART
+from support import postgres
+from support.exports import (
+    MODELS,
+    assert_same,
+    draw_customers,
+    fitted,
+    make_policy,
+    odd_customers,
+    run_duckdb,
+)
 
 duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
 

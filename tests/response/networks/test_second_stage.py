@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from flat import flat
 from sklearn.base import clone
 
 from largesse.data.log import log_from_arrays
@@ -10,6 +9,7 @@ from largesse.response.catalogue import model_classes
 from largesse.response.networks.second_stage import TAU, _Stage, fit_correction
 from largesse.response.networks.sire import SIRE
 from largesse.worlds.paper import simulate
+from support.models import flat
 
 
 def small(**more: object) -> SIRE:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flat import flat
 from sklearn.base import clone
 
 from largesse.data.log import log_from_arrays, read_log
@@ -20,6 +19,7 @@ from largesse.response.networks.settings import MONOTONE
 from largesse.response.networks.sire import IRE, KAPPAS, PENALTIES, PLAIN_KAPPAS, SIRE
 from largesse.response.networks.sire_loss import mean_scores, represent
 from largesse.worlds.paper import simulate
+from support.models import flat
 
 # The same small network everywhere: it is compiled once.
 TINY: dict[str, Any] = {

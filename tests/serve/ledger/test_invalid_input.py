@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ledgers import Dearest, fixed_terms, make_offers
 
 import largesse as lg
 from largesse.errors import InputError, LargesseError, LedgerError
@@ -29,6 +28,7 @@ from largesse.serve import (
 )
 from largesse.serve import make_offers as make_policy_offers
 from largesse.serve.ledger.money import MOST_MICROS
+from support.ledgers import Dearest, fixed_terms, make_offers
 
 Call = Callable[[Ledger, Any], object]
 IDS = ["", "a\0b", "\ud800", "x" * 201, 5, None, b"x", [], {}, 10**5000]

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from ledgers import DAY, START, Dearest, fixed_terms, make_offers
 
 from largesse.errors import InputError, LedgerError
 from largesse.serve import DecisionRequest, Ledger, Terms, now_micros, open_ledger
+from support.ledgers import DAY, START, Dearest, fixed_terms, make_offers
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 
 import pytest
-from ledger_worker import CUSTOMERS, Workers, check_ledger
-from postgres import Server
 
 from largesse.serve import make_terms, open_ledger
+from support.ledger_worker import CUSTOMERS, Workers, check_ledger
+from support.postgres import Server
 
 
 def begin(address: str, total: float) -> None:

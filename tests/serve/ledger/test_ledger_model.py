@@ -15,11 +15,11 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from ledgers import DAY, START, Dearest, fixed_terms, make_offers
-from postgres import Server
 
 from largesse.errors import LargesseError, LedgerError
 from largesse.serve import DecisionRequest, Ledger, open_ledger
+from support.ledgers import DAY, START, Dearest, fixed_terms, make_offers
+from support.postgres import Server
 
 TOTAL, PERIOD, VALID = 60_000_000, 20, 5
 FACES, AT_ONCE = (0, 4, 10), (0, 1, 0.5)

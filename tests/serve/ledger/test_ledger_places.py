@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ledgers import DAY, START, Dearest, fixed_terms, make_offers
 
 from largesse.errors import InputError, LedgerError
 from largesse.serve import Ledger, make_terms, open_ledger, read_money
+from support.ledgers import DAY, START, Dearest, fixed_terms, make_offers
 
 
 @pytest.fixture

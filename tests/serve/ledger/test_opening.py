@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import START, Dearest, fixed_terms, make_offers
-from postgres import Server
 
 from largesse.errors import InputError, LedgerError
 from largesse.serve import Terms, make_terms, open_ledger
 from largesse.serve.ledger.ledger import make_store
+from support.ledgers import START, Dearest, fixed_terms, make_offers
+from support.postgres import Server
 
 
 def test_a_ledger_keeps_its_terms(address: str) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ledgers import DAY, START
 
 from largesse.allocation import allocate
 from largesse.errors import BudgetError, InputError
@@ -26,6 +25,7 @@ from largesse.serve import (
     plan_pace,
 )
 from largesse.worlds import simulate
+from support.ledgers import DAY, START
 
 N, K = 3000, 4
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ledgers import DAY, START
 from scipy.optimize import brentq
 
 from largesse.errors import InputError
@@ -26,6 +25,7 @@ from largesse.serve import (
     pace_stream,
     plan_pace,
 )
+from support.ledgers import DAY, START
 
 N, K = 2000, 4
 

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from browsers import PHONE, watch
 
 from largesse.errors import InputError
 from largesse.pipeline import plan
@@ -16,6 +15,7 @@ from largesse.policy import Policy
 from largesse.report import print_pace, render_pace
 from largesse.serve import pace, read_streaming
 from largesse.serve.pacing.rehearsal import _as_days
+from support.browsers import PHONE, watch
 from support.commands import Call
 
 CUSTOMERS = 1000

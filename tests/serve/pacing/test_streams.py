@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ledgers import DAY
 
 from largesse.allocation import allocate
 from largesse.errors import LedgerError
@@ -28,6 +27,7 @@ from largesse.serve import (
 )
 from largesse.serve.pacing.customers import known_costs, redeemed_costs
 from largesse.serve.pacing.simulation import count_gains
+from support.ledgers import DAY
 
 
 @cache

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from knocks import Answer, knock
 
 from largesse.studio.handlers import Studio
+from support.services import Answer, knock
 
 TOKEN = "a-token-that-nobody-guesses"
 NASTY = "<script>alert('1')</script>"

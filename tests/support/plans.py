@@ -1,4 +1,4 @@
-"""Random instances of the allocation problem, and HiGHS as their judge, shared by the tests of this room."""
+"""Random allocation problems, HiGHS as their judge, and the summary of a plan from arrays."""
 
 import math
 from dataclasses import dataclass
@@ -6,12 +6,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from largesse.allocation.constraints.kinds import Constraints
 from largesse.allocation.plan import allocate
 from largesse.allocation.price.hull import as_rows, cheapest, climb
 from largesse.errors import BudgetError
-from largesse.records import Array, Plan
+from largesse.evaluation import choose_features, count_plan, number_groups, summarise_plan
+from largesse.records import Array, Plan, PlanSummary
 
 
 def whole_costs(rng: np.random.Generator, n: int, K: int) -> tuple[Array, Array]:
@@ -253,3 +255,14 @@ def attempt(
         return allocate(curves, costs, total=total, constraints=rules, exact=exact), ""
     except BudgetError as error:
         return None, str(error)
+
+
+def summarise(
+    plan: Plan, features: pa.Table, curves: Array, costs: Array, labels: Any, sample: slice = slice(None)
+) -> PlanSummary:
+    """Return who gets what; features are chosen on a sample of the customers."""
+    rows = range(len(plan))[sample]
+    shown = choose_features(features.take(list(rows)), plan.levels[sample])
+    batch = (np.arange(len(plan)), curves, np.atleast_2d(costs))
+    counts = count_plan(shown, number_groups(shown, features), plan.levels, batch)
+    return summarise_plan(plan, labels, counts, shadow=plan.shadow)

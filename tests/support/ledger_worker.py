@@ -14,14 +14,12 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
 CUSTOMERS = 4
 
 
 def work(address: str, name: str, requests: int, notes: Path) -> None:
-    from ledgers import Dearest, make_offers
-
     from largesse.serve import open_ledger
+    from support.ledgers import Dearest, make_offers
 
     text = notes.read_text() if notes.exists() else ""
     done = text.count("\n")
@@ -42,7 +40,7 @@ class Workers:
     def __init__(self, address: str, folder: Path, many: int, requests: int) -> None:
         self.folder, self.requests = folder, requests
         self.names = [f"w{i}" for i in range(many)]
-        path = os.pathsep.join([str(HERE), *filter(None, sys.path)])
+        path = os.pathsep.join(filter(None, sys.path))
         self._parent = subprocess.Popen(
             [sys.executable, __file__, address, str(requests), str(folder)],
             env={**os.environ, "PYTHONPATH": path},
