@@ -12,6 +12,7 @@ import pytest
 from support import examples  # noqa: F401  registers the profiles of hypothesis
 from support.browsers import CHROMIUM, reach_chromium, run_chromium
 from support.commands import Call, make_call
+from support.postgres import Server, run_server, why_not
 from support.shops import write_shop
 
 # Tests compile many small networks once each: compiling quickly is worth more than fast code. Set before JAX is imported.
@@ -110,6 +111,16 @@ def chromium() -> Iterator[str]:
 def browser(chromium: str) -> Iterator[Any]:
     """The browser of the run."""
     with reach_chromium(chromium) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """The one PostgreSQL server of the run; tests that need it are skipped where there is none."""
+    missing = why_not()
+    if missing:
+        pytest.skip(missing)
+    with run_server() as running:
         yield running
 
 

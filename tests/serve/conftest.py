@@ -12,20 +12,9 @@ import pytest
 from largesse.serve import LedgerSettings, Settings
 from largesse.serve.app import load_service
 from largesse.serve.service import Service
-from support.postgres import Server, run_server, why_not
 from support.services import Ask, connect
 
 _SCHEMAS = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    """A PostgreSQL server; tests that need one are skipped where there is none."""
-    missing = why_not()
-    if missing:
-        pytest.skip(missing)
-    with run_server() as running:
-        yield running
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -16,7 +16,6 @@ from largesse.policy.export.sql import DIALECTS, SPLIT
 from largesse.records import Customers
 from largesse.response import Additive, Boosting, Linear, model_classes
 from largesse_lab.baselines import BART
-from support import postgres
 from support.exports import (
     MODELS,
     assert_same,
@@ -26,6 +25,7 @@ from support.exports import (
     odd_customers,
     run_duckdb,
 )
+from support.postgres import Server
 
 duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
 
@@ -187,8 +187,7 @@ def test_bigquery_has_its_own_types_and_functions() -> None:
     assert "EPOCH_US" not in query.upper()
 
 
-@pytest.mark.skipif(postgres.why_not() is not None, reason=str(postgres.why_not()))
-def test_postgresql_decides_like_the_policy() -> None:
+def test_postgresql_decides_like_the_policy(server: Server) -> None:
     import psycopg
 
     table = odd_customers(800)
@@ -196,11 +195,8 @@ def test_postgresql_decides_like_the_policy() -> None:
         zip(table.column_names, ["text", "float8", "text", "text", "boolean", "timestamp", "integer"], strict=True)
     )
     columns = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}" {kind}' for name, kind in kinds.items())
-    with (
-        postgres.run_server() as server,
-        psycopg.connect(f"postgresql://largesse@/postgres?host={server.folder}") as database,
-    ):
-        database.execute(f"CREATE TABLE customers ({columns})")
+    with psycopg.connect(f"postgresql://largesse@/postgres?host={server.folder}") as database:
+        database.execute(f"CREATE TEMPORARY TABLE customers ({columns})")
         with database.cursor().copy("COPY customers FROM STDIN") as copy:
             for row in table.to_pylist():
                 copy.write_row(tuple(row.values()))
