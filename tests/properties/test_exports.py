@@ -121,7 +121,7 @@ def run_onnx(session: Any, policy: Any, table: pa.Table) -> tuple[Any, Any]:
 # -- odd names -----------------------------------------------------------------------------------------------------------
 
 
-@examples(2)
+@examples(5)
 @given(WAYS, st.booleans(), RNGS)
 def test_an_export_decides_as_the_policy_under_odd_names(way: str, boosting: bool, rng: Rng) -> None:
     names, words, labels = (draw_names(rng, count) for count in (3, 4, 3))

@@ -130,7 +130,7 @@ def check_evaluation(found: Any) -> None:
         assert not np.isfinite(low) or low <= estimate <= high, name
 
 
-@examples(2)
+@examples(4)
 @given(odd_logs(), st.sampled_from(["parquet", "feather", "arrow", "csv"]))
 def test_commands_read_or_refuse_an_odd_table(odd: OddLog, kind: str) -> None:
     with working_folder() as folder:
@@ -296,7 +296,7 @@ DAMAGES = (flip_bits, set_bytes, flip_ends, write_number, cut, cut_middle, swap_
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning", "ignore:.*fork.*:RuntimeWarning")
 @pytest.mark.parametrize("form", FORMATS)
-@examples(6)
+@examples(10)
 @given(st.lists(st.sampled_from(DAMAGES), min_size=1, max_size=2), st.booleans(), RNGS)
 def test_a_damaged_file_is_read_or_refused(form: str, damages: list[Any], inside: bool, rng: Rng) -> None:
     inside = inside and form == "csv-gz"  # damage to the text within, under a sound checksum
@@ -308,6 +308,13 @@ def test_a_damaged_file_is_read_or_refused(form: str, damages: list[Any], inside
         path = Path(folder) / f"damaged{FORMATS[form][0]}"
         path.write_bytes(gzip.compress(bytes(content), mtime=0) if inside else content)
         assert read_in_fork(path) in ("read", "refused")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_file_that_is_damaged_is_read_as_it_is(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"sound{FORMATS[form][0]}"
+    path.write_bytes(sound_file(form))
+    assert read_to_the_end(path)
 
 
 def read_in_fork(path: Path) -> str:
