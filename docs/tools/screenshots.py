@@ -22,7 +22,6 @@ DOCS = Path(__file__).resolve().parents[1]
 TEXTS = DOCS / "screenshots.json"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 TIMEOUT = 60  # seconds
-HEADLINE_LENGTH = 240  # characters
 
 
 @contextmanager
@@ -46,7 +45,7 @@ def open_studio(folder: Path, *options: str) -> Iterator[str]:
 
 
 def show_report(browser: Any) -> tuple[str, bytes]:
-    """Run the demo; return the first words of its report and a picture of the first screen."""
+    """Run the demo; return its verdict and a picture of the first screen."""
     from largesse.pipeline import demo_campaign, run
 
     campaign, table = demo_campaign()
@@ -54,8 +53,8 @@ def show_report(browser: Any) -> tuple[str, bytes]:
         run(campaign, Path(folder) / "demo", table=table)
         page = browser.new_page(viewport={"width": 1280, "height": 860})
         page.goto((Path(folder) / "demo" / "report.html").as_uri())
-        words = " ".join(page.inner_text("main").split())[:HEADLINE_LENGTH]
-        return words, page.screenshot(animations="disabled")
+        words = f"{page.inner_text('h1')} {page.inner_text('.verdict')}"
+        return " ".join(words.split()), page.screenshot(animations="disabled")
 
 
 def show_studio(browser: Any) -> tuple[str, bytes]:
