@@ -53,6 +53,7 @@ from largesse.evaluation.study import summarise_study as summarise_study
 from largesse.evaluation.targeting import SAMPLE as SAMPLE
 from largesse.evaluation.targeting import GroupedFeature as GroupedFeature
 from largesse.evaluation.targeting import PlanCounts as PlanCounts
+from largesse.evaluation.targeting import PlanTotals as PlanTotals
 from largesse.evaluation.targeting import choose_features as choose_features
 from largesse.evaluation.targeting import count_plan as count_plan
 from largesse.evaluation.targeting import measure_separation as measure_separation

@@ -17,7 +17,7 @@ import numpy as np
 
 from largesse.allocation import BudgetPoint, PriceSums, count_at_budgets, count_levels
 from largesse.campaign import Campaign
-from largesse.evaluation import PlanCounts
+from largesse.evaluation import PlanCounts, PlanTotals
 from largesse.exploration import mix_levels
 from largesse.policy import Policy
 from largesse.records import Array, Customers, ExplorationSummary, Log, Progress, Scores
@@ -73,34 +73,12 @@ class ScoredCustomers(Protocol):
         """Write a plan, each table all or nothing, in the customers' order; return who gets what, for the report."""
 
 
-class PricedPlan(Protocol):
-    """The numbers of a plan, as in `Plan`; `decide` gives its levels where they are in no one place."""
-
-    @property
-    def value(self) -> float:
-        """Average response."""
-
-    @property
-    def spend(self) -> float:
-        """Average cost."""
-
-    @property
-    def price(self) -> float:
-        """Response gained per further unit of budget."""
+class PricedPlan(PlanTotals, Protocol):
+    """The numbers of a plan, as in `Plan`; `decide` returns its levels batch by batch."""
 
     @property
     def bound(self) -> float:
-        """What no plan within the budget exceeds."""
-
-    @property
-    def budget(self) -> float:
-        """Average per customer."""
-
-    @property
-    def gap(self) -> float:
-        """How much better the best plan could be at most."""
-
-    def __len__(self) -> int: ...
+        """Upper bound of the value of every plan within the budget."""
 
     def decide(self, rows: Array, curves: Array, costs: Array, /) -> Array:
         """Return the levels (n,) of some customers: row numbers (n,), curves (n, K), cost rows (1, K) or (n, K)."""
