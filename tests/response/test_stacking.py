@@ -18,7 +18,7 @@ from largesse.progress import report_to
 from largesse.records import Array, Log
 from largesse.response import linear
 from largesse.response.additive import Additive
-from largesse.response.base import ResponseModel, own_level_loss
+from largesse.response.base import ResponseModel
 from largesse.response.boosting import Boosting
 from largesse.response.catalogue import model_classes
 from largesse.response.fold_ensemble import mean_scores
@@ -36,7 +36,7 @@ from largesse.response.stacking import (
     unlink,
 )
 from largesse.response.thresholds import MANY, Thresholds
-from largesse.stats import assign_folds
+from largesse.stats import assign_folds, response_loss
 from largesse.stats.links import sigmoid
 from largesse.worlds.paper import simulate
 from largesse_lab.baselines.bart import BART
@@ -377,7 +377,11 @@ def test_a_fit_that_holds_rows_out_is_the_fit_itself(name: str) -> None:
     for f, curves in enumerate(by_fold):
         np.testing.assert_allclose(curves[fold == f], held.curves[fold == f], atol=1e-9)
     # Rows that were held out are less well known than rows that were seen.
-    seen, unseen = (own_level_loss(curves, log, log.binary).mean() for curves in (both.predict(log), held.curves))
+    rows = np.arange(len(log))
+    seen, unseen = (
+        response_loss(curves[rows, log.level], log.response, log.binary).mean()
+        for curves in (both.predict(log), held.curves)
+    )
     assert seen < unseen
 
 

@@ -57,15 +57,6 @@ def estimate_propensities(log: Log, fold: Array, seed: int = 0, features: LevelF
     return _raise_to_floor(own, log.weights, found.model)
 
 
-def estimate_probabilities(log: Log, fold: Array, seed: int = 0, X: Array | None = None) -> tuple[Array, str]:
-    """Return the probabilities (n, K) of every level, from models that did not see the row, and the models' name.
-
-    `X` (n, p) are the encoded features, where they are known already.
-    """
-    found = _estimate(log, fold, seed, encode_for_levels(log, fold=fold, seed=seed).X if X is None else X)
-    return found.probabilities, found.model
-
-
 @dataclass(frozen=True, eq=False)
 class _Estimated:
     """The probabilities of every level, held out, and how to come by those of other rows."""

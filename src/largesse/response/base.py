@@ -18,7 +18,7 @@ from largesse.progress import stage_of
 from largesse.records import Array, Card, Choice, Customers, HeldOut, Log, write_names
 from largesse.response.archive import learnt_hints, pack_settings, unpack_settings
 from largesse.response.permutation import shuffle_features
-from largesse.stats import assign_folds, cores, response_loss, side_by_side
+from largesse.stats import assign_folds, cores, side_by_side
 
 BYTES = 30  # that a fit takes for each cell of its matrix: copies of it, one of them in float64
 WORTH = 200_000  # cells, from which threads pay
@@ -344,14 +344,6 @@ def blank_copy(model: ResponseModel, log: Log, encoder: Encoder) -> ResponseMode
     # Part of a log of amounts may happen to hold only 0 and 1: what a model predicts follows the part it learnt from.
     copy._begin(encoder, log)
     return copy
-
-
-def own_level_loss(curves: Array, log: Log, binary: bool) -> Array:
-    """Return each row's loss (n,) at its own level, from curves (n, K).
-
-    `binary` is a fact of the whole log: a part of a log of amounts may happen to hold only 0 and 1.
-    """
-    return response_loss(curves[np.arange(len(log)), log.level], log.response, binary)
 
 
 def take_rows(X: Array, log: Log, rows: Array) -> tuple[Array, Log]:

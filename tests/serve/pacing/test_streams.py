@@ -109,8 +109,8 @@ def test_without_money_that_lasts_redemptions_are_refused_and_lose_value() -> No
 
 
 def test_pacing_comes_close_to_the_offline_optimum_and_uses_the_budget() -> None:
-    offline = [plan_small(seed, False) for seed in range(5)]
-    paced = [[pace_small(seed, False, way) for seed in range(5)] for way in (WAYS[0], "fixed")]
+    offline = [plan_small(seed, False) for seed in range(10)]
+    paced = [[pace_small(seed, False, way) for seed in range(10)] for way in (WAYS[0], "fixed")]
     shares, fixed = ([one.value / bound.value for one, bound in zip(way, offline, strict=True)] for way in paced)
     use = [one.use if bound.price > 0 else 1.0 for one, bound in zip(paced[0], offline, strict=True)]
     assert np.mean(shares) > 0.98
