@@ -1,10 +1,10 @@
-"""Commands that are killed, interrupted or fail at each single step they take on the disk.
+"""Faults at every step that a command takes on the disk: kills, signals and errors of the system.
 
-Every call that changes the disk is counted, and the command dies, is interrupted or fails at the i-th of them. Whatever
-it writes must then be wholly old or wholly new, an exit code of 2 must mean that nothing changed, and the same command,
-called again, must succeed and leave no temporary name. Each command runs in a fork of a process without threads: this
-module is run as a program that answers lines of JSON, `[command]` by its number of steps and `[command, fault, at]` by what is
-wrong then.
+Every call that changes the disk is counted, and the fault strikes just before the i-th of them; a fault "mid-write" strikes
+inside the i-th write to a file, when half of its bytes are on the disk. Whatever the command writes must then be wholly old or
+wholly new, an exit code of 2 must mean that nothing changed, and the same command, called again, must succeed and leave no
+temporary name. Each command runs in a fork of a process without threads: this module is run as a program that answers lines of
+JSON, `[command, fault]` by the number of steps and `[command, fault, at]` by the problem that was found, or "".
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ COMMANDS = {
 ERRORS = {"full": errno.ENOSPC, "read-only": errno.EROFS, "forbidden": errno.EACCES, "broken": errno.EIO}
 SIGNALS = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
 KILLS = ("kill", "kill where nothing can be exchanged")
-FAULTS = (*KILLS, *ERRORS, *SIGNALS)
+MID_WRITE = " mid-write"
+FAULTS = (*KILLS, *ERRORS, *SIGNALS, *(fault + MID_WRITE for fault in ("kill", "full", "interrupt")))
 KILLED, SECONDS = 137, 120.0
 OLD, NEW, MOVED = "old", "new", "moved"
 
@@ -69,14 +70,15 @@ class Ended:
 
 
 class Steps:
-    """Counts the calls that change the disk, and lets the one numbered `at` go wrong."""
+    """Counts the calls that change the disk, or the writes to files, and lets the one numbered `at` go wrong."""
 
-    def __init__(self, fault: str, at: int, report: int) -> None:
-        self.fault, self.at, self.report = fault, at, report
+    def __init__(self, fault: str, at: int, process: int) -> None:
+        self.fault, self.at, self.process = fault.removesuffix(MID_WRITE), at, process
+        self.mid_write = fault.endswith(MID_WRITE)
         self.count = 0
 
     def take(self) -> None:
-        if os.getpid() == self.report:
+        if os.getpid() == self.process:
             self.count += 1
             if self.count == self.at:
                 self.go_wrong()
@@ -94,11 +96,39 @@ class Steps:
         work = getattr(owner, name)
 
         def counted(*given: Any, **named: Any) -> Any:
-            if counts(*given, **named):
+            if not counts(*given, **named):
+                return work(*given, **named)
+            if not self.mid_write:
                 self.take()
-            return work(*given, **named)
+            done = work(*given, **named)
+            return WatchedFile(done, self) if self.mid_write and counts is writes else done
 
         setattr(owner, name, counted)
+
+
+class WatchedFile:
+    """An open file whose writes are steps: half of the bytes are on the disk when a step goes wrong."""
+
+    def __init__(self, file: Any, steps: Steps) -> None:
+        self._file, self._steps = file, steps
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> WatchedFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.__exit__(*error)
+
+    def write(self, content: Any) -> int:
+        half = len(content) // 2
+        self._file.write(content[:half])
+        if self._steps.count + 1 == self._steps.at:
+            self._file.flush()
+        self._steps.take()
+        self._file.write(content[half:])
+        return len(content)
 
 
 def writes(_path: Any, mode: Any = "r", *_: Any, **__: Any) -> bool:
@@ -231,19 +261,19 @@ class Place:
         return found
 
     @cache  # noqa: B019  one place lasts as long as the process
-    def plain(self, command: str) -> tuple[int, dict[str, Any], dict[str, Any]]:
-        """Return how many steps a command takes, and what lies here before and after it."""
+    def plain(self, command: str, mid_write: bool) -> tuple[int, dict[str, Any], dict[str, Any]]:
+        """Return the number of steps (or writes) of a command, and the content of the folder before and after it."""
         self.renew(command)
         before = self.read()
-        done = run_command(self.work, COMMANDS[command], fault="none")
+        done = run_command(self.work, COMMANDS[command], fault=f"none{MID_WRITE * mid_write}")
         assert done.code == 0, done.words
         assert "hidden" not in self.read(), self.read()["hidden"].keys()
         return done.steps, before, self.read()
 
 
 def find_problem(place: Place, command: str, fault: str, at: int) -> str:
-    """Let a command go wrong at one step; return what is not as it should be then, or ""."""
-    _, before, after = place.plain(command)
+    """Let a command go wrong at one step; return the problem, or ""."""
+    _, before, after = place.plain(command, fault.endswith(MID_WRITE))
     place.renew(command)
     ended = run_command(place.work, COMMANDS[command], fault, at)
     states = compare_states(place.read(), before, after)
@@ -304,9 +334,9 @@ def answer_questions() -> None:
         place = Place(Path(home))
         place.prepare(write_shop)
         for line in sys.stdin:
-            command, *fault = json.loads(line)
-            found = find_problem(place, command, *fault) if fault else place.plain(command)[0]
-            sys.stdout.write(json.dumps(found) + "\n")
+            command, fault, *at = json.loads(line)
+            answer = find_problem(place, command, fault, *at) if at else place.plain(command, MID_WRITE in fault)[0]
+            sys.stdout.write(json.dumps(answer) + "\n")
             sys.stdout.flush()
 
 
