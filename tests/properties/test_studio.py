@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.serve import AuthMiddleware
-from largesse.studio.app import access_policy, make_app
 from largesse.studio.handlers import Studio, StudioSettings
-from largesse.studio.paths import Place
+from largesse.studio.sandbox import Place
+from largesse.studio.studio_app import access_policy, make_app
 from support.answers import check_error
 from support.commands import working_folder
 from support.examples import RNGS, examples

@@ -11,7 +11,7 @@ import pytest
 
 from largesse.pipeline import plan
 from largesse.report import render_report
-from largesse.report.numbers import write_percent
+from largesse.report.number_format import write_percent
 from support.browsers import PHONE, watch
 
 STOPS = "() => Array.from(document.querySelectorAll('a[href], summary, input, button, [tabindex]'), e => e.checkVisibility())"
@@ -30,16 +30,16 @@ MOVE = """async () => {
   for (let k = 0; k <= Number(input.max); k += 1) {
     input.value = k;
     input.dispatchEvent(new Event("input"));
-    const dot = document.querySelector("#frontier .slide-dot");
+    const dot = document.querySelector("#budget_frontier .slide-dot");
     const one = {at: k, text: input.getAttribute("aria-valuetext"), line: dot.getAttribute("cx"), up: dot.getAttribute("cy")};
     document.querySelectorAll(".whatif [data-show]").forEach(cell => { one[cell.dataset.show] = cell.textContent; });
     one.levels = Array.from(document.querySelectorAll("[data-level]"), cell => cell.textContent);
-    one.bars = Array.from(document.querySelectorAll("#who svg[data-counts]"), svg => ({
+    one.bars = Array.from(document.querySelectorAll("#segments svg[data-counts]"), svg => ({
       widths: Array.from(svg.querySelectorAll("rect:not(.empty)"), rect => parseFloat(rect.getAttribute("width"))),
       label: svg.getAttribute("aria-label"), cost: svg.closest(".row").querySelector(".number").textContent,
     }));
-    one.again = document.getElementById("budget-again").value + " " + document.querySelector("#who [data-show]").textContent;
-    one.explains = Array.from(document.querySelectorAll("#who .explains"), cell => cell.textContent);
+    one.again = document.getElementById("budget-again").value + " " + document.querySelector("#segments [data-show]").textContent;
+    one.explains = Array.from(document.querySelectorAll("#segments .explains"), cell => cell.textContent);
     seen.push(one);
   }
   return seen;
@@ -111,11 +111,11 @@ def test_contents_lead_to_sections_details_open_and_figures_are_read_by_keys(pag
             assert shown.evaluate("() => location.hash") == f"#{name}"
             top = shown.locator(f"#{name} h2").first.bounding_box()["y"]
             assert -1 <= top < 900
-        summary = shown.locator("#frontier summary").first
+        summary = shown.locator("#budget_frontier summary").first
         summary.focus()
         shown.keyboard.press("Enter")
-        assert shown.locator("#frontier details").first.get_attribute("open") is not None
-        for section in ("frontier", "targeting"):
+        assert shown.locator("#budget_frontier details").first.get_attribute("open") is not None
+        for section in ("budget_frontier", "qini_curve"):
             figure = shown.locator(f"#{section} .desk svg")
             figure.focus()
             before = shown.locator(f"#{section} .readout").inner_text()
@@ -192,7 +192,7 @@ def test_the_slider_shows_the_words_of_every_stop_and_who_gets_what(ran: Path, b
     report = ran / "report.html"
     with watch(browser, report.as_uri()) as watched:
         start = watched.page.evaluate("() => document.getElementById('budget').value")
-        watched.page.locator("#who figure").first.scroll_into_view_if_needed()
+        watched.page.locator("#segments figure").first.scroll_into_view_if_needed()
         seen = watched.page.evaluate(MOVE)
     assert watched.errors == []
     assert watched.requests == [report.as_uri()]
@@ -225,7 +225,7 @@ def test_the_slider_answers_to_keys_and_goes_back_to_the_plan(ran: Path, browser
         assert page.locator(".whatif [data-show=budget]").inner_text() != first
         page.keyboard.press("End")
         assert page.locator("#budget").get_attribute("aria-valuetext") == stops[-1]["say"]
-        assert page.locator("#who [data-show=budget]").inner_text() == stops[-1]["budget"]
+        assert page.locator("#segments [data-show=budget]").inner_text() == stops[-1]["budget"]
         page.click(".back button")
         assert page.locator(".whatif [data-show=budget]").inner_text() == first
         assert watched.find_barriers() == []
@@ -234,16 +234,16 @@ def test_the_slider_answers_to_keys_and_goes_back_to_the_plan(ran: Path, browser
 def test_bars_out_of_sight_follow_when_the_slider_rests_and_paper_says_the_budget(ran: Path, browser: Any) -> None:
     with watch(browser, (ran / "report.html").as_uri(), viewport={"width": 1280, "height": 300}) as watched:
         page, stops = watched.page, read_stops(ran / "report.html")
-        bar = page.locator("#who svg[data-counts]").last
+        bar = page.locator("#segments svg[data-counts]").last
         before = bar.get_attribute("aria-label")
         page.focus("#budget")
         page.keyboard.press("Home")
         page.wait_for_function(
-            "was => [...document.querySelectorAll('#who svg[data-counts]')].pop().ariaLabel !== was", arg=before
+            "was => [...document.querySelectorAll('#segments svg[data-counts]')].pop().ariaLabel !== was", arg=before
         )
         assert "€0 100\u202f%" in (bar.get_attribute("aria-label") or "")
         page.emulate_media(media="print")
-        for place in (".whatif", "#who"):
+        for place in (".whatif", "#segments"):
             shown = page.locator(f"{place} [data-show=budget]")
             assert shown.is_visible()
             assert shown.inner_text() == stops[0]["budget"]
@@ -256,13 +256,13 @@ def test_on_a_phone_long_sections_are_folded_and_links_open_them(ran: Path, brow
         text = page.locator("#glossary dl")
         assert page.locator("#glossary h2").is_visible()
         assert not text.is_visible()
-        assert page.locator("#who figure").first.is_visible()
+        assert page.locator("#segments figure").first.is_visible()
         page.click(".contents a[href='#glossary']")
         text.wait_for(state="visible")
         page.locator("#glossary summary").click()
         text.wait_for(state="hidden")
-        page.click("#why summary")
-        assert page.locator("#why table").is_visible()
+        page.click("#decision_explanations summary")
+        assert page.locator("#decision_explanations table").is_visible()
         assert watched.find_barriers() == []
     with watch(browser, (ran / "report.html").as_uri()) as watched:
         assert watched.page.locator(".fold").count() == 0

@@ -7,7 +7,9 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from largesse.report.charts.axes import fit_axis, thin_ticks
-from largesse.report.charts.bars import (
+from largesse.report.charts.curve_chart import DESK, PHONE, Chart, Point, Size, draw_frontier
+from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, choose_ink, contrast, spread_colours
+from largesse.report.charts.row_charts import (
     draw_balance_strip,
     draw_curve_strip,
     draw_gain_strip,
@@ -15,9 +17,7 @@ from largesse.report.charts.bars import (
     draw_spend_strip,
     draw_stacked_strip,
 )
-from largesse.report.charts.frontier import DESK, PHONE, Chart, Point, Size, draw_frontier
-from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, choose_ink, contrast, spread_colours
-from largesse.report.numbers import Units
+from largesse.report.number_format import Units
 
 AXIS = fit_axis([0.0, 1.0])
 MISSING = {"estimate": None, "low": None, "high": None}

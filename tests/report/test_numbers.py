@@ -2,7 +2,15 @@ import math
 
 import pytest
 
-from largesse.report.numbers import Style, Units, choose_style, half_width, label_interval, write_count, write_percent
+from largesse.report.number_format import (
+    Style,
+    Units,
+    choose_style,
+    half_width,
+    label_interval,
+    write_count,
+    write_percent,
+)
 
 
 def test_numbers_are_written_for_people() -> None:

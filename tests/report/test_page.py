@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from largesse.report import render_report
-from largesse.report.page import SECTIONS, clean
+from largesse.report.pages import SECTIONS, clean
 from support.pages import Page, visible
 
 Numbers = dict[str, Any]
@@ -23,7 +23,9 @@ def test_tags_close_in_order_and_nothing_is_loaded(numbers: Numbers) -> None:
 def test_every_section_stands_once_in_its_order(binary: Numbers, amount: Numbers) -> None:
     every = [section.name for section in SECTIONS]
     assert Page(render_report(amount)).ids == every
-    assert Page(render_report(binary)).ids == [name for name in every if name != "profit"]  # no response has a value
+    assert Page(render_report(binary)).ids == [
+        name for name in every if name != "profit_by_budget"
+    ]  # no response has a value
 
 
 def test_every_figure_is_well_formed_xml_with_words_for_those_who_cannot_see_it(numbers: Numbers) -> None:
@@ -86,10 +88,10 @@ def test_the_page_suits_the_dark_a_phone_and_paper(binary: Numbers) -> None:
 
 def test_a_section_is_left_out_when_it_has_nothing_to_show(binary: Numbers) -> None:
     binary["targeting"]["points"] = []
-    assert "targeting" in Page(render_report(binary)).ids  # gains over every level are still there
+    assert "qini_curve" in Page(render_report(binary)).ids  # gains over every level are still there
     binary["uniform"] = []
     binary["curve"] = {"levels": [], "features": []}
-    assert "targeting" not in Page(render_report(binary)).ids
+    assert "qini_curve" not in Page(render_report(binary)).ids
 
 
 def test_what_a_page_cannot_show_is_cleaned() -> None:

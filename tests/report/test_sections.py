@@ -9,25 +9,20 @@ import pytest
 
 from largesse.evaluation import ESTIMATORS
 from largesse.report import render_report
-from largesse.report.numbers import DASH, Units
-from largesse.report.rows import describe_cost, view_legend
-from largesse.report.sections.answer import view_answer, write_answer
-from largesse.report.sections.bounds import view_safety
-from largesse.report.sections.curve import view_curve, view_groups
-from largesse.report.sections.frontier import (
-    NOTHING_PAYS,
-    describe_promises,
-    view_frontier,
-    view_slider,
-)
+from largesse.report.figure_rows import describe_cost, view_legend
+from largesse.report.number_format import DASH, Units
+from largesse.report.sections.budget_frontier import NOTHING_PAYS, describe_promises, view_frontier, view_slider
+from largesse.report.sections.decision_explanations import _write_change, view_why
+from largesse.report.sections.gain_bounds import view_safety
+from largesse.report.sections.key_figures import view_answer, write_answer
+from largesse.report.sections.level_responses import view_curve, view_groups
+from largesse.report.sections.level_transitions import view_changes, view_fall, view_matrix, write_moved
+from largesse.report.sections.log_checks import view_support
 from largesse.report.sections.method import view_method
-from largesse.report.sections.money import view_money
 from largesse.report.sections.next_steps import view_next_steps, write_settled
-from largesse.report.sections.profit import view_profit
-from largesse.report.sections.support import view_support
-from largesse.report.sections.targeting import view_targeting
-from largesse.report.sections.transitions import view_changes, view_fall, view_matrix, write_moved
-from largesse.report.sections.why import _write_change, view_why
+from largesse.report.sections.profit_by_budget import view_profit
+from largesse.report.sections.qini_curve import view_targeting
+from largesse.report.sections.spend_by_level import view_money
 from largesse.report.sentences import judge_profit, write_best, write_loss, write_profit, write_returned
 from largesse.response import describe_model, list_models
 from support.pages import Page, figures, visible
@@ -60,7 +55,7 @@ def test_an_amount_is_plain_and_money_carries_its_sign(amount: Numbers) -> None:
 
 
 def test_urgent_warnings_come_first_and_say_so_in_words(ugly: Numbers) -> None:
-    top, rest = visible(render_report(ugly)).split('id="frontier"')
+    top, rest = visible(render_report(ugly)).split('id="budget_frontier"')
     assert top.count("Do not rely on this") == 2
     assert top.count("Careful:") == 3
     assert top.index("Do not rely on this") < top.index("Careful:")
@@ -313,7 +308,7 @@ def test_the_card_the_curve_and_the_table_show_the_same_profit(amount: Numbers) 
     assert view["desk"].count("<title>") >= len(amount["frontier"]["points"])
     page = Page(render_report(amount))
     assert page.sound
-    assert "profit" in page.ids
+    assert "profit_by_budget" in page.ids
 
 
 def test_comparisons_at_the_top_are_of_profits(amount: Numbers) -> None:
@@ -545,7 +540,7 @@ def test_moves_are_told_by_level_and_only_levels_that_anyone_gets_have_a_column(
 
 def test_without_moves_there_is_no_such_section(binary: Numbers) -> None:
     binary["changes"]["moves"] = []
-    assert 'id="transitions"' not in render_report(binary)
+    assert 'id="level_transitions"' not in render_report(binary)
 
 
 @pytest.mark.parametrize(
@@ -614,7 +609,7 @@ def test_without_overlap_there_is_nothing_to_show(empty: Numbers) -> None:
     assert not view["propensities"].rows
     assert not view["balance"].rows
     page = render_report(empty)
-    assert "There is nothing to show." in page[page.index('id="support"') : page.index('id="method"')]
+    assert "There is nothing to show." in page[page.index('id="log_checks"') : page.index('id="method"')]
 
 
 def test_every_estimator_is_shown_with_its_words_and_the_one_used_is_marked(binary: Numbers) -> None:

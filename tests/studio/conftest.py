@@ -9,9 +9,9 @@ import pyarrow.csv as csv
 import pytest
 
 from largesse.serve import AuthMiddleware
-from largesse.studio.app import access_policy, make_app
 from largesse.studio.handlers import Studio, StudioSettings
-from largesse.studio.paths import Place
+from largesse.studio.sandbox import Place
+from largesse.studio.studio_app import access_policy, make_app
 from support.shops import shop_table
 from support.studios import NASTY, TOKEN, House, Running, start
 

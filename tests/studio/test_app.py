@@ -7,8 +7,8 @@ import pytest
 
 from largesse import cli
 from largesse.errors import InputError
-from largesse.studio import app
-from largesse.studio.app import find_home
+from largesse.studio import studio_app as app
+from largesse.studio.studio_app import find_home
 
 
 def test_the_folder_is_that_of_the_run_or_the_one_that_is_named(run_copy: Path, tmp_path: Path) -> None:

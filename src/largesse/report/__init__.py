@@ -8,7 +8,8 @@ and `render_check` for the check of a campaign, `render_pace` for paced streams.
 writes the verdict and the warnings, and `console` prints on a terminal.
 """
 
-from largesse.report.checkup import describe_checkup as describe_checkup
+from largesse.report.campaign_check_page import describe_check as describe_check
+from largesse.report.checkup_page import describe_checkup as describe_checkup
 from largesse.report.console import print_answer as print_answer
 from largesse.report.console import print_check as print_check
 from largesse.report.console import print_checkup as print_checkup
@@ -17,15 +18,14 @@ from largesse.report.console import print_judgement as print_judgement
 from largesse.report.console import print_plan as print_plan
 from largesse.report.console import print_power as print_power
 from largesse.report.console import print_warnings as print_warnings
-from largesse.report.numbers import DASH as DASH
-from largesse.report.numbers import finite as finite
-from largesse.report.numbers import name_day as name_day
-from largesse.report.pacing import print_pace as print_pace
-from largesse.report.page import Heading as Heading
-from largesse.report.page import join_parts as join_parts
-from largesse.report.page import render_check as render_check
-from largesse.report.page import render_checkup as render_checkup
-from largesse.report.page import render_pace as render_pace
-from largesse.report.page import render_report as render_report
-from largesse.report.plots import Drawing as Drawing
-from largesse.report.realised import describe_check as describe_check
+from largesse.report.notebook_plots import Drawing as Drawing
+from largesse.report.number_format import DASH as DASH
+from largesse.report.number_format import finite as finite
+from largesse.report.number_format import name_day as name_day
+from largesse.report.pacing_page import print_pace as print_pace
+from largesse.report.pages import Heading as Heading
+from largesse.report.pages import join_parts as join_parts
+from largesse.report.pages import render_check as render_check
+from largesse.report.pages import render_checkup as render_checkup
+from largesse.report.pages import render_pace as render_pace
+from largesse.report.pages import render_report as render_report

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from largesse.errors import make_visible, plural
 from largesse.records import PowerAnalysis, write_size
-from largesse.report.numbers import THIN, Style, Units, finite, write_percent
+from largesse.report.number_format import THIN, Style, Units, finite, write_percent
 from largesse.report.sentences import (
     brief_urgent,
     judge_profit,

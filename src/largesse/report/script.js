@@ -116,7 +116,7 @@
   function slide(box) {
     var stops = JSON.parse(box.getAttribute("data-stops")), inputs = document.querySelectorAll("input.budget");
     var words = document.querySelectorAll("[data-show]"), levels = box.querySelectorAll("[data-level]"), spans = box.querySelectorAll(".shares span");
-    var charts = Array.prototype.map.call(document.querySelectorAll("#frontier svg.frontier"), readChart);
+    var charts = Array.prototype.map.call(document.querySelectorAll("#budget_frontier svg.frontier"), readChart);
     var names = document.querySelector("[data-names]"), back = box.querySelector(".back"), start = inputs[0].value;
     var bars = names ? Array.prototype.map.call(document.querySelectorAll("figure[data-costs]"), function (figure) {
       return { figure: figure, move: readBars(figure, JSON.parse(names.dataset.names)), seen: true, at: Number(start) };
@@ -172,7 +172,7 @@
   document.querySelectorAll("svg.frontier").forEach(follow);
   document.querySelectorAll(".hint").forEach(function (hint) { hint.hidden = false; });
   if (window.matchMedia("(max-width: 600px)").matches) {
-    document.querySelectorAll("#curve, #why, #money, #profit, #transitions, #support, #method, #glossary").forEach(fold);
+    document.querySelectorAll("#level_responses, #decision_explanations, #spend_by_level, #profit_by_budget, #level_transitions, #log_checks, #method, #glossary").forEach(fold);
     window.addEventListener("hashchange", unfold);
     document.addEventListener("click", function (event) { // also a link to where the page is already
       if (event.target.closest("a[href^='#']")) setTimeout(unfold);

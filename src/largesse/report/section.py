@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from largesse.report.numbers import Units
+from largesse.report.number_format import Units
 
 Numbers: TypeAlias = Mapping[str, Any]  # the summaries of a run's steps as JSON types
 Part: TypeAlias = dict[str, Any]

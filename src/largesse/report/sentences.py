@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from largesse.report.numbers import Style, Units, finite, write_count, write_percent
+from largesse.report.number_format import Style, Units, finite, write_count, write_percent
 
 Part: TypeAlias = Mapping[str, Any]
 MUCH = 0.95  # a plan that uses less of its budget than this gets a note

@@ -5,4 +5,4 @@ the functions of the command line (`tasks`) and can be stopped at any time; a jo
 a private folder (`paths`) until they become the log of a run.
 """
 
-from largesse.studio.app import open_studio as open_studio
+from largesse.studio.studio_app import open_studio as open_studio

@@ -22,8 +22,8 @@ from largesse.errors import InputError, LargesseError, Problem
 from largesse.response import list_models
 from largesse.serve import RequestError, json_response, read_json, write_json
 from largesse.studio import runs
-from largesse.studio.jobs import Job, Jobs
-from largesse.studio.paths import Place, Table, Tables, open_part
+from largesse.studio.background_jobs import Job, Jobs
+from largesse.studio.sandbox import Place, Table, Tables, open_part
 from largesse.studio.worker import WorkerProcess
 from largesse.version import __version__
 

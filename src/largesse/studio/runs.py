@@ -18,7 +18,7 @@ from largesse.data import find_files
 from largesse.errors import LargesseError, Problem, refuse, repr_short, suggest
 from largesse.levels import Levels
 from largesse.serve import RequestError
-from largesse.studio.paths import list_parts
+from largesse.studio.sandbox import list_parts
 
 NUMBERS = ("fit.json", "plan.json", "evaluation.json")
 MAX_SHOWN_BYTES = 1 << 20  # of a campaign file

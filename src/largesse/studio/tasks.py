@@ -13,7 +13,13 @@ from largesse import pipeline
 from largesse.campaign import TableProfile, campaign_from, inspect_table, read_campaign
 from largesse.errors import InputError
 from largesse.progress import report_to, start_stage
-from largesse.studio.forms import assign_roles, describe_inspection, draft_campaign, list_problems, list_segments
+from largesse.studio.campaign_form import (
+    assign_roles,
+    describe_inspection,
+    draft_campaign,
+    list_problems,
+    list_segments,
+)
 from largesse.studio.runs import name_levels
 
 MOST_BYTES = 1 << 27  # of a table that is read only to offer its columns for rules

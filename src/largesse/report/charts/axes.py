@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from largesse.report.charts.svg import element, measure, text
-from largesse.report.numbers import Style, finite
+from largesse.report.number_format import Style, finite
 
 FONT = 12.5
 Point = TypeVar("Point")

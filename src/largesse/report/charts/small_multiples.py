@@ -12,7 +12,7 @@ from typing import Any
 
 from largesse.report.charts.axes import Axis
 from largesse.report.charts.svg import element, text, title
-from largesse.report.numbers import Style, finite
+from largesse.report.number_format import Style, finite
 
 TOP, BOTTOM, HEIGHT = 8, 118, 138
 LEFT = 25.0  # per cent, for the numbers of the axis

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from largesse.report.charts.axes import fit_axis
-from largesse.report.charts.bars import draw_gain_strip
-from largesse.report.numbers import Units, choose_style, finite, parts, write_count
+from largesse.report.charts.row_charts import draw_gain_strip
+from largesse.report.number_format import Units, choose_style, finite, parts, write_count
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sentences import select_notes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from largesse.report.numbers import Units, write_count
+from largesse.report.number_format import Units, write_count
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sentences import (
     find_advised,

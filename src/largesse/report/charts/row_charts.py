@@ -11,7 +11,7 @@ from typing import Any
 
 from largesse.report.charts.axes import Axis
 from largesse.report.charts.svg import element, text, title
-from largesse.report.numbers import Style, finite, write_percent
+from largesse.report.number_format import Style, finite, write_percent
 
 HEIGHT = 30
 MIDDLE = HEIGHT / 2

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from largesse.report.charts.bars import draw_stacked_strip
-from largesse.report.numbers import Style, Units, write_count, write_percent
-from largesse.report.rows import Row, Rows
+from largesse.report.charts.row_charts import draw_stacked_strip
+from largesse.report.figure_rows import Row, Rows
+from largesse.report.number_format import Style, Units, write_count, write_percent
 from largesse.report.section import Numbers, Part, Section
-from largesse.report.sections.frontier import find_start, list_stops, write_budget
+from largesse.report.sections.budget_frontier import find_start, list_stops, write_budget
 
 
 def view_who(numbers: Numbers, units: Units) -> Part:
@@ -54,4 +54,4 @@ def _view_group(group: Mapping[str, Any], names: Sequence[str], costs: Style, li
     return Row(group["label"], figure, costs.text(group["average_cost"]), **words)
 
 
-SECTION = Section("who", view_who, "Who gets what")
+SECTION = Section("segments", view_who, "Who gets what")

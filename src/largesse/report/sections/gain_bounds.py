@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from largesse.report.numbers import DASH, Units, finite
+from largesse.report.number_format import DASH, Units, finite
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sentences import write_bound, write_least
 
@@ -53,4 +53,4 @@ def _write_guarantee(safety: Mapping[str, Any], units: Units) -> str:
     )
 
 
-SECTION = Section("bounds", view_safety, "How safe is this plan?")
+SECTION = Section("gain_bounds", view_safety, "How safe is this plan?")

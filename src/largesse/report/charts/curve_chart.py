@@ -21,7 +21,7 @@ from largesse.report.charts.axes import (
     up_axis_width,
 )
 from largesse.report.charts.svg import Place, draw_band, draw_path, element, measure, shorten, text, title
-from largesse.report.numbers import Units, finite, parts
+from largesse.report.number_format import Units, finite, parts
 
 Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from largesse.io import to_json
 from largesse.records import CampaignCheck, Log, name_response
-from largesse.report.numbers import DASH, Units, finite, name_day, write_count, write_percent, write_rate
+from largesse.report.number_format import DASH, Units, finite, name_day, write_count, write_percent, write_rate
 from largesse.report.section import Numbers, Part
-from largesse.report.sections.curve import Level, view_levels
+from largesse.report.sections.level_responses import Level, view_levels
 from largesse.version import __version__
 
 HEADLINES = {

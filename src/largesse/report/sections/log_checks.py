@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from largesse.report.charts.axes import fit_axis
-from largesse.report.charts.bars import draw_balance_strip, draw_histogram_strip, draw_tick_strip
-from largesse.report.numbers import Style, Units, choose_style, finite, write_count, write_rate
-from largesse.report.rows import Row, Rows
+from largesse.report.charts.row_charts import draw_balance_strip, draw_histogram_strip, draw_tick_strip
+from largesse.report.figure_rows import Row, Rows
+from largesse.report.number_format import Style, Units, choose_style, finite, write_count, write_rate
 from largesse.report.section import Numbers, Part, Section
 
 BALANCED = 0.1  # standardised differences below this are usually taken as balanced
@@ -94,4 +94,4 @@ def _is_off(after: Any) -> bool:
     return abs(finite(after) or 0.0) > BALANCED
 
 
-SECTION = Section("support", view_support, "Can the log answer this?")
+SECTION = Section("log_checks", view_support, "Can the log answer this?")

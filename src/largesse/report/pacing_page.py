@@ -17,7 +17,7 @@ from largesse.report.charts.axes import (
     up_axis_width,
 )
 from largesse.report.charts.svg import draw_path, element, text
-from largesse.report.numbers import Units, choose_style, finite, write_count, write_percent
+from largesse.report.number_format import Units, choose_style, finite, write_count, write_percent
 from largesse.report.section import Numbers, Part
 
 NAMES = {"pace": "paced", "fixed": "fixed price", "daily": "new plan every day", "offline": "offline optimum"}

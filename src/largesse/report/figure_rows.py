@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from largesse.report.charts.axes import fit_axis
-from largesse.report.charts.bars import draw_gain_strip, draw_swatch, draw_tick_strip
-from largesse.report.numbers import THIN, Style, Units, finite, label_interval, parts
+from largesse.report.charts.row_charts import draw_gain_strip, draw_swatch, draw_tick_strip
+from largesse.report.number_format import THIN, Style, Units, finite, label_interval, parts
 from largesse.report.section import Numbers
 
 MOST = 4  # decimals that tell a small number from zero

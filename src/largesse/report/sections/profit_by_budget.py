@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from largesse.report.charts.frontier import DESK, PHONE, Chart, Point, draw_frontier
-from largesse.report.numbers import DASH, Units, write_rate
+from largesse.report.charts.curve_chart import DESK, PHONE, Chart, Point, draw_frontier
+from largesse.report.number_format import DASH, Units, write_rate
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sentences import judge_profit, write_best, write_gain, write_profit, write_returned
 
@@ -91,4 +91,4 @@ def _view_row(row: Mapping[str, Any], units: Units) -> dict[str, str]:
     }
 
 
-SECTION = Section("profit", view_profit, "What is left after costs")
+SECTION = Section("profit_by_budget", view_profit, "What is left after costs")

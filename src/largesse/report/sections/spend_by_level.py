@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from largesse.report.charts.bars import draw_stacked_strip, draw_swatch
-from largesse.report.numbers import Style, Units, finite, write_count, write_percent
-from largesse.report.rows import Row, Rows
+from largesse.report.charts.row_charts import draw_stacked_strip, draw_swatch
+from largesse.report.figure_rows import Row, Rows
+from largesse.report.number_format import Style, Units, finite, write_count, write_percent
 from largesse.report.section import Numbers, Part, Section
 
 
@@ -52,4 +52,4 @@ def _view_level(level: int, row: Mapping[str, Any], spends: Style, units: Units)
     }
 
 
-SECTION = Section("money", view_money, "Where the money goes")
+SECTION = Section("spend_by_level", view_money, "Where the money goes")

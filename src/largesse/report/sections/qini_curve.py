@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from largesse.report.charts.frontier import DESK, PHONE, Chart, Point, draw_frontier
-from largesse.report.numbers import Units, finite
-from largesse.report.rows import view_gains
+from largesse.report.charts.curve_chart import DESK, PHONE, Chart, Point, draw_frontier
+from largesse.report.figure_rows import view_gains
+from largesse.report.number_format import Units, finite
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sentences import write_gain
 
@@ -52,4 +52,4 @@ def _write_area(area: Mapping[str, Any], units: Units) -> str:
     return f"On average over all budgets, the log does not show that choosing who gets what gains anything: {gain}."
 
 
-SECTION = Section("targeting", view_targeting, "Does choosing pay?")
+SECTION = Section("qini_curve", view_targeting, "Does choosing pay?")

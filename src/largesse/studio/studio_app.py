@@ -43,7 +43,7 @@ def open_studio(
     """
     require_packages("studio", "starlette", "uvicorn", "orjson")
     from largesse.studio.handlers import Studio, StudioSettings
-    from largesse.studio.paths import Place
+    from largesse.studio.sandbox import Place
 
     home, name = find_home(run, folder)
     with listen(port, DEFAULT_PORT) as bound, private_folder(home, PRIVATE_NAME) as private:

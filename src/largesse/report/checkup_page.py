@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from largesse.io import to_json
 from largesse.records import Checkup, Log, name_response, summarise_checkup
-from largesse.report.numbers import Units, finite, name_day, write_count, write_percent, write_rate
+from largesse.report.number_format import Units, finite, name_day, write_count, write_percent, write_rate
 from largesse.report.section import Numbers, Part
-from largesse.report.sections.curve import Level, view_levels
-from largesse.report.sections.support import view_support
+from largesse.report.sections.level_responses import Level, view_levels
+from largesse.report.sections.log_checks import view_support
 from largesse.version import __version__
 
 HEADLINES = {

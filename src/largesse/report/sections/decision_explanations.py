@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from largesse.report.charts.bars import draw_share_strip
-from largesse.report.numbers import Units, finite, write_percent, write_rate
-from largesse.report.rows import Row, Rows, tell_from_zero
+from largesse.report.charts.row_charts import draw_share_strip
+from largesse.report.figure_rows import Row, Rows, tell_from_zero
+from largesse.report.number_format import Units, finite, write_percent, write_rate
 from largesse.report.section import Numbers, Part, Section
 
 MOST = 7  # levels whose responses have room beside each other
@@ -100,4 +100,4 @@ def _write_move(row: Mapping[str, Any]) -> str:
     return f"If the price {way} by {write_percent(abs(change))}, {share} of customers would get another level."
 
 
-SECTION = Section("why", view_why, "Why this level?")
+SECTION = Section("decision_explanations", view_why, "Why this level?")

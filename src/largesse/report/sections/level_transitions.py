@@ -7,9 +7,9 @@ from itertools import accumulate
 from typing import Any
 
 from largesse.report.charts.axes import fit_axis
-from largesse.report.charts.bars import draw_fall_strip, draw_tick_strip, draw_value_strip
-from largesse.report.numbers import DASH, Style, Units, finite, label_interval, parts, write_count, write_percent
-from largesse.report.rows import Row, Rows
+from largesse.report.charts.row_charts import draw_fall_strip, draw_tick_strip, draw_value_strip
+from largesse.report.figure_rows import Row, Rows
+from largesse.report.number_format import DASH, Style, Units, finite, label_interval, parts, write_count, write_percent
 from largesse.report.section import Numbers, Part, Section
 
 SHOWN = 12  # moves that have a row of their own
@@ -152,4 +152,4 @@ def _write_each(row: Mapping[str, Any], units: Units) -> str:
     return units.cost(spend / value) if value > 0 and spend > 0 else DASH
 
 
-SECTION = Section("transitions", view_changes, "What changes")
+SECTION = Section("level_transitions", view_changes, "What changes")

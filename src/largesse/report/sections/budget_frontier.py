@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from largesse.report.charts.bars import draw_swatch
-from largesse.report.charts.frontier import DESK, PHONE, Chart, Point, choose_labels, draw_frontier
-from largesse.report.numbers import DASH, Units, finite, write_percent
+from largesse.report.charts.curve_chart import DESK, PHONE, Chart, Point, choose_labels, draw_frontier
+from largesse.report.charts.row_charts import draw_swatch
+from largesse.report.number_format import DASH, Units, finite, write_percent
 from largesse.report.section import Numbers, Part, Section
 
 MOST = "From more, it expects nothing."
@@ -269,4 +269,4 @@ def _write_plan(numbers: Numbers, units: Units) -> str:
     return f"This plan. {_write_readout(_view_point(row, units), units)}"
 
 
-SECTION = Section("frontier", view_frontier, "What each budget would bring")
+SECTION = Section("budget_frontier", view_frontier, "What each budget would bring")

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from largesse.report.charts.axes import fit_axis
-from largesse.report.charts.bars import draw_spend_strip
-from largesse.report.numbers import (
+from largesse.report.charts.row_charts import draw_spend_strip
+from largesse.report.figure_rows import Rows, view_gains
+from largesse.report.number_format import (
     DASH,
     Style,
     Units,
@@ -19,7 +20,6 @@ from largesse.report.numbers import (
     write_count,
     write_percent,
 )
-from largesse.report.rows import Rows, view_gains
 from largesse.report.section import Numbers, Part, Section
 from largesse.report.sentences import brief_urgent, warn_of_spending, write_nothing, write_returned, write_sentences
 
@@ -136,4 +136,4 @@ def _multiply(value: Any, factor: Any) -> float | None:
     return None if first is None or second is None else first * second
 
 
-SECTION = Section("answer", view_answer, "The answer")
+SECTION = Section("key_figures", view_answer, "The answer")

@@ -6,7 +6,7 @@ import pytest
 
 from largesse.levels import Levels
 from largesse.monitoring import OldLog, Prediction, check_campaign
-from largesse.monitoring.checks import _find_leaks, fit_line
+from largesse.monitoring.outcome_checks import _find_leaks, fit_line
 from largesse.records import Estimate, Log
 
 N = 3000

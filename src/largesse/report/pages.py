@@ -10,27 +10,27 @@ from pathlib import Path
 from typing import Any
 
 from largesse.levels import SYMBOLS
+from largesse.report.campaign_check_page import view_check
 from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, level_variables
-from largesse.report.checkup import view_checkup
-from largesse.report.numbers import THIN, Units, finite
-from largesse.report.pacing import view_pace
-from largesse.report.realised import view_check
-from largesse.report.rows import view_legend
+from largesse.report.checkup_page import view_checkup
+from largesse.report.figure_rows import view_legend
+from largesse.report.number_format import THIN, Units, finite
+from largesse.report.pacing_page import view_pace
 from largesse.report.section import Numbers, Part, Section
-from largesse.report.sections.answer import SECTION as ANSWER
-from largesse.report.sections.answer import write_answer
-from largesse.report.sections.bounds import SECTION as BOUNDS
-from largesse.report.sections.curve import SECTION as CURVE
-from largesse.report.sections.frontier import SECTION as FRONTIER
+from largesse.report.sections.budget_frontier import SECTION as FRONTIER
+from largesse.report.sections.decision_explanations import SECTION as WHY
+from largesse.report.sections.gain_bounds import SECTION as BOUNDS
+from largesse.report.sections.key_figures import SECTION as ANSWER
+from largesse.report.sections.key_figures import write_answer
+from largesse.report.sections.level_responses import SECTION as CURVE
+from largesse.report.sections.level_transitions import SECTION as TRANSITIONS
+from largesse.report.sections.log_checks import SECTION as SUPPORT
 from largesse.report.sections.method import SECTION as METHOD
-from largesse.report.sections.money import SECTION as MONEY
 from largesse.report.sections.next_steps import SECTION as NEXT_STEPS
-from largesse.report.sections.profit import SECTION as PROFIT
-from largesse.report.sections.support import SECTION as SUPPORT
-from largesse.report.sections.targeting import SECTION as TARGETING
-from largesse.report.sections.transitions import SECTION as TRANSITIONS
-from largesse.report.sections.who import SECTION as WHO
-from largesse.report.sections.why import SECTION as WHY
+from largesse.report.sections.profit_by_budget import SECTION as PROFIT
+from largesse.report.sections.qini_curve import SECTION as TARGETING
+from largesse.report.sections.segments import SECTION as WHO
+from largesse.report.sections.spend_by_level import SECTION as MONEY
 from largesse.version import __version__
 
 HERE = Path(__file__).parent
@@ -95,7 +95,7 @@ def render_check(numbers: Numbers) -> str:
     """Return the page of a campaign's check, from what `describe_check` returns."""
     shown = clean(numbers)
     units = Units.of(shown)
-    return _fill("realised.html", shown, units, view=view_check(shown, units))
+    return _fill("campaign_check.html", shown, units, view=view_check(shown, units))
 
 
 def render_pace(numbers: Numbers) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 
 from largesse.records import FEW_ROWS
 from largesse.report.charts.axes import fit_axis
-from largesse.report.charts.bars import draw_curve_strip, draw_tick_strip
+from largesse.report.charts.row_charts import draw_curve_strip, draw_tick_strip
 from largesse.report.charts.small_multiples import draw_panel
-from largesse.report.numbers import DASH, Units, finite, parts, write_count
-from largesse.report.rows import Row, Rows, describe_cost
+from largesse.report.figure_rows import Row, Rows, describe_cost
+from largesse.report.number_format import DASH, Units, finite, parts, write_count
 from largesse.report.section import Numbers, Part, Section
 
 
@@ -120,4 +120,4 @@ def view_levels(levels: Sequence[Level], units: Units) -> Rows:
     return Rows(rows, draw_tick_strip(across, units.response(across.ticks, across.step, digits=1, short=True)))
 
 
-SECTION = Section("curve", view_curve, "What each level brings")
+SECTION = Section("level_responses", view_curve, "What each level brings")
