@@ -19,8 +19,8 @@ from largesse.errors import Problem, refuse, require_part, suggest
 from largesse.io import Shaped
 from largesse.propensity import choose_strength
 from largesse.records import Array, Log
-from largesse.response import ResponseModel, Trees, row_blocks
-from largesse.stats import one_thread, softmax
+from largesse.response import ResponseModel
+from largesse.stats import Trees, one_thread, row_blocks, softmax
 
 LINKS = ("auto", "probit", "identity")
 NEVER = -1e3  # the score of a level that the log never chose

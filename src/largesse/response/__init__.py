@@ -45,5 +45,3 @@ from largesse.response.networks.sire import SIRE as SIRE
 from largesse.response.stacking import TILT_REACH as TILT_REACH
 from largesse.response.stacking import Stack as Stack
 from largesse.response.thresholds import Thresholds as Thresholds
-from largesse.response.trees import Trees as Trees
-from largesse.response.trees import row_blocks as row_blocks

@@ -8,8 +8,7 @@ import numpy as np
 
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
-from largesse.response.trees import BoostedTrees, boosted_trees
-from largesse.stats import one_thread, sigmoid
+from largesse.stats import BoostedTrees, boosted_trees, one_thread, sigmoid
 
 ENOUGH = 200  # rows; with fewer, none are set aside for early stopping
 FEW = 10  # rows of the rarer response; with fewer, the rows set aside might not hold both

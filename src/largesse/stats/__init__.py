@@ -3,7 +3,8 @@
 `links` turns scores into responses and gives the losses of rows; `newton` minimises smooth convex objectives; `selection` picks
 candidates by held-out losses; `intervals` gives a mean its standard error and interval, also where a few terms are large;
 `binomial` handles means of rare yes/no answers; `lower_bound` bounds a mean from below without approximation; `folds` assigns rows to
-folds; `sampling` draws rows and levels; `linalg` multiplies rows and finds principal axes; `threads` runs small work on one thread.
+folds; `sampling` draws rows and levels; `linalg` multiplies rows and finds principal axes; `threads` runs small work on one thread; `trees`
+holds boosted trees as arrays.
 """
 
 from largesse.stats.binomial import Answers as Answers
@@ -43,3 +44,8 @@ from largesse.stats.selection import one_standard_error as one_standard_error
 from largesse.stats.threads import cores as cores
 from largesse.stats.threads import one_thread as one_thread
 from largesse.stats.threads import side_by_side as side_by_side
+from largesse.stats.trees import BoostedTrees as BoostedTrees
+from largesse.stats.trees import Trees as Trees
+from largesse.stats.trees import boosted_trees as boosted_trees
+from largesse.stats.trees import collect_trees as collect_trees
+from largesse.stats.trees import row_blocks as row_blocks

@@ -16,7 +16,7 @@ import numpy as np
 from largesse.io import Shaped
 from largesse.records import Array
 
-MOST_LEVELS = 2**31
+MAX_LEVELS = 2**31
 ROWS_AT_ONCE = 2048  # the features of this many rows stay close to the processor while all trees pass over them
 
 
@@ -47,7 +47,7 @@ class Trees:
             and ((self.feature >= 0) & (self.feature <= features))[inner].all()
             and all(((to > here) & (to < nodes))[inner].all() for to in (self.left, self.right))
             # A split on the level is rounded to a whole number.
-            and (np.abs(self.threshold[inner & (self.feature == features)]) < MOST_LEVELS).all()
+            and (np.abs(self.threshold[inner & (self.feature == features)]) < MAX_LEVELS).all()
         ):
             raise ValueError("its trees are not trees")
 
@@ -77,13 +77,19 @@ def row_blocks(n: int) -> Iterator[slice]:
 
 def boosted_trees(model: Any) -> BoostedTrees:
     """Take the trees out of a fitted HistGradientBoosting model with numeric features only."""
-    grown = [predictor.nodes for (predictor,) in model._predictors]
+    return BoostedTrees(float(np.ravel(model._baseline_prediction)[0]), collect_trees(model))
+
+
+def collect_trees(model: Any) -> Trees:
+    """Take the trees out of a fitted HistGradientBoosting model: those of its first sum, then those of the next."""
+    rounds = model._predictors
+    grown = [predictors[s].nodes for s in range(len(rounds[0])) for predictors in rounds]
     sizes = np.array([len(nodes) for nodes in grown], dtype=np.int64)
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
     nodes = np.concatenate(grown)
     shift = np.repeat(roots, sizes)
     leaf = nodes["is_leaf"].astype(bool)
-    trees = Trees(
+    return Trees(
         roots=roots,
         feature=nodes["feature_idx"].astype(np.int32),
         threshold=nodes["num_threshold"].astype(np.float64),
@@ -91,7 +97,6 @@ def boosted_trees(model: Any) -> BoostedTrees:
         right=np.where(leaf, -1, nodes["right"].astype(np.int64) + shift).astype(np.int32),
         value=nodes["value"].astype(np.float64),
     )
-    return BoostedTrees(float(np.ravel(model._baseline_prediction)[0]), trees)
 
 
 # -- the walk -------------------------------------------------------------------------------------------------------------

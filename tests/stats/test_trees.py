@@ -5,10 +5,10 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from largesse.records import Array
-from largesse.response import trees
 from largesse.response.boosting import Boosting
-from largesse.response.trees import BoostedTrees, Trees, boosted_trees
+from largesse.stats import trees
 from largesse.stats.links import sigmoid
+from largesse.stats.trees import BoostedTrees, Trees, boosted_trees
 
 
 def rows(n: int = 500, seed: int = 0) -> tuple[Array, Array, Array]:
