@@ -29,7 +29,7 @@ import pytest
 import largesse as lg
 from largesse import cli
 from largesse.campaign.file import read_campaign
-from largesse.data.read import read_table
+from largesse.data.table_reader import read_table
 from largesse.errors import BudgetError, InputError, LargesseError, NotFittedError, PolicyFileError
 from largesse.pipeline.commands import run
 from support.folders import everything_in

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from largesse.data.binning import find_grouping, group_column
 from largesse.data.columns import (
     as_floats,
-    as_plain,
     as_seconds,
     count_words,
+    decode_dictionary,
     is_number,
     kind_of,
     nan_as_null,
-    why_skip,
+    skip_reason,
     word_codes,
 )
 
@@ -79,8 +79,8 @@ def test_dates_become_seconds_since_1970() -> None:
 
 def test_plain_columns_hold_the_same_values() -> None:
     coded = column("a", None, "b").dictionary_encode()
-    assert as_plain(coded).to_pylist() == ["a", None, "b"]
-    assert as_plain(coded).type == pa.string()
+    assert decode_dictionary(coded).to_pylist() == ["a", None, "b"]
+    assert decode_dictionary(coded).type == pa.string()
 
 
 def test_nan_counts_as_missing() -> None:
@@ -203,6 +203,6 @@ def test_groups_are_told_for_rows_they_were_not_found_on(
 def test_a_column_that_says_nothing_about_the_next_customer_is_left_out(
     name: str, values: pa.ChunkedArray, reason: str
 ) -> None:
-    found = why_skip(name, values)
+    found = skip_reason(name, values)
     assert reason in found
     assert bool(found) == bool(reason)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from largesse.data.encoder import Encoder
-from largesse.data.read import read_table
+from largesse.data.table_reader import read_table
 from largesse.errors import InputError
 
 N = 60

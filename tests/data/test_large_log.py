@@ -11,7 +11,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.data import chunked, csv_reader, digest_log, large_log, read_log
+from largesse.data import batches, csv_reader, digest_log, large_log, read_log
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.records import Log
@@ -23,7 +23,7 @@ ROLES: dict[str, Any] = {"level": "coupon", "response": "bought"}
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunked, "BATCH_ROWS", 128)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 128)
     monkeypatch.setattr(csv_reader, "BLOCK", 4000)
 
 
@@ -218,7 +218,7 @@ def test_the_digest_knows_features_sample_and_settings(tmp_path: Path, monkeypat
     assert digest(most_rows=299) != usual
     assert digest(seed=1) != usual
     assert digest(parse={"twofold": "decimal comma"}) != usual
-    monkeypatch.setattr(chunked, "BATCH_ROWS", 77)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 77)
     assert digest() == usual
     source = write(tmp_path, table())
     assert digest(source) == usual  # type: ignore[arg-type]

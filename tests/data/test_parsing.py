@@ -10,8 +10,8 @@ import pytest
 
 from largesse.campaign.file import campaign_from
 from largesse.data import Encoder, read_log
-from largesse.data.parsing import find_style, read_suggested, suggest_parse, words_as_numbers
-from largesse.data.read import read_table
+from largesse.data.parsing import find_style, parse_numbers, read_suggested, suggest_parse
+from largesse.data.table_reader import read_table
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.records import Log
@@ -129,7 +129,7 @@ def test_odd_columns_are_mentioned(column: list[Any], said: str) -> None:
 
 @pytest.mark.parametrize("word", ["1_0", "５", "٣", "1e5_0", "0x10", "inf", "5 EUR USD", "1,2,3", "12.34.56"])
 def test_what_only_computers_call_a_number_is_none(word: str) -> None:
-    assert words_as_numbers([word]) is None
+    assert parse_numbers([word]) is None
     assert not find_style([word]).certain
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from largesse.data.log import read_log
-from largesse.data.propensity_checks import Choices, doubt_propensities, impossible_propensities
+from largesse.data.propensity_checks import GivenPropensities, find_doubtful_levels, propensity_problems
 from largesse.errors import InputError
 from largesse.evaluation import doctor
 from largesse.levels import Levels
@@ -63,7 +63,7 @@ def test_doubtful_propensities_are_a_finding() -> None:
     assert "no" in {finding.answer for finding in found}
 
 
-def honest(seed: int) -> Choices:
+def honest(seed: int) -> GivenPropensities:
     """A log whose propensities are right: strata, soft rules, rare levels, exploration; weights, clusters."""
     rng = np.random.default_rng(seed)
     rows, levels = int(rng.choice([60, 300, 2000])), int(rng.integers(2, 6))
@@ -84,13 +84,13 @@ def honest(seed: int) -> Choices:
         _, first, own = np.unique(cluster, return_index=True, return_inverse=True)
         chance, level = chance[first][own], level[first][own]
     weight = rng.lognormal(0, 1, rows) if seed % 5 == 0 else None
-    return Choices(level, chance[np.arange(rows), level], [str(k) for k in range(levels)], weight, cluster)
+    return GivenPropensities(level, chance[np.arange(rows), level], [str(k) for k in range(levels)], weight, cluster)
 
 
 def test_honest_propensities_are_never_refused_and_hardly_ever_doubted() -> None:
     logs = [honest(seed) for seed in range(400)]
-    assert sum(bool(impossible_propensities(log, "p")) for log in logs) == 0
-    assert sum(bool(doubt_propensities(log)) for log in logs) <= 8
+    assert sum(bool(propensity_problems(log, "p")) for log in logs) == 0
+    assert sum(bool(find_doubtful_levels(log)) for log in logs) <= 8
 
 
 def test_one_propensity_for_each_level_is_enough() -> None:

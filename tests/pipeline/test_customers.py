@@ -29,7 +29,7 @@ from support.shops import CAMPAIGN, shop_table, write_shop
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largesse.data.chunked.BATCH_ROWS", 64)
+    monkeypatch.setattr("largesse.data.batches.BATCH_ROWS", 64)
     monkeypatch.setattr("largesse.pipeline.scoring.BATCH", 50)
     monkeypatch.setattr("largesse.pipeline.write.GROUP", 70)
 

@@ -38,7 +38,7 @@ def write_shop(folder: Path, campaign: str = CAMPAIGN + LARGE, **columns: Any) -
 @pytest.fixture(scope="module", autouse=True)
 def _small() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("largesse.data.chunked.BATCH_ROWS", 128)
+        patch.setattr("largesse.data.batches.BATCH_ROWS", 128)
         yield
 
 

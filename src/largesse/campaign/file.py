@@ -15,7 +15,7 @@ from typing import Any, TypedDict, Unpack, cast
 
 from largesse.campaign.plan import KEYS, Planning, planning_from
 from largesse.campaign.write import to_toml
-from largesse.data import expand_home, is_elsewhere, parse_problems
+from largesse.data import expand_home, is_remote, parse_problems
 from largesse.errors import (
     InputError,
     Problem,
@@ -337,7 +337,7 @@ def _shares(section: dict[str, Any], roles: Roles, problems: list[Problem]) -> t
 
 
 def _placed(path: str, folder: Path) -> str:
-    if is_elsewhere(path):
+    if is_remote(path):
         return path
     return str((folder / expand_home(path)).absolute())
 

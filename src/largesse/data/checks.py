@@ -12,17 +12,17 @@ import numpy as np
 from largesse.data.columns import (
     as_comparable,
     as_floats,
-    as_plain,
     as_words,
     count_words,
+    decode_dictionary,
     is_number,
     is_text,
     is_unusable,
     nan_as_null,
-    why_skip,
+    skip_reason,
 )
-from largesse.data.parsing import find_style, map_words, reads_as_number, words_as_numbers
-from largesse.data.propensity_checks import LEAVE_OUT, Choices, impossible_propensities
+from largesse.data.parsing import find_style, map_words, parse_numbers, reads_as_number
+from largesse.data.propensity_checks import LEAVE_OUT, GivenPropensities, propensity_problems
 from largesse.errors import Problem, join_some, percent, plural, suggest
 from largesse.levels import Levels
 from largesse.records import Array
@@ -38,7 +38,7 @@ MOST_MISSING = 0.2  # above this share of missing responses, missing probably me
 
 
 @dataclass
-class Check:
+class TableChecker:
     """Checks of one table: each method reads a column, returns its values and collects its problems."""
 
     table: pa.Table
@@ -175,10 +175,10 @@ class Check:
             return None
         return values
 
-    def check_propensity(self, given: Choices | None, name: str) -> None:
+    def check_propensity(self, given: GivenPropensities | None, name: str) -> None:
         """Check that propensities can be right, once all they are compared with is sound."""
         if given is not None and not self.problems:
-            self.problems += impossible_propensities(given, name)
+            self.problems += propensity_problems(given, name)
 
     def read_weight(self, name: str) -> Array | None:
         """Return weights (n,), zero or more, on more than a few rows."""
@@ -345,7 +345,7 @@ class Check:
             if listed is not None and is_unusable(column.type):
                 hint = "features are numbers, booleans, text, dates or times"
                 self.add_problem(f"the feature {name!r} holds {column.type}", hint)
-            elif listed is None and (reason := why_skip(name, column)):
+            elif listed is None and (reason := skip_reason(name, column)):
                 self.notes.append(f"column {name!r} left out: {reason}")
             else:
                 kept.append(name)
@@ -358,7 +358,7 @@ class Check:
         """Return a column as float64, missing as NaN; None when it does not hold numbers."""
         import pyarrow as pa
 
-        column = as_plain(self.table.column(name))
+        column = decode_dictionary(self.table.column(name))
         kind = column.type
         if pa.types.is_null(kind):
             return np.full(len(column), np.nan)
@@ -372,7 +372,7 @@ class Check:
     def _text_as_numbers(self, name: str, role: str, column: pa.ChunkedArray) -> Array | None:
         """Return numbers, yes and no written as text, with a note, if there is one way to read them."""
         words = list(count_words(column))
-        values = words_as_numbers(words)
+        values = parse_numbers(words)
         if not values:
             return None
         shown = join_some([f"{word!r} is {value:g}" for word, value in zip(words, values, strict=True)], 2)
@@ -408,7 +408,7 @@ def _text_as_numbers(column: pa.ChunkedArray, levels: Levels) -> pa.ChunkedArray
     texts = words.to_pylist()
     if not all(re.search("[0-9]", text) for text in texts):  # "yes" and "no" are names of levels
         return column
-    values = [float(t) for t in texts] if all(map(reads_as_number, texts)) else words_as_numbers(texts)
+    values = [float(t) for t in texts] if all(map(reads_as_number, texts)) else parse_numbers(texts)
     if values is None:
         return column
     numbers = pa.array(values, type=pa.float64())
@@ -443,9 +443,9 @@ def _describe_feature(name: str, column: pa.ChunkedArray) -> list[str]:
 
     if column.null_count == len(column):
         return [f"column {name!r} is empty: it says nothing"]
-    if reason := why_skip(name, column):
+    if reason := skip_reason(name, column):
         return [f"column {name!r} is listed as a feature: {reason}"]
     if len(column) > 1 and all(len(pc.unique(part)) == 1 for part in (column.slice(0, 1000), column)):
-        value = join_some(as_words(as_plain(column).slice(0, 1)))
+        value = join_some(as_words(decode_dictionary(column).slice(0, 1)))
         return [f"column {name!r} is {value} in every row: it says nothing"]
     return []

@@ -24,7 +24,7 @@ FARTHEST = 1e6  # standard deviations; float32 cannot hold much more, and a valu
 
 
 @dataclass(frozen=True)
-class Column(ABC):
+class ColumnEncoder(ABC):
     """The encoder of one feature."""
 
     encoding: ClassVar[str]
@@ -46,7 +46,7 @@ class Column(ABC):
 
 
 @dataclass(frozen=True)
-class Scale:
+class NumberScale:
     """Numbers as standard deviations from their mean, with an indicator where some were missing in the log."""
 
     centre: float
@@ -76,12 +76,12 @@ class Scale:
 
 @final
 @dataclass(frozen=True)
-class Number(Column):
+class NumberEncoder(ColumnEncoder):
     """A number: its distance from the mean, and whether it is missing."""
 
     encoding = "number"
     kind = "number"
-    scale: Scale
+    scale: NumberScale
 
     @property
     def names(self) -> list[str]:
@@ -99,12 +99,12 @@ class Number(Column):
 
 @final
 @dataclass(frozen=True)
-class Date(Column):
+class DateEncoder(ColumnEncoder):
     """A date: the days since 1970 as a number, and the cycles that the log went through."""
 
     encoding = "date"
     kind = "date"
-    scale: Scale  # of days since 1970
+    scale: NumberScale  # of days since 1970
     cycles: tuple[str, ...]
 
     @property
@@ -132,7 +132,7 @@ class Date(Column):
 
 @final
 @dataclass(frozen=True)
-class Words(Column):
+class WordsEncoder(ColumnEncoder):
     """One indicator per frequent word, one for the other words and one for missing text, where the log had any."""
 
     encoding = "words"
@@ -178,7 +178,7 @@ class Words(Column):
 
 @final
 @dataclass(frozen=True)
-class Means(Column):
+class MeansEncoder(ColumnEncoder):
     """A mean of the target for every word, for missing text where the log had any, and for words never seen."""
 
     encoding = "means"
@@ -206,13 +206,18 @@ class Means(Column):
         return np.asarray(self.table, dtype=np.float32)[codes]
 
 
-ENCODINGS: dict[str, type[Column]] = {"number": Number, "date": Date, "words": Words, "means": Means}
+ENCODINGS: dict[str, type[ColumnEncoder]] = {
+    "number": NumberEncoder,
+    "date": DateEncoder,
+    "words": WordsEncoder,
+    "means": MeansEncoder,
+}
 
 
 # ------------------------------------------------------------------------------------------------------------ reading
 
 
-def read_columns(state: Any) -> list[Column]:
+def read_columns(state: Any) -> list[ColumnEncoder]:
     """Return the columns of an encoder's state; raise ValueError if the state is invalid."""
     state = read_scalar(state, dict, "encoder")
     few, rare, width = (read_scalar(state.get(name), int, f"encoder/{name}") for name in ("few", "rare", "width"))
@@ -225,7 +230,7 @@ def read_columns(state: Any) -> list[Column]:
     return columns
 
 
-def _read_column(state: Any, place: str) -> Column:
+def _read_column(state: Any, place: str) -> ColumnEncoder:
     fields = dict(read_scalar(state, dict, place))
     encoding = read_scalar(fields.pop("encoding", None), str, at_place(place, "encoding"))
     if encoding not in ENCODINGS:

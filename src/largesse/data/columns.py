@@ -72,7 +72,7 @@ def is_unusable(kind: pa.DataType) -> bool:
     )
 
 
-def why_skip(name: str, column: pa.ChunkedArray) -> str:
+def skip_reason(name: str, column: pa.ChunkedArray) -> str:
     """Return why a column is left out unless it is listed as a feature; empty when it can be learnt from."""
     if is_unusable(column.type):
         return f"it holds {column.type}, not numbers, text or dates"
@@ -117,7 +117,7 @@ def as_seconds(column: pa.ChunkedArray) -> Array:
     return np.asarray(stamps.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64) / 1e6
 
 
-def as_plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def decode_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the column without dictionary encoding."""
     import pyarrow as pa
 
@@ -130,7 +130,7 @@ def as_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the column without dictionary encoding, and half-precision numbers, which Arrow cannot compare, as floats."""
     import pyarrow as pa
 
-    column = as_plain(column)
+    column = decode_dictionary(column)
     return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
 
 

@@ -28,7 +28,7 @@ MISFIT = re.compile(
 
 
 @dataclass(frozen=True, eq=False)
-class Text:
+class DelimitedText:
     """Delimited text: how to open it, and its dialect."""
 
     open: Callable[[], Any]
@@ -48,17 +48,17 @@ class Text:
         return pa.schema([(name, self.types[name]) for name in self.names])
 
 
-def describe_text(opener: Callable[[], Any], head: str, texts: Collection[str]) -> Text:
+def describe_text(opener: Callable[[], Any], head: str, texts: Collection[str]) -> DelimitedText:
     """Return the dialect of text, from its first lines; the columns `texts` are text, even where they hold digits."""
     import pyarrow as pa
 
     delimiter, decimal = _dialect(head)
     kinds = dict.fromkeys([*texts, *_find_codes(head, delimiter)], pa.string())
     columns = head.partition("\n")[0].count(delimiter) + 1
-    return Text(opener, delimiter, decimal, kinds, columns, _quoted_newlines(head))
+    return DelimitedText(opener, delimiter, decimal, kinds, columns, _quoted_newlines(head))
 
 
-def read_text(text: Text) -> pa.Table:
+def read_text(text: DelimitedText) -> pa.Table:
     """Read all rows."""
     import pyarrow as pa
 
@@ -79,14 +79,14 @@ def _refuse_bytes(schema: pa.Schema) -> None:
             raise pa.ArrowInvalid(f"invalid UTF8 in column {column.name}")
 
 
-def _parse(text: Text) -> pa.Table:
+def _parse(text: DelimitedText) -> pa.Table:
     import pyarrow.csv as csv
 
     with text.open() as stream:
         return csv.read_csv(stream, csv.ReadOptions(use_threads=not text.careful), **_options(text))
 
 
-def _options(text: Text, columns: Sequence[str] | None = None) -> dict[str, Any]:
+def _options(text: DelimitedText, columns: Sequence[str] | None = None) -> dict[str, Any]:
     import pyarrow.csv as csv
 
     return {
@@ -103,7 +103,7 @@ def _options(text: Text, columns: Sequence[str] | None = None) -> dict[str, Any]
 # -- block by block ------------------------------------------------------------------------------------------------------
 
 
-def settle_types(text: Text) -> Text:
+def settle_types(text: DelimitedText) -> DelimitedText:
     """Return the text with its columns, types and number of rows, the same as `read_text` finds."""
     import pyarrow as pa
 
@@ -118,14 +118,14 @@ def settle_types(text: Text) -> Text:
             text = replace(text, careful=True)
 
 
-def iter_text(text: Text, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+def iter_text(text: DelimitedText, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the rows of text with known types, block by block; only some columns, if they are named."""
     with _stream(text, columns) as reader:
         yield from reader
 
 
 @contextmanager
-def _stream(text: Text, columns: Sequence[str] | None = None) -> Iterator[Any]:
+def _stream(text: DelimitedText, columns: Sequence[str] | None = None) -> Iterator[Any]:
     import pyarrow.csv as csv
 
     options = csv.ReadOptions(use_threads=not text.careful, block_size=BLOCK)
@@ -141,7 +141,7 @@ class _MisfitError(Exception):
         self.names, self.types = names, types
 
 
-def _walk(text: Text) -> Text:
+def _walk(text: DelimitedText) -> DelimitedText:
     """Read all blocks and count their rows."""
     import pyarrow as pa
 

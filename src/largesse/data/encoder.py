@@ -15,8 +15,18 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from largesse.data.column_encoders import CYCLES, DAY, Column, Date, Means, Number, Scale, Words, read_columns
-from largesse.data.columns import Kind, as_floats, as_plain, as_seconds, count_words, kind_of, word_codes
+from largesse.data.column_encoders import (
+    CYCLES,
+    DAY,
+    ColumnEncoder,
+    DateEncoder,
+    MeansEncoder,
+    NumberEncoder,
+    NumberScale,
+    WordsEncoder,
+    read_columns,
+)
+from largesse.data.columns import Kind, as_floats, as_seconds, count_words, decode_dictionary, kind_of, word_codes
 from largesse.data.parsing import match_kinds
 from largesse.errors import Problem, refuse, suggest
 from largesse.io import to_json
@@ -48,7 +58,7 @@ class Encoder:
     def __init__(self, few: int = FEW, rare: int = RARE) -> None:
         self.few = few
         self.rare = rare
-        self.columns: list[Column] = []
+        self.columns: list[ColumnEncoder] = []
         self.width = 0  # columns of the table it was learnt on, including those that say nothing
 
     # -- learning -----------------------------------------------------------------------------------------------
@@ -74,20 +84,20 @@ class Encoder:
                 blocks.append(block)
         return _join(blocks, table.num_rows)
 
-    def _learn(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[Column, Array]:
+    def _learn(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[ColumnEncoder, Array]:
         """Return the encoder of a column, and the rows' block (n, q) of the matrix."""
         kind = kind_of(column.type)
         if kind == "text":
             return self._learn_text(name, column, target)
         if kind == "date":
             seconds = as_seconds(column)
-            date = Date(name, _learn_scale(seconds / DAY), _used_cycles(seconds))
+            date = DateEncoder(name, _learn_scale(seconds / DAY), _used_cycles(seconds))
             return date, date.encode_seconds(seconds)
         values = as_floats(column)
-        number = Number(name, _learn_scale(values))
+        number = NumberEncoder(name, _learn_scale(values))
         return number, number.scale.apply(values)
 
-    def _learn_text(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[Column, Array]:
+    def _learn_text(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[ColumnEncoder, Array]:
         tally = count_words(column)  # the most frequent first
         known = len(column) - column.null_count
         rare = min(self.rare, max(1, len(column) // 50))  # in a small log ten rows are not few
@@ -96,7 +106,7 @@ class Encoder:
         # Few words, or few rows beyond the frequent ones: one-hot. Else (a thousand postcodes) the words need means.
         # A word that hardly ever comes back has no mean to learn.
         if len(frequent) <= self.few and (len(tally) <= self.few or others <= POOLED * known or known < 2 * len(tally)):
-            words = Words(name, tuple(frequent), others > 0, column.null_count > 0)
+            words = WordsEncoder(name, tuple(frequent), others > 0, column.null_count > 0)
             return words, words.encode(column)
         return _learn_means(name, word_codes(column, list(tally)), list(tally), target)
 
@@ -170,7 +180,7 @@ def plain_columns(table: pa.Table, kinds: Mapping[str, Kind]) -> dict[str, Array
     for name, kind in kinds.items():
         column = table.column(name)
         if kind == "text":
-            found[name] = np.array(as_plain(column).to_pylist(), dtype=object)
+            found[name] = np.array(decode_dictionary(column).to_pylist(), dtype=object)
         else:
             found[name] = as_seconds(column) if kind == "date" else as_floats(column)
     return found
@@ -189,7 +199,7 @@ class _Target:
     fold: Array | None = None  # (n,) whose means leave each other out; None: folds drawn at random
 
 
-def _learn_scale(values: Array) -> Scale:
+def _learn_scale(values: Array) -> NumberScale:
     known = values[np.isfinite(values)]
     if not len(known) or known.min() == known.max():
         centre, spread = (float(known[0]) if len(known) else 0.0), 0.0
@@ -199,7 +209,7 @@ def _learn_scale(values: Array) -> Scale:
     if not (math.isfinite(centre) and math.isfinite(spread)):  # sums or squares beyond float64
         unit = float(np.abs(known).max())
         centre, spread = unit * float((known / unit).mean()), unit * float((known / unit).std())
-    return Scale(centre, spread, len(known) < len(values))
+    return NumberScale(centre, spread, len(known) < len(values))
 
 
 def _used_cycles(seconds: Array) -> tuple[str, ...]:
@@ -210,7 +220,7 @@ def _used_cycles(seconds: Array) -> tuple[str, ...]:
     return tuple(name for name, days in CYCLES.items() if span >= days and (name != "day" or clock))
 
 
-def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> tuple[Means, Array]:
+def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> tuple[MeansEncoder, Array]:
     """Return the standardised mean of every word, and the cross-fitted means (n, t) of the log's own rows."""
     from sklearn.model_selection import KFold, PredefinedSplit
     from sklearn.preprocessing import TargetEncoder
@@ -224,7 +234,7 @@ def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> 
     table = encoder.transform(every[:, None])
     centre, spread = means.mean(axis=0), means.std(axis=0)
     spread[spread == 0] = 1.0
-    learnt = Means(name, tuple(words), tuple(map(tuple, ((table - centre) / spread).tolist())))
+    learnt = MeansEncoder(name, tuple(words), tuple(map(tuple, ((table - centre) / spread).tolist())))
     return learnt, ((means - centre) / spread).astype(np.float32)
 
 

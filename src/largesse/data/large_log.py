@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.checks import Check
-from largesse.data.chunked import Batches, most_cells, open_batches
-from largesse.data.columns import FEW_ROWS, OWN_TEXT, as_floats, as_plain, as_seconds, is_number, kind_of
+from largesse.data.batches import Batches, most_cells, open_batches
+from largesse.data.checks import TableChecker
+from largesse.data.columns import FEW_ROWS, OWN_TEXT, as_floats, as_seconds, decode_dictionary, is_number, kind_of
 from largesse.data.parsing import (
     DATE_NAME,
     EXCEL,
@@ -31,8 +31,8 @@ from largesse.data.parsing import (
     read_words,
     recognise_words,
 )
-from largesse.data.read import check_size, memory_limit
 from largesse.data.roles import RoleSpec, read_roles
+from largesse.data.table_reader import check_size, memory_limit
 from largesse.errors import Problem, fail, join_some, limit_problems, plural, refuse
 from largesse.progress import advance
 from largesse.records import Array, Log, Sample
@@ -126,7 +126,7 @@ def _check(batches: Batches, spec: RoleSpec, found: _FirstPass) -> Log:
                 problems += found.readings[name].problems
             columns.append(pa.chunked_array([pa.nulls(batches.rows)]))
     stand_ins = {name: make_stand_in(profile, found.readings[name]) for name, profile in found.profiles.items()}
-    check = Check(pa.Table.from_arrays(columns, names=names), problems, notes, stand_ins)
+    check = TableChecker(pa.Table.from_arrays(columns, names=names), problems, notes, stand_ins)
     log = read_roles(check, spec)
     refuse("log", check.problems)
     return log
@@ -261,8 +261,8 @@ class ColumnProfile:
 
         if kind_of(self.type) in ("nothing", "other") or (self.values is not None and len(self.values) > 1):
             return
-        few = as_plain(column.slice(0, 1000))
-        for part in (few, as_plain(column)):  # the first rows show of most columns that they vary
+        few = decode_dictionary(column.slice(0, 1000))
+        for part in (few, decode_dictionary(column)):  # the first rows show of most columns that they vary
             own = pa.chunked_array([*([] if self.values is None else self.values.chunks), *part.chunks], part.type)
             distinct = pc.unique(own.cast(pa.float32()) if pa.types.is_float16(own.type) else own)
             if len(distinct) > 1:
@@ -274,7 +274,7 @@ class ColumnProfile:
         import pyarrow.compute as pc
 
         step = max(self.rows // SAMPLE, 1)
-        column = as_plain(column).cast(pa.string())
+        column = decode_dictionary(column).cast(pa.string())
         some = column.take(np.arange(-self.seen % step, len(column), step))
         self.spread |= set(some.unique().drop_null().to_pylist())
         if len(self.words) > MAX_WORDS:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from largesse.data.checks import Check
-from largesse.data.chunked import Batches
+from largesse.data.batches import Batches
+from largesse.data.checks import TableChecker
 from largesse.data.columns import as_floats, as_seconds, count_words, kind_of, word_codes
 from largesse.data.large_log import read_large
 from largesse.data.parsing import parse_problems, read_notation
-from largesse.data.read import check_names, read_table
 from largesse.data.roles import make_role_spec, read_roles
+from largesse.data.table_reader import check_names, read_table
 from largesse.errors import InputError, Problem, fail, join_some, plural, refuse, suggest, worth_problems
 from largesse.levels import Levels
 from largesse.records import Array, Customers, Log, Roles
@@ -86,7 +86,7 @@ def read_log(
     check_names(table, "log")
     reading = read_notation(table, spec.parse, skip=spec.coded)
     problems = [*parse_problems(spec.parse, table.column_names), *reading.problems]
-    check = Check(reading.table, problems, [*reading.notes])
+    check = TableChecker(reading.table, problems, [*reading.notes])
     log = replace(read_roles(check, spec), response_value=response_value)
     refuse("log", check.problems)
     known = np.isfinite(log.response)
@@ -129,7 +129,7 @@ def check_customers(
 ) -> Customers:
     """Check a table of customers that `read_table` has read; the arguments are those of `read_customers`."""
     check_names(table, "customers")
-    check = Check(table)
+    check = TableChecker(table)
     cost_columns = (levels.cost_columns if levels is not None else None) or ()
     require_columns(table.column_names, [*([customer] if customer else []), *cost_columns, *(features or ())])
     ids = None if customer is None else check.read_ids(customer, repeats=False)

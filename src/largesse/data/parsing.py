@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.columns import as_floats, as_plain, as_words, count_words, is_number, is_text, kind_of
+from largesse.data.columns import as_floats, as_words, count_words, decode_dictionary, is_number, is_text, kind_of
 from largesse.errors import Problem, join_some, percent
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ SAMPLE = 1000
 
 
 @dataclass(frozen=True)
-class Style:
+class NumberNotation:
     """The notation of the numbers of a column, with the words that do not fit."""
 
     way: str  # decimal point, decimal comma, plain, ambiguous or none
@@ -133,7 +133,7 @@ def match_kinds(table: pa.Table, expected: Mapping[str, str]) -> pa.Table:
     return table
 
 
-def find_style(words: Sequence[str]) -> Style:
+def find_style(words: Sequence[str]) -> NumberNotation:
     """Return how words write numbers.
 
     >>> find_style(["15,09", "7"]).way, find_style(["1,234"]).way, find_style(["5 EUR", "10 EUR"]).unit
@@ -149,20 +149,20 @@ def find_style(words: Sequence[str]) -> Style:
     share = 1 - len(odd) / max(len(words), 1)
     unit = units.pop() if len(units) == 1 else ""
     if len(units) or not bodies:
-        return Style("none", "", tuple(words), share)
+        return NumberNotation("none", "", tuple(words), share)
     if not any(re.search(r"[^0-9+\-−]", body) for body in bodies.values()):
-        return Style("plain", unit, tuple(odd), share)
+        return NumberNotation("plain", unit, tuple(odd), share)
     twofold = len(fits["decimal point"]) == len(fits["decimal comma"])
     if twofold and any(re.search(r"[.,]", body) for body in bodies.values()):
-        return Style("ambiguous", unit, tuple(odd), share)
-    return Style(best, unit, tuple(odd), share)
+        return NumberNotation("ambiguous", unit, tuple(odd), share)
+    return NumberNotation(best, unit, tuple(odd), share)
 
 
 def _fits(body: str, way: str) -> bool:
     return NUMBERS[way].fullmatch(body.replace("−", "-")) is not None
 
 
-def to_number(word: str, way: str) -> float:
+def parse_number(word: str, way: str) -> float:
     """Return the number in a word; NaN if it is missing or not a number."""
     shape = SHAPE.fullmatch(word)
     if shape is None:
@@ -179,7 +179,7 @@ def reads_as_number(text: str) -> bool:
     return re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", text) is not None
 
 
-def words_as_numbers(words: Sequence[str]) -> list[float] | None:
+def parse_numbers(words: Sequence[str]) -> list[float] | None:
     """Return the numbers that words write, yes and no among them, if they can be read in one way only."""
     folded = [word.strip().casefold() for word in words]
     if len(folded) > 0 and set(folded) <= {*YES, *NO}:
@@ -187,7 +187,7 @@ def words_as_numbers(words: Sequence[str]) -> list[float] | None:
     style = find_style(words)
     if style.odd or style.way in ("ambiguous", "none"):
         return None
-    return [to_number(word, style.way if style.way in GROUPED else "decimal point") for word in words]
+    return [parse_number(word, style.way if style.way in GROUPED else "decimal point") for word in words]
 
 
 def map_words(column: pa.ChunkedArray, words: Sequence[str], values: Any) -> pa.ChunkedArray:
@@ -195,7 +195,7 @@ def map_words(column: pa.ChunkedArray, words: Sequence[str], values: Any) -> pa.
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    index = pc.index_in(as_plain(column).cast(pa.string()), value_set=pa.array(words, pa.string()))
+    index = pc.index_in(decode_dictionary(column).cast(pa.string()), value_set=pa.array(words, pa.string()))
     return pa.chunked_array([pa.array(values, from_pandas=True).take(index.combine_chunks())])
 
 
@@ -231,7 +231,7 @@ def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> t
         way = style.way if style.way in GROUPED else "decimal point"
         how = WAYS[way] if style.way in GROUPED else "numbers"
         unit = f" in {style.unit}" if style.unit else ""
-        return way, [f"column {name!r} is read as {how}{unit}: {example!r} is {to_number(example, way):g}"]
+        return way, [f"column {name!r} is read as {how}{unit}: {example!r} is {parse_number(example, way):g}"]
     if style.way == "ambiguous" and not style.odd:
         return None, [
             f"column {name!r} is read as text: {example!r} may have a decimal comma or a decimal point; "
@@ -249,7 +249,7 @@ def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> t
 def read_words(words: Sequence[str], way: str) -> list[Any]:
     """Return the values of words in a notation that `recognise_words` found."""
     dates = way in ("day first", "month first")
-    return [_to_date(word, way) if dates else to_number(word, way) for word in words]
+    return [_to_date(word, way) if dates else parse_number(word, way) for word in words]
 
 
 def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]]:
@@ -312,7 +312,7 @@ def parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Proble
     if way in DATE_WAYS and kind_of(column.type) == "date":
         return column
     if way == "text":
-        texts = as_plain(column)
+        texts = decode_dictionary(column)
         return (texts if is_text(texts.type) else texts.cast(pa.string())).dictionary_encode()
     if way == "excel date":
         days = as_floats(column) if is_number(column.type) else np.full(len(column), np.nan)
@@ -322,7 +322,7 @@ def parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Proble
         return pa.chunked_array([pa.array(as_floats(column) / 100, from_pandas=True)])
     if not isinstance(way, Mapping) and is_number(column.type):
         return column
-    words = as_words(as_plain(column).cast(pa.string()).unique().drop_null())
+    words = as_words(decode_dictionary(column).cast(pa.string()).unique().drop_null())
     values, wrong = parse_words(name, words, way)
     problems += wrong
     return column if wrong else map_words(column, words, values)
@@ -359,7 +359,7 @@ def _told(way: Any) -> str:
 
 def _numbers_as(words: list[str], way: str) -> list[float | None]:
     mark = way if way in GROUPED else "decimal point"
-    numbers = [to_number(word, mark) for word in words]
+    numbers = [parse_number(word, mark) for word in words]
     share = 100 if way == "percent" else 1
     return [
         None if np.isnan(number) else (number if "%" in word else number / share)

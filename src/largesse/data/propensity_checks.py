@@ -27,7 +27,7 @@ LEAVE_OUT = "it is the probability with which the row's own level was chosen; le
 
 
 @dataclass(frozen=True, eq=False)
-class Choices:
+class GivenPropensities:
     """Levels and given propensities of a log."""
 
     level: Array  # (n,) in 0..K−1
@@ -54,7 +54,7 @@ class LevelSum:
         )
 
 
-def sum_levels(given: Choices, *, weighted: bool = True) -> list[LevelSum]:
+def sum_levels(given: GivenPropensities, *, weighted: bool = True) -> list[LevelSum]:
     """Return the sum of every level that has rows."""
     weight = given.weight if weighted else None
     found = []
@@ -69,7 +69,7 @@ def sum_levels(given: Choices, *, weighted: bool = True) -> list[LevelSum]:
     return found
 
 
-def _expected_se(given: Choices, own: Array, weight: Array | None) -> float:
+def _expected_se(given: GivenPropensities, own: Array, weight: Array | None) -> float:
     """Return the standard error that the propensities imply: draws may by chance vary less than that."""
     p = np.where(own, given.propensity, 1.0)
     spread = np.sqrt(1 - p) / p * (1.0 if weight is None else weight)
@@ -85,7 +85,7 @@ def _add_up(spread: Array, cluster: Array | None) -> float:
     return float(np.sqrt(spread @ spread))
 
 
-def impossible_propensities(given: Choices, name: str) -> list[Problem]:
+def propensity_problems(given: GivenPropensities, name: str) -> list[Problem]:
     """Return why propensities cannot be right, if they cannot: beyond chance, and by much."""
     sums = sum_levels(given)
     if len(sums) > 1 and (given.propensity >= CERTAIN).mean() >= CERTAIN:
@@ -104,7 +104,7 @@ def impossible_propensities(given: Choices, name: str) -> list[Problem]:
     return []
 
 
-def doubt_propensities(given: Choices) -> list[LevelSum]:
+def find_doubtful_levels(given: GivenPropensities) -> list[LevelSum]:
     """Return the levels whose sum is clearly above one, or clearly below it with one propensity for all rows of a level.
 
     Where propensities vary, a sum below one says little: the small ones that would fill it up may not have been drawn.
@@ -126,7 +126,7 @@ def _is_far_above(one: LevelSum) -> bool:
     return one.sum > FACTOR and one.sum - 1 > SURE * one.se
 
 
-def _count_others(given: Choices) -> tuple[float, float, float]:
+def _count_others(given: GivenPropensities) -> tuple[float, float, float]:
     """Return how many rows should have missed their likeliest level, the standard error of that, and how many did."""
     p = given.propensity
     likely = p > 0.5
@@ -148,7 +148,7 @@ def propensities_by_stratum(stratum: Array, level: Array, levels: int) -> Array:
     return np.asarray(times[own] / sizes[stratum], dtype=np.float64)
 
 
-def impossible_shares(shares: Sequence[float], given: Choices) -> list[Problem]:
+def share_mismatches(shares: Sequence[float], given: GivenPropensities) -> list[Problem]:
     """Return why one propensity for each level cannot be right, if it cannot: then shares of rows are near them."""
     weight = np.ones(len(given.level)) if given.weight is None else given.weight
     unit = _add_up(weight, given.cluster) / float(weight.sum())

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from largesse.data.checks import Check
+from largesse.data.checks import TableChecker
 from largesse.data.parsing import parse_problems
 from largesse.data.propensity_checks import (
-    Choices,
-    impossible_shares,
+    GivenPropensities,
     propensities_by_level,
     propensities_by_stratum,
+    share_mismatches,
     share_problems,
 )
 from largesse.errors import Problem, refuse, repr_short, suggest
@@ -63,7 +63,7 @@ def _is_name(given: Any) -> bool:
     return given is not None and not isinstance(given, list | tuple) and np.ndim(given) == 0
 
 
-def read_roles(check: Check, spec: RoleSpec) -> Log:
+def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
     """Read every column that is there, so that all that is wrong is named together."""
     named, levels, features, shares = spec.named, spec.levels, spec.features, spec.shares
     check.check_roles(named, levels, features)
@@ -90,16 +90,16 @@ def read_roles(check: Check, spec: RoleSpec) -> Log:
     propensity = _read_propensity(check, there, shares, codes, levels)
     if propensity is not None:
         name = f"the propensity {there['propensity']!r}" if "propensity" in there else "the propensity of the levels"
-        choices = Choices(codes, propensity, levels.labels, weights, groups)
+        choices = GivenPropensities(codes, propensity, levels.labels, weights, groups)
         if shares is not None and not check.problems:
-            check.problems += impossible_shares(shares, choices)
+            check.problems += share_mismatches(shares, choices)
         check.check_propensity(choices, name)
     name, notes = named["response"], tuple(check.notes)
     return Log(used, codes, outcome, levels, propensity, policy, groups, weights, ids, costs, notes, name, paid)
 
 
 def _read_propensity(
-    check: Check, there: dict[str, str], shares: Sequence[float] | None, codes: Array, levels: Levels
+    check: TableChecker, there: dict[str, str], shares: Sequence[float] | None, codes: Array, levels: Levels
 ) -> Array | None:
     """Return the propensity (n,) of every row, given by row, by level or by stratum; None if not given."""
     if sum((shares is not None, "propensity" in there, "propensity_strata" in there)) > 1:

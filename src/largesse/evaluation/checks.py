@@ -11,7 +11,7 @@ from math import comb
 
 import numpy as np
 
-from largesse.data import Choices, doubt_propensities
+from largesse.data import GivenPropensities, find_doubtful_levels
 from largesse.errors import join_some, percent, plural
 from largesse.evaluation.estimates import RATIO_CLUSTERS
 from largesse.evaluation.leaks import ROWS as LEAK_ROWS
@@ -176,7 +176,7 @@ def _check_sums(log: Log) -> list[Finding]:
     """Whether given propensities agree with how often each level was chosen; nothing where they do."""
     if log.propensity is None:
         return []
-    off = doubt_propensities(Choices(log.level, log.propensity, log.levels.titles, log.weight, log.cluster))
+    off = find_doubtful_levels(GivenPropensities(log.level, log.propensity, log.levels.titles, log.weight, log.cluster))
     if not off:
         return []
     text = (

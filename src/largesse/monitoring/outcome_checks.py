@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data import Choices, as_floats, doubt_propensities, group_column, kind_of
+from largesse.data import GivenPropensities, as_floats, find_doubtful_levels, group_column, kind_of
 from largesse.errors import join_some, percent, plural
 from largesse.evaluation import measure_explained, what_was_paid
 from largesse.monitoring.drift import measure_drift
@@ -244,7 +244,7 @@ def _check_propensities(log: Log, prediction: Prediction) -> list[Finding]:
             return []
         text = "The plan drew its levels, but the new log does not hold their propensities: copy them from the plan."
         return [Finding("propensities", "note", text)]
-    off = doubt_propensities(Choices(log.level, log.propensity, log.levels.titles, log.weight, log.cluster))
+    off = find_doubtful_levels(GivenPropensities(log.level, log.propensity, log.levels.titles, log.weight, log.cluster))
     if off:
         reasons = join_some([str(problem) for problem in off], 3)
         text = f"The propensities of the new log do not agree with how often levels were given. {reasons}."

@@ -15,7 +15,7 @@ from largesse.data import (
     as_floats,
     check_customers,
     check_names,
-    has_at_most,
+    has_at_most_rows,
     is_text,
     kind_of,
     open_batches,
@@ -203,7 +203,7 @@ def open_table(
     A table without the id column is numbered by its rows.
     """
     customer, parse = campaign.columns.get("customer"), campaign.roles.get("parse") or {}
-    if isinstance(source, str | os.PathLike) and not has_at_most(source, max_rows, "customers"):
+    if isinstance(source, str | os.PathLike) and not has_at_most_rows(source, max_rows, "customers"):
         refuse("customers", parse_problems(parse))
         stream = _open_stream(source, campaign.levels, customer, features, parse)
         if stream is not None:

@@ -17,7 +17,7 @@ from largesse.campaign import (
     campaign_from,
     unknown_columns,
 )
-from largesse.data import as_plain, why_skip
+from largesse.data import decode_dictionary, skip_reason
 from largesse.errors import InputError, Problem, join_some, make_visible, refuse, repr_short, suggest
 from largesse.records import ROLES
 
@@ -103,7 +103,7 @@ def _describe_column(name: str, inspection: CampaignDraft, role: str) -> dict[st
     column, values = inspection.columns[name], inspection.table.column(name)
     reason = None
     if role == IGNORED:
-        reason = inspection.guess.left_out.get(name) or why_skip(name, values) or None
+        reason = inspection.guess.left_out.get(name) or skip_reason(name, values) or None
     elif role in inspection.guess.roles:
         reason = f"{column.distinct:,} distinct values" if role in ASKED else "by its name and values"
     return {
@@ -121,7 +121,7 @@ def _list_examples(values: pa.ChunkedArray) -> list[str]:
     import pyarrow as pa
 
     try:
-        found = as_plain(values.slice(0, 200)).unique().drop_null().slice(0, EXAMPLES).to_pylist()
+        found = decode_dictionary(values.slice(0, 200)).unique().drop_null().slice(0, EXAMPLES).to_pylist()
     except (pa.ArrowException, OverflowError, ValueError):  # dates beyond the calendar, types that cannot be compared
         return []
     words = [f"{value:g}" if isinstance(value, float) else str(value) for value in found]
@@ -196,7 +196,7 @@ def list_segments(profile: TableProfile, names: Sequence[str]) -> dict[str, list
         column, values = profile.columns[name], profile.table.column(name)
         if column.kind not in ("text", "number") or not 2 <= column.distinct <= MOST_SEGMENTS or values.null_count:
             continue
-        counts = as_plain(values).value_counts().to_pylist()
+        counts = decode_dictionary(values).value_counts().to_pylist()
         counts.sort(key=lambda one: -one["counts"])
         found[name] = [str(one["values"]) for one in counts]
     return found

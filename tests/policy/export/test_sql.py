@@ -11,7 +11,7 @@ from largesse.data import log_from_arrays, read_log
 from largesse.errors import InputError, NotFittedError
 from largesse.levels import Levels
 from largesse.policy import Policy
-from largesse.policy.export.compile import WRITERS
+from largesse.policy.export.compiler import WRITERS
 from largesse.policy.export.sql import DIALECTS, SPLIT
 from largesse.records import Customers
 from largesse.response import Additive, Boosting, Linear, model_classes

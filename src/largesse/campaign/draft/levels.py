@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from largesse.data import words_as_numbers
+from largesse.data import parse_numbers
 
 
 def split_words(text: str) -> frozenset[str]:
@@ -83,7 +83,7 @@ def _order_by_amounts(names: Sequence[str]) -> Order | None:
     if len(rests) != 1 or any(len(number) != 1 for number in numbers):
         return None
     rest = rests.pop()
-    amounts = words_as_numbers([number[0] for number in numbers])
+    amounts = parse_numbers([number[0] for number in numbers])
     if amounts is None or len(set(amounts)) < len(names) or LABELS.intersection(rest.split()):
         return None
     ordered = sorted(zip(amounts, names, strict=True))

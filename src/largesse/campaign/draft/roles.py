@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largesse.campaign.draft.levels import is_nothing, split_words
-from largesse.data import as_floats, as_plain, kind_of
+from largesse.data import as_floats, decode_dictionary, kind_of
 from largesse.records import Array
 
 if TYPE_CHECKING:
@@ -225,5 +225,5 @@ def _find_filled(column: pa.ChunkedArray) -> Array:
     if kind == "text":
         import pyarrow.compute as pc
 
-        return np.asarray(pc.fill_null(pc.not_equal(as_plain(column), ""), False))
+        return np.asarray(pc.fill_null(pc.not_equal(decode_dictionary(column), ""), False))
     return np.asarray(column.is_valid())

@@ -16,13 +16,13 @@ from largesse.data import (
     CODED,
     Suggestion,
     as_floats,
-    as_plain,
     check_names,
+    decode_dictionary,
     is_yes_or_no,
     kind_of,
     read_suggested,
     read_table,
-    why_skip,
+    skip_reason,
 )
 from largesse.errors import Problem, path_problems, refuse, suggest
 
@@ -117,7 +117,7 @@ class CampaignDraft:
             groups = [codes == dose for dose in self.doses or ()]
         else:
             labels = list(self.level.words)
-            words = np.array([None if word is None else str(word) for word in as_plain(column).to_pylist()])
+            words = np.array([None if word is None else str(word) for word in decode_dictionary(column).to_pylist()])
             groups = [words == label for label in labels]
         if self.response is None or self.response.values is None:
             return {label: (int(rows.sum()), None) for label, rows in zip(labels, groups, strict=True)}
@@ -156,7 +156,7 @@ class CampaignDraft:
         else:
             assert self.order is not None
             cost = dict(zip(self.order.names, costs, strict=True))
-            words = as_plain(self.table.column(self.level.name)).drop_null().to_pylist()
+            words = decode_dictionary(self.table.column(self.level.name)).drop_null().to_pylist()
             mean = float(np.mean([cost[str(word)] for word in words]))
         return max(float(f"{mean:.3g}"), min(costs))
 
@@ -187,8 +187,8 @@ def _profile_column(name: str, column: pa.ChunkedArray) -> DraftColumn:
     kind = kind_of(column.type)
     if kind in ("nothing", "other"):
         return DraftColumn(name, kind, 0, None, learnable=False)
-    learnable = not why_skip(name, column)
-    unique = pc.unique(as_plain(column)).drop_null()
+    learnable = not skip_reason(name, column)
+    unique = pc.unique(decode_dictionary(column)).drop_null()
     if kind != "number":
         words: tuple[str, ...] = ()
         if len(unique) <= MAX_LEVELS:

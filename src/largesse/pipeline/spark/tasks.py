@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.allocation import as_rows, check_task, expected_costs
-from largesse.data import Piece, as_plain, read_notation, read_piece, read_table
+from largesse.data import FilePiece, decode_dictionary, read_notation, read_piece, read_table
 from largesse.errors import LargesseError, refuse
 from largesse.pipeline.customers import check_table, find_suspects
 from largesse.pipeline.spark.chunks import (
@@ -49,7 +49,7 @@ class TableSpec:
     customer: str | None = None  # the column with their ids, if it exists
     costs: tuple[str, ...] = ()  # the columns with their own costs, if there are any
     parse: tuple[tuple[str, Any], ...] = ()  # column → how it is written
-    pieces: tuple[Piece, ...] | None = None  # of files; None: rows come from Spark
+    pieces: tuple[FilePiece, ...] | None = None  # of files; None: rows come from Spark
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +159,7 @@ def _find_suspects(table: pa.Table, spec: TableSpec) -> pa.Table:
     kept = table.select(list(dict.fromkeys(checked)))
     if not spec.parse:
         kept = kept.filter(find_suspects(kept, spec.customer, spec.costs))
-    return pa.table({name: as_plain(kept.column(name)) for name in kept.column_names})
+    return pa.table({name: decode_dictionary(kept.column(name)) for name in kept.column_names})
 
 
 def _pack_report(report: dict[str, Any], odd: Sequence[pa.Table]) -> bytes:

@@ -4,7 +4,7 @@
 writes them as a query for DuckDB, which sqlglot translates for other databases; `onnx` writes them as a model.
 """
 
-from largesse.policy.export.compile import compile_policy as compile_policy
+from largesse.policy.export.compiler import compile_policy as compile_policy
 from largesse.policy.export.onnx import onnx_inputs as onnx_inputs
 from largesse.policy.export.onnx import policy_onnx as policy_onnx
 from largesse.policy.export.sql import DIALECTS as DIALECTS

@@ -15,7 +15,7 @@ import numpy as np
 
 from largesse.data import FARTHEST, Encoder
 from largesse.errors import require_part
-from largesse.policy.export.compile import OUTPUT, DecisionGraph, compile_policy
+from largesse.policy.export.compiler import OUTPUT, DecisionGraph, compile_policy
 from largesse.policy.export.graph import Value
 from largesse.records import Array
 from largesse.version import __version__
@@ -266,7 +266,7 @@ def _write_where_less(writer: OnnxWriter, value: Value) -> str:
 def _write_trees(writer: OnnxWriter, value: Value) -> str:
     """Return the sums (n, K) of trees: what does not depend on the level is a target of its own, added to all."""
     trees, K = value.facts["trees"], value.width
-    grown = Grown(trees, value.needs[0].width)
+    grown = TreeArrays(trees, value.needs[0].width)
     bias = np.full(K, float(value.facts["baseline"]))
     for root in trees.roots:
         same = grown.ignores_level(int(root))
@@ -283,7 +283,7 @@ def _write_trees(writer: OnnxWriter, value: Value) -> str:
     return writer.add("Add", [writer.add("Add", [own, shared]), writer.hold(bias[None, :])])
 
 
-class Grown:
+class TreeArrays:
     """Trees without splits on the level, in the arrays of ONNX's TreeEnsemble."""
 
     def __init__(self, trees: Any, features: int) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from largesse.data import FARTHEST
 from largesse.errors import Problem, fail, refuse, repr_short, require_part, suggest
-from largesse.policy.export.compile import OUTPUT, USE_TREE, DecisionGraph, compile_policy
+from largesse.policy.export.compiler import OUTPUT, USE_TREE, DecisionGraph, compile_policy
 from largesse.policy.export.graph import Value
 
 DIALECTS = {"duckdb": "duckdb", "postgresql": "postgres", "spark": "spark", "bigquery": "bigquery"}  # → in sqlglot

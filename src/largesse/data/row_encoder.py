@@ -17,9 +17,9 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.data.column_encoders import DAY, FARTHEST, Date, Means, Number, Words
+from largesse.data.column_encoders import DAY, FARTHEST, DateEncoder, MeansEncoder, NumberEncoder, WordsEncoder
 from largesse.data.encoder import Encoder
-from largesse.data.read import read_table
+from largesse.data.table_reader import read_table
 from largesse.errors import InputError, Problem, join_some, plural, refuse, repr_short, suggest
 from largesse.records import Array
 
@@ -72,18 +72,18 @@ class RowEncoder:
         ] = []  # name, where the number stands, where its indicator does; −1: nowhere
         self._texts: list[tuple[str, int, dict[str | None, Array]]] = []  # name, where it stands, text → its columns
         self._others: dict[str, Array] = {}  # columns of a text that was never seen
-        self._dates: list[tuple[Date, int]] = []  # and where it stands
+        self._dates: list[tuple[DateEncoder, int]] = []  # and where it stands
         centres, spreads, place = [], [], 0
         for learnt in encoder.columns:
-            if isinstance(learnt, Number):
+            if isinstance(learnt, NumberEncoder):
                 scale = learnt.scale
                 value = place if scale.spread > 0 else -1
                 self._numbers.append((learnt.name, value, place + (value >= 0) if scale.missing else -1))
                 centres.append(scale.centre)
                 spreads.append(scale.spread or 1.0)
-            elif isinstance(learnt, Words | Means):
+            elif isinstance(learnt, WordsEncoder | MeansEncoder):
                 self._add_text(learnt, place)
-            elif isinstance(learnt, Date):
+            elif isinstance(learnt, DateEncoder):
                 self._dates.append((learnt, place))
             place += len(learnt.names)
         self._centres, self._spreads = np.array(centres), np.array(spreads)
@@ -92,7 +92,7 @@ class RowEncoder:
         self._gaps = np.array([k for k, (_, _, at) in enumerate(self._numbers) if at >= 0], dtype=np.intp)
         self._marks = np.array([at for _, _, at in self._numbers if at >= 0], dtype=np.intp)
 
-    def _add_text(self, learnt: Words | Means, place: int) -> None:
+    def _add_text(self, learnt: WordsEncoder | MeansEncoder, place: int) -> None:
         """Tabulate the encoding of each known text."""
         import pyarrow as pa
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from largesse.data.columns import is_text, is_unusable
-from largesse.data.csv_reader import Text, describe_text, read_text
+from largesse.data.csv_reader import DelimitedText, describe_text, read_text
 from largesse.data.parsing import parse_problems, read_notation
 from largesse.errors import InputError, Problem, fail, join_some, path_problems, plural, refuse
 
@@ -71,7 +71,7 @@ def find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
     """Return the files of a path, a folder or a glob, in the order of their names."""
     text = os.fspath(source)
     refuse(what, path_problems(text))
-    if is_elsewhere(text):
+    if is_remote(text):
         fail(what, Problem(f"{text} is not a file on this machine", "Spark may reach it: --engine spark"))
     path = expand_home(text)
     try:
@@ -90,10 +90,10 @@ def find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
         raise InputError(what, [Problem(f"{shown!r} cannot be opened: {error.strerror}", "give a path")]) from error
 
 
-def is_elsewhere(text: str) -> bool:
+def is_remote(text: str) -> bool:
     """Whether this is an address, or the name of a table of Spark, and not a path.
 
-    >>> is_elsewhere("s3a://shop/log"), is_elsewhere("table:shop.log"), is_elsewhere("log.parquet")
+    >>> is_remote("s3a://shop/log"), is_remote("table:shop.log"), is_remote("log.parquet")
     (True, True, False)
     """
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+://|table:", text) is not None
@@ -312,7 +312,7 @@ def _diagnosis(file: Path, message: str) -> Problem:
     return Problem(f"{file} is damaged or cut off: {first}", "write the file again; was the export interrupted?")
 
 
-def describe_csv(file: Path, texts: Collection[str], *, whole: bool = True) -> Text:
+def describe_csv(file: Path, texts: Collection[str], *, whole: bool = True) -> DelimitedText:
     """Return the dialect of a CSV, from its first lines; with `whole`, all of it must fit into memory at once."""
     return describe_text(lambda: open_file(file, whole=whole), _read_head(file), texts)
 

@@ -13,7 +13,16 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.data import Piece, chunked, csv_reader, merge_schemas, open_batches, read_piece, read_table, split_file
+from largesse.data import (
+    FilePiece,
+    batches,
+    csv_reader,
+    merge_schemas,
+    open_batches,
+    read_piece,
+    read_table,
+    split_file,
+)
 from largesse.data.csv_reader import describe_text, read_text, settle_types
 from largesse.errors import InputError
 
@@ -30,7 +39,7 @@ TABLE = pa.table(
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunked, "BATCH_ROWS", 16)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 16)
     monkeypatch.setattr(csv_reader, "BLOCK", 300)
 
 
@@ -48,7 +57,7 @@ WRITERS: dict[str, Callable[[pa.Table, Path], Any]] = {
 }
 
 
-def joined(found: chunked.Batches, columns: list[str] | None = None) -> pa.Table:
+def joined(found: batches.Batches, columns: list[str] | None = None) -> pa.Table:
     parts = list(found.read(columns))
     assert max(map(len, parts), default=0) <= 16
     schema = found.schema if columns is None else pa.schema([found.schema.field(name) for name in columns])
@@ -160,14 +169,14 @@ def test_a_file_that_changes_between_two_passes_is_refused(tmp_path: Path) -> No
 def test_few_values_are_known_without_reading_them(kind: str, tmp_path: Path) -> None:
     file = tmp_path / f"t.{kind}"
     WRITERS[kind](TABLE, file)
-    cells, columns = chunked.most_cells(file)
+    cells, columns = batches.most_cells(file)
     assert 500 <= cells < 100_000  # never less than it has
     assert 1 <= columns <= 5
-    assert chunked.most_cells(TABLE) == (500, 5)
-    assert chunked.has_at_most(file, 1_000_000)
-    assert not chunked.has_at_most(file, 99)  # never told of a table that has more
-    assert chunked.has_at_most(TABLE, 100)
-    assert not chunked.has_at_most(TABLE, 99)
+    assert batches.most_cells(TABLE) == (500, 5)
+    assert batches.has_at_most_rows(file, 1_000_000)
+    assert not batches.has_at_most_rows(file, 99)  # never told of a table that has more
+    assert batches.has_at_most_rows(TABLE, 100)
+    assert not batches.has_at_most_rows(TABLE, 99)
 
 
 # -- pieces --------------------------------------------------------------------------------------------------------------
@@ -178,7 +187,7 @@ def test_few_values_are_known_without_reading_them(kind: str, tmp_path: Path) ->
 def test_the_pieces_of_a_parquet_file_hold_its_rows_in_order(
     groups: int, few: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunked, "PIECE_ROWS", few)
+    monkeypatch.setattr(batches, "PIECE_ROWS", few)
     file = tmp_path / "t.parquet"
     pq.write_table(TABLE, file, row_group_size=groups)
     found = split_file(file, "table")
@@ -196,8 +205,8 @@ def test_the_pieces_of_a_parquet_file_hold_its_rows_in_order(
 def test_other_files_are_one_piece(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     csv.write_csv(TABLE, file)
-    assert split_file(file, "table") == [Piece(str(file))]
-    parts = list(read_piece(Piece(str(file)), "table"))
+    assert split_file(file, "table") == [FilePiece(str(file))]
+    parts = list(read_piece(FilePiece(str(file)), "table"))
     assert pa.concat_tables(parts).to_pydict() == read_table(file).to_pydict()
 
 

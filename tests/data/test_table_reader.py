@@ -16,7 +16,7 @@ import pytest
 
 from largesse.data import open_batches
 from largesse.data.log import read_log
-from largesse.data.read import read_table
+from largesse.data.table_reader import read_table
 from largesse.errors import InputError
 from largesse.levels import Levels
 
@@ -252,7 +252,7 @@ def test_what_arrow_says_of_a_long_value_is_cut() -> None:
 
 @pytest.mark.parametrize("ending", [".csv.gz", ".parquet", ".arrow"])
 def test_a_table_larger_than_memory_is_refused(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largesse.data.read.memory_limit", lambda: 1_000_000)
+    monkeypatch.setattr("largesse.data.table_reader.memory_limit", lambda: 1_000_000)
     file, table = tmp_path / f"log{ending}", pa.table({"a": np.zeros(1_000_000), "b": pa.nulls(1_000_000, pa.string())})
     if ending == ".csv.gz":
         file.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 1_000_000))

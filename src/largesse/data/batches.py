@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from largesse.data.csv_reader import Text, iter_text, settle_types
-from largesse.data.read import (
+from largesse.data.csv_reader import DelimitedText, iter_text, settle_types
+from largesse.data.table_reader import (
     check_file,
     checked,
     describe_csv,
@@ -84,7 +84,7 @@ def open_batches(
     return Batches(schema, rows, partial(_read_all, parts, schema, what, plain))
 
 
-def has_at_most(source: Any, rows: int, what: str = "table") -> bool:
+def has_at_most_rows(source: Any, rows: int, what: str = "table") -> bool:
     """Whether a table surely has no more rows than this, by the metadata or the sizes of its files."""
     if isinstance(source, Batches):
         return source.rows <= rows
@@ -126,7 +126,7 @@ class _File:
     schema: pa.Schema
     rows: int
     state: tuple[int, int]  # size and time of the last change
-    text: Text | None = None  # dialect of a CSV
+    text: DelimitedText | None = None  # dialect of a CSV
     words: tuple[str, ...] = ()  # columns that are read as dictionaries from a Parquet file
     kind: str = "parquet"
 
@@ -235,7 +235,7 @@ def _conform(batch: pa.Table, schema: pa.Schema) -> pa.Table:
 # -- pieces of files for several machines -----------------------------------------------------------------------------
 
 
-class Piece(NamedTuple):
+class FilePiece(NamedTuple):
     """A file, or some row groups of a Parquet file."""
 
     path: str
@@ -244,7 +244,7 @@ class Piece(NamedTuple):
     rows: int = -1  # −1: not known before it is read
 
 
-def split_file(file: Path, what: str) -> list[Piece]:
+def split_file(file: Path, what: str) -> list[FilePiece]:
     """Return the pieces of a file in the order of its rows; refuse a file that cannot be read."""
     import pyarrow.parquet as pq
 
@@ -252,20 +252,22 @@ def split_file(file: Path, what: str) -> list[Piece]:
     with explain(file, what):
         check_file(file, what)
         if kind_of_file(file, what) != "parquet":
-            return [Piece(path)]
+            return [FilePiece(path)]
         with open_file(file) as stream, pq.ParquetFile(stream) as opened:
             sizes = [opened.metadata.row_group(k).num_rows for k in range(opened.metadata.num_row_groups)]
     if not sum(sizes):
-        return [Piece(path, rows=0)]  # it has columns all the same
+        return [FilePiece(path, rows=0)]  # it has columns all the same
     pieces, first = [], 0
     for k in range(1, len(sizes) + 1):
         if k == len(sizes) or sum(sizes[first : k + 1]) > PIECE_ROWS:
-            pieces.append(Piece(path, first, k - first, sum(sizes[first:k])))
+            pieces.append(FilePiece(path, first, k - first, sum(sizes[first:k])))
             first = k
     return pieces
 
 
-def read_piece(piece: Piece, what: str, plain: Collection[str] = (), texts: Collection[str] = ()) -> Iterator[pa.Table]:
+def read_piece(
+    piece: FilePiece, what: str, plain: Collection[str] = (), texts: Collection[str] = ()
+) -> Iterator[pa.Table]:
     """Yield the rows of a piece in batches, as `read_table` reads those of a file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
