@@ -73,7 +73,7 @@ def run_copy(ran: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def book_decisions(run_copy: Path, shop: Path, tmp_path: Path) -> Callable[[list[str]], str]:
-    """LedgerContext decisions for customers of the shop who come one after the other; returns the ledger's address."""
+    """Book decisions for customers of the shop who come one after the other; returns the ledger's address."""
 
     import pyarrow.parquet as pq
 

@@ -145,9 +145,9 @@ def refuse(subject: str, problems: Sequence[Problem]) -> None:
         raise InputError(subject, problems)
 
 
-def fail(subject: str, problem: Problem) -> NoReturn:
-    """Raise an `InputError` that names the one problem."""
-    raise InputError(subject, [problem])
+def fail(subject: str, problem: Problem, error: type[LargesseError] = InputError) -> NoReturn:
+    """Raise an error that names the one problem."""
+    raise error(subject, [problem])
 
 
 def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = False) -> list[Problem]:

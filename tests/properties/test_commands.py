@@ -26,7 +26,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.serve import LedgerSettings, Settings, server
+from largesse.serve import LedgerSettings, ServiceSettings, server
 from largesse.serve.app import load_service
 from support.commands import check_answer, list_files, run_command, try_command, try_strictly, working_folder
 from support.examples import RNGS, examples
@@ -422,7 +422,7 @@ def booked(kind: str) -> Path:
     """Return a ledger in which a service booked decisions; some were redeemed."""
     home = Path(tempfile.mkdtemp(prefix="largesse-booked-"))
     book = LedgerSettings(f"sqlite:///{home}/l.db", "150", "2999-12-31", customers=100.0)
-    with load_service(Settings(run_folder(kind), ledger=book)) as service:
+    with load_service(ServiceSettings(run_folder(kind), ledger=book)) as service:
         ask, rows = connect(service), customers_of(kind)
         for number in range(10):
             some = [dict(row) for row in rows[number * 5 : number * 5 + 5]]

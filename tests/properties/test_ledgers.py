@@ -24,8 +24,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.errors import LargesseError, LedgerError
-from largesse.serve import (
-    Decisions,
+from largesse.serve import (  # fmt: skip
+    LedgerDecisions,
     Pacer,
     Standing,
     make_offers,
@@ -33,7 +33,7 @@ from largesse.serve import (
     make_terms,
     open_ledger,
     plan_pace,
-)  # fmt: skip
+)
 from oracles.ledger import LedgerModel, Promise
 from oracles.service import to_micros as round_up_to_micros
 from support.answers import MAX_LETTERS, check_message
@@ -292,7 +292,7 @@ def use(address: Any, terms: Any = None) -> bool:
 
 def check_result(done: Any) -> None:
     """Check that decisions are possible ones: probabilities, finite prices, amounts that are not negative."""
-    if isinstance(done, Decisions):
+    if isinstance(done, LedgerDecisions):
         assert done.repeated or ((done.propensity > 0) & (done.propensity <= 1 + 1e-9)).all(), done.propensity
         assert np.isfinite(done.price).all()
         assert (done.price >= 0).all()

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from largesse.errors import LargesseError
 from largesse.io import archive
 from largesse.policy import policy
-from largesse.serve import AuthMiddleware, LedgerSettings, Settings, make_terms, open_ledger
+from largesse.serve import AuthMiddleware, LedgerSettings, ServiceSettings, make_terms, open_ledger
 from largesse.serve.app import load_service, make_app
 from largesse.serve.policy_store import VERSION_DIGITS
 from oracles.service import ServiceModel, check_decisions, compare_standing, settle
@@ -92,9 +92,9 @@ class Served:
 @contextmanager
 def serve(kind: str, folder: Path, ledger: LedgerSettings | None) -> Iterator[Served]:
     """Open a service over a shop, with a ledger or with none."""
-    service = load_service(Settings(run_folder(kind), ledger=ledger))
+    service = load_service(ServiceSettings(run_folder(kind), ledger=ledger))
     try:
-        app = AuthMiddleware(make_app(service), Settings(folder).access(TOKEN, 8000))
+        app = AuthMiddleware(make_app(service), ServiceSettings(folder).access(TOKEN, 8000))
         total = None if ledger is None else int(float(ledger.total) * 1e6)
         features = (*FEATURES, *(OWN_COSTS if kind == "own costs" else ()))
         kept = ledger is None or ledger.promises == "kept"
@@ -566,7 +566,7 @@ def test_a_service_decides_by_the_policy_it_names_whatever_changes(
 ) -> None:
     ledger = LedgerSettings("sqlite:///l.db", "500", "2999-12-31", customers=100.0) if booked else None
     with working_folder() as folder:
-        settings = Settings(copy_run(folder, kind), ledger=ledger, quiet=True)
+        settings = ServiceSettings(copy_run(folder, kind), ledger=ledger, quiet=True)
         service = load_service(settings)
         try:
             app = AuthMiddleware(make_app(service), settings.access(TOKEN, 8000))

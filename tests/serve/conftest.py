@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.serve import LedgerSettings, Settings
-from largesse.serve.app import load_service
-from largesse.serve.service import Service
+from largesse.serve import LedgerSettings, ServiceSettings
+from largesse.serve.app import Service, load_service
 from support.services import Ask, connect
 
 _SCHEMAS = itertools.count()
@@ -35,7 +34,7 @@ def customers(ran: Path) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def ask(ran: Path) -> Iterator[Ask]:
     """A service without a ledger."""
-    with load_service(Settings(ran)) as service:
+    with load_service(ServiceSettings(ran)) as service:
         yield connect(service)
 
 
@@ -43,5 +42,5 @@ def ask(ran: Path) -> Iterator[Ask]:
 def booked(ran: Path, tmp_path: Path) -> Iterator[tuple[Ask, Service]]:
     """A service with a ledger of 60 units."""
     ledger = LedgerSettings(f"sqlite:///{tmp_path / 'spring.db'}", "60", "2999-12-31")
-    with load_service(Settings(ran, ledger=ledger)) as service:
+    with load_service(ServiceSettings(ran, ledger=ledger)) as service:
         yield connect(service), service

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from largesse.errors import LedgerError, Problem
-from largesse.serve import DecisionRequest, Decisions, Ledger
-from largesse.serve.batching import MAX_CUSTOMERS, LedgerBatcher
-from largesse.serve.ledger_context import LedgerContext
-from largesse.serve.service import THREADS, Service
+from largesse.serve import DecisionRequest, Ledger, LedgerDecisions
+from largesse.serve.app import THREADS, Service
+from largesse.serve.batching import MAX_BATCH_CUSTOMERS, LedgerBatcher
 from support.ledgers import Dearest, make_offers
 
 
@@ -24,7 +23,7 @@ class SlowLedger:
         self.taken, self.go = threading.Event(), threading.Event()
         self.together: list[list[str]] = []
 
-    def decide_together(self, asks: Sequence[DecisionRequest], _: Any) -> list[Decisions | LedgerError]:
+    def decide_together(self, asks: Sequence[DecisionRequest], _: Any) -> list[LedgerDecisions | LedgerError]:
         self.together.append([ask.request for ask in asks])
         self.taken.set()
         assert self.go.wait(10)
@@ -37,9 +36,11 @@ def refusal(request: str) -> LedgerError:
     return LedgerError("ledger", [Problem(f"{request} is refused", "ask otherwise")])
 
 
-def decide(ask: DecisionRequest) -> Decisions:
+def decide(ask: DecisionRequest) -> LedgerDecisions:
     none = np.zeros(len(ask.offers), dtype=np.int64)
-    return Decisions(ask.request, ask.offers.customers, none, none, none, none, none, none, none, none, "v1", 0, None)
+    return LedgerDecisions(
+        ask.request, ask.offers.customers, none, none, none, none, none, none, none, none, "v1", 0, None
+    )
 
 
 def make_ask(request: str, many: int = 1) -> DecisionRequest:
@@ -59,7 +60,7 @@ async def come(ledger: SlowLedger, batcher: LedgerBatcher, first: str, others: S
 def run(first: str, others: Sequence[DecisionRequest]) -> tuple[list[Any], list[list[str]]]:
     """Return the answers, and what the ledger was asked together."""
     ledger = SlowLedger()
-    batcher = LedgerBatcher(LedgerContext(cast(Ledger, ledger), Dearest(), None))
+    batcher = LedgerBatcher(cast(Ledger, ledger), Dearest())
     found: list[Any] = []
     # A thread of its own: the browser of other tests keeps an event loop in this one.
     thread = threading.Thread(target=lambda: found.extend(asyncio.run(come(ledger, batcher, first, others))))
@@ -72,19 +73,19 @@ def run(first: str, others: Sequence[DecisionRequest]) -> tuple[list[Any], list[
 def test_requests_that_wait_are_booked_together() -> None:
     found, together = run("a", [make_ask(name) for name in ("b", "no", "c")])
     assert together == [["a"], ["b", "no", "c"]]
-    assert [one.request for one in found if isinstance(one, Decisions)] == ["a", "b", "c"]
+    assert [one.request for one in found if isinstance(one, LedgerDecisions)] == ["a", "b", "c"]
     assert str(found[2]) == str(refusal("no"))
 
 
 def test_large_requests_do_not_wait_for_each_other() -> None:
-    _, together = run("a", [make_ask("b", MAX_CUSTOMERS), make_ask("c")])
+    _, together = run("a", [make_ask("b", MAX_BATCH_CUSTOMERS), make_ask("c")])
     assert together == [["a"], ["b"], ["c"]]
 
 
 def test_a_ledger_that_is_gone_is_told_to_all_who_wait() -> None:
     found, together = run("a", [make_ask("gone"), make_ask("b")])
     assert together == [["a"], ["gone", "b"]]
-    assert isinstance(found[0], Decisions)
+    assert isinstance(found[0], LedgerDecisions)
     assert [type(one) for one in found[1:]] == [OSError, OSError]
 
 
@@ -92,10 +93,10 @@ def test_metrics_answer_while_all_others_wait_for_the_ledger(
     booked: tuple[Any, Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask, service = booked
-    monkeypatch.setattr("largesse.serve.service.SCRAPE_SECONDS", 0.05)
+    monkeypatch.setattr("largesse.serve.app.SCRAPE_SECONDS", 0.05)
     assert service.ledger is not None
     with ThreadPoolExecutor(THREADS + 2) as pool:
-        with service.ledger._turn:
+        with service.ledger._lock:
             waiting = [pool.submit(ask, "/v1/redeem", {"request_id": "r", "customer": "c"}) for _ in range(THREADS + 1)]
             told = pool.submit(ask, "/metrics").result(timeout=20).text
         assert "\nlargesse_ledger_up 0.0\n" in told
@@ -104,14 +105,14 @@ def test_metrics_answer_while_all_others_wait_for_the_ledger(
 
 def test_a_loop_that_is_closed_does_not_end_the_batches() -> None:
     ledger = SlowLedger()
-    batcher = LedgerBatcher(LedgerContext(cast(Ledger, ledger), Dearest(), None))
+    batcher = LedgerBatcher(cast(Ledger, ledger), Dearest())
 
     async def leave() -> None:
         waiting = asyncio.ensure_future(batcher.submit(make_ask("a")))
         await asyncio.to_thread(ledger.taken.wait, 10)
         waiting.cancel()
 
-    async def follow() -> Decisions:
+    async def follow() -> LedgerDecisions:
         return await asyncio.wait_for(batcher.submit(make_ask("b")), 10)
 
     with ThreadPoolExecutor(1) as apart:
@@ -123,7 +124,7 @@ def test_a_loop_that_is_closed_does_not_end_the_batches() -> None:
 
 def test_what_waits_is_booked_before_the_thread_ends() -> None:
     ledger = SlowLedger()
-    batcher = LedgerBatcher(LedgerContext(cast(Ledger, ledger), Dearest(), None))
+    batcher = LedgerBatcher(cast(Ledger, ledger), Dearest())
 
     async def leave() -> None:
         waiting = asyncio.ensure_future(batcher.submit(make_ask("a")))

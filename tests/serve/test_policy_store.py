@@ -10,16 +10,16 @@ import pytest
 
 from largesse.pipeline import plan
 from largesse.policy import Policy
-from largesse.serve import LedgerSettings, Settings, load_policy
+from largesse.serve import LedgerSettings, ServiceSettings
 from largesse.serve.app import load_service
-from largesse.serve.policy_store import PolicyStore
+from largesse.serve.policy_store import PolicyStore, load_policy
 from support.services import connect
 
 Row = dict[str, Any]
 
 
 def test_a_changed_policy_is_loaded_and_a_broken_one_is_not(run_copy: Path, customers: list[Row]) -> None:
-    with load_service(Settings(run_copy)) as service:
+    with load_service(ServiceSettings(run_copy)) as service:
         ask = connect(service)
         before = ask("/healthz").json()["policy"]
         plan(run_copy, budget=0.5)
@@ -80,7 +80,7 @@ def test_a_policy_that_a_ledger_cannot_count_does_not_take_over(
     run_copy: Path, tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
     ledger = LedgerSettings(f"sqlite:///{tmp_path / 'spring.db'}", "60", "2999-12-31")
-    with load_service(Settings(run_copy, ledger=ledger)) as service:
+    with load_service(ServiceSettings(run_copy, ledger=ledger)) as service:
         before = service.store.current
         policy = Policy.load(run_copy / "policy.largesse")
         policy.model.binary_ = False  # an amount: its list of costs is no limit

@@ -20,15 +20,14 @@ from largesse.records import Array
 from largesse.serve import (
     AuthMiddleware,
     LedgerSettings,
-    Settings,
-    load_policy,
+    ServiceSettings,
     open_ledger,
     open_service,
     parse_ledger_options,
 )
-from largesse.serve import ledger_context as ledgers
-from largesse.serve.app import load_service, make_app
-from largesse.serve.service import Service
+from largesse.serve import app as service_app
+from largesse.serve.app import Service, load_service, make_app
+from largesse.serve.policy_store import load_policy
 from largesse.serve.settings import read_token, settings_warnings, startup_warnings
 from support.services import TOKEN, Ask, connect, knock
 
@@ -40,7 +39,7 @@ SOUND = {"age": 1, "city": "Oslo", "since": None}
 
 @contextmanager
 def serve(source: Path, **settings: Any) -> Iterator[tuple[Ask, Service]]:
-    with load_service(Settings(source, **settings)) as service:
+    with load_service(ServiceSettings(source, **settings)) as service:
         yield connect(service), service
 
 
@@ -101,7 +100,7 @@ def test_exploration_for_evaluation_is_served_alone_and_with_a_ledger(
     ran: Path, run_copy: Path, tmp_path: Path, customers: list[Row]
 ) -> None:
     before = ledger_at(tmp_path, "600", customers=300)
-    load_service(Settings(run_copy, ledger=before)).close()
+    load_service(ServiceSettings(run_copy, ledger=before)).close()
     plan(run_copy, explore_for="evaluation", explore=0.3)
     policy, asked = Policy.load(run_copy / "policy.largesse"), {"request_id": "r", "customers": customers}
     with serve(run_copy) as (ask, service):
@@ -148,8 +147,8 @@ def test_rules_and_exploration_that_a_price_cannot_keep(ran: Path, run_copy: Pat
     assert Policy.load(run_copy / "policy.largesse").exploration is None
     assert "rules" in str(startup_warnings(load_policy(run_copy)))
     with pytest.raises(InputError, match="barred"):
-        load_service(Settings(run_copy))
-    load_service(Settings(run_copy, without_rules=True)).close()
+        load_service(ServiceSettings(run_copy))
+    load_service(ServiceSettings(run_copy, without_rules=True)).close()
 
 
 # -- requests ----------------------------------------------------------------------------------------------------------
@@ -209,8 +208,8 @@ def test_who_may_ask_for_what(ask: Ask, status: int, path: str, headers: dict[st
 
 def test_broken_and_endless_bodies(ran: Path, capsys: pytest.CaptureFixture[str]) -> None:
     headers = [("Host", "127.0.0.1:8000"), ("Authorization", f"Bearer {TOKEN}"), ("Content-Type", "application/json")]
-    with load_service(Settings(ran)) as service:
-        app = AuthMiddleware(make_app(service), Settings(ran).access(TOKEN, 8000))
+    with load_service(ServiceSettings(ran)) as service:
+        app = AuthMiddleware(make_app(service), ServiceSettings(ran).access(TOKEN, 8000))
         send = {"method": "POST", "headers": headers}
         assert knock(app, "/v1/decide", **send, body=[b"x" * (1 << 20)] * 17).status == 413  # type: ignore[arg-type]
         assert knock(app, "/v1/decide", **send, body=[b"{"], breaks_off=True).status in (0, 400)  # type: ignore[arg-type]
@@ -218,9 +217,9 @@ def test_broken_and_endless_bodies(ran: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_elsewhere_any_host_is_answered_but_only_with_the_token() -> None:
-    far = Settings(Path(), host="0.0.0.0").access("x" * 20, 8000)
+    far = ServiceSettings(Path(), host="0.0.0.0").access("x" * 20, 8000)
     assert (far.hosts, far.open_paths) == (None, {"/healthz"})
-    assert Settings(Path()).access(None, 8000).hosts == {"127.0.0.1:8000", "localhost:8000"}
+    assert ServiceSettings(Path()).access(None, 8000).hosts == {"127.0.0.1:8000", "localhost:8000"}
 
 
 def test_health_metrics_and_description(ran: Path, customers: list[Row]) -> None:
@@ -352,13 +351,13 @@ def test_a_ledger_that_is_damaged_or_taken_away_is_503_and_no_other_one_begins(
 def test_what_cannot_be_served_is_refused(run_copy: Path, tmp_path: Path) -> None:
     (tmp_path / "short").write_text("abc")
     calls: list[tuple[str, Callable[[], object]]] = [
-        ("token", lambda: open_service(Settings(run_copy, host="0.0.0.0"))),
-        ("policy", lambda: open_service(Settings(tmp_path, port=0))),
-        ("0 workers", lambda: open_service(Settings(run_copy, workers=0))),
+        ("token", lambda: open_service(ServiceSettings(run_copy, host="0.0.0.0"))),
+        ("policy", lambda: open_service(ServiceSettings(tmp_path, port=0))),
+        ("0 workers", lambda: open_service(ServiceSettings(run_copy, workers=0))),
         ("cannot be read", lambda: read_token(tmp_path / "none")),
         ("token", lambda: read_token(tmp_path / "short")),
         ("--ledger", lambda: parse_ledger_options({"total": "5"})),
-        ("customers", lambda: load_service(Settings(run_copy / "policy.largesse", ledger=ledger_at(tmp_path)))),
+        ("customers", lambda: load_service(ServiceSettings(run_copy / "policy.largesse", ledger=ledger_at(tmp_path)))),
     ]
     for subject, call in calls:
         with pytest.raises(LargesseError, match=subject):
@@ -380,14 +379,14 @@ def test_an_existing_ledger_is_opened_with_its_own_terms_and_levels(
     assert standing.as_dict()["total"] == 60
     for subject, settings in (("70", ledger_at(tmp_path, "70")), ("--until", ledger_at(tmp_path, "70", None))):
         with pytest.raises(LargesseError, match=subject):
-            load_service(Settings(ran, ledger=settings))
+            load_service(ServiceSettings(ran, ledger=settings))
     with open_ledger(existing.address) as ledger:
         assert ledger.audit().fine
     with sqlite3.connect(tmp_path / "spring.db") as database:
         database.execute("UPDATE ledger SET plan = ?", [json.dumps({**standing.plan, "levels": ["small", "large"]})])
     database.close()
     with pytest.raises(LargesseError, match="small, large"):
-        load_service(Settings(ran, ledger=existing))
+        load_service(ServiceSettings(ran, ledger=existing))
 
 
 def test_a_ledger_that_cannot_be_reached_is_asked_once(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,9 +396,11 @@ def test_a_ledger_that_cannot_be_reached_is_asked_once(ran: Path, monkeypatch: p
         asked.append(address)
         raise LedgerError("ledger", [Problem("the database is gone")]) from OSError()
 
-    monkeypatch.setattr(ledgers, "open_ledger", fail)
+    monkeypatch.setattr(service_app, "open_ledger", fail)
     with pytest.raises(LedgerError, match="gone"):
-        load_service(Settings(ran, ledger=LedgerSettings("postgresql://nobody@127.0.0.1:1/x", "5", "2999-01-01")))
+        load_service(
+            ServiceSettings(ran, ledger=LedgerSettings("postgresql://nobody@127.0.0.1:1/x", "5", "2999-01-01"))
+        )
     assert len(asked) == 1
 
 
@@ -408,7 +409,7 @@ def test_a_token_that_others_may_read_gets_a_warning(tmp_path: Path) -> None:
     token.write_text("x" * 20)
     for mode, verbs in ((0o600, []), (0o644, ["read"]), (0o666, ["change"])):
         token.chmod(mode)
-        warnings = settings_warnings(Settings(tmp_path, token_file=token))
+        warnings = settings_warnings(ServiceSettings(tmp_path, token_file=token))
         assert [verb for verb in ("read", "change") if f"may {verb}" in "".join(warnings)] == verbs
         assert len(warnings) == len(verbs)
 
@@ -421,7 +422,9 @@ def test_a_quiet_service_logs_nothing_but_warnings(
     token = run_copy.parent / "token"
     token.write_text("x" * 20)
     token.chmod(0o644)
-    open_service(Settings(run_copy, port=0, token_file=token, ledger=ledger_at(run_copy.parent, "0"), quiet=quiet))
+    open_service(
+        ServiceSettings(run_copy, port=0, token_file=token, ledger=ledger_at(run_copy.parent, "0"), quiet=quiet)
+    )
     shown = capsys.readouterr()
     assert ("http://" in shown.out) != quiet
     assert str(token) in shown.err
@@ -440,9 +443,9 @@ def test_outside_the_period_there_is_a_warning(ran: Path, tmp_path: Path, since:
 def test_workers_open_the_ledger_and_never_begin_one(
     ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    passed: list[Settings] = []
+    passed: list[ServiceSettings] = []
     monkeypatch.setattr("largesse.serve.server.run_workers", lambda settings, *_: passed.append(settings))
-    open_service(Settings(ran, port=0, ledger=ledger_at(tmp_path, promises="while_it_lasts"), workers=2))
+    open_service(ServiceSettings(ran, port=0, ledger=ledger_at(tmp_path, promises="while_it_lasts"), workers=2))
     with load_service(passed[0]) as service:
         assert service.ledger is not None
         assert service.ledger.standing().terms.total == 60_000_000

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from largesse.serve import Choice, Offers, Reason, Standing, Terms, make_terms, open_ledger
+from largesse.serve import LedgerTerms, LevelChoice, Offers, Reason, Standing, make_terms, open_ledger
 
 START = 1_800_000_000_000_000  # microseconds since 1970
 DAY = 86_400_000_000
@@ -20,7 +20,7 @@ def fixed_terms(
     valid_days: float | None = 7,
     late: str = "refuse",
     promises: str = "kept",
-) -> Terms:
+) -> LedgerTerms:
     terms = make_terms(total, "2999-12-31", starts="2027-01-01", valid_days=valid_days, late=late, promises=promises)
     return replace(terms, starts=START, ends=START + int(days * DAY))
 
@@ -43,7 +43,7 @@ class Dearest:
     A promise counts with its face value, or with what it is expected to cost if it holds while the budget lasts.
     """
 
-    def choose(self, standing: Standing, offers: Offers) -> Choice:
+    def choose(self, standing: Standing, offers: Offers) -> LevelChoice:
         room, levels, reasons = standing.room if standing.within else 0, [], []
         kept, reserved = standing.terms.kept, standing.held
         costs = offers.at_once + (offers.face if kept else offers.expected)
@@ -55,7 +55,7 @@ class Dearest:
         n = len(levels)
         reserved += int(offers.expected[np.arange(n), levels].sum())
         asked = (standing.state[0] if standing.state else 0.0) + 1
-        return Choice(
+        return LevelChoice(
             np.array(levels), np.ones(n), np.full(n, 0.25), np.array(reasons), (asked,), 0 if kept else reserved
         )
 

@@ -20,7 +20,7 @@ from largesse.evaluation import crossfit, estimate_difference
 from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.response import make_model
-from largesse.serve import DAY, Pacer, Terms, make_offers, make_population, open_ledger, plan_pace
+from largesse.serve import DAY, LedgerTerms, Pacer, make_offers, make_population, open_ledger, plan_pace
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.page.sections import Chapter
@@ -73,7 +73,7 @@ def _draw_by_ledger(
 ) -> tuple[RandomLog, float]:
     """Return the log of customers who come one after the other and are decided by a ledger, and what they cost on average."""
     assert policy.exploration is not None
-    terms = Terms(int(budget * ROWS * 1e6), 0, DAYS * DAY)
+    terms = LedgerTerms(int(budget * ROWS * 1e6), 0, DAYS * DAY)
     plan = plan_pace(make_population(policy, known.table), terms, ROWS, exploration=policy.exploration)
     names, pacer, found = [f"c{i}" for i in range(ROWS)], Pacer(world.seed), []
     with (

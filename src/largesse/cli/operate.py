@@ -226,10 +226,12 @@ def serve(
 ) -> None:
     """Decide over HTTP, customer by customer, within a budget that a ledger keeps."""
     options = pick(locals(), LEDGER)
-    from largesse.serve import Settings, open_service, parse_ledger_options
+    from largesse.serve import ServiceSettings, open_service, parse_ledger_options
 
     open_service(
-        Settings(run_folder, host, port, token_file, parse_ledger_options(options), workers, without_rules, quiet)
+        ServiceSettings(
+            run_folder, host, port, token_file, parse_ledger_options(options), workers, without_rules, quiet
+        )
     )
 
 

@@ -1,4 +1,7 @@
-"""The ASGI application of a service.
+"""The ASGI application of a service: handlers for decisions, redemptions, the budget, metrics and the description.
+
+Without a ledger a decision is a function of the policy, the request's id and the customer: repeated, it is the same. With a
+ledger it is kept there, and its costs fit into the budget, whichever process decides.
 
 Starlette, not FastAPI: the schema of a request follows from the policy that is served and changes with it; FastAPI's page of
 documentation loads scripts from the network; and an empty handler took 8.2 instead of 1.1 ms for 1,000 customers of 20 features.
@@ -6,21 +9,282 @@ documentation loads scripts from the network; and an empty handler took 8.2 inst
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+import collections
+import logging
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
 
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
-from largesse.errors import Problem, fail, join_some
-from largesse.serve.json_errors import error_handlers
-from largesse.serve.ledger_context import open_ledger_context, require_max_costs
-from largesse.serve.policy_store import PolicyStore, ServedPolicy
-from largesse.serve.service import Service
-from largesse.serve.settings import Settings
+from largesse.errors import LargesseError, LedgerError, Problem, fail, join_some, repr_short
+from largesse.serve.batching import LedgerBatcher
+from largesse.serve.decisions import check_id, check_keys, decide_alone, describe_decisions, parse_request
+from largesse.serve.json_bodies import (
+    RequestError,
+    error_handlers,
+    error_response,
+    json_response,
+    read_json,
+    write_json,
+)
+from largesse.serve.ledger.ledger import Ledger, open_ledger
+from largesse.serve.ledger.units import as_units, format_time
+from largesse.serve.openapi import describe_api, render_docs
+from largesse.serve.pacing.controller import Pacer, plan_pace
+from largesse.serve.pacing.population import make_population
+from largesse.serve.policy_store import PolicyStore, ServedPolicy, read_population
+from largesse.serve.settings import LedgerSettings, ServiceSettings
+from largesse.version import __version__
+
+THREADS = 4  # for requests that are not answered on the event loop
+MAX_INLINE_BYTES = 16_000  # of a body that is decided on the event loop
+SCRAPE_SECONDS = 2.0  # that metrics wait for the ledger
+NOTICE_SECONDS = 3.0  # of waiting for the ledger, after which a message is logged
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+LATENCY_BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
+GAUGES = {
+    "policy_reloads": "How often the policy was loaded again.",
+    "policy_outdated": "1 while a newer policy could not be loaded.",
+    "price": "The price of one more unit of budget: of the policy, or that a ledger last decided at.",
+    "ledger_up": "1 while the ledger answers; 0: the budget is not known.",
+    "budget_total": "The budget of the ledger.",
+    "budget_spent": "Spent so far.",
+    "budget_promised": "Promised and not yet redeemed.",
+    "budget_held": "Reserved for promises: all of it, or the part that will probably be redeemed.",
+    "budget_room": "May still be given.",
+}
+T = TypeVar("T")
+
+disable_created_metrics()
+logger = logging.getLogger(__name__)
 
 
-def load_service(settings: Settings) -> Service:
+class Service:
+    """The handlers of a service, one coroutine for each address; `close` ends its threads and its ledger.
+
+    Parameters
+    ----------
+    store
+        The policy.
+    ledger
+        The ledger that keeps the budget, if any.
+    max_costs
+        The most that each level may cost, where no list of costs says it.
+    """
+
+    def __init__(
+        self, store: PolicyStore, ledger: Ledger | None = None, max_costs: tuple[float, ...] | None = None
+    ) -> None:
+        self.store, self.ledger, self._max_costs = store, ledger, max_costs
+        self.metrics = Metrics()
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="decide")
+        self._batcher = None if ledger is None else LedgerBatcher(ledger, Pacer())
+        self._last_price: float | None = None  # of the ledger
+
+    def warm_up(self) -> None:
+        """Decide for an empty customer, so that the first real one does not wait for the compiler."""
+        served = self.store.current
+        customer = [dict.fromkeys(served.policy.model.encoder_.features)]
+        with suppress(LargesseError):  # a customer's own costs cannot be missing
+            served.policy.mix(served.policy.expect(served.encode(customer)))
+
+    def close(self) -> None:
+        """Book all queued requests, then end the threads and the connection."""
+        self.store.close()
+        if self._batcher is not None:
+            self._batcher.stop()
+        self._pool.shutdown(wait=True)
+        if self.ledger is not None:
+            self.ledger.close()
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def decide(self, request: Request) -> Response:
+        """Give customers levels; small requests are computed on the event loop, large ones in a thread."""
+        body = await request.body()
+        run = _run_inline if len(body) <= MAX_INLINE_BYTES else self._run_in_thread
+
+        async def answer() -> bytes:
+            _require_json(request)
+            booked = self._batcher is not None
+            parsed = await run(lambda: parse_request(self.store.current, read_json(body), booked, self._max_costs))
+            if self._batcher is None or parsed.for_ledger is None:
+                return await run(lambda: self._write(decide_alone(parsed), from_ledger=False))
+            decisions = await self._batcher.submit(parsed.for_ledger)
+            return await run(lambda: self._write(describe_decisions(parsed, decisions), from_ledger=True))
+
+        return await self._answer(request, answer())
+
+    def _write(self, answer: dict[str, Any], *, from_ledger: bool) -> bytes:
+        if not answer["repeated"]:
+            self.metrics.count_decisions(answer["decisions"])
+            self._last_price = answer["price"] if from_ledger else None
+        return write_json(answer)
+
+    async def redeem(self, request: Request) -> Response:
+        """Count a redemption."""
+        body = await request.body()
+
+        def work() -> bytes:
+            _require_json(request)
+            content, ledger = read_json(body), self._require_ledger()
+            check_keys(content, ("request_id", "customer", "amount"))
+            name, customer = check_id(content.get("request_id"), required=True), content.get("customer")
+            if isinstance(customer, bool) or not isinstance(customer, str | int):
+                fail(
+                    "request",
+                    Problem(f"the customer is {repr_short(customer)}", "give the customer as in the decision"),
+                )
+            redemption = ledger.redeem(name, str(customer), content.get("amount"))
+            answer = {"request_id": name, "customer": customer, "paid": as_units(redemption.paid)}
+            return write_json({**answer, "late": redemption.late, "repeated": redemption.repeated})
+
+        return await self._answer(request, self._run_in_thread(work))
+
+    async def budget(self, request: Request) -> Response:
+        """Return the standing of the budget."""
+
+        def work() -> bytes:
+            standing = self._require_ledger().standing()
+            times = {"starts": standing.terms.starts, "ends": standing.terms.ends, "now": standing.now}
+            texts = {name: format_time(micros).replace(" ", "T") for name, micros in times.items()}
+            return write_json(standing.as_dict() | texts)
+
+        return await self._answer(request, self._run_in_thread(work))
+
+    async def health(self, _: Request) -> Response:
+        """Return the version of the policy; the ledger is not asked."""
+        served, problem = self.store.current, self.store.problem
+        content: dict[str, Any] = {"status": "ok", "version": __version__, "policy": served.version}
+        content |= {"price": served.policy.price, "ledger": self.ledger is not None}
+        return json_response(content if problem is None else content | {"status": "outdated", "problem": problem})
+
+    async def measure(self, request: Request) -> Response:
+        """Return all metrics; not in the pool, whose threads may all wait for the ledger."""
+
+        def work() -> bytes:
+            served = self.store.current
+            gauges = {
+                "policy_reloads": float(self.store.reloads),
+                "policy_outdated": float(self.store.problem is not None),
+                "price": float(served.policy.price or 0.0) if self._last_price is None else self._last_price,
+            }
+            if self.ledger is not None:
+                try:
+                    standing = self.ledger.standing(timeout=SCRAPE_SECONDS)
+                except LedgerError:
+                    gauges["ledger_up"] = 0.0
+                else:
+                    amounts = {word: getattr(standing, word) for word in ("spent", "promised", "held", "room")}
+                    amounts["total"] = standing.terms.total
+                    gauges["ledger_up"] = 1.0
+                    gauges |= {f"budget_{word}": as_units(micros) for word, micros in amounts.items()}
+            return self.metrics.write(gauges, served.version)
+
+        return await self._answer(request, asyncio.to_thread(work), PROMETHEUS)
+
+    async def openapi(self, _: Request) -> Response:
+        """Return the description for programs."""
+        return json_response(describe_api(self.store.current))
+
+    async def docs(self, _: Request) -> Response:
+        """Return the description for people."""
+        headers = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
+        return Response(render_docs(describe_api(self.store.current)), 200, headers, "text/html")
+
+    async def _answer(self, request: Request, work: Awaitable[bytes], media_type: str = "application/json") -> Response:
+        """Wait for an answer, turn an error into one, and count it."""
+        start = time.perf_counter()
+        try:
+            response = Response(await work, media_type=media_type)
+        except Exception as error:
+            response = error_response(error)
+        self.metrics.count_answer(request.url.path, response.status_code, time.perf_counter() - start)
+        return response
+
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def _require_ledger(self) -> Ledger:
+        if self.ledger is None:
+            hint = "start it with --ledger sqlite:///spring.db --total … --until …"
+            raise RequestError(409, "this service has no ledger", hint)
+        return self.ledger
+
+
+async def _run_inline(work: Callable[[], T]) -> T:
+    return work()
+
+
+def _require_json(request: Request) -> None:
+    """Refuse other content types: pages of other sites cannot send this one without asking first."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise RequestError(415, "the body is not declared as JSON", "send Content-Type: application/json")
+
+
+class Metrics:
+    """Prometheus metrics of one process: requests, decisions and their latency."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        about = "Requests by path and status."
+        self._requests = Counter("largesse_requests", about, ["path", "status"], registry=self._registry)
+        about = "Customers by the level that they got."
+        self._decisions = Counter("largesse_decisions", about, ["level"], registry=self._registry)
+        about = "Seconds from the request to the answer of /v1/decide."
+        self._seconds = Histogram("largesse_decide_seconds", about, buckets=LATENCY_BUCKETS, registry=self._registry)
+
+    def count_answer(self, path: str, status: int, seconds: float) -> None:
+        """Count an answered request."""
+        self._requests.labels(path, str(status)).inc()
+        if path == "/v1/decide":
+            self._seconds.observe(seconds)
+
+    def count_decisions(self, decisions: list[dict[str, Any]]) -> None:
+        """Count customers by the level that they got."""
+        for level, n in collections.Counter(decision["level"] for decision in decisions).items():
+            self._decisions.labels(level).inc(n)
+
+    def write(self, gauges: Mapping[str, float], version: str) -> bytes:
+        """Return all metrics as Prometheus text, with the current gauges."""
+        info = InfoMetricFamily("largesse_policy", "The version of the policy that decides.", {"version": version})
+        current = CollectorRegistry()
+        current.register(
+            _Collector(
+                [info, *(GaugeMetricFamily(f"largesse_{name}", GAUGES[name], value) for name, value in gauges.items())]
+            )
+        )
+        return generate_latest(self._registry) + generate_latest(current)
+
+
+class _Collector:
+    """A collector of given metrics."""
+
+    def __init__(self, metrics: list[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> list[Metric]:
+        return self._metrics
+
+
+# -- the start ------------------------------------------------------------------------------------------------------------
+
+
+def load_service(settings: ServiceSettings) -> Service:
     """Load the policy and open the ledger."""
     labels: list[tuple[str, ...]] = []
 
@@ -34,13 +298,52 @@ def load_service(settings: Settings) -> Service:
         if labels and served.labels != labels[0]:
             hint = "stop the service, and start it with a new ledger"
             fail("serve", Problem("the new policy has other levels than the ledger's decisions", hint))
-        require_max_costs(served, settings.ledger.most)
+        if not served.policy.levels.cost_columns:  # else customers bring their costs
+            customer = {name: [None] for name in served.policy.model.encoder_.features}
+            make_population(served.policy, customer, most=settings.ledger.most)
 
     store = PolicyStore(settings.source, check)
     labels.append(store.current.labels)
     if settings.ledger is None:
         return Service(store)
-    return Service(store, open_ledger_context(store.current, settings.source, settings.ledger))
+    return Service(store, _open_ledger(store.current, settings, settings.ledger), settings.ledger.most)
+
+
+def _open_ledger(served: ServedPolicy, settings: ServiceSettings, ledger_settings: LedgerSettings) -> Ledger:
+    """Open the ledger; if it does not exist, begin it with a plan for its price."""
+    terms = ledger_settings.make_terms()
+    address, labels = ledger_settings.address, list(served.labels)
+    notice = threading.Timer(NOTICE_SECONDS, logger.warning, ["waiting for the ledger, which does not answer yet"])
+    notice.daemon = True
+    notice.start()
+    try:
+        ledger = open_ledger(address)
+    except LedgerError as error:
+        if terms is None or error.__cause__ is not None:  # it cannot be reached
+            raise
+        policy, n_customers = served.policy, ledger_settings.customers
+        population = read_population(settings.source, policy, ledger_settings.most)
+        if n_customers is None:
+            if not served.budget:
+                hint = "give --customers, the number expected in the whole period"
+                fail("serve", Problem("nothing says how many customers to expect", hint))
+            n_customers = max(as_units(terms.total) / served.budget, 1.0)
+        rate, rule = policy.exploration_rate, policy.exploration
+        plan = plan_pace(population, terms, n_customers, exploration_rate=rate, exploration=rule)
+        ledger = open_ledger(address, terms, plan={**plan.as_dict(), "levels": labels, "unit": served.unit})
+    else:
+        if terms is not None:  # they must be the ledger's
+            ledger.close()
+            ledger = open_ledger(address, terms)
+    finally:
+        notice.cancel()
+    held = ledger.standing().plan.get("levels")
+    if held not in (None, labels):
+        ledger.close()
+        levels = f"its levels are {join_some(held)}, those of the policy are {join_some(labels)}"
+        hint = "give the ledger of this campaign, or begin another: --ledger, --total and --until"
+        fail("serve", Problem(f"the ledger is of another campaign: {levels}", hint))
+    return ledger
 
 
 def make_app(service: Service) -> Starlette:

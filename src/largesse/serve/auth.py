@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from largesse.serve.json_errors import RequestError, error_response
+from largesse.serve.json_bodies import RequestError, error_response
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers

@@ -13,30 +13,30 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from largesse.serve.ledger.records import DecisionRequest, Decisions
-from largesse.serve.ledger_context import LedgerContext
+from largesse.serve.ledger.ledger import Ledger
+from largesse.serve.ledger.records import Chooser, DecisionRequest, LedgerDecisions
 
-MAX_CUSTOMERS = 1_000  # in a batch; after these no more requests join the transaction
+MAX_BATCH_CUSTOMERS = 1_000  # after these no more requests join the transaction
 
 
 class PendingRequest(NamedTuple):
     """A queued request and the future of its decisions."""
 
     request: DecisionRequest
-    decisions: asyncio.Future[Decisions]
+    decisions: asyncio.Future[LedgerDecisions]
     loop: asyncio.AbstractEventLoop
 
 
 class LedgerBatcher:
-    """LedgerContext requests in one background thread, which ends with `stop`."""
+    """Books requests in one background thread, which ends with `stop`."""
 
-    def __init__(self, context: LedgerContext) -> None:
-        self._context = context
+    def __init__(self, ledger: Ledger, chooser: Chooser) -> None:
+        self._ledger, self._chooser = ledger, chooser
         self._queue: queue.SimpleQueue[PendingRequest | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="ledger-batches", daemon=True)
         self._thread.start()
 
-    async def submit(self, request: DecisionRequest) -> Decisions:
+    async def submit(self, request: DecisionRequest) -> LedgerDecisions:
         """Return the decisions on a request once the ledger holds them; raise the error of the ledger."""
         loop = asyncio.get_running_loop()
         pending = PendingRequest(request, loop.create_future(), loop)
@@ -59,7 +59,7 @@ class LedgerBatcher:
         """Return the queued requests, at least one, and whether there will be more."""
         batch: list[PendingRequest] = []
         n_customers = 0
-        while n_customers < MAX_CUSTOMERS:
+        while n_customers < MAX_BATCH_CUSTOMERS:
             try:
                 pending = self._queue.get(block=not batch)
             except queue.Empty:
@@ -71,18 +71,18 @@ class LedgerBatcher:
         return batch, True
 
     def _book(self, batch: list[PendingRequest]) -> None:
-        results: Sequence[Decisions | Exception]
+        results: Sequence[LedgerDecisions | Exception]
         try:
             requests = [pending.request for pending in batch]
-            results = self._context.ledger.decide_together(requests, self._context.chooser)
+            results = self._ledger.decide_together(requests, self._chooser)
         except Exception as error:  # the ledger cannot be reached
             results = [error] * len(batch)
         for pending, result in zip(batch, results, strict=True):
-            with suppress(RuntimeError):  # this loop is closed: nobody waits there any more, but others may
+            with suppress(RuntimeError):  # this loop is closed; other requests may still wait
                 pending.loop.call_soon_threadsafe(_resolve, pending.decisions, result)
 
 
-def _resolve(future: asyncio.Future[Decisions], result: Decisions | Exception) -> None:
+def _resolve(future: asyncio.Future[LedgerDecisions], result: LedgerDecisions | Exception) -> None:
     if future.done():  # the client has disconnected
         return
     if isinstance(result, Exception):

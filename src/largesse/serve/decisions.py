@@ -1,4 +1,4 @@
-"""Requests for decisions: how they are read, and answered by a policy alone or with a ledger."""
+"""Requests for decisions: parsing, decisions by the policy alone, and answers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from largesse.data import check_rows
 from largesse.errors import InputError, Problem, refuse, repr_short
 from largesse.policy import Expected
 from largesse.records import Array
-from largesse.serve.json_errors import write_json
-from largesse.serve.ledger.money import MICROS
-from largesse.serve.ledger.records import MAX_ID_LENGTH, DecisionRequest, Decisions, Reason, is_id
-from largesse.serve.ledger_context import LedgerContext
-from largesse.serve.pacing.customers import make_offers
+from largesse.serve.json_bodies import write_json
+from largesse.serve.ledger.records import MAX_ID_LENGTH, DecisionRequest, LedgerDecisions, Reason, is_id
+from largesse.serve.ledger.units import MICROS
+from largesse.serve.pacing.population import make_offers
 from largesse.serve.policy_store import ServedPolicy
 
-MAX_CUSTOMERS = 10_000  # in one request
+MAX_REQUEST_CUSTOMERS = 10_000
 REASONS = {int(reason): reason.name.lower() for reason in Reason}
 
 
@@ -37,18 +36,20 @@ class ParsedRequest:
     for_ledger: DecisionRequest | None  # … and with one
 
 
-def parse_request(served: ServedPolicy, context: LedgerContext | None, content: dict[str, Any]) -> ParsedRequest:
+def parse_request(
+    served: ServedPolicy, content: dict[str, Any], for_ledger: bool, max_costs: Sequence[float] | None
+) -> ParsedRequest:
     """Check a request and predict the responses of its customers."""
     check_keys(content, ("request_id", "customers"))
-    rows = check_rows(content.get("customers"), MAX_CUSTOMERS)
-    request = check_id(content.get("request_id"), required=context is not None)
+    rows = check_rows(content.get("customers"), MAX_REQUEST_CUSTOMERS)
+    request = check_id(content.get("request_id"), required=for_ledger)
     customers = served.encode(rows)
-    ids = served.read_ids(rows, required=context is not None)
-    if context is None:
+    ids = served.read_ids(rows, required=for_ledger)
+    if not for_ledger:
         return ParsedRequest(served, request, ids, served.policy.expect(customers), None)
-    offers = make_offers(served.policy, customers, tuple(map(str, ids)), most=context.most)
-    for_ledger = DecisionRequest(request, offers, served.version, write_json(rows, ordered=True))
-    return ParsedRequest(served, request, ids, None, for_ledger)
+    offers = make_offers(served.policy, customers, tuple(map(str, ids)), most=max_costs)
+    ledger_request = DecisionRequest(request, offers, served.version, write_json(rows, ordered=True))
+    return ParsedRequest(served, request, ids, None, ledger_request)
 
 
 def decide_alone(parsed: ParsedRequest) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def decide_alone(parsed: ParsedRequest) -> dict[str, Any]:
     }
 
 
-def describe_decisions(parsed: ParsedRequest, decisions: Decisions) -> dict[str, Any]:
+def describe_decisions(parsed: ParsedRequest, decisions: LedgerDecisions) -> dict[str, Any]:
     """Answer with the decisions of the ledger."""
     costs = (decisions.at_once + decisions.expected) / MICROS
     rows = _list(parsed, decisions.levels, decisions.propensity, decisions.responses, costs)

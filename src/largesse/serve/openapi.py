@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from largesse.serve.decisions import MAX_CUSTOMERS
+from largesse.serve.decisions import MAX_REQUEST_CUSTOMERS
 from largesse.serve.policy_store import ServedPolicy
 from largesse.version import __version__
 
@@ -40,7 +40,7 @@ def describe_api(served: ServedPolicy) -> Schema:
     }
     schemas["decision"]["properties"]["level"]["enum"] = list(served.labels)
     body = decide["requestBody"]["content"]["application/json"]
-    body["schema"]["properties"]["customers"]["maxItems"] = MAX_CUSTOMERS
+    body["schema"]["properties"]["customers"]["maxItems"] = MAX_REQUEST_CUSTOMERS
     body["example"]["customers"] = [{served.key: "c1", **_example_customer(served)}]
     decide["responses"]["200"]["content"]["application/json"]["example"] = _example_answer(served)
     return api

@@ -19,7 +19,7 @@ from largesse.errors import InputError, LargesseError, Problem, fail, path_probl
 from largesse.pipeline import POLICY
 from largesse.policy import Policy
 from largesse.records import Customers
-from largesse.serve.pacing.customers import Population, make_population
+from largesse.serve.pacing.population import Population, make_population
 
 VERSION_DIGITS = 12
 SAMPLE_CUSTOMERS = 20_000  # of a run, that a price is planned on

@@ -18,7 +18,7 @@ from typing import Any
 
 from largesse.errors import InputError, LargesseError, Problem, fail, make_visible, require_part
 from largesse.serve.auth import AuthMiddleware
-from largesse.serve.settings import LOCAL_HOSTS, Settings, read_token, settings_warnings, startup_warnings
+from largesse.serve.settings import LOCAL_HOSTS, ServiceSettings, read_token, settings_warnings, startup_warnings
 
 DEFAULT_PORT = 8000
 GRACE_SECONDS = 2  # for answers under way when the server stops
@@ -104,7 +104,7 @@ def _configure(app: Any, **options: Any) -> Any:
     )
 
 
-def open_service(settings: Settings) -> None:
+def open_service(settings: ServiceSettings) -> None:
     """Answer until SIGINT or SIGTERM."""
     require_packages("serve", "starlette", "uvicorn", "httptools", "orjson", "prometheus_client")
     from largesse.serve.app import load_service
@@ -134,14 +134,14 @@ def open_service(settings: Settings) -> None:
         logger.info("The service has stopped.")
 
 
-def _prepare(service: Any, settings: Settings, token: str | None, port: int) -> AuthMiddleware:
+def _prepare(service: Any, settings: ServiceSettings, token: str | None, port: int) -> AuthMiddleware:
     from largesse.serve.app import make_app
 
     service.warm_up()
     return AuthMiddleware(make_app(service), settings.access(token, port))
 
 
-def run_workers(settings: Settings, token: str | None, bound: socket.socket) -> None:
+def run_workers(settings: ServiceSettings, token: str | None, bound: socket.socket) -> None:
     """Answer with several processes until SIGINT or SIGTERM; uvicorn starts one that dies again."""
     from uvicorn.supervisors import Multiprocess
 
@@ -153,7 +153,7 @@ def run_workers(settings: Settings, token: str | None, bound: socket.socket) -> 
     Multiprocess(config, [bound]).run()
 
 
-def make_worker_app(settings: Settings, token: str | None, port: int) -> AuthMiddleware:
+def make_worker_app(settings: ServiceSettings, token: str | None, port: int) -> AuthMiddleware:
     """Return the application of one worker process, which ends with the process that started it."""
     from largesse.serve.app import load_service
 

@@ -1,18 +1,20 @@
-"""The settings of a service, and warnings about them."""
+"""Settings of a service and of its ledger, and warnings about them."""
 
 from __future__ import annotations
 
 import stat
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from largesse.campaign import read_list
 from largesse.errors import InputError, Problem, fail, refuse
 from largesse.serve.auth import AccessPolicy
 from largesse.serve.ledger.ledger import Ledger
-from largesse.serve.ledger.money import read_money
-from largesse.serve.ledger.terms import show_time
-from largesse.serve.ledger_context import LedgerSettings
+from largesse.serve.ledger.records import KEPT, LedgerTerms, make_terms
+from largesse.serve.ledger.units import format_time, read_money
 from largesse.serve.policy_store import ServedPolicy
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost")
@@ -22,15 +24,58 @@ DOCS_PATHS = ("/", "/docs", "/openapi.json")  # open on this machine: a browser 
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How to serve a policy.
+class LedgerSettings:
+    """The address of a ledger, and the terms with which it begins if it does not exist."""
+
+    address: str
+    total: str | None = None
+    until: str | None = None
+    since: str | None = None
+    customers: float | None = None  # expected in the whole period; None: the total divided by the plan's budget
+    valid_days: float | None = None
+    late: str = "refuse"
+    promises: str = KEPT
+    most: tuple[float, ...] | None = None  # that each level may cost, where no list of costs says it
+
+    def make_terms(self) -> LedgerTerms | None:
+        """Return the terms, or None if neither total nor end is given."""
+        if self.total is None and self.until is None:
+            return None
+        missing = [option for option, value in (("--total", self.total), ("--until", self.until)) if value is None]
+        hint = "give both, or none for a ledger that is there"
+        refuse("ledger", [Problem(f"{option} is not given", hint) for option in missing])
+        promise = {"valid_days": self.valid_days, "late": self.late, "promises": self.promises}
+        return make_terms(self.total, self.until, starts=self.since, **promise)  # type: ignore[arg-type]
+
+    @property
+    def existing(self) -> LedgerSettings:
+        """The same ledger without terms: it is opened, and never begun."""
+        return replace(self, total=None, until=None)
+
+
+def parse_ledger_options(options: Mapping[str, Any]) -> LedgerSettings | None:
+    """Return the ledger settings of command-line options; None if they name no ledger."""
+    given = dict(options)
+    address = given.pop("ledger", None)
+    if address is None:
+        hint = "name the ledger, too: --ledger sqlite:///spring.db"
+        refuse("serve", [Problem(f"--{name.replace('_', '-')} without --ledger", hint) for name in given])
+        return None
+    if "most" in given:
+        given["most"] = read_list(given["most"], "--most")
+    return LedgerSettings(address, **given)
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """Settings of a service.
 
     Parameters
     ----------
     source
         A run folder, or a policy file.
     host, port
-        Where to listen. Beyond this machine, a token is required.
+        The address to listen on. Beyond this machine, a token is required.
     token_file
         A file with the token that requests must bring.
     ledger
@@ -40,7 +85,7 @@ class Settings:
     without_rules
         Serve a policy although its plan has rules besides the budget, which a price cannot keep.
     quiet
-        Log nothing but warnings and errors.
+        Log only warnings and errors.
     """
 
     source: Path
@@ -75,9 +120,8 @@ class Settings:
 
 def read_token(path: Path) -> str:
     """Return the token of a file; refuse one that could be guessed."""
-    hint = (
-        f"write one line of {MIN_TOKEN_LENGTH} or more letters and digits: (umask 077; openssl rand -hex 32 > {path})"
-    )
+    length = f"{MIN_TOKEN_LENGTH} or more letters and digits"
+    hint = f"write one line of {length}: (umask 077; openssl rand -hex 32 > {path})"
     try:
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeError) as error:
@@ -88,16 +132,16 @@ def read_token(path: Path) -> str:
     return token
 
 
-def settings_warnings(settings: Settings) -> list[str]:
+def settings_warnings(settings: ServiceSettings) -> list[str]:
     """Return warnings about a token file that others may read, and a total of zero."""
     warnings = []
     path, total = settings.token_file, None if settings.ledger is None else settings.ledger.total
     if path is not None and sys.platform != "win32":
         mode = path.stat().st_mode
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            what = "change" if mode & (stat.S_IWGRP | stat.S_IWOTH) else "read"
+            verb = "change" if mode & (stat.S_IWGRP | stat.S_IWOTH) else "read"
             hint = f"keep the token to yourself: chmod 600 {path}"
-            warnings.append(str(Problem(f"others on this machine may {what} {path}", hint)))
+            warnings.append(str(Problem(f"others on this machine may {verb} {path}", hint)))
     if total is not None and read_money(total, "the total", up=False) == 0:
         warnings.append("the total is 0: everyone gets the cheapest level")
     return warnings
@@ -105,22 +149,19 @@ def settings_warnings(settings: Settings) -> list[str]:
 
 def startup_warnings(served: ServedPolicy, ledger: Ledger | None = None) -> list[str]:
     """Return warnings about exploration that the service cannot do, and a ledger whose period is not now."""
-    warnings = []
-    hint = ""
+    warnings, hint = [], ""
     standing = None if ledger is None else ledger.standing()
-    if served.explores_for and served.policy.exploration is None and served.rules:
-        hint = "a plan with rules explores among its own customers only: plan without them"
-    elif served.explores_for and served.policy.exploration is None:
+    if served.explores_for and served.policy.exploration is None:
         hint = "the plan was made by an earlier version: make it again with `largesse plan`"
+        if served.rules:
+            hint = "a plan with rules explores among its own customers only: plan without them"
     elif served.explores_for and standing is not None and standing.plan.get("exploration") is None:
-        hint = (
-            "the ledger was begun before the plan explored, and keeps to that: begin another one, with another --ledger"
-        )
+        hint = "the ledger was begun before the plan explored: begin another one, with another --ledger"
     if hint:
-        got = f"the plan explores for {served.explores_for}, but this service draws nothing: everyone gets the best level at the price"
-        warnings.append(str(Problem(got, hint)))
+        drawn = "this service draws nothing: everyone gets the best level at the price"
+        warnings.append(str(Problem(f"the plan explores for {served.explores_for}, but {drawn}", hint)))
     if standing is not None and not standing.within:
-        starts, ends = show_time(standing.terms.starts), show_time(standing.terms.ends)
+        starts, ends = format_time(standing.terms.starts), format_time(standing.terms.ends)
         when = f"begins at {starts}: until then" if standing.now < standing.terms.starts else f"ended at {ends}:"
         warnings.append(f"the ledger's period {when} everyone gets the cheapest level")
     return warnings

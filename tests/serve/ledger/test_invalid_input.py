@@ -14,8 +14,8 @@ import largesse as lg
 from largesse.errors import InputError, LargesseError, LedgerError
 from largesse.policy import Policy
 from largesse.serve import (
-    Choice,
     Ledger,
+    LevelChoice,
     Offers,
     PacePlan,
     Pacer,
@@ -24,10 +24,9 @@ from largesse.serve import (
     make_terms,
     open_ledger,
     plan_pace,
-    read_money,
 )
 from largesse.serve import make_offers as make_policy_offers
-from largesse.serve.ledger.money import MOST_MICROS
+from largesse.serve.ledger.units import MAX_MICROS, read_money
 from support.ledgers import Dearest, fixed_terms, make_offers
 
 Call = Callable[[Ledger, Any], object]
@@ -181,7 +180,7 @@ def test_an_impossible_state_begins_again(tmp_path: Path, place: int, value: flo
     state = PacePlan.from_dict(PLAN).begin(fixed_terms()).tolist()
     state[place] = value
     with open_ledger(f"sqlite:///{tmp_path}/x.db", fixed_terms(), plan=PLAN) as ledger:
-        ledger._work(lambda session: session.run("UPDATE ledger SET state = ?", (json.dumps(state),)))
+        ledger._transact(lambda session: session.run("UPDATE ledger SET state = ?", (json.dumps(state),)))
         made = ledger.decide("r1", make_offers(["c1"]), Pacer(seed=0), now=fixed_terms().starts + 1)
         assert np.isfinite(made.price).all()
         assert ledger.standing().state[3] < 30  # days since the start: of the new state
@@ -211,11 +210,11 @@ def test_a_pipe_is_no_ledger_and_a_name_is_only_a_name(tmp_path: Path, monkeypat
 
 def test_amounts_beyond_what_a_ledger_counts_are_refused(path: Path) -> None:
     class Dear:
-        def choose(self, _: Standing, offers: Offers) -> Choice:
+        def choose(self, _: Standing, offers: Offers) -> LevelChoice:
             n = len(offers)
-            return Choice(np.ones(n, dtype=np.int64), np.ones(n), np.zeros(n), np.zeros(n, dtype=np.int64), (1.0,))
+            return LevelChoice(np.ones(n, dtype=np.int64), np.ones(n), np.zeros(n), np.zeros(n, dtype=np.int64), (1.0,))
 
-    face = np.tile(np.array([0, MOST_MICROS]), (20, 1))
+    face = np.tile(np.array([0, MAX_MICROS]), (20, 1))
     none = np.zeros_like(face)
     names = tuple(f"c{k}" for k in range(20))
     with open_ledger(f"sqlite:///{path}.new", fixed_terms(promises="while_it_lasts")) as ledger:

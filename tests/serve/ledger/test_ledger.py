@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from largesse.errors import InputError, LedgerError
-from largesse.serve import DecisionRequest, Ledger, Terms, now_micros, open_ledger
+from largesse.serve import DecisionRequest, Ledger, LedgerTerms, open_ledger
+from largesse.serve.ledger.units import now_micros
 from support.ledgers import DAY, START, Dearest, fixed_terms, make_offers
 
 
@@ -196,7 +197,7 @@ def test_the_database_itself_refuses_to_overspend(address: str) -> None:
         own = address.replace("ledger", f"{name}_ledger")
         with open_ledger(own, fixed_terms(promises=promises)) as ledger:
             with pytest.raises(LedgerError, match=r"(?i)check"):
-                ledger._work(lambda session, wrong=wrong: session.run(f"UPDATE ledger SET {wrong}"))  # type: ignore[misc]
+                ledger._transact(lambda session, wrong=wrong: session.run(f"UPDATE ledger SET {wrong}"))  # type: ignore[misc]
             assert ledger.standing(now=START).room == 100_000_000
 
 
@@ -244,7 +245,7 @@ def test_the_total_can_be_changed_but_not_below_what_is_given(ledger: Ledger) ->
 
 def test_the_total_can_be_lowered_by_what_promises_that_are_over_release(address: str) -> None:
     today = now_micros()
-    terms = Terms(100_000_000, today - 30 * DAY, today + 30 * DAY, 7 * DAY)
+    terms = LedgerTerms(100_000_000, today - 30 * DAY, today + 30 * DAY, 7 * DAY)
     with open_ledger(address, terms) as ledger:
         decide(ledger, "1", "abcdefgh", now=today - 20 * DAY)
         assert ledger.change_total(50).room == 50_000_000

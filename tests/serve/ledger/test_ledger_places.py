@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from largesse.errors import InputError, LedgerError
-from largesse.serve import Ledger, make_terms, open_ledger, read_money
+from largesse.serve import Ledger, make_terms, open_ledger
+from largesse.serve.ledger.units import read_money
 from support.ledgers import DAY, START, Dearest, fixed_terms, make_offers
 
 

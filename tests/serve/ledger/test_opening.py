@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from largesse.errors import InputError, LedgerError
-from largesse.serve import Terms, make_terms, open_ledger
+from largesse.serve import LedgerTerms, make_terms, open_ledger
 from largesse.serve.ledger.ledger import make_store
 from support.ledgers import START, Dearest, fixed_terms, make_offers
 from support.postgres import Server
@@ -34,7 +34,7 @@ def test_a_missing_ledger_is_not_made_by_opening_it(address: str) -> None:
 
 def test_another_version_is_refused(address: str) -> None:
     with open_ledger(address, fixed_terms()) as ledger:
-        ledger._work(lambda session: session.run("UPDATE ledger SET format = 99"))
+        ledger._transact(lambda session: session.run("UPDATE ledger SET format = 99"))
     with pytest.raises(LedgerError, match="another version"):
         open_ledger(address)
 
@@ -80,7 +80,7 @@ def test_other_files_are_left_as_they_are(tmp_path: Path) -> None:
 
 
 def test_a_locked_file_is_waited_for_and_then_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largesse.serve.ledger.sqlite.WAIT", 0.0)
+    monkeypatch.setattr("largesse.serve.ledger.sqlite.BUSY_SECONDS", 0.0)
     path = tmp_path / "ledger.db"
     ledger = open_ledger(f"sqlite:///{path}", fixed_terms(), timeout=0.1)
     with sqlite3.connect(path, isolation_level=None) as other:
@@ -99,7 +99,7 @@ def test_another_thread_is_not_waited_for_longer_than_the_timeout(tmp_path: Path
         go.wait(10)
 
     with open_ledger(f"sqlite:///{tmp_path}/ledger.db", fixed_terms(), timeout=0.05) as ledger:
-        thread = threading.Thread(target=ledger._work, args=(hold,))
+        thread = threading.Thread(target=ledger._transact, args=(hold,))
         thread.start()
         assert held.wait(10)
         with pytest.raises(LedgerError, match="is busy"):
@@ -129,7 +129,7 @@ def test_wrong_terms_are_refused(change: dict[str, Any], subject: str) -> None:
 
 def test_a_budget_is_rounded_down() -> None:
     assert make_terms("0.0000019", "2999-01-01").total == 1
-    assert isinstance(make_terms(0.1, "2999-01-01"), Terms)
+    assert isinstance(make_terms(0.1, "2999-01-01"), LedgerTerms)
     assert make_terms(0.1, "2999-01-01").total == 100_000
 
 
@@ -158,5 +158,5 @@ def test_a_transaction_that_was_stopped_for_too_long_is_repeated(server: Server)
         return int(session.fetch("SELECT total FROM ledger")[0][0])
 
     with open_ledger(server.address("stopped"), fixed_terms()) as ledger:
-        assert ledger._work(work) == 100_000_000
+        assert ledger._transact(work) == 100_000_000
     assert len(attempts) == 2

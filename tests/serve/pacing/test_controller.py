@@ -13,12 +13,12 @@ from largesse.policy import Policy
 from largesse.response import Linear
 from largesse.serve import (
     Gains,
+    LedgerTerms,
     Offers,
     PacePlan,
     Pacer,
     Population,
     Standing,
-    Terms,
     make_offers,
     make_population,
     open_ledger,
@@ -43,8 +43,8 @@ def draw_population(seed: int = 0, face: bool = False) -> Population:
     return Population(curves, costs, none, none)
 
 
-def fixed_terms(total: float, days: float = 30, valid: float | None = None) -> Terms:
-    return Terms(int(total * 1e6), START, START + int(days * DAY), None if valid is None else int(valid * DAY))
+def fixed_terms(total: float, days: float = 30, valid: float | None = None) -> LedgerTerms:
+    return LedgerTerms(int(total * 1e6), START, START + int(days * DAY), None if valid is None else int(valid * DAY))
 
 
 def offers_of(population: Population, rows: np.ndarray, name: str = "c") -> Offers:
@@ -89,7 +89,7 @@ def test_a_plan_is_read_back_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"customers": 0}, "foreseen customers are 0"),
+        ({"customers": 0}, "expected customers are 0"),
         ({"season": (1, 2)}, "seven numbers"),
         ({"season": (0,) * 7}, "seven numbers"),
         ({"exploration_rate": 2}, "exploration_rate is 2"),
@@ -224,4 +224,4 @@ def test_days_that_are_left_are_counted_in_whole_weeks_as_one_by_one() -> None:
         t = rng.choice([60 * rng.random(), float(rng.integers(0, 40))])
         until = t + rng.choice([50 * rng.random(), float(rng.integers(0, 30)), -1.0])
         expected = count(int(plan[k.FIRST_DAY]), state[k.WEEK : k.WEEK + 7], t, until)
-        assert k.path_left(plan, state, t, until) == pytest.approx(expected, abs=1e-12)
+        assert k.count_days(plan, state, t, until) == pytest.approx(expected, abs=1e-12)

@@ -13,12 +13,12 @@ from largesse.errors import InputError
 from largesse.exploration import ExplorationRule, ResponseVariance, design_log, find_rule, make_task
 from largesse.records import Array
 from largesse.serve import (
+    LedgerTerms,
     Offers,
     PacePlan,
     Pacer,
     Population,
     Standing,
-    Terms,
     draw_stream,
     make_plan,
     open_ledger,
@@ -63,14 +63,14 @@ def plan_at(budget: float, goal: str | None = "evaluation") -> PacePlan:
     return plan_pace(POPULATION, fixed_terms(budget * N), N, exploration=rule)
 
 
-def fixed_terms(total: float) -> Terms:
-    return Terms(int(total * 1e6), START, START + 30 * DAY)
+def fixed_terms(total: float) -> LedgerTerms:
+    return LedgerTerms(int(total * 1e6), START, START + 30 * DAY)
 
 
 def make_offers(rows: Array, *, variance: bool = True) -> Offers:
     part = POPULATION.take(rows)
     ids = tuple(f"c{i}" for i in range(len(rows)))
-    return Offers(ids, *part.parts[:4], part.variance if variance else None)
+    return Offers(ids, *part.arrays[:4], part.variance if variance else None)
 
 
 def spread_slowly(

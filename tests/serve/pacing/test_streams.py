@@ -9,24 +9,16 @@ import pytest
 
 from largesse.allocation import allocate
 from largesse.errors import LedgerError
-from largesse.serve import (
-    WAYS,
-    Offers,
-    Offline,
-    Paced,
-    Pacer,
-    Stream,
-    draw_stream,
+from largesse.serve import WAYS, Offers, Pacer, Stream, draw_stream, make_plan, open_ledger, pace_stream, plan_offline
+from largesse.serve.pacing.population import known_costs, redeemed_costs
+from largesse.serve.pacing.simulation import (
+    OfflinePlan,
+    PacedStream,
+    count_gains,
     draw_traits,
     fill_stream,
-    make_plan,
-    open_ledger,
-    pace_stream,
-    plan_offline,
     trace_course,
 )
-from largesse.serve.pacing.customers import known_costs, redeemed_costs
-from largesse.serve.pacing.simulation import count_gains
 from support.ledgers import DAY
 
 
@@ -42,12 +34,12 @@ def draw_small(seed: int, *, on_redemption: bool, customers: int = 3000, lasts: 
 
 
 @cache
-def pace_small(seed: int, on_redemption: bool, way: str = WAYS[0]) -> Paced:
+def pace_small(seed: int, on_redemption: bool, way: str = WAYS[0]) -> PacedStream:
     return pace_stream(draw_small(seed, on_redemption=on_redemption), way)
 
 
 @cache
-def plan_small(seed: int, on_redemption: bool) -> Offline:
+def plan_small(seed: int, on_redemption: bool) -> OfflinePlan:
     return plan_offline(draw_small(seed, on_redemption=on_redemption))
 
 
@@ -120,7 +112,7 @@ def test_pacing_comes_close_to_the_offline_optimum_and_uses_the_budget() -> None
 
 def test_the_offline_optimum_of_known_costs_is_the_plan_of_allocate() -> None:
     stream = draw_small(3, on_redemption=False)
-    planned = allocate(stream.truth, stream.true_costs, total=stream.terms.total / 1e6)
+    planned = allocate(stream.truth, stream.customers.early, total=stream.terms.total / 1e6)
     offline = plan_small(3, False)
     assert offline.bound == pytest.approx(planned.value * len(stream), rel=1e-3)
     assert offline.price == pytest.approx(planned.price, rel=0.1)

@@ -10,18 +10,17 @@ from typing import Any, final
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from largesse.errors import LedgerError, Problem, fail, require_part
-from largesse.serve.ledger.statements import CREATE
 
-SCHEMA = "largesse"  # unless the address names another: ?schema=spring
-CONNECT = 5  # seconds that a connection may take
-TYPES = {"customer": "text", "id": "text", "digest": "text", "policy": "text"} | dict.fromkeys(
+DEFAULT_SCHEMA = "largesse"  # unless the address names another: ?schema=spring
+CONNECT_SECONDS = 5
+COLUMN_TYPES = {"customer": "text", "id": "text", "digest": "text", "policy": "text"} | dict.fromkeys(
     ("propensity", "response", "price"), "float8"
 )  # of the columns that are inserted; the others are whole numbers
-SERVER = {"57P01", "57P02", "57P03", "53300", "40001", "40P01", "55P03"}  # restarts, too many, conflicts
-CUT_OFF = "25P03"  # a transaction in which nothing was asked for too long: this process was stopped meanwhile
+TEMPORARY_STATES = {"57P01", "57P02", "57P03", "53300", "40001", "40P01", "55P03"}  # restarts, too many, conflicts
+IDLE_TIMEOUT = "25P03"  # of a transaction: this process was stopped meanwhile
 # A server that is silent for half a minute counts as gone; the network itself would wait for hours.
-SILENT = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 30_000}
-HOST = re.compile(r"(\[[^]]*\]|[^][:]*)(:[0-9]*)?")
+KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 30_000}
+HOST_PATTERN = re.compile(r"(\[[^]]*\]|[^][:]*)(:[0-9]*)?")
 
 
 @final
@@ -44,8 +43,8 @@ class PostgresStore:
         shown = _join(parts, f"{user}@{place[2]}" if user else place[2], query)
         return f"{shown} (schema {self._schema})"
 
-    def prepare(self, create: bool) -> None:
-        """Connect; make the schema if there is none and `create`, or refuse one that holds something else."""
+    def prepare(self, create: Sequence[str]) -> None:
+        """Connect; run the statements that `create` the tables if the schema is empty, or refuse other tables."""
         with self._connect().transaction() as _, self._connection.cursor() as cursor:
             # Two workers that begin a ledger at the same moment take turns.
             cursor.execute("SELECT pg_advisory_xact_lock(7307291, hashtext(%s))", (self._schema,))
@@ -53,23 +52,23 @@ class PostgresStore:
             tables = {row[0] for row in cursor.fetchall()}
             if not tables and not create:
                 hint = "check the address; largesse serve begins one with --total and --until"
-                raise LedgerError("ledger", [Problem(f"there is no ledger at {self.shown}", hint)])
+                fail("ledger", Problem(f"there is no ledger at {self.shown}", hint), LedgerError)
             if tables and not {"ledger", "request", "decision"} <= tables:
                 hint = "name a schema of its own: postgresql://…/database?schema=spring"
-                raise LedgerError("ledger", [Problem(f"{self.shown} holds tables of something else", hint)])
+                fail("ledger", Problem(f"{self.shown} holds tables of something else", hint), LedgerError)
             if not tables:
                 cursor.execute(f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"')
-                for statement in CREATE:
+                for statement in create:
                     cursor.execute(statement)
 
     @contextmanager
     def transaction(self) -> Iterator[PostgresSession]:
-        """Give a session that holds the ledger's row."""
+        """Give a session that locks the ledger's row."""
         connection = self._connect()
         with connection.transaction(), connection.cursor() as cursor:
             cursor.execute("SELECT id FROM ledger FOR UPDATE")
             if cursor.fetchone() is None:
-                cursor.execute("LOCK TABLE ledger IN EXCLUSIVE MODE")  # the one who fills it is alone
+                cursor.execute("LOCK TABLE ledger IN EXCLUSIVE MODE")  # only one worker fills it
             yield PostgresSession(cursor)
 
     def _connect(self) -> Any:
@@ -77,32 +76,37 @@ class PostgresStore:
             self._connection = None  # a connection must not cross a fork; the parent still uses it
         if self._connection is None or self._connection.closed:
             options = f"-c search_path={self._schema} -c idle_in_transaction_session_timeout=60000"
-            extra = {"options": options, "connect_timeout": CONNECT, "application_name": "largesse", **SILENT}
+            extra = {
+                "options": options,
+                "connect_timeout": CONNECT_SECONDS,
+                "application_name": "largesse",
+                **KEEPALIVE,
+            }
             self._connection = self._psycopg.connect(self._address, autocommit=True, **extra)
             self._owner = os.getpid()
         return self._connection
 
-    def is_passing(self, error: Exception) -> bool:
+    def is_temporary(self, error: Exception) -> bool:
         """Whether the server restarts, is not there yet, or asks to try again."""
         state = getattr(error, "sqlstate", None)
-        if state == CUT_OFF:
+        if state == IDLE_TIMEOUT:
             return True
         if not isinstance(error, self._psycopg.OperationalError | self._psycopg.InterfaceError):
             return False
-        return state is None or state in SERVER or state.startswith("08")
+        return state is None or state in TEMPORARY_STATES or state.startswith("08")
 
     def explain(self, error: Exception) -> Problem | None:
-        """Say what is wrong with the server or the database."""
+        """Explain an error of the server or the database; None for other errors."""
         if not isinstance(error, self._psycopg.Error):
             return None
-        words = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+        text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
         if isinstance(error, self._psycopg.OperationalError | self._psycopg.InterfaceError):
             hint = "check that the server runs, and user, password and database in the address"
-            return Problem(f"{self.shown} does not answer: {words}", hint)
+            return Problem(f"{self.shown} does not answer: {text}", hint)
         if getattr(error, "sqlstate", "") == "42501":
             hint = "give its user the right to use and create the schema"
-            return Problem(f"{self.shown} does not allow it: {words}", hint)
-        return Problem(f"{self.shown}: {words}", "check that the schema holds a ledger of this version")
+            return Problem(f"{self.shown} does not allow it: {text}", hint)
+        return Problem(f"{self.shown}: {text}", "check that the schema holds a ledger of this version")
 
     def disconnect(self) -> None:
         """Close the connection."""
@@ -120,7 +124,7 @@ class PostgresSession:
         self._cursor = cursor
 
     def now(self) -> int:
-        """Return the time of the server: machines may differ, it is one."""
+        """Return the time of the server: the clocks of machines may differ."""
         return int(self.fetch("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")[0][0])
 
     def fetch(self, sql: str, given: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -134,16 +138,16 @@ class PostgresSession:
 
     def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Add rows, all in one statement."""
-        places = ", ".join(f"%s::{TYPES.get(name, 'int8')}[]" for name in columns)
+        places = ", ".join(f"%s::{COLUMN_TYPES.get(name, 'int8')}[]" for name in columns)
         sql = f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM unnest({places})"  # noqa: S608  names of our own
         self._cursor.execute(sql, [list(values) for values in columns.values()])
 
 
 def _split_schema(address: str) -> tuple[str, str]:
-    """Return an address that PostgreSQL knows, and the schema that it named."""
+    """Return an address for PostgreSQL, and the schema that it named."""
     parts = _split(address)
     pairs = parse_qsl(parts.query)
-    schema = dict(pairs).get("schema", SCHEMA)
+    schema = dict(pairs).get("schema", DEFAULT_SCHEMA)
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema):
         hint = "use small letters, digits and _, with a letter first: ?schema=spring"
         fail("ledger", Problem(f"the schema is named {schema[:80]!r}", hint))
@@ -152,11 +156,11 @@ def _split_schema(address: str) -> tuple[str, str]:
 
 
 def _split(address: str) -> SplitResult:
-    """Return the parts of an address; refuse one that is cut within its password, without a word of that."""
+    """Split an address; refuse one that is cut within its password, without showing that."""
     try:
         parts = urlsplit(address)
         hosts = parts.netloc.rpartition("@")[2].split(",")
-        sound = all(map(HOST.fullmatch, hosts)) and not parts.fragment and "@" not in parts.path
+        sound = all(map(HOST_PATTERN.fullmatch, hosts)) and not parts.fragment and "@" not in parts.path
     except ValueError:
         sound = False
     if not sound:

@@ -1,4 +1,7 @@
-"""The records of a ledger: what may be offered, what was chosen, what was decided, and where the budget stands."""
+"""Records of a ledger: terms, offers, requests, choices, decisions, redemptions, standing and audit.
+
+All money is in millionths of a unit, all times are in microseconds since 1970, UTC.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,114 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from largesse.errors import Problem, join_some, refuse, repr_short, whole_problems
+from largesse.errors import Problem, as_number, join_some, refuse, repr_short, whole_problems
 from largesse.records import Array
-from largesse.serve.ledger.money import MOST_MICROS, as_units
-from largesse.serve.ledger.terms import LATEST, Terms
+from largesse.serve.ledger.units import (
+    DAY,
+    MAX_MICROS,
+    MAX_TIME,
+    as_units,
+    count_time,
+    format_money,
+    format_time,
+    now_micros,
+    read_money,
+    read_time,
+)
 
-MAX_ID_LENGTH = 200  # letters of a request or a customer
-MOST_VARIANCE = 1e100  # of a response: squares stay finite
+LATE = ("refuse", "accept")
+KEPT, WHILE_IT_LASTS = PROMISES = ("kept", "while_it_lasts")
+MAX_VALID_DAYS = 36_525
+MAX_ID_LENGTH = 200
+MAX_VARIANCE = 1e100  # squares stay finite
+
+
+@dataclass(frozen=True)
+class LedgerTerms:
+    """The terms of a ledger, checked and counted exactly. Made by `make_terms`."""
+
+    total: int
+    starts: int
+    ends: int
+    valid: int | None = None  # how long a promise stands; None: until it is redeemed
+    late: str = "refuse"  # a redemption after that: refuse it, or accept it while the budget has room
+    promises: str = KEPT  # every promise can be redeemed, or only while the budget lasts
+
+    @property
+    def kept(self) -> bool:
+        """Whether every promise can be redeemed: face values are reserved."""
+        return self.promises == KEPT
+
+    @property
+    def days(self) -> float:
+        """Length of the period in days."""
+        return (self.ends - self.starts) / DAY
+
+    @property
+    def promise_days(self) -> float:
+        """How many days a promise stands; the whole period if it stands until it is redeemed."""
+        return self.days if self.valid is None else self.valid / DAY
+
+    def counts_in_full(self, expires: int | None) -> bool:
+        """Whether a promise is kept and outlasts the period: nothing of it can be given again."""
+        return self.kept and (expires is None or expires > self.ends)
+
+    def describe(self) -> str:
+        """Write the terms as a sentence."""
+        stands = "until it is redeemed" if self.valid is None else f"for {self.promise_days:g} days"
+        period = f"from {format_time(self.starts)} until {format_time(self.ends)}"
+        lasts = "" if self.kept else "; promises can be redeemed while the budget lasts"
+        return f"{format_money(self.total)} {period}; a promise stands {stands}; late redemptions: {self.late}{lasts}"
+
+
+def make_terms(
+    total: Any,
+    ends: Any,
+    *,
+    starts: Any = None,
+    valid_days: float | None = None,
+    late: str = "refuse",
+    promises: str = KEPT,
+) -> LedgerTerms:
+    """Check and convert the terms of a ledger.
+
+    Parameters
+    ----------
+    total
+        The budget: a number, or its text (``"50000"``, ``"19.99"``).
+    starts, ends
+        When the period begins (default: now) and ends: a date (``"2027-01-31"``, in UTC; the last day is part of the
+        period) or a time (``"2027-01-31T18:00:00+01:00"``).
+    valid_days
+        How long a promise stands. After that its reservation is released. None: until it is redeemed.
+    late
+        What happens to a redemption after that: ``"refuse"``, or ``"accept"`` while the budget has room for it.
+    promises
+        ``"kept"``: every promise can be redeemed; face values are reserved. ``"while_it_lasts"``: what open promises are
+        expected to cost is reserved, and a redemption that no longer fits into the budget is refused.
+
+    Examples
+    --------
+    >>> make_terms("500", "2027-01-31", starts="2027-01-01", valid_days=14).describe()
+    '500.00 from 2027-01-01 00:00:00Z until 2027-02-01 00:00:00Z; a promise stands for 14 days; late redemptions: refuse'
+    """
+    problems: list[Problem] = []
+    start = now_micros() if starts is None else read_time(starts, "the start", problems)
+    end = read_time(ends, "the end", problems, last=True)
+    if not problems and end <= start:
+        got = f"the period ends at {format_time(end)}, but begins at {format_time(start)}"
+        problems.append(Problem(got, "give an end after the beginning"))
+    days = None if valid_days is None else as_number(valid_days)
+    if valid_days is not None and (days is None or not 0 < days <= MAX_VALID_DAYS):
+        problems.append(Problem(f"a promise stands for {repr_short(valid_days)} days", "give a number of days above 0"))
+        days = None
+    if not isinstance(late, str) or late not in LATE:
+        problems.append(Problem(f"late redemptions: {repr_short(late)}", "refuse them, or accept them: refuse, accept"))
+    if not isinstance(promises, str) or promises not in PROMISES:
+        problems.append(Problem(f"promises: {repr_short(promises)}", f"choose one: {', '.join(PROMISES)}"))
+    refuse("ledger", problems)
+    valid = None if days is None else count_time(days)
+    return LedgerTerms(read_money(total, "the total", up=False), start, end, valid, late, promises)
 
 
 class Reason(IntEnum):
@@ -30,7 +134,7 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Offers:
-    """What each customer of a request may get: expected responses, and costs in millionths of a unit.
+    """Levels that each customer of a request may get: expected responses and costs.
 
     A level costs `at_once` when it is given, and up to `face` when it is redeemed; `expected` of that in the mean.
     """
@@ -40,118 +144,117 @@ class Offers:
     at_once: Array  # (n, K) int64
     face: Array  # (n, K) int64
     expected: Array  # (n, K) int64
-    variance: Array | None = None  # (n, K) float64 of a response: needed where levels are drawn for a purpose
+    variance: Array | None = None  # (n, K) float64 of a response: needed where levels are drawn by a rule
 
     def __post_init__(self) -> None:
         refuse("request", self._problems())
 
     def _problems(self) -> list[Problem]:
-        found = []
         names: Any = self.customers
         if not isinstance(names, Sequence) or isinstance(names, str | bytes):
             return [Problem(f"the customers are {repr_short(names)}", "give a tuple with the name of each")]
-        parts = (self.responses, self.at_once, self.face, self.expected)
-        if not all(isinstance(part, np.ndarray) and part.dtype.kind in "fiu" for part in parts):
+        arrays = (self.responses, self.at_once, self.face, self.expected)
+        if not all(isinstance(array, np.ndarray) and array.dtype.kind in "fiu" for array in arrays):
             return [Problem("responses or costs are no arrays of numbers", "give (n, K) arrays")]
-        shape = (len(self.customers), *np.shape(self.responses)[1:])
-        if len(shape) != 2 or not all(shape) or any(np.shape(part) != shape for part in parts):
-            sizes = join_some([np.shape(part) for part in parts])
-            found.append(Problem(f"{len(self.customers)} customers, arrays of {sizes}", "give (n, K) arrays"))
-            return found
-        for part in (self.at_once, self.face, self.expected):
-            if part.dtype != np.int64 or (part < 0).any() or (part > MOST_MICROS).any():
-                rule = f"costs are whole millionths, from 0 to {MOST_MICROS:,}"
-                found.append(Problem(rule, "use count_micros"))
-                break
-        if self.variance is not None:
-            found += self._variance_problems(shape)
+        shape = (len(names), *np.shape(self.responses)[1:])
+        if len(shape) != 2 or not all(shape) or any(np.shape(array) != shape for array in arrays):
+            sizes = join_some([np.shape(array) for array in arrays])
+            return [Problem(f"{len(names)} customers, arrays of {sizes}", "give (n, K) arrays")]
+        problems = []
+        if any(costs.dtype != np.int64 or (costs < 0).any() or (costs > MAX_MICROS).any() for costs in arrays[1:]):
+            problems.append(Problem(f"costs are whole millionths, from 0 to {MAX_MICROS:,}", "use count_micros"))
+        variance: Any = self.variance
+        if variance is not None:
+            fits = isinstance(variance, np.ndarray) and variance.shape == shape and variance.dtype == np.float64
+            if not (fits and ((variance >= 0) & (variance <= MAX_VARIANCE)).all()):
+                hint = f"give numbers from 0 to {MAX_VARIANCE:g} as an (n, K) array of float64, or none"
+                problems.append(Problem("the variances of responses are not valid", hint))
         if not np.isfinite(self.responses).all():
-            found.append(Problem("an expected response is missing or infinite", "look at the customers' features"))
-        odd = [problem for name in self.customers for problem in id_problems(name, "a customer")][:1]
-        if not odd and len(set(self.customers)) < len(self.customers):
-            twice = sorted(name for name, many in Counter(self.customers).items() if many > 1)
-            found.append(Problem(f"a customer comes twice: {join_some(twice)}", "name each customer once in a request"))
-        return found + odd
-
-    def _variance_problems(self, shape: tuple[int, ...]) -> list[Problem]:
-        given: Any = self.variance
-        fits = isinstance(given, np.ndarray) and given.shape == shape and given.dtype == np.float64
-        if fits and ((given >= 0) & (given <= MOST_VARIANCE)).all():
-            return []
-        hint = f"give numbers from 0 to {MOST_VARIANCE:g} as an (n, K) array of float64, or none"
-        return [Problem("the variances of responses are not valid", hint)]
+            problems.append(Problem("an expected response is missing or infinite", "look at the customers' features"))
+        invalid = [problem for name in names for problem in id_problems(name, "a customer")][:1]
+        if not invalid and len(set(names)) < len(names):
+            twice = join_some(sorted(name for name, count in Counter(names).items() if count > 1))
+            problems.append(Problem(f"a customer comes twice: {twice}", "name each customer once in a request"))
+        return problems + invalid
 
     def __len__(self) -> int:
         return len(self.customers)
 
-    @property
-    def digest(self) -> str:
-        """Tells requests for other customers apart."""
-        return digest_of("\0".join(self.customers))
-
 
 @dataclass(frozen=True, eq=False)
 class DecisionRequest:
-    """A request: for `Ledger.decide_together`, with what `Ledger.decide` takes."""
+    """A request for `Ledger.decide_together`, with the arguments of `Ledger.decide`."""
 
     request: str
     offers: Offers
     policy: str = ""
     content: str | bytes | None = None
 
+    def problems(self) -> list[Problem]:
+        """Return the problems of the request's id, the policy's version and the content."""
+        problems = id_problems(self.request, "the request's id")
+        if self.policy != "":
+            problems += id_problems(self.policy, "the policy's version")
+        content: Any = self.content
+        if not isinstance(content, str | bytes | None):
+            problems.append(Problem(f"the content is {repr_short(content)}", "give text or bytes"))
+        return problems
+
     @property
     def digest(self) -> str:
-        """Tells requests of other content apart."""
-        return self.offers.digest if self.content is None else digest_of(self.content)
+        """A hash of the content, by default of the customers' ids."""
+        content = "\0".join(self.offers.customers) if self.content is None else self.content
+        raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+        return hashlib.sha256(raw).hexdigest()[:32]
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
-    """The levels that a chooser picked for a request, and what it wants to remember."""
+class LevelChoice:
+    """The levels that a chooser picked for a request, and the state that it passes on."""
 
     levels: Array  # (n,) int64
     propensity: Array  # (n,) float64: the probability of this level, after all rules
     price: Array  # (n,) float64, response per unit of money
     reason: Array  # (n,) int64: values of `Reason`
     state: tuple[float, ...]  # of the price
-    reserved: int = 0  # where promises hold while the budget lasts: what open ones will probably cost
+    reserved: int = 0  # where promises hold while the budget lasts: the expected cost of open ones
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Where the budget stands, in millionths, and what the price goes by."""
+    """The sums of a ledger and the state of its price."""
 
-    terms: Terms
-    now: int  # microseconds since 1970
+    terms: LedgerTerms
+    now: int
     spent: int  # at once and on redemption
     promised: int  # face values that are neither redeemed nor released
     at_once: int  # the part of `spent` that was paid when levels were given
-    settled_expected: int  # promises whose time is over: what they were expected to cost …
-    settled_paid: int  # … and what they cost
-    open_expected: int  # promises whose time is not over: what they are expected to cost …
+    settled_expected: int  # expected cost of promises whose time is over …
+    settled_paid: int  # … and their actual cost
+    open_expected: int  # expected cost of promises whose time is not over …
     late_face: int  # … but promises that are kept and outlast the period count with their face values
     requests: int
     decisions: int
     redemptions: int
     expired: int  # promises that were released
     state: tuple[float, ...]  # of the price
-    plan: dict[str, Any]  # what the price is controlled by
+    plan: dict[str, Any]  # that the price is controlled by
     settled_wait: int = 0  # `settled_paid`, times the share of the promises' time that redemptions took
-    reserved: int = 0  # what open promises will probably cost, if they hold while the budget lasts
+    reserved: int = 0  # expected cost of open promises, if they hold while the budget lasts
 
     @property
     def left(self) -> int:
-        """What is not spent: never negative."""
+        """The amount that is not spent: never negative."""
         return self.terms.total - self.spent
 
     @property
     def held(self) -> int:
-        """What is kept back for open promises: their face values, or what they will probably cost."""
+        """The reservation for open promises: their face values, or their expected cost."""
         return self.promised if self.terms.kept else min(self.reserved, self.promised, self.left)
 
     @property
     def room(self) -> int:
-        """What may still be given: never negative."""
+        """The amount that may still be given: never negative."""
         return self.left - self.held
 
     @property
@@ -174,16 +277,16 @@ class Standing:
 
 
 class Chooser(Protocol):
-    """Picks a level for each customer of a request; a ledger calls it while it holds the budget."""
+    """Picks a level for each customer of a request; called while the ledger is locked."""
 
-    def choose(self, standing: Standing, offers: Offers) -> Choice:
+    def choose(self, standing: Standing, offers: Offers) -> LevelChoice:
         """Return levels whose costs fit into `standing.room`."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Decisions:
-    """A request's decisions as the ledger holds them; the same request gets the same again."""
+class LedgerDecisions:
+    """The decisions on a request as the ledger holds them; the same request gets the same again."""
 
     request: str
     customers: tuple[str, ...]
@@ -192,11 +295,11 @@ class Decisions:
     responses: Array  # (n,) float64, expected
     price: Array  # (n,) float64
     reason: Array  # (n,) int64
-    at_once: Array  # (n,) int64, millionths
+    at_once: Array  # (n,) int64
     face: Array  # (n,) int64
     expected: Array  # (n,) int64, on redemption
     policy: str  # version
-    decided_at: int  # microseconds since 1970
+    decided_at: int
     expires_at: int | None
     repeated: bool = False  # whether the ledger held it already
 
@@ -206,55 +309,39 @@ class Decisions:
 
 @dataclass(frozen=True)
 class Redemption:
-    """What became of a redemption."""
+    """The amount that was paid on a redemption."""
 
     request: str
     customer: str
-    paid: int  # millionths
+    paid: int
     late: bool  # after the promise's time
     repeated: bool = False
 
 
 @dataclass(frozen=True)
 class Audit:
-    """Whether what the ledger counts is what its decisions add up to."""
+    """The differences between the sums of a ledger and those of its decisions."""
 
     decisions: int
     differences: dict[str, tuple[int, int]]  # name → as counted, as added up
 
     @property
     def fine(self) -> bool:
-        """Whether nothing differs."""
+        """Whether there are no differences."""
         return not self.differences
 
 
 def is_id(given: Any) -> bool:
-    """Whether a request or a customer can be called so."""
+    """Return whether a value is a valid id of a request or a customer."""
     return isinstance(given, str) and 0 < len(given) <= MAX_ID_LENGTH and given.isprintable()
 
 
 def id_problems(given: Any, name: str) -> list[Problem]:
-    """Return what is wrong with the id of a request or a customer."""
+    """Return the problems of the id of a request or a customer."""
     hint = f"give a text of 1 to {MAX_ID_LENGTH} printable letters"
     return [] if is_id(given) else [Problem(f"{name} is {repr_short(given)}", hint)]
 
 
-def moment_problems(given: Any) -> list[Problem]:
-    """Return what is wrong with a moment, if one is given."""
-    return [] if given is None else whole_problems(given, "now, in microseconds since 1970,", 0, LATEST)
-
-
-def request_problems(request: Any, policy: Any, content: Any) -> list[Problem]:
-    """Return what is wrong with what a request for decisions is called, decided by, and made of."""
-    found = id_problems(request, "the request's id")
-    if policy != "":
-        found += id_problems(policy, "the policy's version")
-    if not isinstance(content, str | bytes | None):
-        found.append(Problem(f"the content is {repr_short(content)}", "give what was asked as text or bytes"))
-    return found
-
-
-def digest_of(content: str | bytes) -> str:
-    """Return a short name of some content: other content has another."""
-    raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-    return hashlib.sha256(raw).hexdigest()[:32]
+def time_problems(given: Any) -> list[Problem]:
+    """Return the problems of a time, if one is given."""
+    return [] if given is None else whole_problems(given, "now, in microseconds since 1970,", 0, MAX_TIME)

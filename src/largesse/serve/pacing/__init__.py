@@ -1,1 +1,1 @@
-"""Keep to a budget while customers come one by one: a forecast, a price that follows it, and a rehearsal on streams."""
+"""Pacing of a budget over time: a forecast, a price that follows it, and a rehearsal on simulated streams."""

@@ -1,7 +1,7 @@
-"""The compiled loops of the price, of exploration around it, and of the plan over time. Importing this module loads numba.
+"""Compiled loops of the price, of exploration around it, of the plan over time and of simulated streams; loads numba.
 
-One function, `decide_one`, serves a live ledger and a simulated stream alike. It reads and changes three arrays: `plan` (what
-the price is controlled by), `state` (of the price, kept in the ledger) and `money` (int64 millionths, as the ledger counts).
+The same function, `decide_one`, serves live ledgers and simulated streams. It reads and changes three arrays: `plan` (the plan
+that controls the price), `state` (of the price, kept in the ledger) and `money` (int64 millionths, as the ledger counts).
 """
 
 from __future__ import annotations
@@ -22,45 +22,44 @@ spread_row = load_spread()
 PARTS, CUSTOMERS, DAYS, VALID, FIRST_DAY, AT_RANDOM = range(6)
 WINDOW, GAIN, ENDING, VOLUME, VOLUME_PRIOR, RATIO_PRIOR = range(6, 12)
 RATIO_SPAN, SEASON_PRIOR, SMOOTH, PROPORTIONAL, FIXED = range(12, 17)
-# Whether promises hold while the budget lasts; for how many days; how many standard deviations are kept back for them.
-LASTS, STANDS, MARGIN = range(17, 20)
-AIMED = 20  # the number of levels, where they are drawn for a purpose; else 0
-# Then for each of the J parts of the period: the price of budget from its end on (one more: 0), and for customers who come
-# in it, on average: what is promised and paid at once, what is paid in the end, and both at their prices. Then the rule by which
-# levels are drawn, if there is one.
+# Whether promises hold while the budget lasts; for how n_to_come days; how n_to_come standard deviations are reserved for them.
+LASTS, PROMISE_DAYS, MARGIN = range(17, 20)
+RULE_LEVELS = 20  # the number of levels, if a rule draws them; else 0
+# Then for each of the J parts of the period: the sum of the prices from it on (one more: 0), and averages of the customers who
+# come in it: promised and paid at once, paid in the end, and both at their prices. Then the rule that draws levels, if any.
 PATH = 21
 
 # Places in `state`.
-FACTOR, SEEN, FORESEEN, LAST, SETTLED, PAID, LAST_SETTLED, LAST_PAID, TODAY, TODAY_SEEN = range(10)
+FACTOR, SEEN, EXPECTED_SEEN, LAST, SETTLED, PAID, LAST_SETTLED, LAST_PAID, TODAY, TODAY_SEEN = range(10)
 WEEK = 10  # learnt weights of weekdays …
-VISITS = WEEK + 7  # … and how many of each were seen
-OPEN = VISITS + 7  # for each part: face values promised in it, then what is expected of them
-# Where promises hold while the budget lasts, and the period has one part: what is expected of promises and still to come, the
-# variance of that, what was expected to be redeemed lately and what was, and all that was redeemed.
+VISITS = WEEK + 7  # … and how often each was seen
+OPEN = VISITS + 7  # for each part: face values promised in it, then the part of them that is expected to be paid
+# Where promises hold while the budget lasts, and the period has one part: expected redemptions to come, their variance, those
+# that were expected lately, those that came lately, and all that came.
 DUE, VARIANCE, MATURED, REDEEMED, LAST_REDEEMED = range(OPEN + 2, OPEN + 7)
-LASTING = OPEN + 7  # places, then
+LASTING_PLACES = OPEN + 7
 
 # Places in `money`.
 TOTAL, SPENT, PROMISED, AT_ONCE, SETTLED_EXPECTED, SETTLED_PAID, OPEN_EXPECTED, LATE_FACE, SETTLED_WAIT = range(9)
 
-UNIT = 1e-6  # of a millionth, in units
-FLAT = 0.05  # lets a price of zero rise again
-LEAST = 0.02  # room beside the plan
-HIGHEST = 100.0  # the price, beside the plan's
-# Until a redemption, as a share of a promise's time: before any is known, and at least.
-USUAL_WAIT, LEAST_WAIT = 0.3, 0.01
-BOLDEST = 0.1  # the most by which one customer raises the price, as a share of it
-
-
 VALUE_PRICE, LOWER, HIGHER, SHARED = range(4)  # places in the rule, `ExplorationRule.pack_for_pacing`
+
+UNIT = 1e-6  # of a millionth, in units
+RISE_FROM_ZERO = 0.05  # lets a price of zero rise again
+MIN_ROOM = 0.02  # relative to the plan
+MAX_FACTOR = 100.0
+# Until a redemption, as a share of a promise's time: before any is known, and at least.
+USUAL_WAIT, MIN_WAIT = 0.3, 0.01
+MAX_RISE = 0.1  # of the price by one customer, as a share of it
+RECENT_CUSTOMERS = 2000  # that a plan of the day is made from
 
 
 # -- exploration -----------------------------------------------------------------------------------------------------------
 
 
 @compiled
-def best_at(f: Array, cost: Array, factor: float) -> int:
-    """Return the best level (of K) at a factor of prices, the cheapest of equals."""
+def best_level(f: Array, cost: Array, factor: float) -> int:
+    """Return the best level (of K) at a factor of prices, the cheapest of equally good ones."""
     best, level = f[0] - factor * cost[0], 0
     for k in range(1, len(f)):
         worth = f[k] - factor * cost[k]
@@ -71,25 +70,25 @@ def best_at(f: Array, cost: Array, factor: float) -> int:
 
 @compiled
 def spread_at(factor: float, f: Array, cost: Array, variance: Array, rule: Array) -> Array:
-    """Return the probabilities (K,) of one customer's levels at a factor of prices, what levels cost at these being `cost` (K,)."""
+    """Return the probabilities (K,) of one customer's levels that cost `cost` (K,) at the prices, times a factor."""
     levels = (
-        best_at(f, cost, factor),
-        best_at(f, cost, factor * rule[LOWER]),
-        best_at(f, cost, factor * rule[HIGHER]),
+        best_level(f, cost, factor),
+        best_level(f, cost, factor * rule[LOWER]),
+        best_level(f, cost, factor * rule[HIGHER]),
     )
     lost, p = np.empty(len(f)), np.empty(len(f))
     for k in range(len(f)):
         lost[k] = rule[VALUE_PRICE] * (factor * cost[k] - f[k])
     if math.isfinite(lost.max() - lost.min()):
         spread_row(levels, lost, variance, rule[SHARED:], p)
-    else:  # responses beyond all measure: there is nothing to weigh
+    else:  # infinite responses: there is nothing to weigh
         p[:], p[levels[0]] = 0.0, 1.0
     return p
 
 
 @compiled
 def draw_level(p: Array, u: float) -> int:
-    """Return the level that a random number from 0 to 1 draws: never one whose probability is zero."""
+    """Return the level that a random number from 0 to 1 draws: never one with probability zero."""
     below, last = 0.0, 0
     for k in range(len(p)):
         if p[k] > 0.0:
@@ -100,7 +99,7 @@ def draw_level(p: Array, u: float) -> int:
 
 
 @compiled
-def spread_people(
+def spread_customers(
     factor: float, f: Array, late: Array, early: Array, prices: Array, variance: Array, rule: Array, out: Array
 ) -> None:
     """Write the probabilities (n, K) of customers; their costs `late` and `early` (n, K) count at `prices` (n, 2)."""
@@ -111,12 +110,12 @@ def spread_people(
         out[i] = spread_at(factor, f[i], cost, variance[i], rule)
 
 
-# -- what is foreseen ----------------------------------------------------------------------------------------------------
+# -- forecast ------------------------------------------------------------------------------------------------------------
 
 
 @compiled
-def path_left(plan: Array, state: Array, t: float, until: float) -> float:
-    """Return the weighted days from t until a later time: days of the week count as they are busy."""
+def count_days(plan: Array, state: Array, t: float, until: float) -> float:
+    """Return the days from t until a later time, weighted by the day of the week."""
     left, day = 0.0, math.floor(t)
     weeks = max(math.floor((until - day - 1.0) / 7.0), 0)
     if weeks > 0:  # whole weeks at once, after the first day, of which a part may be over
@@ -132,17 +131,17 @@ def path_left(plan: Array, state: Array, t: float, until: float) -> float:
 
 @compiled
 def volume(plan: Array, state: Array) -> float:
-    """Return how many customers come for each one that was foreseen, lately."""
+    """Return the recent number of customers relative to the forecast."""
     prior = plan[VOLUME_PRIOR] * plan[CUSTOMERS]
-    return (state[SEEN] + prior) / (state[FORESEEN] + prior)
+    return (state[SEEN] + prior) / (state[EXPECTED_SEEN] + prior)
 
 
 @compiled
 def ratio(plan: Array, state: Array, money: Array) -> float:
-    """Return what promises really cost for each unit that was expected.
+    """Return the actual cost of promises relative to the expected one.
 
-    Promises whose time is over tell it. Where promises hold while the budget lasts, redemptions of open ones tell it sooner,
-    beside what was expected to be redeemed by now.
+    It is learnt from promises whose time is over. Where promises hold while the budget lasts, it is learnt sooner: from
+    redemptions of open ones, relative to those expected by now.
     """
     prior = plan[RATIO_PRIOR]
     if prior <= 0.0:
@@ -156,12 +155,12 @@ def ratio(plan: Array, state: Array, money: Array) -> float:
 
 @compiled
 def learn_week(plan: Array, state: Array, day: int) -> None:
-    """Close a day: learn how busy its weekday is, beside the level of traffic."""
+    """Close a day: learn the weight of its weekday, relative to the level of traffic."""
     ended = int(state[TODAY])
     if day <= ended:
         return
     place = (int(plan[FIRST_DAY]) + ended) % 7
-    usual = plan[CUSTOMERS] / path_left(plan, state, 0.0, plan[DAYS]) * volume(plan, state)
+    usual = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS]) * volume(plan, state)
     weight = state[WEEK + place]
     if usual > 0.0 and day == ended + 1:
         seen = min(max(state[TODAY_SEEN] / usual, 0.4 * weight), 2.5 * weight)  # a burst is not a season
@@ -172,16 +171,16 @@ def learn_week(plan: Array, state: Array, day: int) -> None:
 
 @compiled
 def tick(plan: Array, state: Array, money: Array, t: float) -> None:
-    """Bring the state up to time t: what was foreseen to come until now, and what promises turned out to cost."""
+    """Bring the state up to time t: the customers expected until now, and the cost of settled promises."""
     learn_week(plan, state, int(t))
     if t > state[LAST]:
-        per_day = plan[CUSTOMERS] / path_left(plan, state, 0.0, plan[DAYS])
-        due = per_day * path_left(plan, state, state[LAST], t)
+        per_day = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS])
+        due = per_day * count_days(plan, state, state[LAST], t)
         keep = math.exp(-due / (plan[VOLUME] * plan[CUSTOMERS]))
         state[SEEN] *= keep
-        state[FORESEEN] = state[FORESEEN] * keep + due
+        state[EXPECTED_SEEN] = state[EXPECTED_SEEN] * keep + due
         if plan[LASTS]:
-            await_redemptions(t - state[LAST], plan, state, money)
+            expect_redemptions(t - state[LAST], plan, state, money)
         state[LAST] = t
     settled, paid = money[SETTLED_EXPECTED] * UNIT, money[SETTLED_PAID] * UNIT
     if settled > state[LAST_SETTLED]:
@@ -193,12 +192,12 @@ def tick(plan: Array, state: Array, money: Array, t: float) -> None:
 
 
 @compiled
-def await_redemptions(days: float, plan: Array, state: Array, money: Array) -> None:
-    """Let days pass: what is due fades as fast as redemptions took on average, of promises whose time is over."""
+def expect_redemptions(days: float, plan: Array, state: Array, money: Array) -> None:
+    """Let days pass: expected redemptions come as fast as those of promises whose time is over did on average."""
     prior = plan[RATIO_PRIOR] / UNIT
     known = money[SETTLED_PAID] + prior
     wait = (money[SETTLED_WAIT] + USUAL_WAIT * prior) / known if known > 0.0 else USUAL_WAIT
-    fade = math.exp(-days / (min(max(wait, LEAST_WAIT), 1.0) * plan[STANDS]))
+    fade = math.exp(-days / (min(max(wait, MIN_WAIT), 1.0) * plan[PROMISE_DAYS]))
     came, redeemed = state[DUE] * (1.0 - fade), (money[SPENT] - money[AT_ONCE]) * UNIT
     keep = math.exp(-came / plan[RATIO_SPAN])
     state[MATURED] = state[MATURED] * keep + came
@@ -210,7 +209,7 @@ def await_redemptions(days: float, plan: Array, state: Array, money: Array) -> N
 
 @compiled
 def reserve(paid: float, plan: Array, state: Array) -> float:
-    """Return what is kept back for open promises that hold while the budget lasts: what they will cost, and a margin."""
+    """Return the reservation for open promises that hold while the budget lasts: their expected cost and a margin."""
     return paid * state[DUE] + plan[MARGIN] * math.sqrt(paid * state[VARIANCE])
 
 
@@ -224,11 +223,11 @@ def find_parts(plan: Array, t: float) -> tuple[int, int]:
 
 
 @compiled
-def foresee(paid: float, plan: Array, state: Array, money: Array) -> tuple[float, float]:
-    """Return how much customers to come may cost beside the plan, and how many they are.
+def forecast_room(paid: float, plan: Array, state: Array, money: Array) -> tuple[float, float]:
+    """Return the cost allowed to customers to come relative to the plan, and their number.
 
-    At the end of each part, what is spent or promised then must fit into the total: what is gone, promises of the past that
-    still stand, and what the plan foresees for customers until then. What is spare or short counts at the parts' prices.
+    At the end of each part, the money spent or promised must fit into the total: the money gone, earlier promises that still
+    stand, and the plan's cost of customers until then. Money that is spare or short counts at the parts' prices.
     """
     J, t = int(plan[PARTS]), state[LAST]
     wide = plan[DAYS] / J
@@ -237,16 +236,16 @@ def foresee(paid: float, plan: Array, state: Array, money: Array) -> tuple[float
     left = (money[TOTAL] - gone) * UNIT
     if plan[LASTS]:
         left = (money[TOTAL] - money[SPENT]) * UNIT - reserve(paid, plan, state)
-    daily = plan[CUSTOMERS] / path_left(plan, state, 0.0, plan[DAYS]) * volume(plan, state)
+    daily = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS]) * volume(plan, state)
     come, over = np.zeros(J), np.zeros(J, dtype=np.int64)
     for b in range(J):
         over[b] = find_parts(plan, min((b + 0.5) * wide, plan[DAYS]))[1]
         if b >= now:
-            come[b] = daily * path_left(plan, state, max(b * wide, t), (b + 1) * wide)
-    whole, many = 0.0, 0.0
+            come[b] = daily * count_days(plan, state, max(b * wide, t), (b + 1) * wide)
+    whole, n_to_come = 0.0, 0.0
     for b in range(now, J):
         whole += come[b] * plan[PATH + J + 1 + b + (0 if over[b] == J else J)]
-        many += come[b]
+        n_to_come += come[b]
     slow = min(plan[SMOOTH] * money[TOTAL] * UNIT, whole)  # over which a deviation is corrected
     spare, due = 0.0, 0.0
     for j in range(now, J):
@@ -260,12 +259,12 @@ def foresee(paid: float, plan: Array, state: Array, money: Array) -> tuple[float
         spare += price * (left - held - planned)
         due += price * max(planned, slow)
     room = 1.0 + spare / due if due > 0.0 else 1.0
-    return min(max(room, LEAST), 1.0 / LEAST), many
+    return min(max(room, MIN_ROOM), 1.0 / MIN_ROOM), n_to_come
 
 
 @compiled
-def follow(room: float, plan: Array, state: Array) -> float:
-    """Return the factor of prices: the tracked one, moved at once by how much room there is beside the plan."""
+def move_factor(room: float, plan: Array, state: Array) -> float:
+    """Return the factor of prices: the tracked one, moved at once by the room relative to the plan."""
     return state[FACTOR] * min(max(room, 0.2), 5.0) ** (-plan[PROPORTIONAL] * plan[GAIN])
 
 
@@ -273,8 +272,8 @@ def follow(room: float, plan: Array, state: Array) -> float:
 
 
 @compiled
-def pick(f: Array, cost: Array, factor: float, dear: Array, room: int) -> int:
-    """Return the best level that fits, the cheapest of equals; −1 if none fits."""
+def pick_level(f: Array, cost: Array, factor: float, dear: Array, room: int) -> int:
+    """Return the best level that fits, the cheapest of equally good ones; −1 if none fits."""
     best, level = -math.inf, -1
     for k in range(len(f)):
         if dear[k] > room:
@@ -289,7 +288,7 @@ def pick(f: Array, cost: Array, factor: float, dear: Array, room: int) -> int:
 def price_levels(
     at_once: Array, face: Array, expected: Array, parts: tuple[int, int], paid: float, plan: Array
 ) -> Array:
-    """Return what the levels (K,) cost at the plan's prices: held while a promise stands, and paid afterwards."""
+    """Return the cost of the levels (K,) at the plan's prices: held while a promise stands, and paid afterwards."""
     after = plan[PATH + parts[1]]
     held = plan[PATH + parts[0]] - after
     cost = np.empty(len(face))
@@ -313,12 +312,12 @@ def decide_one(
     """Return level, propensity, price and reason of one customer, and count them; level −1 where nothing fits.
 
     `when` holds the time, in days since the start, and a random number from 0 to 1. Without a variance of responses (K,),
-    nothing is drawn for a purpose.
+    nothing is drawn by a rule.
     """
     t, u = when
     dear = at_once + face
     if not 0.0 <= t < plan[DAYS]:
-        return pick(f, dear * UNIT, state[FACTOR], dear, 0), 1.0, state[FACTOR] * plan[PATH], 2
+        return pick_level(f, dear * UNIT, state[FACTOR], dear, 0), 1.0, state[FACTOR] * plan[PATH], 2
     K, room, share = len(f), money[TOTAL] - money[SPENT] - money[PROMISED], plan[AT_RANDOM]
     tick(plan, state, money, t)
     parts, paid = find_parts(plan, t), ratio(plan, state, money)
@@ -326,17 +325,17 @@ def decide_one(
         room = max(money[TOTAL] - money[SPENT] - math.ceil(reserve(paid, plan, state) / UNIT), 0)
         for k in range(K):
             dear[k] = at_once[k] + math.ceil(paid * expected[k])
-    space, many = (1.0, 1.0) if plan[FIXED] else foresee(paid, plan, state, money)
-    factor = follow(space, plan, state)
+    space, n_to_come = (1.0, 1.0) if plan[FIXED] else forecast_room(paid, plan, state, money)
+    factor = move_factor(space, plan, state)
     cost = price_levels(at_once, face, expected, parts, paid, plan)
     price = factor * plan[PATH + parts[0]]
-    wanted = pick(f, cost, factor, dear, money[TOTAL])
-    instead = pick(f, cost, factor, dear, room)
+    wanted = pick_level(f, cost, factor, dear, money[TOTAL])
+    instead = pick_level(f, cost, factor, dear, room)
     if instead < 0:
         return -1, 1.0, price, 1
-    aimed = plan[AIMED] == K and len(variance) == K
+    by_rule = plan[RULE_LEVELS] == K and len(variance) == K
     p, mean = cost, cost[wanted]
-    if aimed:
+    if by_rule:
         p = spread_at(factor, f, cost, variance, plan[PATH + 4 * int(plan[PARTS]) + 1 :])
         mean = (p * cost).sum()
         drawn = draw_level(p, u)
@@ -344,11 +343,11 @@ def decide_one(
         drawn = min(int(u / share * K), K - 1) if u < share else wanted
     level = drawn if dear[drawn] <= room else instead
     propensity = 0.0
-    for k in range(K):  # every way that leads to this level
+    for k in range(K):  # all ways that lead to this level
         if (k if dear[k] <= room else instead) == level:
-            propensity += p[k] if aimed else share / K + (1.0 - share if k == wanted else 0.0)
+            propensity += p[k] if by_rule else share / K + (1.0 - share if k == wanted else 0.0)
     count_one(at_once[level], face[level], expected[level], parts, plan, state, money)
-    control(mean, parts[0], space, many, plan, state)
+    control(mean, parts[0], space, n_to_come, plan, state)
     return level, propensity, price, 0 if level == drawn else 1
 
 
@@ -356,7 +355,7 @@ def decide_one(
 def count_one(
     at_once: int, face: int, expected: int, parts: tuple[int, int], plan: Array, state: Array, money: Array
 ) -> None:
-    """Count a decision as the ledger does, and the promise in its part of the period."""
+    """Count a decision as the ledger does, and its promise in its part of the period."""
     J = int(plan[PARTS])
     money[SPENT] += at_once
     money[AT_ONCE] += at_once
@@ -375,16 +374,16 @@ def count_one(
 
 
 @compiled
-def control(cost: float, part: int, space: float, many: float, plan: Array, state: Array) -> None:
-    """Take one step of mirror descent: the price rises where a customer costs more than is left for each."""
+def control(cost: float, part: int, space: float, n_to_come: float, plan: Array, state: Array) -> None:
+    """Take one step of mirror descent: the price rises if a customer costs more than the remaining budget per customer."""
     if plan[FIXED]:
         return
     J = int(plan[PARTS])
     usual = plan[PATH + 3 * J + 1 : PATH + 4 * J + 1]
     target = space * max(usual[part], 0.1 * usual.mean(), 1e-300)
-    step = plan[GAIN] / min(plan[WINDOW], max(plan[ENDING] * many, 20.0))
-    off = min(step * (cost / target - 1.0), BOLDEST)
-    state[FACTOR] = min(max(state[FACTOR] + (state[FACTOR] + FLAT) * off, 0.0), HIGHEST)
+    step = plan[GAIN] / min(plan[WINDOW], max(plan[ENDING] * n_to_come, 20.0))
+    off = min(step * (cost / target - 1.0), MAX_RISE)
+    state[FACTOR] = min(max(state[FACTOR] + (state[FACTOR] + RISE_FROM_ZERO) * off, 0.0), MAX_FACTOR)
 
 
 @compiled
@@ -418,7 +417,7 @@ def decide_batch(
 def lagrangian(
     f: Array, at_once: Array, face: Array, redeems: Array, when: Array, ahead: Array, used: Array, levels: Array
 ) -> float:
-    """Return Σ max (f − cost) at prices of the budget at points in time; write levels, and what they use at each point.
+    """Return Σ max (f − cost) at prices of the budget at points in time; write levels, and the budget that they use at each point.
 
     `when` (n, 2): the first point at or after a customer comes, and the first at or after their promise ends.
     `ahead` (J + 1,): the sum of the prices of a point and of all later ones.
@@ -437,7 +436,135 @@ def lagrangian(
                 best, level, most, least = worth, j, now, then
         total += best
         levels[i] = level
-        # Differences: what is used from point `first` on, and how that changes from `last` on.
+        # Differences: the budget used from point `first` on, and its change from `last` on.
         used[first] += most
         used[last] += least - most
     return total
+
+
+# -- a simulated stream ----------------------------------------------------------------------------------------------------
+
+
+@compiled
+def settle(head: int, until: int, t: float, s: tuple[Array, ...], plan: Array, money: Array, levels: Array) -> int:
+    """Release promises whose time is over at t, the oldest first; return the next one to check."""
+    times, face, expected, redeems, chance, delay, _, refused = s
+    while head < until and times[head] + plan[PROMISE_DAYS] <= t:
+        level = levels[head]
+        value = face[head, level]
+        if value > 0:
+            paid = value if chance[head] < redeems[head, level] and not refused[head] else 0
+            if not plan[LASTS]:  # a redemption changes nothing before: its face value is reserved
+                money[PROMISED] -= value
+                money[SPENT] += paid
+            elif not paid:
+                money[PROMISED] -= value
+            money[SETTLED_PAID] += paid
+            money[SETTLED_WAIT] += paid // 1000 * int(1000 * delay[head] / plan[PROMISE_DAYS])
+            if plan[LASTS] or times[head] + plan[PROMISE_DAYS] <= plan[DAYS]:
+                money[OPEN_EXPECTED] -= expected[head, level]
+                money[SETTLED_EXPECTED] += expected[head, level]
+            else:
+                money[LATE_FACE] -= value
+        head += 1
+    return head
+
+
+@compiled
+def redeem(head: int, until: int, t: float, s: tuple[Array, ...], money: Array, levels: Array) -> int:
+    """Pay redemptions until t that fit into the budget, and refuse the others; return the next one to check.
+
+    Customers from `until` on have no level yet, even if they redeem the moment they get it.
+    """
+    times, face, _, redeems, chance, delay, order, refused = s
+    while head < len(order) and order[head] < until and times[order[head]] + delay[order[head]] <= t:
+        i = order[head]
+        value = face[i, levels[i]]
+        if value > 0 and chance[i] < redeems[i, levels[i]]:
+            if money[SPENT] + value > money[TOTAL]:
+                refused[i] = True
+            else:
+                money[SPENT] += value
+                money[PROMISED] -= value
+        head += 1
+    return head
+
+
+@compiled
+def cost_at(
+    factor: float, paid: float, f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array
+) -> float:
+    """Return the average cost of customers, at the plan's prices, if they are decided at a factor of these."""
+    parts, total = find_parts(plan, state[LAST]), 0.0
+    for i in range(len(f)):
+        cost = price_levels(at_once[i], face[i], expected[i], parts, paid, plan)
+        best, spent = -math.inf, 0.0
+        for j in range(f.shape[1]):
+            worth = f[i, j] - factor * cost[j]
+            if worth > best:
+                best, spent = worth, cost[j]
+        total += spent
+    return total / max(len(f), 1)
+
+
+@compiled
+def plan_day(f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array, money: Array) -> None:
+    """Set the price at which customers like these cost the remaining budget per customer."""
+    J, part = int(plan[PARTS]), find_parts(plan, state[LAST])[0]
+    paid = ratio(plan, state, money)
+    room, _ = forecast_room(paid, plan, state, money)
+    target = room * plan[PATH + 3 * J + 1 + part]
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        if cost_at(high, paid, f, at_once, face, expected, plan, state) <= target:
+            break
+        high *= 2.0
+    for _ in range(25):
+        middle = (low + high) / 2
+        if cost_at(middle, paid, f, at_once, face, expected, plan, state) <= target:
+            high = middle
+        else:
+            low = middle
+    state[FACTOR] = high
+
+
+@compiled
+def run_stream(
+    times: Array, customers: tuple[Array, ...], redemptions: tuple[Array, ...], plan: Array, state: Array, money: Array,
+    pool: tuple[Array, ...], daily: bool, draws: Array, out: tuple[Array, ...],
+) -> bool:  # fmt: skip
+    """Decide for all customers of a stream; False as soon as anything is overspent.
+
+    `redemptions`: the share of face values that is redeemed (n, K), who redeems if it is above this (n,), after how n_to_come days
+    (n,), customers by when they redeem (n,), and who is refused, which is written (n,). `draws` (n,) are random numbers. Into
+    `out` are written levels, prices, reasons and propensities, (n,) each.
+    """
+    levels, prices, reasons, propensity = out
+    f, at_once, face, expected, variance = customers
+    redeems, chance, delay, order, refused = redemptions
+    seen = (times, face, expected, redeems, chance, delay, order, refused)
+    head, next_, today = 0, 0, -1
+    for i in range(len(times)):
+        t = times[i]
+        if plan[LASTS]:
+            next_ = redeem(next_, i, t, seen, money, levels)
+        head = settle(head, i, t, seen, plan, money, levels)
+        if daily and int(t) > today:
+            today = int(t)
+            tick(plan, state, money, t)
+            a = max(i - RECENT_CUSTOMERS, 0)
+            if i >= 200:
+                plan_day(f[a:i], at_once[a:i], face[a:i], expected[a:i], plan, state, money)
+            else:
+                plan_day(pool[0], pool[1], pool[2], pool[3], plan, state, money)
+        level, propensity[i], price, reason = decide_one(
+            f[i], at_once[i], face[i], expected[i], variance[i], (t, draws[i]), plan, state, money
+        )
+        promised = 0 if plan[LASTS] else money[PROMISED]
+        if level < 0 or money[SPENT] + promised > money[TOTAL]:
+            return False
+        levels[i], prices[i], reasons[i] = level, price, reason
+    if plan[LASTS]:
+        redeem(next_, len(times), math.inf, seen, money, levels)
+    settle(head, len(times), math.inf, seen, plan, money, levels)
+    return money[SPENT] <= money[TOTAL] and money[PROMISED] == 0

@@ -1,4 +1,4 @@
-"""A stream of customers, simulated or replayed, paced by the policy of a run folder."""
+"""Rehearsal of a campaign: simulated or replayed streams of customers, paced by the policy of a run folder."""
 
 from __future__ import annotations
 
@@ -12,53 +12,80 @@ import numpy as np
 
 from largesse.campaign import Campaign, read_campaign, read_list
 from largesse.data import read_table
-from largesse.errors import Problem, as_number, budget_problems, fail, refuse, repr_short, suggest, whole_problems
+from largesse.errors import (
+    Problem,
+    as_number,
+    budget_problems,
+    fail,
+    percent,
+    refuse,
+    repr_short,
+    suggest,
+    whole_problems,
+)
 from largesse.pipeline import POLICY, check_file, look_into_run_folder, write_text
 from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.report import finite, name_day, render_pace
-from largesse.serve.ledger.money import MICROS, as_units, read_money
-from largesse.serve.ledger.terms import DAY, KEPT, PROMISES, Terms, count_time, show_time
+from largesse.serve.ledger.records import KEPT, PROMISES, LedgerTerms
+from largesse.serve.ledger.units import DAY, MICROS, as_units, count_time, format_time, read_money
 from largesse.serve.pacing.controller import PacePlan
-from largesse.serve.pacing.customers import Population, make_population
+from largesse.serve.pacing.population import Population, make_population
 from largesse.serve.pacing.simulation import (
     WAYS,
-    Offline,
-    Paced,
+    OfflinePlan,
+    PacedStream,
+    Stream,
     compare_offline,
+    draw_traits,
+    fill_stream,
     make_plan,
     pace_stream,
     plan_offline,
     trace_course,
 )
-from largesse.serve.pacing.streams import Stream, draw_traits, fill_stream
 from largesse.serve.policy_store import read_features, sample_population
 from largesse.version import __version__
 
 SIMULATED = "simulated"
-MOST_STREAMS = 1000
-LONGEST = 3660  # days
-EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds since 1970: the years 1 to 9999
+WAY_NAMES = {"pace": "paced", "daily": "new plan every day", "fixed": "fixed price"}
+MAX_STREAMS = 1000
+MAX_CUSTOMERS = 10_000_000
+MAX_DAYS = 3660
+MIN_TIME, MAX_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds since 1970: the years 1 to 9999
 
 
 @dataclass(frozen=True)
 class Streaming:
-    """How customers are to come, where the stream does not say it."""
+    """Options of a rehearsal."""
 
     stream: str = SIMULATED  # or a table to replay
-    time: str | None = None  # the column of a table that says when customers came
+    time: str | None = None  # the column of a table with the times of customers
     streams: int = 20  # simulated ones
-    customers: int | None = None  # foreseen; default: as many as the run has
+    customers: int | None = None  # expected; default: those of the run
     days: int = 30
     valid_days: float | None = None  # that a promise stands; default: a quarter of the period
     promises: str = KEPT  # or: while_it_lasts
     most: Sequence[float] | None = None  # that each level may cost
     seed: int = 0
 
+    @property
+    def promise_days(self) -> float:
+        """How many days a promise stands."""
+        return self.days / 4 if self.valid_days is None else self.valid_days
+
+
+def read_streaming(stream: str, given: Mapping[str, Any]) -> Streaming:
+    """Return the options of a rehearsal from those of the command line."""
+    options = dict(given)
+    if isinstance(options.get("most"), str):
+        options["most"] = read_list(options["most"], "--most")
+    return Streaming(stream, **options)
+
 
 def pace(
     folder: str | Path,
-    how: Streaming,
+    streaming: Streaming,
     progress: Progress,
     *,
     budget: float | None = None,
@@ -66,15 +93,21 @@ def pace(
     out: str | Path | None = None,
 ) -> dict[str, Any]:
     """Pace streams of customers by the policy of a run folder; return the numbers, and write a page to `out`, if given."""
-    refuse("pace", _problems(how, budget, total))
+    refuse("pace", _problems(streaming, budget, total))
     progress("reading", 0.0)
+    replayed = streaming.stream != SIMULATED
     with look_into_run_folder(folder) as home:
         campaign, policy = read_campaign(home, blank_budget=True), Policy.load(home / POLICY)
-        check_file(out, None if how.stream == SIMULATED else how.stream, campaign.log, campaign.customers)
-        population, many = sample_population(campaign, policy, how.most, how.seed)
-    how = how if how.customers else replace(how, customers=many)
-    made = _make_streams(campaign, policy, population, how, budget, total)
-    streams = [replace(one, terms=replace(one.terms, promises=how.promises)) for one in made]
+        check_file(out, streaming.stream if replayed else None, campaign.log, campaign.customers)
+        population, n_customers = sample_population(campaign, policy, streaming.most, streaming.seed)
+    if replayed:
+        stream = _replay(campaign, policy, population, streaming)
+        whole = _find_total(campaign, budget, total, len(stream))
+        streams = [replace(stream, terms=replace(stream.terms, total=whole))]
+    else:
+        expected = streaming.customers or n_customers
+        streams = _simulate(population, streaming, expected, _find_total(campaign, budget, total, expected))
+    streams = [replace(stream, terms=replace(stream.terms, promises=streaming.promises)) for stream in streams]
     rule = policy.exploration
     rows: list[dict[str, Any]] = []
     first: dict[str, Any] = {}
@@ -84,7 +117,7 @@ def pace(
         paced = {way: pace_stream(stream, way, plan=plan) for way in WAYS}
         rows.append(_describe_stream(stream, offline, paced))
         first = first or _describe_first(stream, plan, offline, paced)
-    shown = {
+    numbers = {
         "title": campaign.title,
         "unit": campaign.unit,
         "response_unit": "",
@@ -93,144 +126,121 @@ def pace(
         "fingerprint": policy.model.fingerprint_,
         "response": {"name": campaign.roles["response"], "kind": "binary" if policy.model.binary_ else "amount"},
         "levels": [],
-        "replayed": how.stream != SIMULATED,
+        "replayed": replayed,
         "explores_for": "" if rule is None else rule.goal,
         "at_random": policy.exploration_rate,
         **_summarise(rows),
         "first": first,
     }
     if out is not None:
-        write_text(Path(out), render_pace(shown))
-    return shown
+        write_text(Path(out), render_pace(numbers))
+    return numbers
 
 
-def read_streaming(stream: str, given: Mapping[str, Any]) -> Streaming:
-    """Return how customers come, from the options that are given."""
-    options = dict(given)
-    if isinstance(options.get("most"), str):
-        options["most"] = read_list(options["most"], "--most")
-    return Streaming(stream, **options)
-
-
-def _problems(how: Streaming, budget: float | None, total: float | None) -> list[Problem]:
-    found = whole_problems(how.streams, "--streams", 1, MOST_STREAMS) + whole_problems(how.seed, "--seed")
-    found += whole_problems(how.days, "--days", 1, LONGEST)
-    if how.customers is not None:
-        found += whole_problems(how.customers, "--customers", 1, 10_000_000)
-    valid = None if how.valid_days is None else as_number(how.valid_days)
-    if how.valid_days is not None and (valid is None or not 0 < valid <= LONGEST):
-        found.append(Problem(f"--valid-days is {repr_short(how.valid_days)}", "give a number of days above 0"))
-    if how.promises not in PROMISES:
-        found.append(Problem(f"--promises is {repr_short(how.promises)}", f"choose one: {', '.join(PROMISES)}"))
+def _problems(streaming: Streaming, budget: float | None, total: float | None) -> list[Problem]:
+    problems = whole_problems(streaming.streams, "--streams", 1, MAX_STREAMS) + whole_problems(streaming.seed, "--seed")
+    problems += whole_problems(streaming.days, "--days", 1, MAX_DAYS)
+    if streaming.customers is not None:
+        problems += whole_problems(streaming.customers, "--customers", 1, MAX_CUSTOMERS)
+    valid = as_number(streaming.valid_days)
+    if streaming.valid_days is not None and (valid is None or not 0 < valid <= MAX_DAYS):
+        got = f"--valid-days is {repr_short(streaming.valid_days)}"
+        problems.append(Problem(got, "give a number of days above 0"))
+    if streaming.promises not in PROMISES:
+        got = f"--promises is {repr_short(streaming.promises)}"
+        problems.append(Problem(got, f"choose one: {', '.join(PROMISES)}"))
     if budget is not None and total is not None:
-        found.append(Problem("both --budget and --total are given", "give the average per customer, or the total"))
-    for word, value in (("--budget", budget), ("--total", total)):
-        found += [] if value is None else budget_problems(value, word)
-    return found
+        problems.append(Problem("both --budget and --total are given", "give the average per customer, or the total"))
+    for option, value in (("--budget", budget), ("--total", total)):
+        problems += [] if value is None else budget_problems(value, option)
+    return problems
 
 
-def _make_streams(
-    campaign: Campaign,
-    policy: Policy,
-    population: Population,
-    how: Streaming,
-    budget: float | None,
-    total: float | None,
-) -> list[Stream]:
-    if how.stream != SIMULATED:
-        came = _replay(campaign, policy, population, how)
-        whole = _find_total(campaign, budget, total, len(came.times))
-        return [replace(came, terms=replace(came.terms, total=whole))]
-    foreseen = int(how.customers or len(population))
-    whole = _find_total(campaign, budget, total, foreseen)
-    streams = []
-    for seed in range(how.seed, how.seed + how.streams):
-        drawn = draw_traits(seed, population.on_redemption)
-        valid = how.days / 4 if how.valid_days is None else how.valid_days
-        traits = replace(drawn, days=how.days, foreseen=float(foreseen), valid=valid, delay=min(drawn.delay, valid / 3))
-        streams.append(fill_stream(population, traits, seed, whole / MICROS))
-    return streams
-
-
-def _find_total(campaign: Campaign, budget: float | None, total: float | None, customers: int) -> int:
+def _find_total(campaign: Campaign, budget: float | None, total: float | None, n_customers: int) -> int:
     """Return the budget of the whole period in millionths: as given, else the campaign's average for each customer."""
     if total is None and budget is None:
-        planning = campaign.planning
-        if planning.budget is None and planning.total is None:
+        budget, total = campaign.planning.budget, campaign.planning.total
+        if total is None and budget is None:
             fail("pace", Problem("nothing says what may be spent", "give --total, or --budget for each customer"))
-        budget, total = planning.budget, planning.total
-    whole = total if total is not None else float(budget or 0.0) * customers
+    whole = total if total is not None else float(budget or 0.0) * n_customers
     return read_money(whole, "the budget of the whole period", up=False)
+
+
+def _simulate(population: Population, streaming: Streaming, expected: int, total: int) -> list[Stream]:
+    """Draw streams of customers like those of the run."""
+    valid, streams = streaming.promise_days, []
+    for seed in range(streaming.seed, streaming.seed + streaming.streams):
+        drawn = draw_traits(seed, population.on_redemption)
+        delay = min(drawn.delay, valid / 3)
+        traits = replace(drawn, days=streaming.days, foreseen=float(expected), valid=valid, delay=delay)
+        streams.append(fill_stream(population, traits, seed, total / MICROS))
+    return streams
 
 
 # -- a table that is replayed --------------------------------------------------------------------------------------------
 
 
-def _replay(campaign: Campaign, policy: Policy, population: Population, how: Streaming) -> Stream:
-    """Return the customers of a table in the order in which they came; responses are those that the model expects."""
-    starts, times = _read_times(how.stream, how)
+def _replay(campaign: Campaign, policy: Policy, population: Population, streaming: Streaming) -> Stream:
+    """Return the customers of a table in the order of their times; responses are the model's expectations."""
+    starts, times = _read_times(streaming.stream, streaming)
     rows = np.argsort(times, kind="stable")
-    came = make_population(policy, read_features(campaign, policy, how.stream), most=how.most)
-    customers, times = came.take(rows), times[rows]
+    table = make_population(policy, read_features(campaign, policy, streaming.stream), most=streaming.most)
+    customers, times = table.take(rows), times[rows]
     days = max(math.floor(float(times[-1])) + 1, 1)
     later = population.on_redemption
-    valid = (days / 4 if how.valid_days is None else how.valid_days) if later else None
-    rng = np.random.default_rng(how.seed)
-    shape = customers.face.shape
-    share = np.divide(customers.expected, customers.face, out=np.zeros(shape), where=customers.face > 0)
+    valid = replace(streaming, days=days).promise_days if later else None
+    rng = np.random.default_rng(streaming.seed)
     traits = replace(
         draw_traits(0, later), days=days, foreseen=float(len(times)), volume=1.0, volume_drift=0.0,
         season=0.0, season_known=False, bursts=0, mix_drift=0.0, response_drift=0.0, model_error=0.0,
     )  # fmt: skip
     return Stream(
         traits=traits,
-        terms=Terms(0, starts, starts + days * DAY, None if valid is None else count_time(valid)),
+        terms=LedgerTerms(0, starts, starts + days * DAY, None if valid is None else count_time(valid)),
         population=population,
         season=None,
         times=times,
         customers=customers,
         truth=customers.responses,
-        redeems=share,
+        redeems=customers.redeemed_share,
         chance=rng.random(len(times)),
         delay=np.minimum(rng.exponential((valid or 1.0) / 4, len(times)), 0.999 * (valid or 1.0)),
     )
 
 
-def _read_times(source: str, how: Streaming) -> tuple[int, Array]:
-    """Return when the period starts, in microseconds, and when each row came, in days since."""
-    table = read_table(source, what="stream")
+def _read_times(source: str, streaming: Streaming) -> tuple[int, Array]:
+    """Return the start of the period in microseconds, and the time of each row in days since."""
+    table, name = read_table(source, what="stream"), streaming.time
     if not len(table):
         fail("pace", Problem(f"{source} has no rows", "give a table with a row for each customer who came"))
-    if how.time is None:
-        # No column says when: rows come one after the other, evenly.
-        return 0, (np.arange(len(table)) + 0.5) / max(len(table), 1) * how.days
-    if how.time not in table.column_names:
-        got = f"the stream has no column {how.time!r}"
-        fail("pace", Problem(got, suggest(how.time, table.column_names)))
-    if table.column_names.count(how.time) > 1:
-        fail("pace", Problem(f"the stream has two columns {how.time!r}", "rename one of them"))
-    return _as_days(table.column(how.time), how.time)
+    if name is None:  # rows come one after the other, evenly
+        return 0, (np.arange(len(table)) + 0.5) / len(table) * streaming.days
+    if name not in table.column_names:
+        fail("pace", Problem(f"the stream has no column {name!r}", suggest(name, table.column_names)))
+    if table.column_names.count(name) > 1:
+        fail("pace", Problem(f"the stream has two columns {name!r}", "rename one of them"))
+    return _as_days(table.column(name), name)
 
 
 def _as_days(column: Any, name: str) -> tuple[int, Array]:
     hint = "give a column of dates or times, each row with one: 2027-01-31, 2027-01-31T18:00:00"
     if column.null_count:
         fail("pace", Problem(f"the column {name!r} has no time in {column.null_count:,} rows", hint))
-    found = _as_micros(column)
-    if found is None:
-        # A timestamp that is none is too far away for Python, too.
+    times = _as_micros(column)
+    if times is None:  # Python cannot show a timestamp beyond its range
         shown = column.type if str(column.type).startswith("timestamp") else repr_short(column[0].as_py())
         fail("pace", Problem(f"the column {name!r} holds {shown}, which is no time", hint))
-    if found.min() < EARLIEST or found.max() > LATEST:
+    if times.min() < MIN_TIME or times.max() > MAX_TIME:
         fail("pace", Problem(f"the column {name!r} holds times beyond the years 1 to 9999", hint))
-    if np.ptp(found) > LONGEST * DAY:
-        fail("pace", Problem(f"the column {name!r} spans more than {LONGEST:,} days", "replay a part of the table"))
-    starts = int(found.min() // DAY * DAY)
-    return starts, (found - starts) / DAY
+    if np.ptp(times) > MAX_DAYS * DAY:
+        got = f"the column {name!r} spans more than {MAX_DAYS:,} days"
+        fail("pace", Problem(got, "replay a part of the table"))
+    starts = int(times.min() // DAY * DAY)
+    return starts, (times - starts) / DAY
 
 
 def _as_micros(column: Any) -> Array | None:
-    """Return times (n,) in microseconds since 1970, UTC, whatever their zone; those without one are in UTC. None: no times."""
+    """Convert a column of any zone to microseconds (n,) since 1970, UTC, the default zone; None if it holds no times."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -241,7 +251,7 @@ def _as_micros(column: Any) -> Array | None:
     column = column.cast(pa.string()) if text else column
     if not (text or kinds.is_timestamp(column.type) or kinds.is_date(column.type)):
         return None
-    # Texts have a zone each, or none has one.
+    # Either all texts have a zone, or none.
     for zone in (None, "UTC") if text else (getattr(column.type, "tz", None),):
         options = pc.CastOptions(target_type=pa.timestamp("us", zone), allow_time_truncate=True)
         try:
@@ -254,31 +264,35 @@ def _as_micros(column: Any) -> Array | None:
 # -- the numbers of the page ---------------------------------------------------------------------------------------------
 
 
-def _describe_stream(stream: Stream, offline: Offline, paced: Mapping[str, Paced]) -> dict[str, Any]:
-    """Return how each way of pacing a stream compares with its offline optimum."""
-    own = paced["pace"]
-    gain, unreserved = offline.value - own.base, offline.unreserved - own.base
+def _describe_stream(stream: Stream, offline: OfflinePlan, paced: Mapping[str, PacedStream]) -> dict[str, Any]:
+    """Compare the ways of pacing a stream with its offline optimum."""
+    base, total = paced["pace"].base, paced["pace"].total
+    unreserved = offline.unreserved - base
     return {
         "customers": len(stream),
         "priced": offline.price > 0,
-        "ways": {way: compare_offline(one, offline) for way, one in paced.items()},
+        "ways": {way: compare_offline(result, offline) for way, result in paced.items()},
         "lasts": not stream.terms.kept and stream.customers.on_redemption,
-        "reserved": gain / unreserved if unreserved > 0 else 1.0,
-        "offline_use": offline.spend / own.total if own.total else 0.0,
+        "reserved": (offline.value - base) / unreserved if unreserved > 0 else 1.0,
+        "offline_use": offline.spend / total if total else 0.0,
     }
 
 
-def _describe_first(stream: Stream, plan: PacePlan, offline: Offline, paced: Mapping[str, Paced]) -> dict[str, Any]:
+def _describe_first(
+    stream: Stream, plan: PacePlan, offline: OfflinePlan, paced: Mapping[str, PacedStream]
+) -> dict[str, Any]:
     """Return the facts of a stream, and price, spend and value over time."""
     terms, traits = stream.terms, stream.traits
-    courses = {way: trace_course(stream, one.levels, one.prices, refused=one.refused) for way, one in paced.items()}
+    courses = {
+        way: trace_course(stream, result.levels, result.prices, refused=result.refused) for way, result in paced.items()
+    }
     courses["offline"] = trace_course(stream, offline.levels)
     facts = {
         "customers": len(stream),
         "foreseen": float(plan.customers),
-        "starts": show_time(terms.starts)[:10] if terms.starts else None,  # None: the table does not say
+        "starts": format_time(terms.starts)[:10] if terms.starts else None,  # None: the table has no times
         "days": traits.days,
-        "valid_days": None if terms.valid is None else terms.stands,
+        "valid_days": None if terms.valid is None else terms.promise_days,
         "promises": None if terms.valid is None else terms.promises,
         "price": plan.price,
         "total": as_units(terms.total),
@@ -286,22 +300,22 @@ def _describe_first(stream: Stream, plan: PacePlan, offline: Offline, paced: Map
     }
     lines = {
         way: {"day": course.days.tolist()}
-        | {word: [finite(v) for v in getattr(course, word).tolist()] for word in ("price", "spent", "held", "value")}
+        | {name: [finite(v) for v in getattr(course, name).tolist()] for name in ("price", "spent", "held", "value")}
         for way, course in courses.items()
     }
     drawn = ("season", "bursts", "volume", "volume_drift", "mix_drift", "response_drift")
-    return {"facts": facts, "courses": lines, "drawn": {word: getattr(traits, word) for word in drawn}}
+    return {"facts": facts, "courses": lines, "drawn": {name: getattr(traits, name) for name in drawn}}
 
 
 def _summarise(streams: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the ways of pacing, averaged over streams, and a headline."""
+    """Return the averages of the ways of pacing over streams, and a headline."""
     ways = []
-    for way, name in (("pace", "paced"), ("daily", "new plan every day"), ("fixed", "fixed price")):
+    for way, name in WAY_NAMES.items():
         results = [stream["ways"][way] for stream in streams]
-        redeemed, refused = (sum(result[word] for result in results) for word in ("redeemed", "refused"))
+        redeemed, refused = (sum(result[count] for result in results) for count in ("redeemed", "refused"))
         ways.append(
             {"way": way, "name": name}
-            | {word: _mean([r[word] for r in results]) for word in ("value", "gain", "use", "committed", "short")}
+            | {share: _mean([r[share] for r in results]) for share in ("value", "gain", "use", "committed", "short")}
             | {
                 "worst": min((r["value"] for r in results if r["value"] is not None), default=None),
                 "over": sum(not r["kept"] for r in results),
@@ -327,9 +341,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def _write_headline(paced: Mapping[str, Any], streams: int) -> str:
+def _write_headline(paced: Mapping[str, Any], n_streams: int) -> str:
     if paced["over"]:
         return "The budget was not kept."
-    share = "–" if paced["value"] is None else f"{paced['value']:.1%}".replace("%", " %")
-    where = {1: "The stream was", 2: "Both streams were"}.get(streams, f"All {streams:,} streams were")
-    return f"{where} paced within the budget, at {share} of the offline optimum's value."
+    share = "–" if paced["value"] is None else percent(paced["value"], 1)
+    subject = {1: "The stream was", 2: "Both streams were"}.get(n_streams, f"All {n_streams:,} streams were")
+    return f"{subject} paced within the budget, at {share} of the offline optimum's value."

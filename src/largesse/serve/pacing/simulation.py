@@ -1,42 +1,213 @@
-"""A stream paced, and what it is compared with: the offline optimum, a fixed price, and a plan every day."""
+"""Simulated streams of customers, paced in several ways and compared with the offline optimum.
+
+A seed draws the length of the period, the traffic of its days, bursts, how far the number of customers is off the forecast,
+how their mix and their responses drift, and how promises are redeemed. The plan knows customers as they are at the start,
+their expected number, and in half of the streams the season.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from largesse.exploration import ExplorationRule
 from largesse.records import Array
-from largesse.serve.ledger.money import MICROS, as_units
-from largesse.serve.ledger.records import Reason
+from largesse.serve.ledger.records import LedgerTerms, Reason
+from largesse.serve.ledger.units import DAY, MICROS, as_units, count_time
 from largesse.serve.pacing.controller import Gains, PacePlan, plan_pace
-from largesse.serve.pacing.dual import place, solve_dual
-from largesse.serve.pacing.streams import Stream
+from largesse.serve.pacing.forecast import DualPlan, find_points, solve_dual
+from largesse.serve.pacing.population import Population, known_costs, redeemed_costs
+from largesse.worlds import draw_world
 
-POINTS = 48  # in time, of the offline optimum
+START = 1_798_761_600_000_000  # the first of January 2027, a Friday
+POOL_CUSTOMERS = 4000  # that a world's stream is drawn from
+OFFLINE_POINTS = 48  # in time
 WAYS = ("pace", "fixed", "daily")
-DRAWS = 71  # the seed of what is drawn in a stream, whatever the way
+DRAWS_SEED = 71  # of levels at random, the same for all ways
+
+
+@dataclass(frozen=True)
+class StreamTraits:
+    """The traits of a stream that a seed draws."""
+
+    days: int
+    foreseen: float  # expected customers
+    volume: float  # customers who come, relative to the expected ones
+    volume_drift: float  # of the traffic until the end, as a logarithm
+    season: float  # standard deviation of the logarithm of the traffic over the days of a week
+    season_known: bool
+    bursts: int
+    mix_drift: float  # of the mix of customers, in standard deviations of their gain
+    response_drift: float  # of the responses until the end, as a logarithm
+    model_error: float  # of the responses at the start, as a logarithm
+    path: str  # of drifts: line, step, walk
+    on_redemption: bool
+    valid: float  # days that a promise stands
+    delay: float  # mean days until a redemption
+    budget: float  # share of the customers' cost at a price of zero
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the traits by name."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
-class Paced:
-    """A stream as one way of pacing decided it."""
+class Stream:
+    """A stream: the population that the plan knows, the customers as the model sees them, and the truth."""
+
+    traits: StreamTraits
+    terms: LedgerTerms
+    population: Population  # that the plan knows
+    season: tuple[float, ...] | None  # that the plan knows
+    times: Array  # (n,) days since the start, rising
+    customers: Population  # (n, K) as the model sees them
+    truth: Array  # (n, K) expected responses
+    redeems: Array  # (n, K) expected share of the face values that is redeemed
+    chance: Array  # (n,) a promise is redeemed where this is below `redeems`
+    delay: Array  # (n,) days until the redemption
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+def draw_traits(seed: int, on_redemption: bool | None = None) -> StreamTraits:
+    """Draw the traits of a stream; `on_redemption` replaces the drawn one."""
+    rng = np.random.default_rng([seed, 1])
+    later = bool(rng.random() < 0.5)
+    return StreamTraits(
+        days=int(rng.integers(28, 92)),
+        foreseen=float(np.exp(rng.uniform(math.log(20_000), math.log(100_000)))),
+        volume=float(np.exp(rng.normal(0, 0.15))),
+        volume_drift=float(rng.normal(0, 0.3)),
+        season=float(rng.uniform(0.0, 0.6)),
+        season_known=bool(rng.random() < 0.5),
+        bursts=int(rng.poisson(2.0)),
+        mix_drift=float(rng.normal(0, 0.5)),
+        response_drift=float(rng.normal(0, 0.15)),
+        model_error=float(rng.normal(0, 0.1)),
+        path=str(rng.choice(["line", "step", "walk"])),
+        on_redemption=later if on_redemption is None else on_redemption,
+        valid=float(rng.integers(2, 15)),
+        delay=float(np.exp(rng.uniform(math.log(0.3), math.log(6.0)))),
+        budget=float(rng.uniform(0.1, 0.7)),
+    )
+
+
+def draw_stream(seed: int, on_redemption: bool | None = None) -> Stream:
+    """Draw the stream of a seed, with customers of a random world.
+
+    >>> stream = draw_stream(0)
+    >>> len(stream) == len(stream.truth), bool((np.diff(stream.times) >= 0).all())
+    (True, True)
+    """
+    traits = draw_traits(seed, on_redemption)
+    rng = np.random.default_rng([seed, 2])
+    world = int(rng.integers(0, 1_000_000))
+    while traits.on_redemption and draw_world(world).traits.response != "yes/no":
+        world += 1  # a redemption is a yes
+    fresh = draw_world(world).draw_fresh(POOL_CUSTOMERS)
+    if not traits.on_redemption:
+        return fill_stream(known_costs(fresh.truth, fresh.costs), traits, seed)
+    return fill_stream(redeemed_costs(fresh.truth, fresh.costs, fresh.truth), traits, seed)
+
+
+def fill_stream(pool: Population, traits: StreamTraits, seed: int, total: float | None = None) -> Stream:
+    """Draw a stream of customers like those of a pool; default of the `total`, in units: the traits' share."""
+    rng = np.random.default_rng([seed, 3])
+    week = np.exp(traits.season * rng.normal(size=7))
+    week /= week.mean()
+    times = _draw_times(traits, week, rng)
+    path = _draw_path(traits, rng)
+    drift = np.interp(times, np.linspace(0, traits.days, len(path)), path)
+    customers = pool.take(_draw_customers(pool, traits, times, path, rng))
+    moved = np.exp(traits.model_error + traits.response_drift * drift)[:, None]
+    truth = customers.responses * moved
+    if traits.on_redemption:
+        truth = np.minimum(truth, np.maximum(customers.responses, 1.0))
+    if total is None:
+        best = np.argmax(pool.responses, axis=1)
+        total = traits.budget * float(pool.early[np.arange(len(pool)), best].mean()) * traits.foreseen
+    valid = count_time(traits.valid) if traits.on_redemption else None
+    terms = LedgerTerms(int(total * 100) * (MICROS // 100), START, START + traits.days * DAY, valid)
+    delay = rng.exponential(traits.delay, len(times))
+    return Stream(
+        traits=traits,
+        terms=terms,
+        population=pool,
+        season=tuple((week * np.exp(0.1 * rng.normal(size=7))).tolist()) if traits.season_known else None,
+        times=times,
+        customers=customers,
+        truth=truth,
+        redeems=np.clip(customers.redeemed_share * moved, 0.0, 1.0),
+        chance=rng.random(len(times)),
+        delay=np.minimum(delay, 0.999 * (math.inf if valid is None else valid / DAY)),
+    )
+
+
+def _draw_times(traits: StreamTraits, week: Array, rng: np.random.Generator) -> Array:
+    """Draw the times of customers: by weekday, hour of day and drift, with bursts of a few hours."""
+    hours = np.arange(24 * traits.days)
+    first = (START // DAY + 3) % 7
+    busy = week[(hours // 24 + first) % 7] * (1.0 - 0.7 * np.cos(2 * np.pi * (hours % 24 - 3) / 24))
+    busy = busy / busy.sum()
+    busy = busy * np.exp(traits.volume_drift * (hours / len(hours) - 0.5))
+    busy = busy * traits.volume / busy.sum()
+    for _ in range(traits.bursts):
+        begin, length = int(rng.integers(0, len(hours))), int(rng.integers(1, 13))
+        busy[begin : begin + length] *= rng.uniform(2.0, 10.0)
+    counts = rng.poisson(busy * traits.foreseen)
+    return np.sort(np.repeat(hours, counts) + rng.random(counts.sum())) / 24
+
+
+def _draw_path(traits: StreamTraits, rng: np.random.Generator) -> Array:
+    """Draw a drift (days + 1,) that begins at 0 and moves by about 1 until the end."""
+    share = np.linspace(0, 1, traits.days + 1)
+    if traits.path == "step":
+        return (share >= rng.uniform(0.1, 0.9)).astype(np.float64)
+    if traits.path == "walk":
+        return np.concatenate([[0.0], np.cumsum(rng.normal(size=traits.days)) / math.sqrt(traits.days)])
+    return share
+
+
+def _draw_customers(
+    pool: Population, traits: StreamTraits, times: Array, path: Array, rng: np.random.Generator
+) -> Array:
+    """Draw the customers (n,) day by day; those with a large gain become more and more frequent, or rarer."""
+    gain = pool.responses.max(axis=1) - pool.responses[:, 0]
+    ranks = np.argsort(np.argsort(gain)) / len(pool)
+    score = math.sqrt(0.5) * (math.sqrt(12) * (ranks - 0.5) + rng.normal(size=len(pool)))
+    rows = np.empty(len(times), dtype=np.int64)
+    edges = np.searchsorted(times, np.arange(traits.days + 1))
+    for day in range(traits.days):
+        first, last = edges[day], edges[day + 1]
+        weights = np.cumsum(np.exp(traits.mix_drift * path[day] * score))
+        rows[first:last] = np.searchsorted(weights, rng.random(last - first) * weights[-1])
+    return np.minimum(rows, len(pool) - 1)
+
+
+# -- pacing ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PacedStream:
+    """The decisions on a stream by one way of pacing, and their value and cost by the truth."""
 
     way: str
     levels: Array  # (n,)
     prices: Array  # (n,)
     reasons: Array  # (n,)
     propensity: Array  # (n,)
-    value: float  # expected responses, by the truth
-    base: float  # of these, what the cheapest levels would have brought
+    value: float  # responses
+    base: float  # responses if all got the cheapest level
     spent: float  # in the end
     committed: float  # spent or promised at the end of the period
     total: float
     kept: bool  # whether it was never above the total
-    redeemed: int  # redemptions, those that were refused among them
-    refused: Array  # (n,) whose redemption no longer fitted: only where promises hold while the budget lasts
+    redeemed: int  # redemptions, refused ones included
+    refused: Array  # (n,) redemptions that no longer fitted: only where promises hold while the budget lasts
 
     @property
     def use(self) -> float:
@@ -44,61 +215,53 @@ class Paced:
         return self.spent / self.total if self.total else 0.0
 
 
-def pace_stream(
-    stream: Stream, way: str = "pace", *, plan: PacePlan | None = None, gains: Gains | None = None
-) -> Paced:
-    """Decide for all customers of a stream, as they come."""
-    from largesse.serve.pacing import kernels as k
-    from largesse.serve.pacing.stream_kernels import run_stream
-
-    made = plan or make_plan(stream, gains=gains)
-    made = made if way == "pace" else replace(made, gains=replace(made.gains, window=0.0))
-    n = len(stream)
-    levels, reasons = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    prices, propensity = np.zeros(n), np.ones(n)
-    refused, order = np.zeros(n, dtype=np.bool_), np.argsort(stream.times + stream.delay, kind="stable")
-    money = np.zeros(k.SETTLED_WAIT + 1, dtype=np.int64)
-    money[k.TOTAL] = stream.terms.total
-    draws = (
-        np.ones(n)
-        if made.exploration is None and not made.exploration_rate
-        else np.random.default_rng([DRAWS, n]).random(n)
-    )
-    redemptions = (stream.redeems, stream.chance, stream.delay, order, refused)
-    kept = run_stream(
-        stream.times, stream.customers.parts, redemptions, made.pack(stream.terms), made.begin(stream.terms), money,
-        stream.population.parts, way == "daily", draws, (levels, prices, reasons, propensity),
-    )  # fmt: skip
-    return _sum_up(stream, way, (levels, prices, reasons, propensity), kept, refused)
-
-
 def make_plan(
     stream: Stream, exploration: ExplorationRule | None = None, rate: float = 0.0, gains: Gains | None = None
 ) -> PacePlan:
-    """Return the plan that is made before a stream begins, from what is known then; see `plan_pace`."""
-    how: Any = {
-        "season": stream.season,
-        "gains": gains or Gains(),
-        "exploration": exploration,
-        "exploration_rate": rate,
-    }
-    return plan_pace(stream.population, stream.terms, stream.traits.foreseen, **how)
+    """Plan a stream from the information before it begins; see `plan_pace`."""
+    return plan_pace(
+        stream.population,
+        stream.terms,
+        stream.traits.foreseen,
+        season=stream.season,
+        gains=gains or Gains(),
+        exploration=exploration,
+        exploration_rate=rate,
+    )
 
 
-def _sum_up(stream: Stream, way: str, found: tuple[Array, Array, Array, Array], kept: bool, refused: Array) -> Paced:
-    levels, rows = found[0], np.arange(len(stream))
+def pace_stream(
+    stream: Stream, way: str = WAYS[0], *, plan: PacePlan | None = None, gains: Gains | None = None
+) -> PacedStream:
+    """Decide for all customers of a stream, in the order in which they come."""
+    from largesse.serve.pacing import kernels as k
+
+    plan = plan or make_plan(stream, gains=gains)
+    if way != "pace":
+        plan = replace(plan, gains=replace(plan.gains, window=0.0))
+    n, rows = len(stream), np.arange(len(stream))
+    levels, reasons, prices, propensity = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), np.ones(n)
+    refused, order = np.zeros(n, dtype=np.bool_), np.argsort(stream.times + stream.delay, kind="stable")
+    money = np.zeros(k.SETTLED_WAIT + 1, dtype=np.int64)
+    money[k.TOTAL] = stream.terms.total
+    explores = plan.exploration is not None or plan.exploration_rate
+    draws = np.random.default_rng([DRAWS_SEED, n]).random(n) if explores else np.ones(n)
+    redemptions = (stream.redeems, stream.chance, stream.delay, order, refused)
+    kept = k.run_stream(
+        stream.times, stream.customers.arrays, redemptions, plan.pack(stream.terms), plan.begin(stream.terms), money,
+        stream.population.arrays, way == "daily", draws, (levels, prices, reasons, propensity),
+    )  # fmt: skip
     face, at_once = stream.customers.face[rows, levels], stream.customers.at_once[rows, levels]
     redeemed = (stream.chance < stream.redeems[rows, levels]) & (face > 0)
     paid = np.where(redeemed & ~refused, face, 0)
-    over = (stream.times + stream.terms.stands <= stream.terms.days) | (not stream.terms.kept)
-    spent, committed = int(at_once.sum() + paid.sum()), int((at_once + np.where(over, paid, face)).sum())
-    return Paced(
-        way,
-        *found,
-        value=float(stream.truth[:, 0].sum() + count_gains(stream, levels, refused).sum()),
-        base=float(stream.truth[:, 0].sum()),
-        spent=as_units(spent),
-        committed=as_units(committed),
+    over = (stream.times + stream.terms.promise_days <= stream.terms.days) | (not stream.terms.kept)
+    base = float(stream.truth[:, 0].sum())
+    return PacedStream(
+        *(way, levels, prices, reasons, propensity),
+        value=base + float(count_gains(stream, levels, refused).sum()),
+        base=base,
+        spent=as_units(int(at_once.sum() + paid.sum())),
+        committed=as_units(int((at_once + np.where(over, paid, face)).sum())),
         total=stream.terms.total / MICROS,
         kept=kept,
         redeemed=int(redeemed.sum()),
@@ -107,21 +270,20 @@ def _sum_up(stream: Stream, way: str, found: tuple[Array, Array, Array, Array], 
 
 
 def count_gains(stream: Stream, levels: Array, refused: Array | None = None) -> Array:
-    """Return what levels (n,) bring beyond the cheapest ones, by the truth.
+    """Return the true responses to levels (n,) beyond those to the cheapest ones.
 
-    Who is refused responds as to the cheapest level. Only those who redeem can be refused: theirs is the whole gain of the
-    customers like them, so that each refusal loses the gain, divided by the share who redeem.
+    A customer who is refused responds as to the cheapest level. Only those who redeem can be refused, and theirs is the whole
+    gain of the customers like them: each refusal loses the gain, divided by the share who redeem.
     """
     rows = np.arange(len(stream))
-    gains = stream.truth[rows, levels] - stream.truth[:, 0]
+    gains = np.asarray(stream.truth[rows, levels] - stream.truth[:, 0])
     if refused is None or not refused.any():
-        return np.asarray(gains)
-    share = np.maximum(stream.redeems[rows, levels], 1e-12)
-    return np.asarray(gains - np.where(refused, gains / share, 0.0))
+        return gains
+    return np.asarray(gains - np.where(refused, gains / np.maximum(stream.redeems[rows, levels], 1e-12), 0.0))
 
 
-def compare_offline(paced: Paced, offline: Offline) -> dict[str, Any]:
-    """Return what a way of pacing brings, as shares of the offline optimum and of the budget; None of an optimum of zero."""
+def compare_offline(paced: PacedStream, offline: OfflinePlan) -> dict[str, Any]:
+    """Return value and cost as shares of the offline optimum and of the budget; None if the optimum is zero."""
     gain = offline.value - paced.base
     return {
         "value": paced.value / offline.value if offline.value else None,
@@ -137,93 +299,83 @@ def compare_offline(paced: Paced, offline: Offline) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """How a stream went, at points in time: amounts since the start, in units."""
+    """Price and amounts of a stream over time; amounts are sums since the start, in units."""
 
     days: Array  # (p,)
-    price: Array  # (p,) the mean since the point before; NaN where nobody came
+    price: Array  # (p,) mean since the point before; NaN if no customer came
     spent: Array  # (p,)
     held: Array  # (p,) spent, or promised and neither redeemed nor over
-    value: Array  # (p,) expected responses beyond what the cheapest levels bring
+    value: Array  # (p,) expected responses beyond those to the cheapest levels
 
 
 def trace_course(
     stream: Stream, levels: Array, prices: Array | None = None, *, refused: Array | None = None, points: int = 31
 ) -> Course:
-    """Return how a stream went that was decided by these levels (n,); `refused` (n,) are not paid."""
-    rows = np.arange(len(stream))
-    at = np.linspace(0, stream.terms.days, points)
-    valid = np.inf if stream.terms.valid is None else stream.terms.stands
+    """Return the course of a stream that was decided by levels (n,); `refused` (n,) are not paid."""
+    rows, times = np.arange(len(stream)), stream.times
+    days = np.linspace(0, stream.terms.days, points)
+    valid = np.inf if stream.terms.valid is None else stream.terms.promise_days
     face, at_once = (part[rows, levels] / MICROS for part in (stream.customers.face, stream.customers.at_once))
     redeemed = stream.chance < stream.redeems[rows, levels]
     redeemed = redeemed if refused is None else redeemed & ~refused
-    bought = stream.times + np.where(redeemed, stream.delay, np.inf)
-    over = np.where(redeemed, np.inf, stream.times + valid)
-    gain = count_gains(stream, levels, refused)
-    promised = _add_up(stream.times, at_once + face, at)
+
+    def sum_until(at: Array, amounts: Array) -> Array:
+        """Return the sum of the amounts (n,) until each of the days (p,)."""
+        order = np.argsort(at, kind="stable")
+        sums = np.concatenate([[0.0], np.cumsum(amounts[order])])
+        return np.asarray(sums[np.searchsorted(at[order], days, side="right")])
+
     price = np.full(points, np.nan)
     if prices is not None:
-        edges = np.searchsorted(stream.times, at)
+        edges = np.searchsorted(times, days)
         for i in range(1, points):
             price[i] = prices[edges[i - 1] : edges[i]].mean() if edges[i] > edges[i - 1] else np.nan
         price[0] = price[1]
     return Course(
-        days=at,
+        days=days,
         price=price,
-        spent=_add_up(stream.times, at_once, at) + _add_up(bought, face, at),
-        held=promised - _add_up(over, face, at),
-        value=_add_up(stream.times, gain, at),
+        spent=sum_until(times, at_once) + sum_until(times + np.where(redeemed, stream.delay, np.inf), face),
+        held=sum_until(times, at_once + face) - sum_until(np.where(redeemed, np.inf, times + valid), face),
+        value=sum_until(times, count_gains(stream, levels, refused)),
     )
-
-
-def _add_up(times: Array, amounts: Array, at: Array) -> Array:
-    """Return the sum of the amounts (n,) of times until each of some points (p,)."""
-    order = np.argsort(times, kind="stable")
-    sums = np.concatenate([[0.0], np.cumsum(amounts[order])])
-    return np.asarray(sums[np.searchsorted(times[order], at, side="right")])
 
 
 # -- the offline optimum: a plan for all customers at once, made afterwards -----------------------------------------------
 
 
 @dataclass(frozen=True)
-class Offline:
-    """What the best plan for a whole stream would have brought, by the truth."""
+class OfflinePlan:
+    """The best plan for a whole stream, valued by the truth."""
 
-    value: float  # with responses as the model sees them, and costs as they turned out
-    bound: float  # with all true responses and costs: no way to decide is worth more
+    value: float  # with responses as the model sees them, and true costs
+    bound: float  # with true responses and costs: no way of pacing is worth more
     price: float  # of one more unit of budget
     spend: float  # expected, in the end
-    unreserved: float  # as `value`, for a plan that need not keep promised money at hand
+    unreserved: float  # as `value`, for a plan that need not reserve promised money
     levels: Array  # (n,)
 
 
-def plan_offline(stream: Stream) -> Offline:
-    """Return the offline optimum of a stream."""
-    later = stream.customers.on_redemption and stream.terms.kept
-    many = POINTS if later else 1
-    same, levels, price = _solve(stream, many, reserve=stream.terms.kept)
-    knowing = _bound(stream, many)
-    free = _solve(stream, 1, reserve=False)[0] if later else same
-    rows = np.arange(len(stream))
-    paid = (stream.customers.at_once + stream.customers.face * stream.redeems)[rows, levels] / MICROS
-    return Offline(same, knowing, price, float(paid.sum()), free, levels)
+def plan_offline(stream: Stream) -> OfflinePlan:
+    """Find the offline optimum of a stream."""
+    terms, rows, total = stream.terms, np.arange(len(stream)), stream.terms.total / MICROS
+    reserves = stream.customers.on_redemption and terms.kept
+    n_points = OFFLINE_POINTS if reserves else 1
 
+    def solve(customers: Population, n_points: int, days: float) -> DualPlan:
+        points = find_points(stream.times, days, terms.days, n_points)
+        return solve_dual(customers, stream.redeems, points, n_points, total)
 
-def _solve(stream: Stream, many: int, *, reserve: bool = True) -> tuple[float, Array, float]:
-    """Return the true value of the best plan by the model's responses and true costs, its levels and its price."""
-    found = solve_dual(
-        stream.customers, stream.redeems, _when(stream, many, reserve), many, stream.terms.total / MICROS
+    def value(plan: DualPlan) -> float:
+        return float(stream.truth[rows, plan.levels].sum()) + plan.slack
+
+    days = terms.promise_days if terms.kept else 0.0
+    plan = solve(stream.customers, n_points, days)
+    paid = (stream.customers.at_once + stream.customers.face * stream.redeems)[rows, plan.levels] / MICROS
+    return OfflinePlan(
+        value=value(plan),
+        bound=solve(replace(stream.customers, responses=stream.truth), n_points, days).bound,
+        price=float(plan.prices.sum()),
+        spend=float(paid.sum()),
+        unreserved=value(solve(stream.customers, 1, 0.0) if reserves else plan),
+        levels=plan.levels,
     )
-    value = float(stream.truth[np.arange(len(stream)), found.levels].sum()) + found.slack
-    return value, found.levels, float(found.prices.sum())
-
-
-def _bound(stream: Stream, many: int) -> float:
-    knowing = replace(stream.customers, responses=stream.truth)
-    return solve_dual(
-        knowing, stream.redeems, _when(stream, many, stream.terms.kept), many, stream.terms.total / MICROS
-    ).bound
-
-
-def _when(stream: Stream, many: int, reserve: bool) -> Array:
-    return place(stream.times, stream.terms.stands if reserve else 0.0, stream.terms.days, many)

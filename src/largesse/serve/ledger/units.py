@@ -1,0 +1,119 @@
+"""Money in whole millionths and time in microseconds: reading, rounding and printing.
+
+Sums are exact, whatever the currency and however many decisions there are.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+
+from largesse.errors import Problem, fail, repr_short
+from largesse.records import Array
+
+MICROS = 1_000_000  # in one unit of money
+MAX_UNITS = 10**12  # the sum of two still fits into 64 bits
+MAX_MICROS = MAX_UNITS * MICROS
+DAY = 86_400_000_000  # microseconds
+MAX_TIME = 253_402_300_799_000_000  # the last second of the year 9999
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+PLAIN_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")  # Decimal also reads 1_0 and ５
+FLOAT_DIGITS = 3  # of a millionth: a float may be off by less
+
+
+def read_money(given: Any, name: str, *, up: bool) -> int:
+    """Convert an amount to millionths; finer parts are rounded up (a cost) or down (a budget).
+
+    >>> read_money("19.99", "the total", up=False), read_money(0.1 + 0.2, "the cost", up=True)
+    (19990000, 300000)
+    """
+    exact = None
+    if isinstance(given, str | int | float | Decimal | np.number) and not isinstance(given, bool):
+        try:
+            exact = Decimal(str(given)) if not isinstance(given, str) or PLAIN_NUMBER.fullmatch(given) else None
+        except (InvalidOperation, ValueError):  # ValueError: a whole number of thousands of digits
+            exact = None
+    if exact is None or not exact.is_finite() or not 0 <= exact <= MAX_UNITS:
+        hint = f"give a number from 0 to {MAX_UNITS:,}, such as 50000 or 19.99"
+        fail("money", Problem(f"{name} is {repr_short(given)}", hint))
+    if isinstance(given, float | np.floating):
+        exact = round(exact, 6 + FLOAT_DIGITS)  # 0.1 + 0.2 is 0.3, as for `count_micros`
+    return int((exact * MICROS).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))
+
+
+def count_micros(amounts: Array) -> Array:
+    """Convert amounts to whole millionths (int64), rounded up.
+
+    >>> count_micros(np.array([0.1, 0.30000000000000004, 2.0000001]))
+    array([ 100000,  300000, 2000001])
+    """
+    micros = np.ceil(np.round(np.asarray(amounts, dtype=np.float64) * MICROS, FLOAT_DIGITS))
+    if not (np.isfinite(micros).all() and (micros >= 0).all() and (micros <= MAX_MICROS).all()):
+        fail("money", Problem("a cost is negative, missing or too large", f"costs are numbers from 0 to {MAX_UNITS:,}"))
+    return micros.astype(np.int64)
+
+
+def format_money(micros: int) -> str:
+    """Write an amount with two decimals, or more if it has them.
+
+    >>> format_money(19_990_000), format_money(1_234_500_000), format_money(-125_000)
+    ('19.99', '1,234.50', '-0.125')
+    """
+    whole, _, decimals = f"{abs(micros) // MICROS:,}.{abs(micros) % MICROS:06d}".rstrip("0").partition(".")
+    return f"{'-' if micros < 0 else ''}{whole}.{decimals:0<2}"
+
+
+def as_units(micros: int) -> float:
+    """Convert millionths to a float in units, for numbers that need not be exact: charts, prices, JSON."""
+    return micros / MICROS
+
+
+def read_time(given: Any, name: str, problems: list[Problem], *, last: bool = False) -> int:
+    """Convert a date or time to microseconds since 1970, UTC; a `last` date means the end of that day."""
+    moment: datetime | None = None
+    try:
+        if isinstance(given, str) and re.fullmatch(r"[0-9]{4}(-?)[0-9]{2}\1[0-9]{2}", given.strip()):
+            given = date.fromisoformat(given.strip())
+        if isinstance(given, str) and "W" not in given:  # the end of a week is ambiguous
+            moment = datetime.fromisoformat(given.strip())
+        elif isinstance(given, datetime):
+            moment = given
+        elif isinstance(given, date):
+            moment = datetime(given.year, given.month, given.day, tzinfo=UTC) + timedelta(days=1 if last else 0)
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None or moment != moment:  # the missing time of pandas
+        hint = "give a date or a time: 2027-01-31, 2027-01-31T18:00+01:00"
+        problems.append(Problem(f"{name} is {repr_short(given)}", hint))
+        return 0
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def format_time(micros: int) -> str:
+    """Write a time to the second, in UTC.
+
+    >>> format_time(0)
+    '1970-01-01 00:00:00Z'
+    """
+    return (EPOCH + timedelta(microseconds=min(max(micros, 0), MAX_TIME))).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def count_time(days: float) -> int:
+    """Convert days to microseconds, at least one.
+
+    >>> count_time(1), count_time(1e-320)
+    (86400000000, 1)
+    """
+    return max(math.floor(days * DAY), 1)
+
+
+def now_micros() -> int:
+    """Return the time of this machine in microseconds since 1970."""
+    return time.time_ns() // 1000

@@ -1,0 +1,123 @@
+"""Customers with offers: the expected response of each level, and its cost now and on redemption."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from largesse.errors import Problem, as_number, fail, repr_short
+from largesse.policy import Policy
+from largesse.records import Array
+from largesse.serve.ledger.records import Offers
+from largesse.serve.ledger.units import MICROS, count_micros
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Customers like those to come: expected responses (m, K), and costs (m, K) in millionths of a unit."""
+
+    responses: Array  # float64
+    at_once: Array  # int64
+    face: Array  # int64, paid on redemption
+    expected: Array  # int64, of the face
+    variance: Array | None = None  # float64 (m, K) of a response, where levels are drawn by a rule
+
+    def __len__(self) -> int:
+        return len(self.responses)
+
+    @property
+    def on_redemption(self) -> bool:
+        """Whether anything is paid later."""
+        return bool((self.face > 0).any())
+
+    @property
+    def early(self) -> Array:
+        """Expected costs (m, K) in units: face values that are not redeemed are released within the period."""
+        return (self.at_once + self.expected) / MICROS
+
+    @property
+    def late(self) -> Array:
+        """Costs (m, K) in units of promises that outlast the period: they count in full."""
+        return (self.at_once + self.face) / MICROS
+
+    @property
+    def redeemed_share(self) -> Array:
+        """Expected share (m, K) of the face values that is redeemed; 0 where nothing is promised."""
+        return np.divide(self.expected, self.face, out=np.zeros(self.face.shape), where=self.face > 0)
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """The arrays (m, K) for compiled loops; without a variance, the last has no columns."""
+        variance = np.empty((len(self), 0)) if self.variance is None else self.variance
+        return self.responses, self.at_once, self.face, self.expected, variance
+
+    def take(self, rows: Array) -> Population:
+        """Return some of the customers, each perhaps several times."""
+        variance = None if self.variance is None else self.variance[rows]
+        return Population(self.responses[rows], self.at_once[rows], self.face[rows], self.expected[rows], variance)
+
+
+def known_costs(responses: Array, costs: Array) -> Population:
+    """Return customers whose costs (K,) or (m, K) are paid when a level is given."""
+    at_once = np.ascontiguousarray(np.broadcast_to(count_micros(costs), responses.shape))
+    nothing = np.zeros(responses.shape, dtype=np.int64)
+    return Population(np.asarray(responses, dtype=np.float64), at_once, nothing, nothing)
+
+
+def redeemed_costs(responses: Array, face: Array, redeemed: Array) -> Population:
+    """Return customers whose costs are paid on redemption: `redeemed` (m, K) is the expected share of the face."""
+    faces = np.ascontiguousarray(np.broadcast_to(count_micros(face), responses.shape))
+    expected = np.minimum(np.rint(faces * np.clip(redeemed, 0.0, 1.0)).astype(np.int64), faces)
+    return Population(np.asarray(responses, dtype=np.float64), np.zeros_like(faces), faces, expected)
+
+
+def make_offers(policy: Policy, customers: Any, ids: Sequence[str], *, most: Sequence[float] | None = None) -> Offers:
+    """Return the offers of a policy to customers, for `Ledger.decide`.
+
+    Parameters
+    ----------
+    policy, customers
+        The policy, and customers as `policy.decide` takes them.
+    ids
+        The customers' ids in the ledger, (n,).
+    most
+        The most that each level may cost a customer, (K,): needed if costs are observed, or are paid on redemption for each
+        unit of an amount.
+    """
+    if not isinstance(ids, Sequence) or isinstance(ids, str | bytes):
+        fail("request", Problem(f"the ids are {repr_short(ids)}", "give a list with the name of each customer"))
+    people = make_population(policy, customers, most=most)
+    return Offers(tuple(ids), people.responses, people.at_once, people.face, people.expected, people.variance)
+
+
+def make_population(policy: Policy, customers: Any, *, most: Sequence[float] | None = None) -> Population:
+    """Return customers with the expected responses and costs of a policy: see `make_offers`."""
+    if not isinstance(policy, Policy):
+        fail("ledger", Problem(f"the policy is {repr_short(policy)}", "load one: Policy.load(path)"))
+    expected, levels = policy.expect(customers), policy.levels
+    variance = None if policy.exploration is None else policy.exploration.variance.at(expected.responses)
+    at_once = np.zeros(expected.responses.shape, dtype=np.int64)
+    if levels.certain:
+        shared = expected.costs.strides[0] == 0  # all customers have the same costs: one row is enough
+        at_once[:] = count_micros(expected.costs[:1] if shared else expected.costs)
+        nothing = np.zeros_like(at_once)
+        return Population(expected.responses, at_once, nothing, nothing, variance)
+    if levels.contact_cost:
+        at_once[:, 1:] = count_micros(np.array([levels.contact_cost]))[0]
+    if most is not None:
+        numbers = [as_number(value) for value in most] if isinstance(most, Sequence | np.ndarray) else []
+        if len(numbers) != len(levels) or any(value is None or value < 0 for value in numbers):
+            hint = f"give one number for each of the {len(levels)} levels, zero or more, the cheapest first"
+            fail("ledger", Problem(f"the most that levels may cost is {repr_short(most)}", hint))
+        face = np.ascontiguousarray(np.broadcast_to(count_micros(np.array(numbers, dtype=np.float64)), at_once.shape))
+    elif levels.on_redemption and getattr(policy.model, "binary_", False) and expected.listed is not None:
+        face = count_micros(expected.listed)
+    else:
+        way = "are observed" if levels.observed else "are paid for each unit of an amount"
+        got = f"costs {way}: nothing says the most that a level may cost"
+        fail("ledger", Problem(got, f"give it for each of the {len(levels)} levels, cheapest first: --most 0,20,50"))
+    later = np.rint((expected.costs - at_once / MICROS) * MICROS)
+    return Population(expected.responses, at_once, face, np.clip(later, 0, face).astype(np.int64), variance)
