@@ -15,8 +15,12 @@ from support.commands import Call, make_call
 from support.postgres import Server, run_server, why_not
 from support.shops import write_shop
 
-# Tests compile many small networks once each: compiling quickly is worth more than fast code. Set before JAX is imported.
+# Tests compile many small networks: compiling quickly is worth more than fast code, and a program that another worker or an
+# earlier run has compiled is not compiled again. With a limit of its size JAX locks the cache. Set before JAX is imported.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "xla"))
+os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(1 << 28))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
