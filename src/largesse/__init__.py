@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from largesse.evaluation import evaluate as evaluate
     from largesse.levels import Levels as Levels
     from largesse.monitoring import power as power
-    from largesse.pipeline.notebook import run as run
-    from largesse.pipeline.notebook import show_report as show_report
+    from largesse.pipeline.python_api import run as run
+    from largesse.pipeline.python_api import show_report as show_report
     from largesse.policy import Policy as Policy
     from largesse.progress import show_progress as show_progress
     from largesse.records import Customers as Customers
@@ -60,7 +60,7 @@ _NAMES = {
     "evaluation": "compare doctor evaluate",
     "levels": "Levels",
     "monitoring": "power",
-    "pipeline.notebook": "run show_report",
+    "pipeline.python_api": "run show_report",
     "policy": "Policy",
     "progress": "show_progress",
     "records": "Customers Estimate Evaluation Explanation Frontier Log Plan",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from largesse.campaign.file import Campaign, campaign_from, campaign_from_options, read_campaign
-from largesse.campaign.plan import Planning
+from largesse.campaign.planning import Planning
 from largesse.errors import InputError
 from largesse.levels import Levels
 

@@ -16,15 +16,15 @@ from largesse.campaign import read_campaign
 from largesse.errors import InputError, OutputError
 from largesse.pipeline.folder import (
     FILES,
-    FIT_PART,
+    FIT,
     MARKS,
-    Part,
+    Step,
     check_file,
     check_output,
     open_run_folder,
-    read_part,
+    read_step,
     replace_run_folder,
-    write_part,
+    write_step,
 )
 from largesse.records import Estimate
 from support.folders import earlier_run, everything_in
@@ -86,10 +86,10 @@ def test_the_page_about_the_run_folder_lists_its_files() -> None:
 
 
 def test_missing_numbers_are_null_in_the_file_and_none_in_what_is_passed_on(tmp_path: Path) -> None:
-    part = Part("numbers.json", "fit", Estimate)
-    plain = write_part(tmp_path, part, Estimate(1.5, math.nan, -math.inf, 2.0))
+    step = Step("numbers.json", "fit", Estimate)
+    plain = write_step(tmp_path, step, Estimate(1.5, math.nan, -math.inf, 2.0))
     assert plain == {"estimate": 1.5, "se": None, "low": None, "high": 2.0}
-    assert read_part(tmp_path, part) == plain
+    assert read_step(tmp_path, step) == plain
 
 
 def test_an_input_whose_links_lead_in_a_circle_is_no_output(shop: Path) -> None:
@@ -109,7 +109,7 @@ def test_what_is_no_run_folder_is_told_with_what_to_do(run_copy: Path) -> None:
     (run_copy / "fit.json").unlink()
     again = re.escape(f"largesse run {run_copy / 'campaign.toml'} --out")
     with pytest.raises(InputError, match=again):
-        read_part(run_copy, FIT_PART)
+        read_step(run_copy, FIT)
     (run_copy / "policy.largesse").unlink()
     with pytest.raises(InputError, match=rf"holds no policy.largesse\)\n.*{again}"):
         open_run_folder(run_copy)

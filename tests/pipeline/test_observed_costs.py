@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import largesse as lg
-from largesse.campaign.draft.file import guess_campaign
+from largesse.campaign.draft import guess_campaign
 from largesse.campaign.file import read_campaign
 from largesse.errors import InputError
 from largesse.evaluation import crossfit

@@ -1,4 +1,6 @@
 import threading
+import time
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np  # its BLAS is a pool of threads
@@ -6,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from largesse.stats import threads
-from largesse.stats.threads import cores, one_thread, side_by_side
+from largesse.stats.threads import cores, map_ahead, one_thread, read_ahead, side_by_side, write_behind
 
 
 def most_threads() -> int:
@@ -64,3 +66,43 @@ def test_jobs_run_at_the_same_time_with_one_thread_each() -> None:
 
     for pools in side_by_side([job, job], workers=2):
         assert pools <= {1}
+
+
+def test_items_are_read_ahead_in_their_order_by_another_thread() -> None:
+    threads: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for k in range(1000):
+            threads.append(threading.get_ident())
+            yield k
+
+    reader = read_ahead(numbers())
+    assert [next(reader) for _ in range(5)] == [0, 1, 2, 3, 4]
+    reader.close()  # type: ignore[attr-defined]
+    assert len(threads) <= 7  # a reader that is closed stops
+    assert threading.get_ident() not in threads
+
+
+def test_results_are_mapped_ahead_and_written_behind_in_the_order_of_items() -> None:
+    def square(k: int) -> int:
+        time.sleep(0.002 * (k % 3))
+        return k * k
+
+    assert list(map_ahead(square, range(20))) == [k * k for k in range(20)]
+    written: list[int] = []
+    with write_behind(written.append) as add:
+        for k in range(10):
+            add(k)
+    assert written == list(range(10))
+
+
+def test_errors_of_other_threads_reach_the_caller() -> None:
+    def fail(_item: int) -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        list(read_ahead(map(fail, range(3))))
+    with pytest.raises(ValueError, match="no"):
+        list(map_ahead(fail, range(3)))
+    with pytest.raises(ValueError, match="no"), write_behind(fail) as add:
+        add(1)

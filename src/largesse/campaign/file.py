@@ -6,15 +6,15 @@ default spelt out, so that a run folder says exactly what was run.
 
 from __future__ import annotations
 
+import errno
 import re
 import tomllib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
-from largesse.campaign.plan import KEYS, Planning, planning_from
-from largesse.campaign.write import to_toml
+from largesse.campaign.planning import KEYS, Planning, planning_from
 from largesse.data import expand_home, is_remote, parse_problems
 from largesse.errors import (
     InputError,
@@ -29,6 +29,7 @@ from largesse.errors import (
     suggest,
     worth_problems,
 )
+from largesse.io import to_toml
 from largesse.levels import PER_UNIT, Levels
 from largesse.records import ROLES, Roles
 
@@ -42,7 +43,7 @@ SECTIONS = {
     "model": ("name", "seed"),
     "data": ("most_rows",),
 }
-SEEDS = 2**32  # scikit-learn takes no more
+MAX_SEED = 2**32 - 1  # scikit-learn takes no more
 MAX_BYTES = 2**24  # of a campaign file
 
 # Settings that only the owner can know. A first campaign file leaves them blank, `costs = []`, with a comment that asks for them.
@@ -58,6 +59,7 @@ BLANKS = {
 }
 BUDGETS = ("plan.budget", "plan.total")
 BLANK_LINE = re.compile(r'^\s*([\w-]+)\s*=\s*(?:""|\'\'|\[\s*\])\s*#\s*(fill in:.*?)\s*$')
+SECTION_LINE = re.compile(r"^\s*\[\s*([\w.-]+)\s*\]")
 
 
 class Spent(TypedDict, total=False):
@@ -92,15 +94,15 @@ class Campaign:
     @property
     def text(self) -> str:
         """The campaign as TOML, every default spelt out; where it is written to is not part of it."""
-        kept = {word: getattr(self.levels, word) for word in SECTIONS["levels"] if word != "propensities"}
+        levels = {word: getattr(self.levels, word) for word in SECTIONS["levels"] if word != "propensities"}
         if self.levels.observed and not any(self.levels.costs):
-            del kept["costs"]
-        kept["propensities"] = self.propensities
+            del levels["costs"]
+        levels["propensities"] = self.propensities
         if self.levels.names is not None and not self.levels.dose_unit:
-            del kept["dose_unit"]
+            del levels["dose_unit"]
         top = {word: getattr(self, word) for word in ("title", "unit", "response_unit", "response_value")}
         top |= {"log": self.log, "customers": self.customers}
-        lines = [*_lines(top), "", "[columns]", *_lines(self.roles), "", "[levels]", *_lines(kept)]
+        lines = [*_lines(top), "", "[columns]", *_lines(self.roles), "", "[levels]", *_lines(levels)]
         lines += ["", "[plan]", *self.planning.lines(self.levels)]
         lines += ["", "[model]", *_lines({"name": self.model, "seed": self.seed})]
         if self.most_rows != "auto":
@@ -145,33 +147,30 @@ def read_campaign(path: str | Path, *, blank_budget: bool = False) -> Campaign:
     if file.is_dir():
         file = file / "campaign.toml"
     try:
-        text = _read_text(file)
+        with file.open("rb") as opened:
+            content = opened.read(MAX_BYTES)
+            if opened.read(1):
+                raise OSError(errno.EFBIG, f"it is larger than {MAX_BYTES:,} bytes")
+        text = content.decode("utf-8-sig")  # Windows editors put a mark in front
         given = tomllib.loads(text)
-    except FileNotFoundError as error:
-        hint = "largesse init LOG writes a first one"
-        raise InputError("campaign", [Problem(f"there is no file {file}", hint)]) from error
-    except UnicodeDecodeError as error:
-        raise InputError("campaign", [Problem(f"{file} is not UTF-8 text", "save it as UTF-8")]) from error
-    except OSError as error:
-        hint = "give the path of a campaign file"
-        raise InputError("campaign", [Problem(f"{file} could not be read: {error.strerror}", hint)]) from error
-    except RecursionError as error:
-        hint = "a campaign file needs no list within a list"
-        raise InputError("campaign", [Problem(f"{file} nests lists or tables too deeply", hint)]) from error
-    except ValueError as error:  # TOML's own error, and a number of more digits than Python reads
-        raise InputError(
-            "campaign", [Problem(f"{file} is not valid TOML: {error}", "text needs quotes, lists need brackets")]
-        ) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError("campaign", [_explain(error, file)]) from error
     return campaign_from(given, folder=file.parent, text=text, blank_budget=blank_budget)
 
 
-def _read_text(file: Path) -> str:
-    with file.open("rb") as opened:
-        content = opened.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        got = f"{file} is larger than {MAX_BYTES:,} bytes"
-        fail("campaign", Problem(got, "a campaign file is small: the log is named in it, not part of it"))
-    return content.decode("utf-8-sig")  # Windows editors put a mark in front
+def _explain(error: Exception, file: Path) -> Problem:
+    """Return the problem of a campaign file that cannot be read."""
+    match error:
+        case FileNotFoundError():
+            return Problem(f"there is no file {file}", "largesse init LOG writes a first one")
+        case OSError():
+            return Problem(f"{file} could not be read: {error.strerror}", "give the path of a campaign file")
+        case UnicodeDecodeError():
+            return Problem(f"{file} is not UTF-8 text", "save it as UTF-8")
+        case RecursionError():
+            return Problem(f"{file} nests lists or tables too deeply", "a campaign file needs no list within a list")
+    # TOML's own error, and a number of more digits than Python reads
+    return Problem(f"{file} is not valid TOML: {error}", "text needs quotes, lists need brackets")
 
 
 def campaign_from(
@@ -190,9 +189,11 @@ def campaign_from(
     problems: list[Problem] = list(blanks.values())
     _check_names(given, problems)
     sections = {name: given[name] if isinstance(given.get(name), dict) else {} for name in SECTIONS}
-    roles = _roles(sections["columns"], blanks, problems)
-    levels = _levels(sections["levels"], blanks, problems, observed=_is_observed(given), unit=given.get("unit", ""))
-    shares = _shares(sections["levels"], roles, problems)
+    roles = _read_roles(sections["columns"], blanks, problems)
+    levels = _read_levels(
+        sections["levels"], blanks, problems, observed=_is_observed(given), unit=given.get("unit", "")
+    )
+    propensities = _read_propensities(sections["levels"], roles, problems)
     planning = planning_from(sections["plan"], levels, problems)
     texts = {key: given[key] for key in TEXTS if key in given}
     problems += [
@@ -202,25 +203,27 @@ def campaign_from(
     ]
     if not given.get("log", "") and "log" not in blanks:
         problems.append(Problem("no log is named", 'add a line: log = "log.parquet"'))
-    places = {
-        key: _placed(given[key], folder) for key in ("log", "customers", "out") if isinstance(given.get(key), str)
-    }
+    paths = [key for key in ("log", "customers", "out") if isinstance(given.get(key), str)]
+    places = {key: _resolve(given[key], folder) for key in paths}
     problems += [p for key, place in places.items() for p in path_problems(place, f"{key} =", written=key != "out")]
     name, seed = (sections["model"].get(word, default) for word, default in (("name", "auto"), ("seed", 0)))
     if not isinstance(name, str):
         problems.append(Problem(f"model.name is {repr_short(name)}", 'give the name in quotes: name = "auto"'))
-    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < SEEDS:
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= MAX_SEED:
         problems.append(Problem(f"model.seed is {repr_short(seed)}", "a seed is a whole number from 0 to 2³² − 1"))
     most_rows = sections["data"].get("most_rows", "auto")
     problems += limit_problems(most_rows, "data.most_rows")
     problems += worth_problems(given.get("response_value"))
     refuse("campaign", problems)
     assert levels is not None  # refused above otherwise
+    worth = given.get("response_value")
+    if worth is None and given.get("unit") and given.get("response_unit") == given["unit"]:
+        worth = 1.0
     return Campaign(
         log=places["log"],
         levels=levels,
         roles=roles,
-        propensities=shares,
+        propensities=propensities,
         customers=places["customers"] if given.get("customers") else None,
         planning=planning,
         model=name,
@@ -229,16 +232,9 @@ def campaign_from(
         title=given.get("title", "Campaign"),
         unit=given.get("unit", ""),
         response_unit=given.get("response_unit", ""),
-        response_value=_find_worth(given),
+        response_value=None if worth is None else float(worth),
         out=places.get("out"),
     )
-
-
-def _find_worth(given: Mapping[str, Any]) -> float | None:
-    """Return the value of one unit of response: as given, or 1 if it is counted in the unit of costs."""
-    if given.get("response_value") is not None:
-        return float(given["response_value"])
-    return 1.0 if given.get("unit") and given.get("response_unit") == given["unit"] else None
 
 
 def _check_names(given: dict[str, Any], problems: list[Problem]) -> None:
@@ -259,7 +255,7 @@ def _check_names(given: dict[str, Any], problems: list[Problem]) -> None:
             ]
 
 
-def _roles(section: dict[str, Any], blanks: Collection[str], problems: list[Problem]) -> Roles:
+def _read_roles(section: dict[str, Any], blanks: Collection[str], problems: list[Problem]) -> Roles:
     problems += [
         Problem(f"[columns] does not name the {role} column", f'add a line under [columns]: {role} = "…"')
         for role in ("level", "response")
@@ -286,7 +282,7 @@ def _is_observed(given: Mapping[str, Any]) -> bool:
     return isinstance(columns, Mapping) and columns.get("cost_column") is not None
 
 
-def _levels(
+def _read_levels(
     section: dict[str, Any], blanks: Collection[str], problems: list[Problem], *, observed: bool, unit: Any
 ) -> Levels | None:
     if any(name.startswith("levels.") for name in blanks):
@@ -300,6 +296,8 @@ def _levels(
         hint = f'write true or false, without quotes; or "{PER_UNIT}", where every unit of the response is paid for'
         problems.append(Problem(f"levels.on_redemption is {repr_short(on_redemption)}", hint))
         on_redemption = False
+    # Doses that are the costs are amounts of money.
+    money = "names" not in section and section.get("doses", section.get("costs")) == section.get("costs")
     try:
         return Levels(
             costs=section.get("costs"),
@@ -308,38 +306,29 @@ def _levels(
             on_redemption=on_redemption,
             contact_cost=section.get("contact_cost", 0.0),
             observed=observed,
-            dose_unit=section.get("dose_unit", _guess_unit(section, unit)),
+            dose_unit=section.get("dose_unit", unit if money and isinstance(unit, str) else ""),
         )
     except InputError as error:
         problems += [Problem(f"levels: {problem.what}", problem.hint) for problem in error.problems]
         return None
 
 
-def _guess_unit(section: Mapping[str, Any], unit: Any) -> str:
-    """Return the unit of the doses: money, if the doses are the costs."""
-    money = "names" not in section and section.get("doses", section.get("costs")) == section.get("costs")
-    return unit if isinstance(unit, str) and money else ""
-
-
-def _shares(section: dict[str, Any], roles: Roles, problems: list[Problem]) -> tuple[float, ...] | None:
+def _read_propensities(section: dict[str, Any], roles: Roles, problems: list[Problem]) -> tuple[float, ...] | None:
     """Return the propensities of the levels, one number for each level, or None."""
-    given = section.get("propensities")
-    if given is None:
+    shares = section.get("propensities")
+    if shares is None:
         return None
-    numbers = isinstance(given, list) and all(isinstance(p, int | float) and not isinstance(p, bool) for p in given)
-    if not numbers:
+    if not (isinstance(shares, list) and all(isinstance(p, int | float) and not isinstance(p, bool) for p in shares)):
         hint = "give one probability for each level: propensities = [0.2, 0.2, 0.6]"
-        problems.append(Problem(f"levels.propensities is {given!r}", hint))
+        problems.append(Problem(f"levels.propensities is {shares!r}", hint))
         return None
     if both := [word for word in ("propensity", "propensity_strata") if word in roles]:
         problems.append(Problem(f"levels.propensities is given beside columns.{both[0]}", "keep one of the two"))
-    return tuple(map(float, given))
+    return tuple(map(float, shares))
 
 
-def _placed(path: str, folder: Path) -> str:
-    if is_remote(path):
-        return path
-    return str((folder / expand_home(path)).absolute())
+def _resolve(path: str, folder: Path) -> str:
+    return path if is_remote(path) else str((folder / expand_home(path)).absolute())
 
 
 # -- blank settings ------------------------------------------------------------------------------------------------------
@@ -347,34 +336,27 @@ def _placed(path: str, folder: Path) -> str:
 
 def _find_blanks(given: Mapping[str, Any], text: str = "") -> dict[str, Problem]:
     """Return the blank settings of a campaign file, each with its comment in the file's text as the hint."""
-    comments = _read_comments(text)
-    found = {}
-    for name, ask in BLANKS.items():
+    blanks, comments, section = {}, {}, ""
+    for line in text.split("\n"):
+        if head := SECTION_LINE.match(line):
+            section = head[1] + "."
+        elif blank := BLANK_LINE.match(line):
+            comments[section + blank[1]] = blank[2]
+    for name, hint in BLANKS.items():
         section, _, key = name.rpartition(".")
-        inner = given.get(section, {}) if section else given
-        if isinstance(inner, Mapping) and inner.get(key) in ("", []):
-            found[name] = Problem(f"{name} is left blank", comments.get(name, ask))
-    return found
+        values = given.get(section, {}) if section else given
+        if isinstance(values, Mapping) and values.get(key) in ("", []):
+            blanks[name] = Problem(f"{name} is left blank", comments.get(name, hint))
+    return blanks
 
 
 def _drop_blanks(given: Mapping[str, Any], blanks: Mapping[str, Problem]) -> dict[str, Any]:
     """Return the content of a campaign file without its blank settings."""
-    kept = {key: dict(value) if isinstance(value, Mapping) else value for key, value in given.items()}
+    content = {key: dict(value) if isinstance(value, Mapping) else value for key, value in given.items()}
     for name in blanks:
         section, _, key = name.rpartition(".")
-        del (kept[section] if section else kept)[key]
-    return kept
-
-
-def _read_comments(text: str) -> dict[str, str]:
-    """Return setting -> the comment next to its blank value."""
-    section, found = "", {}
-    for line in text.split("\n"):
-        if head := re.match(r"^\s*\[\s*([\w.-]+)\s*\]", line):
-            section = head[1] + "."
-        elif match := BLANK_LINE.match(line):
-            found[section + match[1]] = match[2]
-    return found
+        del (content[section] if section else content)[key]
+    return content
 
 
 # -- from options ------------------------------------------------------------------------------------------------------
@@ -382,18 +364,19 @@ def _read_comments(text: str) -> dict[str, str]:
 
 def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str, Any], **more: Any) -> Campaign:
     """Return the campaign of command-line options; without costs, the levels cost 0, 1, 2 and so on."""
-    read: dict[str, Callable[[str], Any]] = {"costs": _numbers_or_words, "doses": _numbers_or_words, "names": _split}
-    read["propensities"] = _numbers_or_words
-    levels, more = {**levels}, {**{word: levels[word] for word in MONEY if word in levels}, **more}
-    for word in MONEY:
-        levels.pop(word, None)
-    section = {word: read[word](given) if isinstance(given, str) else given for word, given in levels.items()}
+    top = {word: levels[word] for word in MONEY if word in levels}
+    section = {
+        word: (_split if word == "names" else _numbers_or_words)(value) if isinstance(value, str) else value
+        for word, value in levels.items()
+        if word not in MONEY
+    }
     if "costs" not in section and "cost_column" not in columns:
         if "names" not in section:
             fail("levels", Problem("the levels are not given", "add --costs 0,5,10 or --names none,small,big"))
         section["costs"] = [float(k) for k in range(len(section["names"]))]
-    named = columns | ({"features": _split(columns["features"])} if isinstance(columns.get("features"), str) else {})
-    return campaign_from({"log": log, "title": Path(log).name, "columns": named, "levels": section, **more})
+    if isinstance(columns.get("features"), str):
+        columns = {**columns, "features": _split(columns["features"])}
+    return campaign_from({"log": log, "title": Path(log).name, "columns": columns, "levels": section, **top, **more})
 
 
 def _split(text: str) -> list[str]:

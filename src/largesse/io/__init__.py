@@ -28,6 +28,7 @@ from largesse.io.records import pack as pack
 from largesse.io.records import read_record as read_record
 from largesse.io.records import read_scalar as read_scalar
 from largesse.io.records import to_json as to_json
+from largesse.io.records import to_toml as to_toml
 from largesse.io.records import unsafe_error as unsafe_error
 from largesse.io.tempfiles import Scratch as Scratch
 from largesse.io.tempfiles import private_folder as private_folder

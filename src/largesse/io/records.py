@@ -15,10 +15,11 @@ that are not finite, and `read_record` reads them.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -254,6 +255,23 @@ def to_json(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return value
+
+
+def to_toml(value: Any) -> str:
+    """Write a text, a number, a boolean, or a list or table of them as TOML, which the standard library only reads.
+
+    >>> to_toml(["Oslo", 2.5, True])
+    '["Oslo", 2.5, true]'
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return re.sub("[\x7f-\x9f]", lambda control: f"\\u{ord(control[0]):04x}", json.dumps(value, ensure_ascii=False))
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{to_toml(str(key))} = {to_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(to_toml(item) for item in value) + "]"
+    return "inf" if value == math.inf else repr(value)
 
 
 def read_record(kind: type[Record], state: Any, place: str = "") -> Record:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from largesse.monitoring import (
     size_test,
 )
 from largesse.pipeline import folder as files
-from largesse.pipeline.commands import LOCAL, recall, silent
+from largesse.pipeline.commands import LOCAL, recall_scores, silent
 from largesse.pipeline.engine import Engine
 from largesse.pipeline.next_log import OLD_ROLES
 from largesse.pipeline.scores_cache import make_key, read_scores
@@ -41,22 +41,6 @@ from largesse.report import describe_check, render_check
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-@dataclass(frozen=True, eq=False)
-class _Made:
-    """The campaign, policy, plan numbers and decisions of a run folder."""
-
-    campaign: Campaign
-    policy: Policy
-    numbers: dict[str, Any]  # of plan.json
-    decisions: pa.Table | None  # None: the plan is in parts
-    served: bool  # the decisions are those of a service
-
-    @property
-    def drawn(self) -> bool:
-        """Whether the decisions have propensities."""
-        return self.decisions is not None and PROPENSITY in self.decisions.column_names
 
 
 def check(
@@ -73,68 +57,67 @@ def check(
     Rows are matched with the plan by the customer's id, or with the `decisions` of a service; without ids the policy decides
     again. With `out`, the page is written there.
     """
-    with files.look_into_run_folder(folder) as home:
+    with files.read_run_folder(folder) as home:
         campaign, policy = read_campaign(home), Policy.load(home / files.POLICY)
-        path, served = home / files.PLAN, decisions is not None
-        if decisions is None and path.is_file():
-            decisions = read_table(path, what="plan", plain=[CUSTOMER])
-        made = _Made(campaign, policy, files.read_part(home, files.PLAN_PART), decisions, served)
+        planned, served = files.read_step(home, files.PLANNING), decisions is not None
+        if decisions is None and (home / files.PLAN).is_file():  # not a plan in parts
+            decisions = read_table(home / files.PLAN, what="plan", plain=[CUSTOMER])
         files.check_file(out, log if isinstance(log, str) else None, campaign.log, campaign.customers)
         progress("reading the new log", 0.0)
-        new = _read_new(made, log, engine)
+        new = _read_new(log, campaign, policy, decisions, served, engine)
         progress("reading the old log", 0.0)
-        old, scores = _read_old(home, campaign, engine)
+        old, scores = _read_old(home, campaign, policy, engine)
         progress("comparing", 0.0)
-        budget: float | None = made.numbers["budget"]["average"]
+        budget: float | None = planned["budget"]["average"]
         prediction = predict_for_log(policy, new, budget)
         if new.customer is not None and decisions is not None and (served or campaign.roles.get("customer")):
             new, prediction = match_decisions(prediction, new, decisions, served=served)
         if scores is not None and budget is not None:
             # Of the log's own customers, whom the model saw, the plan predicts more than held-out models do.
             seen = campaign.customers is None and prediction.joined is not None and not served
-            planned = made.numbers["planned"]["value"] if seen else None
-            prediction = add_errors(prediction, scores, budget, campaign.planning.budget_confidence, planned)
+            value = planned["planned"]["value"] if seen else None
+            prediction = add_errors(prediction, scores, budget, campaign.planning.budget_confidence, value)
         if budget is not None and not campaign.planning.constrained and policy.price:
-            price = find_price(policy, new, budget, made.numbers["customers"], campaign.seed)
+            price = find_price(policy, new, budget, planned["customers"], campaign.seed)
             prediction = replace(prediction, price=policy.price, price_now=price)
-        reference = None if old is None else _look_back(policy, old, scores)
-        result = check_campaign(new, prediction, reference, campaign.seed)
+        result = check_campaign(new, prediction, old, campaign.seed)
     numbers = describe_check(result, new, title=campaign.title, unit=campaign.unit)
     if out is not None:
         files.write_text(Path(out), render_check(numbers))
     return result, numbers
 
 
-def _read_new(made: _Made, log: Any, engine: Engine) -> Log:
-    """Read the new log with the campaign's columns, except those that say how the old log chose its levels."""
-    campaign = made.campaign
+def _read_new(
+    log: Any, campaign: Campaign, policy: Policy, decisions: pa.Table | None, served: bool, engine: Engine
+) -> Log:
+    """Read the new log with the campaign's columns, except the roles of the old log's policy."""
     parse = campaign.roles.get("parse") or {}
     key = campaign.columns.get("customer", CUSTOMER)
     # Only text must be known as such from the start; the log's own reader parses the rest, once.
     texts = {name: way for name, way in parse.items() if way == "text"}
     table = read_table(log, what="new log", plain=[key, REQUEST], parse=texts)
-    if made.served:
-        assert made.decisions is not None
-        table = _name_rows(made.decisions, table, key)
+    if served and decisions is not None:
+        table = _name_rows(decisions, table, key)
     roles: Any = {
         role: column
         for role, column in campaign.roles.items()
         if role not in OLD_ROLES or (isinstance(column, str) and column in table.column_names)
     }
-    if "propensity" not in roles and PROPENSITY in table.column_names and made.drawn:
+    drawn = decisions is not None and PROPENSITY in decisions.column_names
+    if drawn and "propensity" not in roles and PROPENSITY in table.column_names:
         roles["propensity"] = PROPENSITY
-    if made.served:
+    if served:
         roles["customer"] = key
     if roles.get("customer") not in (None, *table.column_names):
         del roles["customer"]
     roles["absent"] = True  # a plan need not use every level
-    new = engine.read_log(replace(campaign, levels=made.policy.levels, roles=roles, propensities=None), table).seen
+    new = engine.read_log(replace(campaign, levels=policy.levels, roles=roles, propensities=None), table).seen
     unusable = [
         Problem(
             f"the feature {name!r} cannot be used: the new log holds it as {table[name].type}",
             "write it as in the log that the model learnt from",
         )
-        for name in made.policy.model.encoder_.features
+        for name in policy.model.encoder_.features
         if name not in new.features.column_names and name in table.column_names
     ]
     refuse("check", unusable)
@@ -155,23 +138,17 @@ def _name_rows(decisions: pa.Table, table: pa.Table, key: str) -> pa.Table:
     return named.drop_columns([REQUEST]) if REQUEST in named.column_names else named
 
 
-def _read_old(home: Path, campaign: Campaign, engine: Engine) -> tuple[Log | None, Scores | None]:
+def _read_old(home: Path, campaign: Campaign, policy: Policy, engine: Engine) -> tuple[OldLog | None, Scores | None]:
     """Return the log that the model learnt from and its out-of-fold scores, each None if missing."""
     try:
-        old = engine.read_log(campaign)
+        log = engine.read_log(campaign)
     except (LargesseError, OSError):
         return None, None
-    kept = read_scores(home / files.SCORES, make_key(campaign, old), old)
-    if kept is None or kept[1] is None:
-        return old, None
-    return old, score_rows(old, kept[0], kept[1])
-
-
-def _look_back(policy: Policy, old: Log, scores: Scores | None) -> OldLog:
-    seen = old.seen
-    curves = policy.model.predict(seen) if scores is None or old.sample is not None else scores.curves
+    cached, seen = read_scores(home / files.SCORES, make_key(campaign, log), log), log.seen
+    scores = None if cached is None or cached[1] is None else score_rows(log, cached[0], cached[1])
+    curves = policy.model.predict(seen) if scores is None or log.sample is not None else scores.curves
     residual = seen.response - curves[np.arange(len(seen)), seen.level]
-    return OldLog(seen.features, residual, seen.cluster, seen.binary)
+    return OldLog(seen.features, residual, seen.cluster, seen.binary), scores
 
 
 def power(
@@ -188,13 +165,13 @@ def power(
     log's own policy ("before"), the best uniform mix ("uniform") or a level for everybody.
     """
     spec.check()
-    with files.look_into_run_folder(folder) as home:
+    with files.read_run_folder(folder) as home:
         campaign = read_campaign(home)
         check_incumbent(incumbent, campaign.levels)
-        planned = files.read_part(home, files.PLAN_PART)
+        planned = files.read_step(home, files.PLANNING)
         progress("reading", 0.0)
         log = engine.read_log(campaign)
-        scores = recall(home, campaign, log, progress).scores
+        scores = recall_scores(home, campaign, log, progress).scores
         budget = planned["budget"]["average"]
         budget = float("inf") if budget is None else budget
         held_out = plan_held_out(scores, budget, measure_spending(scores), campaign.planning.budget_confidence)

@@ -1,11 +1,11 @@
-"""Tables of customers: the rules that they must keep, in memory or read in batches where they are larger than that."""
+"""Tables of customers and their rules: in memory, or read in batches where they are larger."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,72 +33,45 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class CustomerSource(Protocol):
-    """A table of customers that can be read again and again."""
-
-    @property
-    def n(self) -> int:
-        """How many customers there are."""
-
-    @property
-    def features(self) -> Sequence[str]:
-        """The names of the features."""
-
-    def read(self, features: Sequence[str]) -> Iterator[Customers]:
-        """Yield all customers in their order, batch by batch, with some of their features."""
-
-
 @dataclass(frozen=True, eq=False)
-class CustomerTable:
-    """A table in memory. Fulfils `CustomerSource`."""
+class CustomerSource:
+    """Customers that can be read again and again: a table in memory, or the rows of a log that is larger."""
 
-    customers: Customers
-
-    @property
-    def n(self) -> int:
-        """How many customers there are."""
-        return len(self.customers)
-
-    @property
-    def features(self) -> Sequence[str]:
-        """The names of the features."""
-        return list(self.customers.features.column_names)
-
-    def read(self, features: Sequence[str]) -> Iterator[Customers]:
-        """Yield all customers at once."""
-        yield replace(self.customers, features=self.customers.features.select(list(features)))
+    n: int
+    features: Sequence[str]
+    read: Callable[[Sequence[str]], Iterator[Customers]]  # all customers in their order, with some of their features
+    sample: tuple[Array, pa.Table]  # row numbers (m,), rising, and features of customers who are in memory
 
 
-@dataclass(frozen=True, eq=False)
-class LogCustomers:
-    """The rows of a log that is larger than memory as customers. Fulfils `CustomerSource`."""
+def table_source(customers: Customers) -> CustomerSource:
+    """Return a table in memory as a source."""
+    table = customers.features
+    return CustomerSource(
+        len(customers),
+        table.column_names,
+        lambda features: iter([replace(customers, features=table.select(list(features)))]),
+        (np.arange(len(customers)), table),
+    )
 
-    log: Log
-    sample: Sample
 
-    @property
-    def n(self) -> int:
-        """How many customers there are."""
-        return len(self.log)
+def log_source(log: Log, sample: Sample) -> CustomerSource:
+    """Return the rows of a log that is larger than memory as a source."""
+    names, ids, costs = sample.log.features.column_names, log.customer, log.costs
 
-    @property
-    def features(self) -> Sequence[str]:
-        """The names of the features."""
-        return list(self.sample.log.features.column_names)
-
-    def read(self, features: Sequence[str]) -> Iterator[Customers]:
-        """Yield all customers in their order, batch by batch, with some of their features."""
-        start, ids, costs = 0, self.log.customer, self.log.costs
+    def read(features: Sequence[str]) -> Iterator[Customers]:
+        start = 0
         # Arrow drops the row count of a batch without columns.
-        for table in self.sample.batches(list(features) or self.features[:1]):
+        for table in sample.batches(list(features) or names[:1]):
             rows = slice(start, start + len(table))
             start += len(table)
             yield Customers(table, None if ids is None else ids[rows], None if costs is None else costs[rows])
 
+    return CustomerSource(len(log), names, read, (sample.rows, sample.log.features))
+
 
 @dataclass(frozen=True, eq=False)
 class CustomerStream:
-    """A table that is larger than memory. Fulfils `CustomerSource`."""
+    """A table that is larger than memory, whose rows are checked when they are scored."""
 
     batches: Batches
     levels: Levels
@@ -107,7 +80,7 @@ class CustomerStream:
 
     @property
     def n(self) -> int:
-        """How many customers there are."""
+        """Number of customers."""
         return self.batches.rows
 
     @property
@@ -133,10 +106,7 @@ class CustomerStream:
             yield Customers(table.select(list(features)), self._ids(table), costs), suspect
 
     def refuse_rows(self, repeated: Array) -> None:
-        """Refuse rows that break a rule, and ids that repeat; `repeated` are hashes of ids that may do so.
-
-        Rows that keep the rules count for nothing in a message, so only the others are checked together.
-        """
+        """Refuse rows that break a rule, and ids that repeat; `repeated` are hashes of ids that may do so."""
         import pyarrow as pa
 
         suspects = []
@@ -191,7 +161,7 @@ def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
         hint = 'name a table with one row per customer: customers = "customers.parquet"'
         fail("campaign", Problem("the log has some customers more than once, so it cannot be planned for itself", hint))
     if log.sample is not None:
-        return LogCustomers(log, log.sample)
+        return log_source(log, log.sample)
     return Customers(log.features, log.customer, log.costs)
 
 
@@ -225,7 +195,8 @@ def _open_stream(
 ) -> CustomerStream | None:
     """Open a table to be read in batches, and check its columns; None where it must be read whole.
 
-    That is where numbers or dates are written as text, and all of it tells how; and where ids are neither numbers nor text.
+    It must where numbers or dates are written as text, whose notation only all rows together show, and where ids are neither
+    numbers nor text.
     """
     import pyarrow as pa
 
@@ -261,10 +232,12 @@ def find_id_column(names: Sequence[str], customer: str | None, features: Sequenc
 
 
 def _refuse_missing(features: Sequence[str], known: Sequence[str]) -> None:
-    missing = [name for name in features if name not in known]
-    refuse(
-        "customers", [Problem(f"the feature {name!r} is not in the table", suggest(name, known)) for name in missing]
-    )
+    missing = [
+        Problem(f"the feature {name!r} is not in the table", suggest(name, known))
+        for name in features
+        if name not in known
+    ]
+    refuse("customers", missing)
 
 
 # -- ids --------------------------------------------------------------------------------------------------------------
@@ -276,7 +249,7 @@ def hash_customers(ids: pa.Array) -> Array:
 
     if pa.types.is_integer(ids.type):
         return np.asarray(ids.drop_null().cast(pa.int64(), safe=False)).view(np.uint64)
-    from largesse.pipeline.kernels import hash_ids
+    from largesse.pipeline.id_hashes import hash_ids
 
     return hash_ids(ids.drop_null())
 

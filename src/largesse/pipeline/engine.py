@@ -1,8 +1,8 @@
 """The interface between a run and the machine that holds the rows.
 
-A run touches rows only through an `Engine`: it reads the log, opens a table of customers, and scores customers. What comes
-back from scoring, `ScoredCustomers`, answers the few questions that planning has, and writes the plan. `Local` is the engine of
-one machine; an engine for a cluster is one more class that fulfils these two protocols.
+A run touches rows only through an `Engine`: it reads the log, opens a table of customers, and scores customers.
+`ScoredCustomers` answers the few questions that planning has, and writes the plan. `Local` is the engine of one machine; an engine
+for a cluster is one more class that fulfils these two protocols.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Engine(Protocol):
         """
 
     def score(
-        self, policy: Policy, customers: Any, near: Path, progress: Progress, own: Scores | None = None
+        self, policy: Policy, customers: Any, near: Path, progress: Progress, log_scores: Scores | None = None
     ) -> AbstractContextManager[ScoredCustomers]:
         """Score customers, which `open_customers` gave or which are `Customers`.
 
-        `own` are the scores of the log whose own customers they are, where costs are not certain: they replace the model's.
-        What does not fit into memory goes to files `near` a path, which are gone when the context ends.
+        `log_scores` replace the model's predictions for the customers of the log, where costs are uncertain. What does not
+        fit into memory goes to files `near` a path, which are gone when the context ends.
         """
 
 
@@ -55,7 +55,7 @@ class ScoredCustomers(Protocol):
 
     @property
     def n(self) -> int:
-        """How many customers there are."""
+        """Number of customers."""
 
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
         """Return what they cost and bring at falling prices: see `allocation.sum_at_prices`."""

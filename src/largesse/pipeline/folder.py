@@ -2,8 +2,8 @@
 
 `campaign.toml` has every default spelt out. `policy.largesse`, `plan.parquet`, `frontier.parquet` and `scores.parquet` are for machines,
 `report.html` is for people, and `fit.json`, `plan.json` and `evaluation.json` are the numbers behind the report, one
-file per step. They belong together: a command that changes the folder makes a new one beside it, without what no longer
-belongs, and lets it take the old one's place in one step. The same seed gives the same bytes.
+file per step. A command that changes the folder makes a new one next to it, without outdated files, and replaces the old one in
+one step. The same seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -38,12 +38,11 @@ from largesse.io import (
 )
 from largesse.pipeline.engine import PlanResult, ScoredCustomers, Target
 from largesse.pipeline.scores_cache import make_key, tabulate_scores
-from largesse.pipeline.write import write_table
+from largesse.pipeline.table_writer import write_table
 from largesse.progress import advance, start_stage
 from largesse.records import (
     Estimate,
     FitSummary,
-    FrontierPoint,
     HeldOut,
     Log,
     Plan,
@@ -59,36 +58,36 @@ from largesse.response import ResponseModel, WithCosts, describe_model
 
 
 @dataclass(frozen=True)
-class Part:
-    """The numbers that one step leaves for the report."""
+class Step:
+    """A step of a run, and the file in which it leaves its numbers for the report."""
 
     file: str
-    step: str  # the command that writes it
-    record: type[Any]  # whose annotations are its schema
+    command: str
+    record: type[Any]  # whose annotations are the schema of the file
 
 
 CAMPAIGN, LOG, POLICY, REPORT = "campaign.toml", "log.parquet", "policy.largesse", "report.html"
 PLAN, FRONTIER, SCORES = "plan.parquet", "frontier.parquet", "scores.parquet"
-FIT_PART = Part("fit.json", "fit", FitSummary)
-PLAN_PART = Part("plan.json", "plan", PlanSummary)
-EVALUATION_PART = Part("evaluation.json", "evaluate", StudySummary)
-FORMAT = 3  # of these parts
-MOST_BYTES = 2**26  # of a part
-PARTS = (FIT_PART, PLAN_PART, EVALUATION_PART)
-# A folder with the first two and nothing that is not listed is a run folder: it may be replaced.
+FIT = Step("fit.json", "fit", FitSummary)
+PLANNING = Step("plan.json", "plan", PlanSummary)
+EVALUATION = Step("evaluation.json", "evaluate", StudySummary)
+STEPS = (FIT, PLANNING, EVALUATION)
+FORMAT = 3  # of the files of steps
+MAX_BYTES = 2**26  # of such a file
+# A folder with both marks and no file that is not listed is a run folder: it may be replaced.
 MARKS = (CAMPAIGN, POLICY)
-FILES = frozenset((*MARKS, LOG, PLAN, FRONTIER, SCORES, REPORT, *(part.file for part in PARTS)))
+FILES = frozenset((*MARKS, LOG, PLAN, FRONTIER, SCORES, REPORT, *(step.file for step in STEPS)))
 TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
 
 
 def replace_run_folder(out: str | Path) -> AbstractContextManager[Path]:
-    """Give a temporary folder to fill; it takes the place of `out`, which may be an earlier run folder."""
+    """Yield a temporary folder to fill; it takes the place of `out`, which may be an earlier run folder."""
     return atomic_folder(out, marks=MARKS, files=FILES)
 
 
 @contextmanager
 def hold_run_folder(folder: str | Path) -> Iterator[Path]:
-    """Give the path of a run folder, or refuse what is not one; other commands wait while the block lasts."""
+    """Yield the path of a run folder, or refuse another folder; other commands wait until the block ends."""
     path = Path(folder)
     if not can_recover(path):
         open_run_folder(path)
@@ -97,26 +96,21 @@ def hold_run_folder(folder: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def look_into_run_folder(folder: str | Path) -> Iterator[Path]:
-    """Give the path of a run folder that is only read; refuse it if another command replaces it meanwhile."""
+def read_run_folder(folder: str | Path) -> Iterator[Path]:
+    """Yield the path of a run folder that is only read; refuse it if another command replaces it meanwhile."""
     path = Path(folder)
     if can_recover(path):
         with hold_folder(path):
             pass
-    before = _identify(open_run_folder(path))
+    before = open_run_folder(path).stat()
     yield path
-    if before != _identify(path):
+    after = path.stat() if path.exists() else None
+    if after is None or not os.path.samestat(before, after) or before.st_mtime_ns != after.st_mtime_ns:
         fail("run folder", Problem(f"{path} was changed while it was read", "try again"))
 
 
-def _identify(path: Path) -> tuple[int, ...]:
-    """Return what tells a folder from one that took its place."""
-    found = path.stat() if path.exists() else None
-    return () if found is None else (found.st_dev, found.st_ino, found.st_mtime_ns)
-
-
 def renew_run_folder(batch: Batch, folder: Path) -> Path:
-    """Return a new folder, with all that the run folder holds, that will take its place; the caller holds it."""
+    """Return a copy of a run folder that will take its place; the caller holds the folder."""
     return batch.add_folder(folder, FILES, renew=True)
 
 
@@ -153,26 +147,19 @@ def check_table(out: str | Path | None, *inputs: str | None, own: str = PLAN) ->
 
 
 def open_run_folder(folder: str | Path) -> Path:
-    """Return the path of a run folder, or refuse what is not one."""
+    """Return the path of a run folder, or refuse another folder."""
     path = Path(folder)
     missing = [mark for mark in MARKS if not (path / mark).is_file()]
-    if missing:
-        fail("run folder", _tell_missing(path, missing))
-    return path
-
-
-def _tell_missing(path: Path, missing: list[str]) -> Problem:
     hint = "largesse fit or largesse run makes one"
     if not path.exists():
-        near = sorted(one.parent.name for one in path.absolute().parent.glob(f"*/{POLICY}"))
-        return Problem(f"there is no folder {path}", f"run folders beside it: {join_some(near)}" if near else hint)
-    if CAMPAIGN not in missing:
-        hint = f"a part of it was removed; make a new one: {_run_again(path)}"
-    return Problem(f"{path} is not a run folder (it holds no {missing[0]})", hint)
-
-
-def _run_again(folder: Path) -> str:
-    return f"largesse run {folder / CAMPAIGN} --out …"
+        near = sorted(policy.parent.name for policy in path.absolute().parent.glob(f"*/{POLICY}"))
+        hint = f"run folders beside it: {join_some(near)}" if near else hint
+        fail("run folder", Problem(f"there is no folder {path}", hint))
+    if missing:
+        if CAMPAIGN not in missing:
+            hint = f"a part of it was removed; make a new one: largesse run {path / CAMPAIGN} --out …"
+        fail("run folder", Problem(f"{path} is not a run folder (it holds no {missing[0]})", hint))
+    return path
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -184,7 +171,7 @@ def write_campaign(folder: Path, campaign: Campaign) -> None:
 
 
 def write_log(path: Path, table: Any) -> None:
-    """Keep a log: a table in memory, or a Parquet file, of which the folder gets a second name or a copy."""
+    """Write a log: a table in memory, or a Parquet file, which is linked or copied."""
     if not isinstance(table, Path):
         write_table(table, path)
         return
@@ -194,8 +181,8 @@ def write_log(path: Path, table: Any) -> None:
         shutil.copyfile(table, path)
 
 
-def bring_log(campaign: Campaign, target: Path) -> Path:
-    """Write the log of a campaign, as its roles say how to read it, to one Parquet file; return the path of that.
+def convert_log(campaign: Campaign, target: Path) -> Path:
+    """Write the log of a campaign to one Parquet file, read as its roles say; return the path.
 
     A log that is a Parquet file stays where it is.
     """
@@ -221,9 +208,9 @@ def bring_log(campaign: Campaign, target: Path) -> Path:
 
 
 def write_fit(folder: Path, model: ResponseModel, log: Log) -> dict[str, Any]:
-    """Write what was learnt, and return it as it is written."""
+    """Write a summary of the model and the log, and return it as JSON types."""
     name = type(model.model_ if isinstance(model, WithCosts) else model).__name__
-    return write_part(folder, FIT_PART, summarise_fit(name, describe_model(name), model.choices_, log))
+    return write_step(folder, FIT, summarise_fit(name, describe_model(name), model.choices_, log))
 
 
 def write_plan(
@@ -235,9 +222,9 @@ def write_plan(
     *,
     raw_ids: bool = False,
 ) -> dict[str, Any]:
-    """Write the plan (to `out`, too, if given) and its policy; return the numbers for the report as they are written.
+    """Write the plan (to `out`, too, if given) and its policy; return the numbers for the report.
 
-    CSV is for spreadsheets: text that would begin a formula there is escaped, unless ids are wanted raw.
+    In CSV, text that would begin a formula is escaped, unless ids are wanted raw.
     """
     if (folder / PLAN).is_dir():  # a cluster writes a folder of parts
         shutil.rmtree(folder / PLAN)
@@ -255,13 +242,28 @@ def write_plan(
         excuse=result.excuse,
         exploration=result.exploration,
     )
-    return write_part(folder, PLAN_PART, summary)
+    return write_step(folder, PLANNING, summary)
 
 
 def write_study(folder: Path, study: Study) -> dict[str, Any]:
-    """Write the frontier, and the evaluation; return the latter as it is written."""
-    write_table(_frontier_table(study.frontier), folder / FRONTIER)
-    return write_part(folder, EVALUATION_PART, summarise_study(study))
+    """Write the frontier and the evaluation; return the evaluation as JSON types."""
+    import pyarrow as pa
+
+    def interval(name: str, estimate: Estimate | None) -> dict[str, float]:
+        if estimate is None:
+            return {}
+        return {name: estimate.estimate, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+
+    rows = [
+        {"budget": point.budget}
+        | interval("spend", point.spend)
+        | interval("value", point.value)
+        | {"band_low": point.band[0], "band_high": point.band[1], "promise": point.promise, "price": point.price}
+        | interval("profit", point.profit)
+        for point in study.frontier
+    ]
+    write_table(pa.table({name: [row[name] for row in rows] for name in rows[0]}), folder / FRONTIER)
+    return write_step(folder, EVALUATION, summarise_study(study))
 
 
 def write_scores(folder: Path, campaign: Campaign, log: Log, held: HeldOut, propensities: Propensities | None) -> None:
@@ -269,23 +271,19 @@ def write_scores(folder: Path, campaign: Campaign, log: Log, held: HeldOut, prop
     write_table(tabulate_scores(make_key(campaign, log), held, propensities), folder / SCORES)
 
 
-def write_report(folder: Path, shown: dict[str, Any], out: str | Path | None = None) -> None:
-    """Write the page (to `out`, if given)."""
-    write_text(Path(out) if out else folder / REPORT, render_report(shown))
+def write_report(path: Path, numbers: dict[str, Any]) -> None:
+    """Write the page."""
+    write_text(path, render_report(numbers))
 
 
-def drop_outdated(new: Path, before: Path, *, apart: bool = False) -> list[str]:
-    """Leave out an evaluation of another budget than the plan's, and a report of other numbers than those beside it.
-
-    `apart`: the evaluation is of another plan for some other reason. Returns what was left out.
-    """
-    if apart or not _are_together(new):
-        for name in (EVALUATION_PART.file, FRONTIER):
+def drop_outdated(new: Path, before: Path, *, other_plan: bool = False) -> list[str]:
+    """Remove an evaluation of another budget or plan, and a report of other numbers; return the removed files."""
+    if other_plan or not _is_consistent(new):
+        for name in (EVALUATION.file, FRONTIER):
             (new / name).unlink(missing_ok=True)
-    told = FILES - {LOG, SCORES, REPORT}
-    if any(not _is_same(new / name, before / name) for name in told):
+    if any(not _is_same(new / name, before / name) for name in FILES - {LOG, SCORES, REPORT}):
         (new / REPORT).unlink(missing_ok=True)
-    return [name for name in (EVALUATION_PART.file, REPORT) if (before / name).exists() and not (new / name).exists()]
+    return [name for name in (EVALUATION.file, REPORT) if (before / name).exists() and not (new / name).exists()]
 
 
 def have_same_budget(planned: dict[str, Any], judged: dict[str, Any]) -> bool:
@@ -296,12 +294,12 @@ def have_same_budget(planned: dict[str, Any], judged: dict[str, Any]) -> bool:
     return math.isclose(average, budget, rel_tol=1e-6)
 
 
-def _are_together(folder: Path) -> bool:
-    """Whether plan and evaluation are for one budget; an evaluation without a plan stands for itself."""
-    if not (folder / PLAN_PART.file).exists():
+def _is_consistent(folder: Path) -> bool:
+    """Whether plan and evaluation are for one budget, or there is no plan."""
+    if not (folder / PLANNING.file).exists():
         return True
     try:
-        return have_same_budget(read_part(folder, PLAN_PART), read_part(folder, EVALUATION_PART))
+        return have_same_budget(read_step(folder, PLANNING), read_step(folder, EVALUATION))
     except (InputError, KeyError, TypeError):  # one is missing or damaged
         return False
 
@@ -318,62 +316,38 @@ def write_text(path: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
 
 
-def write_part(folder: Path, part: Part, summary: Any) -> dict[str, Any]:
-    """Write a record as JSON, and return what reading it back would give."""
-    plain: dict[str, Any] = to_json(summary)
-    kept = {"format": FORMAT, **plain}
-    write_text(folder / part.file, json.dumps(kept, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    return plain
-
-
-def _frontier_table(points: tuple[FrontierPoint, ...]) -> Any:
-    """Return one row per budget: spend and value with their intervals, the band, the promise and the price."""
-    import pyarrow as pa
-
-    rows = [
-        {
-            "budget": point.budget,
-            **_interval_columns("spend", point.spend),
-            **_interval_columns("value", point.value),
-            "band_low": point.band[0],
-            "band_high": point.band[1],
-            "promise": point.promise,
-            "price": point.price,
-            **({} if point.profit is None else _interval_columns("profit", point.profit)),
-        }
-        for point in points
-    ]
-    return pa.table({name: [row[name] for row in rows] for name in rows[0]})
-
-
-def _interval_columns(name: str, found: Estimate) -> dict[str, float]:
-    return {name: found.estimate, f"{name}_low": found.low, f"{name}_high": found.high}
+def write_step(folder: Path, step: Step, summary: Any) -> dict[str, Any]:
+    """Write the record of a step as JSON, and return it as JSON types."""
+    numbers: dict[str, Any] = to_json(summary)
+    text = json.dumps({"format": FORMAT, **numbers}, indent=1, ensure_ascii=False, allow_nan=False)
+    write_text(folder / step.file, text + "\n")
+    return numbers
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_part(folder: Path, part: Part) -> dict[str, Any]:
-    """Read the numbers that a step left, or say which step is missing."""
-    path, hint = folder / part.file, f"run largesse {part.step} again"
+def read_step(folder: Path, step: Step) -> dict[str, Any]:
+    """Read the numbers of a step; refuse a file that is missing or damaged."""
+    path, hint = folder / step.file, f"run largesse {step.command} again"
     try:
         with path.open("rb") as file:
-            found = json.loads(file.read(MOST_BYTES), parse_constant=_refuse_constant)
+            numbers = json.loads(file.read(MAX_BYTES), parse_constant=_refuse_constant)
+        if not isinstance(numbers, dict):
+            raise ValueError("not an object")
     except FileNotFoundError as error:
-        step = _run_again(folder) if part.step == "fit" else f"largesse {part.step} {folder} …"
-        missing = Problem(f"{folder} has no {part.file} yet", f"run: {step}")
+        first = f"run {folder / CAMPAIGN} --out" if step is FIT else f"{step.command} {folder}"
+        missing = Problem(f"{folder} has no {step.file} yet", f"run: largesse {first} …")
         raise InputError("run folder", [missing]) from error
     except (OSError, ValueError, RecursionError) as error:
         raise InputError("run folder", [Problem(f"{path} is damaged", hint)]) from error
-    if not isinstance(found, dict):
-        fail("run folder", Problem(f"{path} is damaged", hint))
-    if found.pop("format", None) != FORMAT:
+    if numbers.pop("format", None) != FORMAT:
         fail("run folder", Problem(f"{path} was written by another version of largesse", hint))
     try:
-        read_record(part.record, found)
+        read_record(step.record, numbers)
     except ValueError as error:
         raise InputError("run folder", [Problem(f"{path} is damaged: {error}", hint)]) from error
-    return found
+    return numbers
 
 
 def _refuse_constant(word: str) -> NoReturn:
@@ -382,12 +356,12 @@ def _refuse_constant(word: str) -> NoReturn:
 
 @contextmanager
 def expect_numbers(folder: Path) -> Iterator[None]:
-    """Refuse a run folder whose numbers make the block fail: each of the right kind, they may still not fit together."""
+    """Refuse a run folder whose numbers make the block fail: each may have the right type, and still not fit the others."""
     try:
         yield
     except LargesseError:
         raise
     except Exception as error:
-        names = ", ".join(part.file for part in PARTS)
+        names = ", ".join(step.file for step in STEPS)
         got = f"the numbers in {names} of {folder} do not fit together"
         raise InputError("run folder", [Problem(got, "run largesse run again")]) from error

@@ -1,48 +1,30 @@
-"""Planning: from scored customers, a budget and constraints to the price and the rule."""
+"""Planning: from scored customers, a budget and constraints to a plan and the rule of its policy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from largesse.allocation import (
-    BudgetPoint,
-    Constraints,
-    Correction,
-    allocate,
-    correct,
-    find_budget_points,
-)
+from largesse.allocation import BudgetPoint, Constraints, Correction, allocate, correct, find_budget_points
 from largesse.campaign import Campaign, Planning, find_eligible
 from largesse.errors import BudgetError, Problem, refuse, suggest
-from largesse.exploration import Mixture, ResponseVariance, remaining_budget, split_ties
+from largesse.exploration import Mixture, ResponseVariance, plan_exploration, remaining_budget, split_ties
 from largesse.pipeline.engine import PlanResult, PricedPlan, ScoredCustomers
-from largesse.pipeline.exploration import explore_plan
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
-from largesse.records import Array, Customers, Plan, Progress
+from largesse.records import Array, Customers, ExplorationSummary, ExplorationWay, Plan, Progress
 
-YES_OR_NO = ResponseVariance()  # follows from the probability
-OTHER_BUDGETS = 20  # under constraints, each made for itself
-MAX_CHOICES = 200_000  # customers × levels for whom these are made
+CERTAIN = ResponseVariance()  # of yes or no: it follows from the probability
+MAX_OTHER_BUDGETS = 20  # under constraints, each with a plan of its own
+MAX_CELLS = 200_000  # customers × levels for which these are made
 TOO_MANY = (
     "Under constraints, each budget needs a plan of its own, and there are too many customers to make them beforehand."
 )
 TOO_LONG = "Plans that are proven under constraints take too long to make one for each budget beforehand."
 EXPLORED = "Where a plan explores for a purpose, each budget needs probabilities of its own."
-Correct = Callable[[float], Correction]  # budget → what expected costs are multiplied by
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """All customers in memory, and the campaign's constraints for them."""
-
-    curves: Array  # (n, K)
-    costs: Array  # (K,) or (n, K), as expected
-    constraints: Constraints | None
 
 
 def make_plan(
@@ -50,7 +32,7 @@ def make_plan(
     policy: Policy,
     customers: ScoredCustomers,
     progress: Progress,
-    variance: ResponseVariance = YES_OR_NO,
+    variance: ResponseVariance = CERTAIN,
 ) -> PlanResult:
     """Give every customer a level, within the campaign's budget and constraints.
 
@@ -68,57 +50,76 @@ def make_plan(
             return correct(expected, budget, spending, settings.budget_confidence)
 
         correction = correct_for(settings.average(n))
-        scale, aimed = correction.scale, None
+        scale, rule = correction.scale, None
         plan: Any  # `PricedPlan`, a dataclass
         extras: dict[str, Any] = {}
+        constraints = None
         if settings.aimed or settings.constrained or settings.exact:
             start_stage("planning with all customers in memory", n)
-            task = _collect(campaign, customers)
-            scaled = task.costs if scale == 1.0 else task.costs * scale
+            everyone, curves, costs = customers.collect()
+            constraints = _make_constraints(campaign, everyone) if settings.constrained else None
+            scaled = costs if scale == 1.0 else costs * scale
         if settings.aimed:
-            explored = explore_plan(settings, task.curves, scaled, task.constraints, variance, campaign.seed)
-            plan, aimed = explored.plan, explored.rule
-            rule = Mixture(plan.price) if aimed is None else aimed.plan
-            extras = {"excuse": EXPLORED, "propensity": explored.propensity, "exploration": explored.numbers}
+            exploration, rule = plan_exploration(
+                curves,
+                scaled,
+                settings.average(n),
+                variance,
+                goal=settings.explore_for,
+                rate=settings.explore,
+                constraints=constraints,
+                seed=campaign.seed,
+            )
+            plan = Plan(
+                levels=exploration.decisions.levels,
+                value=exploration.value,
+                spend=min(exploration.spend, exploration.budget),
+                price=exploration.price,
+                bound=exploration.value + exploration.given_up,  # the value of the plan without exploration
+                budget=exploration.budget,
+            )
+            mixture = Mixture(plan.price) if rule is None else rule.plan
+            ways = (ExplorationWay(way.name, way.given_up, way.plan_se, way.gain_se) for way in exploration.precisions)
+            summary = ExplorationSummary(
+                exploration.goal, exploration.rate, exploration.given_up, exploration.this.money, tuple(ways)
+            )
+            extras = {"propensity": exploration.decisions.propensity, "exploration": summary, "excuse": EXPLORED}
         else:
-            points = _find_points(campaign, policy, customers)
-            if settings.constrained:
-                plan = _allocate(settings, task, scaled)
-                rule = Mixture(
-                    plan.price
-                )  # it cannot keep constraints, so there is no budget that its ties should meet
-                extras = _plan_others(settings, task, [point.budget for point in points], correct_for)
-            elif settings.exact:
-                plan, extras = _allocate(settings, task, scaled), {"points": points}
-                rule = split_ties(plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget)
+            points = find_budget_points(
+                customers.sums_at,
+                spending,
+                settings.budget_confidence,
+                explore=settings.explore,
+                worth=campaign.response_value,
+            )
+            if settings.constrained or settings.exact:
+                limits: Any = {"total": settings.total, "constraints": constraints, "exact": settings.exact}
+                plan = allocate(curves, scaled, settings.budget, **limits)
+                # A price cannot keep constraints, so no budget has to be met by its ties.
+                mixture = Mixture(plan.price)
+                if not settings.constrained:
+                    mixture = split_ties(plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget)
+                    extras = {"points": points}
+                elif settings.exact or curves.size > MAX_CELLS:
+                    extras = {"excuse": TOO_LONG if settings.exact else TOO_MANY}
+                else:
+                    extras = _plan_others(curves, costs, constraints, points, correct_for)
             else:
-                plan, rule = _plan_within_budget(customers, settings, scale)
+                plan, mixture = _plan_within_budget(customers, settings, scale)
                 extras = {"points": points, "explore": settings.explore, "seed": campaign.seed}
-    facts: Any = {
-        "price": rule.price,
-        "exploration_rate": rule.exploration_rate,
-        "tie_probability": rule.tie_probability,
-        "scale": scale,
-    }
-    policy = replace(policy, **facts, exploration=aimed)
+    policy = replace(
+        policy,
+        price=mixture.price,
+        exploration_rate=mixture.exploration_rate,
+        tie_probability=mixture.tie_probability,
+        scale=scale,
+        exploration=rule,
+    )
     if spending is None:
         return PlanResult(plan, policy, **extras)
     confidence = correction.confidence(plan.spend, plan.budget)
     plan = replace(plan, spend=plan.spend / scale * correction.ratio)  # the margin that confidence takes is not spent
     return PlanResult(plan, policy, scale, correction.ratio, confidence, **extras)
-
-
-def _collect(campaign: Campaign, customers: ScoredCustomers) -> Task:
-    """Return all customers, who are needed at once by constraints, proofs and exploration for a goal."""
-    collected, curves, costs = customers.collect()
-    return Task(curves, costs, _make_constraints(campaign, collected) if campaign.planning.constrained else None)
-
-
-def _allocate(settings: Planning, task: Task, costs: Array) -> Plan:
-    """Return the plan under the campaign's constraints, or the proven one."""
-    return allocate(
-        task.curves, costs, settings.budget, total=settings.total, constraints=task.constraints, exact=settings.exact
-    )
 
 
 def _plan_within_budget(customers: ScoredCustomers, settings: Planning, scale: float) -> tuple[PricedPlan, Mixture]:
@@ -136,55 +137,45 @@ def _plan_within_budget(customers: ScoredCustomers, settings: Planning, scale: f
     random_response = float(sums.level_responses.mean()) / n
     rest = remaining_budget(float(sums.mean_spend[0]) * scale, random_cost, budget, explore)
     plan = customers.allocate(rest, scale=scale)
-    rule = split_ties(plan.price, customers.mean_costs(plan.price, scale=scale), rest, explore)
-    value, bound = ((1 - explore) * part + explore * random_response for part in (plan.value, plan.bound))
+    mixture = split_ties(plan.price, customers.mean_costs(plan.price, scale=scale), rest, explore)
+    value, bound = ((1 - explore) * planned + explore * random_response for planned in (plan.value, plan.bound))
     spend = (1 - explore) * plan.spend + explore * random_cost
-    return replace(plan, value=value, bound=bound, spend=min(spend, budget), budget=budget), rule
+    return replace(plan, value=value, bound=bound, spend=min(spend, budget), budget=budget), mixture
 
 
-def _find_points(campaign: Campaign, policy: Policy, customers: ScoredCustomers) -> tuple[BudgetPoint, ...]:
-    """Return plans at other budgets."""
-    settings = campaign.planning
-    return find_budget_points(
-        customers.sums_at,
-        policy.spending,
-        settings.budget_confidence,
-        explore=settings.explore,
-        worth=campaign.response_value,
-    )
-
-
-def _plan_others(settings: Planning, task: Task, budgets: Sequence[float], correct_for: Correct) -> dict[str, Any]:
-    """Return plans under constraints at some of the budgets, their levels (points, n), or why there are none."""
-    if settings.exact or task.curves.size > MAX_CHOICES:
-        return {"excuse": TOO_LONG if settings.exact else TOO_MANY}
-    points, levels = [], []
-    places = np.linspace(0, len(budgets) - 1, OTHER_BUDGETS)
-    for budget in sorted({budgets[round(k)] for k in places}, reverse=True):
+def _plan_others(
+    curves: Array,
+    costs: Array,
+    constraints: Constraints | None,
+    points: tuple[BudgetPoint, ...],
+    correct_for: Callable[[float], Correction],
+) -> dict[str, Any]:
+    """Return plans under constraints at some of the budgets, and their levels (points, n)."""
+    constrained, levels = [], []
+    places = np.linspace(0, len(points) - 1, MAX_OTHER_BUDGETS)
+    for budget in sorted({points[round(k)].budget for k in places}, reverse=True):
         correction = correct_for(budget)
         try:
-            plan = allocate(task.curves, task.costs * correction.scale, budget, constraints=task.constraints)
+            plan = allocate(curves, costs * correction.scale, budget, constraints=constraints)
         except BudgetError:  # no smaller budget can keep the constraints
             break
         spend = plan.spend / correction.scale * correction.ratio
-        points.append(BudgetPoint(budget, spend, plan.value, plan.price, ratio=correction.ratio))
-        levels.append(plan.levels.astype(np.min_scalar_type(-task.curves.shape[1])))
-    return {"points": tuple(points[::-1]), "listed": np.stack(levels[::-1]) if levels else None}
+        constrained.append(BudgetPoint(budget, spend, plan.value, plan.price, ratio=correction.ratio))
+        levels.append(plan.levels.astype(np.min_scalar_type(-curves.shape[1])))
+    return {"points": tuple(constrained[::-1]), "listed": np.stack(levels[::-1]) if levels else None}
 
 
 def _make_constraints(campaign: Campaign, customers: Customers) -> Constraints:
     """Return the campaign's constraints for these customers."""
-    how, table = campaign.planning, customers.features
-    columns = [name for names in how.columns.values() for name in names]
-    named = [*([how.segment] if how.segment else []), *columns, *how.barred]
-    refuse(
-        "customers",
-        [
-            Problem(f"the column {name!r}, which [plan] names, is not in the table", suggest(name, table.column_names))
-            for name in named
-            if name not in table.column_names
-        ],
-    )
-    eligible = find_eligible(customers, campaign.levels, columns, how.barred, how.fixed)
-    segment = np.array([str(v) for v in table.column(how.segment).to_pylist()]) if how.segment else None
-    return Constraints(**{**how.constraints, "segment": segment, "eligible": eligible})
+    settings, table = campaign.planning, customers.features
+    segment = [settings.segment] if settings.segment else []
+    columns = [*segment, *(name for names in settings.columns.values() for name in names), *settings.barred]
+    missing = [
+        Problem(f"the column {name!r}, which [plan] names, is not in the table", suggest(name, table.column_names))
+        for name in columns
+        if name not in table.column_names
+    ]
+    refuse("customers", missing)
+    segments = [np.array([str(value) for value in table.column(name).to_pylist()]) for name in segment]
+    eligible = find_eligible(customers, campaign.levels, settings)
+    return Constraints(**{**settings.constraints, "segment": segments[0] if segments else None, "eligible": eligible})

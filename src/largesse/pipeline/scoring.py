@@ -24,27 +24,26 @@ from largesse.data import read_log
 from largesse.errors import Problem, fail
 from largesse.evaluation import SAMPLE, PlanCounts, choose_features, count_plan, number_groups
 from largesse.io import Scratch, scratch_file
-from largesse.pipeline.background import map_ahead, read_ahead, write_behind
 from largesse.pipeline.customers import (
     CustomerSource,
     CustomerStream,
-    CustomerTable,
-    LogCustomers,
     find_repeated,
     hash_customers,
     open_table,
+    table_source,
 )
 from largesse.pipeline.engine import PlanResult, Target
-from largesse.pipeline.write import open_writer
+from largesse.pipeline.table_writer import open_writer
 from largesse.policy import Policy
 from largesse.progress import advance, report_to, start_stage
 from largesse.records import Array, Customers, Log, Plan, Progress, Scores
 from largesse.response import expect_in_blocks
+from largesse.stats import map_ahead, read_ahead, write_behind
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BATCH = 1 << 18  # rows
+BATCH_ROWS = 1 << 18
 KEY = 0x9E3779B97F4A7C15
 
 
@@ -85,17 +84,21 @@ class Local:
 
     @contextmanager
     def score(
-        self, policy: Policy, customers: Any, near: Path, progress: Progress, own: Scores | None = None
+        self, policy: Policy, customers: Any, near: Path, progress: Progress, log_scores: Scores | None = None
     ) -> Iterator[LocalCustomers]:
-        """Score customers in memory, or into files without a name `near` a folder; `own` replace the model."""
-        source = CustomerTable(customers) if isinstance(customers, Customers) else customers
+        """Score customers in memory, or into files without a name `near` a folder; `log_scores` replace the model."""
+        source = table_source(customers) if isinstance(customers, Customers) else customers
         with ExitStack() as stack:
             with report_to(progress):
                 start_stage("scoring customers", source.n)
-                if own is not None:
-                    scored = _use_scores(policy, source, own)
-                elif isinstance(source, CustomerTable):
-                    scored = _score_table(policy, source)
+                if log_scores is not None:
+                    expected = np.broadcast_to(log_scores.expected_costs, log_scores.curves.shape)
+                    curves, costs = check_task(log_scores.curves, expected)
+                    scored = LocalCustomers(source, curves, costs, _sample_features(policy, source))
+                elif isinstance(customers, Customers):
+                    predicted, paid = expect_in_blocks(policy.model, customers, tracked=True)
+                    curves, costs = check_task(predicted, expected_costs(policy.levels, predicted, paid))
+                    scored = LocalCustomers(source, curves, costs, _sample_features(policy, source))
                 else:
                     scored = _score_batches(policy, source, stack, near)
             yield scored
@@ -126,14 +129,14 @@ def choose_places(rows: Array, size: int) -> Array:
 class LocalCustomers:
     """Fulfils `ScoredCustomers`: curves and expected costs are arrays, in memory or mapped from files."""
 
-    source: CustomerSource
+    source: CustomerSource | CustomerStream
     curves: Array  # (n, K)
     costs: Array  # (1, K) or (n, K), as expected
     sample: FeatureSample
 
     @property
     def n(self) -> int:
-        """How many customers there are."""
+        """Number of customers."""
         return len(self.curves)
 
     def batch(self, start: int, count: int) -> tuple[Array, Array, Array]:
@@ -141,14 +144,11 @@ class LocalCustomers:
         rows = np.arange(start, min(start + count, self.n))
         return rows, self.curves[start : start + count], self._rows_of_costs(slice(start, start + count))
 
-    def pick(self, rows: Array) -> tuple[Array, Array, Array]:
-        """Return the row numbers, curves and cost rows of some customers."""
-        return rows, self.curves[rows], self._rows_of_costs(rows)
-
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
         """Return what they cost and bring at falling prices."""
-        parts = map_ahead(lambda start: sum_at_prices(*self.batch(start, BATCH)[1:], prices), range(0, self.n, BATCH))
-        return functools.reduce(operator.add, parts)
+        starts = range(0, self.n, BATCH_ROWS)
+        sums = map_ahead(lambda start: sum_at_prices(*self.batch(start, BATCH_ROWS)[1:], prices), starts)
+        return functools.reduce(operator.add, sums)
 
     def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> Plan:
         """Return the best plan within an average or a total budget, all costs times `scale`."""
@@ -159,13 +159,13 @@ class LocalCustomers:
         """Return the average cost, times `scale`, at a price: the cheapest of equally good levels taken, or the dearest."""
 
         def add_ends(start: int) -> Array:
-            rows, curves, costs = self.batch(start, BATCH)
+            rows, curves, costs = self.batch(start, BATCH_ROWS)
             costs, place = costs if scale == 1.0 else costs * scale, np.arange(len(rows))
             wide = np.broadcast_to(costs, curves.shape)
             ends = [decide_at_price(curves, costs, price, dearest=dearest) for dearest in (False, True)]
             return np.array([wide[place, levels].sum() for levels in ends])
 
-        low, high = functools.reduce(operator.add, map_ahead(add_ends, range(0, self.n, BATCH))) / self.n
+        low, high = functools.reduce(operator.add, map_ahead(add_ends, range(0, self.n, BATCH_ROWS))) / self.n
         return float(low), float(high)
 
     def collect(self) -> tuple[Customers, Array, Array]:
@@ -182,7 +182,8 @@ class LocalCustomers:
         import pyarrow as pa
 
         # The features that explain most of the plan are chosen on a sample of the customers.
-        levels, _ = plan.decide(*self.pick(self.sample.rows))
+        rows = self.sample.rows
+        levels, _ = plan.decide(rows, self.curves[rows], self._rows_of_costs(rows))
         features = choose_features(self.sample.features, levels)
 
         def write_part(part: Customers, start: int) -> PlanCounts:
@@ -214,42 +215,29 @@ class LocalCustomers:
         return self.costs[rows] if len(self.costs) > 1 else self.costs
 
 
-def _use_scores(policy: Policy, source: CustomerTable | LogCustomers, own: Scores) -> LocalCustomers:
-    """Return the log's own customers with what models that did not see them expect."""
-    curves, costs = check_task(own.curves, np.broadcast_to(own.expected_costs, own.curves.shape))
-    return LocalCustomers(source, curves, costs, _sample_features(policy, source))
-
-
-def _sample_features(policy: Policy, source: CustomerTable | LogCustomers) -> FeatureSample:
+def _sample_features(policy: Policy, source: CustomerSource) -> FeatureSample:
     """Return features of some customers; of a log that is larger than memory, of rows of its sample."""
-    if isinstance(source, LogCustomers):
-        rows, table = source.sample.rows, source.sample.log.features
-    else:
-        rows, table = np.arange(source.n), source.customers.features
+    rows, table = source.sample
     places = choose_places(rows, SAMPLE)
     return FeatureSample(rows[places], table.select(list(policy.model.encoder_.features)).take(places))
 
 
-def _score_table(policy: Policy, source: CustomerTable) -> LocalCustomers:
-    """Score customers in memory."""
-    expected, paid = expect_in_blocks(policy.model, source.customers, tracked=True)
-    curves, costs = check_task(expected, expected_costs(policy.levels, expected, paid))
-    return LocalCustomers(source, curves, costs, _sample_features(policy, source))
-
-
 def _score_batches(
-    policy: Policy, source: LogCustomers | CustomerStream, stack: ExitStack, near: Path
+    policy: Policy, source: CustomerSource | CustomerStream, stack: ExitStack, near: Path
 ) -> LocalCustomers:
     """Score every customer once, batch by batch; curves and costs that differ go to files without a name `near` a folder."""
     import pyarrow as pa
 
     names, levels = list(policy.model.encoder_.features), policy.levels
-    chosen = np.zeros(0, np.int64) if isinstance(source, LogCustomers) else choose_places(np.arange(source.n), SAMPLE)
+    stream = source if isinstance(source, CustomerStream) else None
+    # The rows of a log are checked already.
+    batches = stream.read_rows(names) if stream else ((part, np.zeros(1, bool)) for part in source.read(names))
+    chosen = choose_places(np.arange(source.n), SAMPLE) if stream else np.zeros(0, np.int64)
     files = [stack.enter_context(scratch_file(near)) for _ in range(2)]  # curves, and costs where they differ
     sampled, hashes, start, wrong = [], [np.zeros(0, np.uint64)], 0, False
-    for part, suspect in read_ahead(_read_rows(source, names)):
+    for part, suspect in read_ahead(batches):
         wrong |= bool(suspect.any())
-        if part.customer is not None and isinstance(source, CustomerStream):
+        if stream and part.customer is not None:
             hashes.append(hash_customers(part.customer))
         if not wrong:  # else only what is wrong with others is still of interest
             expected, paid = expect_in_blocks(policy.model, part)
@@ -267,17 +255,8 @@ def _score_batches(
         sample = FeatureSample(chosen, pa.concat_tables(sampled).unify_dictionaries())
     else:
         sample = _sample_features(policy, source)
-    curves, own = (_map_array(file, len(levels)) for file in files)
-    return LocalCustomers(source, curves, own if len(own) else np.atleast_2d(costs), sample)
-
-
-def _read_rows(source: LogCustomers | CustomerStream, names: Sequence[str]) -> Iterator[tuple[Customers, Array]]:
-    """Yield customers in batches, and which rows (n,) may break a rule; the rows of a log are checked already."""
-    if isinstance(source, CustomerStream):
-        yield from source.read_rows(names)
-    else:
-        for part in source.read(names):
-            yield part, np.zeros(len(part), dtype=bool)
+    curves, own_costs = (_map_array(file, len(levels)) for file in files)
+    return LocalCustomers(source, curves, own_costs if len(own_costs) else np.atleast_2d(costs), sample)
 
 
 def _map_array(file: Scratch, width: int) -> Array:

@@ -42,8 +42,11 @@ from largesse.stats.selection import chosen as chosen
 from largesse.stats.selection import least_loss as least_loss
 from largesse.stats.selection import one_standard_error as one_standard_error
 from largesse.stats.threads import cores as cores
+from largesse.stats.threads import map_ahead as map_ahead
 from largesse.stats.threads import one_thread as one_thread
+from largesse.stats.threads import read_ahead as read_ahead
 from largesse.stats.threads import side_by_side as side_by_side
+from largesse.stats.threads import write_behind as write_behind
 from largesse.stats.trees import BoostedTrees as BoostedTrees
 from largesse.stats.trees import Trees as Trees
 from largesse.stats.trees import boosted_trees as boosted_trees

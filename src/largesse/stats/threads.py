@@ -1,4 +1,4 @@
-"""Threads where they pay: one for linear algebra and small work, one for each of several fits.
+"""Threads where they pay: one for linear algebra and small work, one for each of several fits, some to read and write ahead.
 
 On small matrices the threads of BLAS and OpenMP cost more than they save, and on a busy machine they wait for each other:
 the demo took ten times as long. Fits that do not need each other wait for nothing: each has a thread of its own.
@@ -9,15 +9,20 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import TypeVar
 
 from largesse.progress import track
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 SMALL = 5_000_000  # cells
+MAX_AHEAD = 4  # batches that are in memory at once
 
 
 @contextmanager
@@ -83,3 +88,42 @@ def side_by_side(jobs: Sequence[Callable[[], Result]], workers: int, *, tracked:
 def cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield items in their order; while the caller works on one, a thread makes the next."""
+    source = iter(items)
+    with ThreadPoolExecutor(1) as pool:
+        upcoming: Future[list[Item]] = pool.submit(lambda: [*islice(source, 1)])
+        while batch := upcoming.result():
+            upcoming = pool.submit(lambda: [*islice(source, 1)])
+            yield batch[0]
+
+
+def map_ahead(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Yield the results of items in their order, computed by several threads."""
+    threads = min(cores(), MAX_AHEAD)
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[Result]] = deque()
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+@contextmanager
+def write_behind(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
+    """Yield a function that queues items for one background thread; it waits while the queue is full."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting: deque[Future[None]] = deque()
+
+        def add(item: Item) -> None:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > MAX_AHEAD:
+                waiting.popleft().result()
+
+        yield add
+        while waiting:
+            waiting.popleft().result()

@@ -104,7 +104,7 @@ def run(toml: str, out: str, private: str, own: bool) -> dict[str, Any]:
     if not own:
         pipeline.run(found, out)
         return {"run": Path(out).name}
-    log = pipeline.bring_log(found, Path(private) / pipeline.LOG)
+    log = pipeline.convert_log(found, Path(private) / pipeline.LOG)
     pipeline.refuse_existing(Path(out))
     pipeline.run(replace(found, log=pipeline.LOG), out, table=log)
     return {"run": Path(out).name}

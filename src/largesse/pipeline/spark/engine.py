@@ -62,7 +62,7 @@ from largesse.pipeline.spark.tasks import (
     split_hashes,
     unpack_report,
 )
-from largesse.pipeline.write import open_writer
+from largesse.pipeline.table_writer import open_writer
 from largesse.policy import Policy
 from largesse.progress import advance, report_to, start_stage
 from largesse.records import Array, Customers, Log, Progress, Scores
@@ -313,11 +313,11 @@ class Spark:
 
     @contextmanager
     def score(
-        self, policy: Policy, customers: Any, near: Path, progress: Progress, own: Scores | None = None
+        self, policy: Policy, customers: Any, near: Path, progress: Progress, log_scores: Scores | None = None
     ) -> Iterator[ScoredCustomers]:
         """Score customers on the executors; those of a log, and those that the driver had to read, on the driver."""
         if not isinstance(customers, Source):
-            with self._local.score(policy, customers, near, progress, own) as scored:
+            with self._local.score(policy, customers, near, progress, log_scores) as scored:
                 yield scored
             return
         with ExitStack() as stack:

@@ -194,7 +194,7 @@ def find_ids(hashes: bytes, first: int, rest: pa.Buffer) -> bytes:
     """Return the ids of a chunk that have one of these hashes."""
     import pyarrow as pa
 
-    from largesse.pipeline.kernels import hash_ids
+    from largesse.pipeline.id_hashes import hash_ids
 
     del first
     ids = read_ids(rest)
@@ -204,7 +204,7 @@ def find_ids(hashes: bytes, first: int, rest: pa.Buffer) -> bytes:
 
 def split_hashes(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Sort the hashes of ids into buckets, so that equal ones meet in one task."""
-    from largesse.pipeline.kernels import hash_ids
+    from largesse.pipeline.id_hashes import hash_ids
 
     ends = np.array([(2**64 * k) // buckets for k in range(1, buckets)], dtype=np.uint64)
     for _, _, (rest,) in list_chunks(batches):

@@ -23,7 +23,7 @@ from largesse.errors import (
     suggest,
     whole_problems,
 )
-from largesse.pipeline import POLICY, check_file, look_into_run_folder, write_text
+from largesse.pipeline import POLICY, check_file, read_run_folder, write_text
 from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.report import finite, name_day, render_pace
@@ -96,7 +96,7 @@ def pace(
     refuse("pace", _problems(streaming, budget, total))
     progress("reading", 0.0)
     replayed = streaming.stream != SIMULATED
-    with look_into_run_folder(folder) as home:
+    with read_run_folder(folder) as home:
         campaign, policy = read_campaign(home, blank_budget=True), Policy.load(home / POLICY)
         check_file(out, streaming.stream if replayed else None, campaign.log, campaign.customers)
         population, n_customers = sample_population(campaign, policy, streaming.most, streaming.seed)

@@ -12,7 +12,7 @@ import largesse as lg
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
 from largesse.pipeline import commands
-from largesse.pipeline.notebook import Page, Run, make_campaign, show_report
+from largesse.pipeline.python_api import Page, Run, demo_campaign, make_campaign, show_report
 from support.shops import shop_table
 
 SETTINGS: dict[str, Any] = {
@@ -139,3 +139,11 @@ def test_a_campaign_takes_no_settings_beside_it(shop: Path) -> None:
     with pytest.raises(InputError, match="holds no report"):
         show_report(shop)
     assert isinstance(Page("<p>"), Page)
+
+
+def test_the_demo_spends_half_of_what_the_dearest_level_costs_if_everybody_gets_it() -> None:
+    campaign, table = demo_campaign()
+    log = commands.LOCAL.read_log(campaign, table)
+    dearest = float(log.levels.costs[-1]) * log.response[log.level == len(log.levels) - 1].mean()
+    assert campaign.planning.budget == pytest.approx(dearest / 2, abs=0.005)
+    assert len(log) == 2825

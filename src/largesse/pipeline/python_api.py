@@ -1,4 +1,4 @@
-"""A campaign in a notebook: dataframes in; the numbers, plan, policy and report of a run out."""
+"""Campaigns from Python: dataframes and settings in; the numbers, plan, policy and report of a run out."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from largesse.errors import Problem, fail, refuse, suggest
 from largesse.levels import Levels
 from largesse.pipeline import commands
 from largesse.pipeline import folder as files
-from largesse.pipeline.write import write_table
+from largesse.pipeline.table_writer import write_table
 from largesse.policy import Policy
 from largesse.records import Progress
+from largesse.worlds import read_thornton, thornton_levels
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +54,7 @@ class Page:
 class Run(dict[str, Any]):
     """The numbers of a run's report by name, with its plan, policy and report.
 
-    A run without a folder of its own is in a temporary one, which is removed with it.
+    A run without a folder of its own is in a temporary one, which is removed with the object.
     """
 
     def __init__(self, numbers: Mapping[str, Any], folder: str | Path, *, temporary: Path | None = None) -> None:
@@ -115,18 +116,18 @@ def run(
     """
     engine = settings.pop("engine", commands.LOCAL)
     campaign, table = _read_source(source, table, settings)
-    home = Path(mkdtemp(prefix="largesse-")) if out is None else None
-    place = home / "run" if home is not None else Path(str(out))
+    temporary = Path(mkdtemp(prefix="largesse-")) if out is None else None
+    folder = temporary / "run" if temporary is not None else Path(str(out))
     try:
-        with _keep_customers(place, customers) as path:
+        with _write_customers(folder, customers) as path:
             if path is not None:
                 campaign = replace(campaign, customers=path)
-            numbers = commands.run(campaign, place, progress, table=table, engine=engine)
+            numbers = commands.run(campaign, folder, progress, table=table, engine=engine)
     except BaseException:
-        if home is not None:
-            shutil.rmtree(home, ignore_errors=True)
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
         raise
-    return Run(numbers, place, temporary=home)
+    return Run(numbers, folder, temporary=temporary)
 
 
 def show_report(source: Any, **settings: Any) -> Page:
@@ -164,16 +165,22 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
     >>> make_campaign({"level": "coupon", "response": "bought", "costs": [0, 5], "budget": 1.5}).planning.budget
     1.5
     """
-    unknown = [
-        Problem(f"{word!r} is not a setting", suggest(word, SETTINGS)) for word in settings if word not in SETTINGS
-    ]
-    refuse("run", unknown)
+    unknown = [word for word in settings if word not in SETTINGS]
+    refuse("run", [Problem(f"{word!r} is not a setting", suggest(word, SETTINGS)) for word in unknown])
     given = {**settings}
     levels = given.pop("levels", None)
     if levels is None and isinstance(given.get("costs"), Mapping):
         levels = given.pop("costs")
-    if levels is not None:
-        given = {**_spell_levels(levels), **given}
+    if isinstance(levels, Mapping):
+        levels = Levels(levels)
+    if isinstance(levels, Levels):
+        words = [word for word in LEVELS if word != "dose_unit" or levels.dose_unit]
+        if levels.observed and not any(levels.costs):
+            words.remove("costs")
+        given = {word: value for word in words if (value := getattr(levels, word)) is not None} | given
+    elif levels is not None:
+        hint = "give levels=Levels(costs=[0, 5, 10]), or costs=[0, 5, 10]"
+        fail("run", Problem(f"levels is a {type(levels).__name__}", hint))
     if given.get("propensity") is not None and not isinstance(given["propensity"], str):
         given["propensities"] = given.pop("propensity")  # of the levels, the same for all customers
     content: dict[str, Any] = {"log": files.LOG if log is None else os.fspath(log)}
@@ -187,22 +194,8 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
     return campaign if log is not None else replace(campaign, log=files.LOG)
 
 
-def _spell_levels(levels: Any) -> dict[str, Any]:
-    """Return levels as settings of a campaign file."""
-    levels = Levels(levels) if isinstance(levels, Mapping) else levels
-    if not isinstance(levels, Levels):
-        hint = "give levels=Levels(costs=[0, 5, 10]), or costs=[0, 5, 10]"
-        fail("run", Problem(f"levels is a {type(levels).__name__}", hint))
-    settings = {word: getattr(levels, word) for word in LEVELS}
-    if levels.observed and not any(levels.costs):
-        del settings["costs"]
-    if not levels.dose_unit:
-        del settings["dose_unit"]
-    return {word: value for word, value in settings.items() if value is not None}
-
-
 @contextmanager
-def _keep_customers(place: Path, customers: Any) -> Iterator[str | None]:
+def _write_customers(folder: Path, customers: Any) -> Iterator[str | None]:
     """Yield the path of a table of customers; one in memory is written next to the run folder.
 
     If the run fails, the table of an earlier run is restored.
@@ -210,7 +203,7 @@ def _keep_customers(place: Path, customers: Any) -> Iterator[str | None]:
     if customers is None or isinstance(customers, str | os.PathLike):
         yield None if customers is None else str(Path(customers).absolute())
         return
-    path = place.absolute().with_name(f"{place.name}-customers.parquet")
+    path = folder.absolute().with_name(f"{folder.name}-customers.parquet")
     files.check_file(path)
     table = from_memory(customers, "customers")
     earlier = path.with_name(f".{path.name}.earlier")
@@ -225,3 +218,29 @@ def _keep_customers(place: Path, customers: Any) -> Iterator[str | None]:
             earlier.replace(path)
         raise
     earlier.unlink(missing_ok=True)
+
+
+# -- the demo ---------------------------------------------------------------------------------------------------------
+
+
+def demo_campaign() -> tuple[Campaign, pa.Table]:
+    """Return the demo's campaign and log: Thornton's randomised cash for collecting a test result.
+
+    The budget is half of the cost of the most generous level, which is paid only to those who come.
+    """
+    import pyarrow.compute as pc
+
+    levels, table = thornton_levels(), read_thornton()
+    came = pc.mean(table.filter(pc.equal(table["incentive"], levels.labels[-1]))["got"]).as_py()
+    settings = {
+        "levels": levels,
+        "level": "incentive",
+        "response": "got",
+        "cluster": "village",
+        "customer": "customer",
+        "features": ["block", "age", "distance"],
+        "budget": round(float(levels.costs[-1]) * came / 2, 2),
+        "title": "Cash for collecting a test result (Thornton 2008)",
+        "unit": "USD",
+    }
+    return make_campaign(settings), table

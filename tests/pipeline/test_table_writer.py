@@ -10,7 +10,7 @@ import pytest
 
 from largesse.data import read_table
 from largesse.pipeline import plan
-from largesse.pipeline.write import escape_formulas, write_table
+from largesse.pipeline.table_writer import escape_formulas, write_table
 
 RISKY = ['=HYPERLINK("http://x")', "+1", "-5", "@SUM(A1)", "\t=1", "\r=1", "＝1"]
 FINE = ["a", "", "1+1", "a=1", "'=1", None]

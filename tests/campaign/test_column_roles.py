@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.campaign.draft.roles import AFTER_RESPONSE, DraftColumn, find_consequences, guess_roles
+from largesse.campaign.column_roles import AFTER_RESPONSE, DraftColumn, find_consequences, guess_roles
 from largesse.records import Array
 
 N = 60

@@ -40,13 +40,17 @@ class Order:
     amounts: tuple[float, ...] | None = None
 
 
+def _split_name(name: str) -> list[str]:
+    return [word for word in re.split(r"[\W_]+", name.casefold()) if word]
+
+
 def is_nothing(name: str) -> bool:
-    """Whether a level's name says that nothing is given.
+    """Whether the name of a level means that nothing is given.
 
     >>> [is_nothing(name) for name in ("none", "No E-Mail", "0", "kein Gutschein", "no limit", "mail")]
     [True, True, True, True, False, False]
     """
-    words = [word for word in re.split(r"[\W_]+", name.casefold()) if word]
+    words = _split_name(name)
     if not words or UNLIMITED.intersection(words):
         return False
     numbers = [word for word in words if word[0].isdigit()]
@@ -95,7 +99,7 @@ def _order_by_sizes(names: Sequence[str]) -> Order | None:
     """Return the order by words like small and large; all other words must be the same."""
     ranks, rests = {}, set()
     for name in names:
-        words = [word for word in re.split(r"[\W_]+", name.casefold()) if word]
+        words = _split_name(name)
         sizes = [SIZES[word] for word in words if word in SIZES]
         if len(sizes) != 1:
             return None

@@ -1,0 +1,218 @@
+"""Roles of the columns of an undescribed table, guessed from their names (English and German) and values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from largesse.campaign.level_order import is_nothing, split_words
+from largesse.data import as_floats, decode_dictionary, kind_of
+from largesse.records import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_LEVELS = 20
+MIN_CLUSTERS = 10  # fewer stores or groups than this are a feature
+CHANCE = 1e-9  # probability below which a column is not filled only after responses by chance
+AFTER_RESPONSE = "is filled only where there was a response"
+
+# Words of names.
+NUMBERED = split_words("id ids no nr num number nummer key uuid guid code")
+PEOPLE = split_words("customer user client member person account subscriber kunde kunden mitglied konto nutzer")
+HOMES = split_words("cluster household households hh haushalt haushalte village dorf family familie school")
+PLACES = split_words("store shop filiale branch group gruppe")
+WEIGHT = split_words("weight weights wt wgt gewicht gewichte gewichtung")
+OTHER_SCORES = split_words("buy churn purchase kauf to click response")  # propensity to buy, not of a level
+# A time before the levels were given, or a frequency: not the response.
+EARLIER = split_words(
+    "prev previous prior past last before history hist pre lag old avg mean median num number count anzahl since "
+    "days months recency letzte letztes letzten vor vorher vorjahr bisher to"
+)
+EARLIER_TIME = re.compile(r"(19|20)\d\d|\d+[dmwy]")
+JOINED_ID = re.compile(
+    r"^(customer|user|client|member|account|kunden?|person(en)?|haushalts?|household)(id|nr|no|nummer|number)$"
+)
+TREATMENT = re.compile(
+    r"^level$|coupon|incentive|treat|discount|^offer$|voucher|bonus|subsid|^arm$|^action$|^dose$|promo|^match$"
+    r"|gutschein|rabatt|anreiz|praemie|prämie|zuschuss|angebot"
+)
+OUTCOME = re.compile(
+    r"^(response|reward|spend|spent|got|gave|y|r|out|voted?|visit(ed)?|tookup|sales?|sold|profit|churned|signup|opened|ordered"
+    r"|kauf|gekauft|umsatz|umsätze|erlös|ertrag|bestellt|bestellung|antwort|reagiert|gewählt|eingelöst|abschluss|spende|besuch)$"
+    r"|bought|convert|conversion|purchase|redeem|redempt|respond|respons|outcome|click|revenue|applied|gave|donat"
+)
+COST = re.compile(r"^(costs?|paid|payout|reimbursed|kosten|bezahlt|gezahlt|ausgezahlt|erstattet)$")
+PROPENSITY = re.compile(r"propensit|^pscore$|^prob(ability)?$|^ps$|^p$")
+CONTROL = re.compile(r"^(control|holdout|placebo|untreated|kontroll\w*)\b", re.IGNORECASE)  # in values, not in names
+
+
+@dataclass(frozen=True)
+class DraftColumn:
+    """The kind and the values of one column."""
+
+    name: str
+    kind: str  # number, text, date, nothing or other
+    distinct: int
+    values: Array | None  # finite numbers only
+    learnable: bool = True  # whether it can be a feature
+    words: tuple[str, ...] = ()  # the values of a text column with at most `MAX_LEVELS` of them
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The words of the name: of ``Kunden-Nr.`` and ``kundenNr`` they are kunden and nr."""
+        spaced = re.sub(r"(?<=[a-zäöüß0-9])(?=[A-ZÄÖÜ])", " ", self.name)
+        return tuple(token for token in re.split(r"[\W_]+", spaced.casefold()) if token)
+
+    @property
+    def is_id(self) -> bool:
+        """Whether the name is that of an identifier, which predicts nothing about the next customer."""
+        tokens = self.tokens
+        if any(token in ("id", "ids", "uuid", "guid") or JOINED_ID.match(token) for token in tokens):
+            return True
+        return bool(tokens) and PEOPLE.union(HOMES, NUMBERED).issuperset(tokens) and not HOMES.issuperset(tokens)
+
+    @property
+    def yes_or_no(self) -> bool:
+        """Whether the values are 0 and 1."""
+        return self.values is not None and self.distinct == 2 and bool(((self.values == 0) | (self.values == 1)).all())
+
+    def matches(self, pattern: re.Pattern[str]) -> bool:
+        """Whether a word of the name, or the name without spaces, matches."""
+        return any(pattern.search(token) for token in (*self.tokens, "".join(self.tokens)))
+
+    def matches_now(self, pattern: re.Pattern[str]) -> bool:
+        """Whether the name matches and does not speak of earlier times."""
+        earlier = EARLIER.intersection(self.tokens) or any(EARLIER_TIME.fullmatch(token) for token in self.tokens)
+        return not earlier and self.matches(pattern)
+
+    def lies_in(self, low: float, high: float = np.inf) -> bool:
+        """Whether all values are numbers in a range."""
+        return self.values is not None and bool(self.values.min() >= low and self.values.max() <= high)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """Guessed columns by role, the alternatives, and the columns that are not offered as features."""
+
+    roles: Mapping[str, str]  # level and response may be missing
+    others: Mapping[str, tuple[str, ...]]  # role → further columns that could be it, the likeliest first
+    left_out: Mapping[str, str] = field(default_factory=dict)  # column → why it is not offered as a feature
+
+
+def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, str] | None = None) -> Guess:
+    """Guess the column of each role; `known` roles stand, and their columns are not guessed for others."""
+    roles = dict(known or {})
+    others: dict[str, tuple[str, ...]] = {}
+
+    def free() -> list[DraftColumn]:
+        return [column for column in columns if column.name not in roles.values()]
+
+    tests: dict[str, Callable[[DraftColumn], bool]] = {
+        "propensity": _may_be_propensity,
+        "weight": lambda c: bool(WEIGHT.intersection(c.tokens)) and c.lies_in(0),
+        "cluster": lambda c: _may_be_cluster(c, rows),
+        "logger": lambda c: 0 < c.distinct <= 100 and bool({"logger", "logging", "policy"}.intersection(c.tokens)),
+        "customer": lambda c: c.is_id and c.distinct == rows,
+        "level": lambda c: 2 <= c.distinct <= MAX_LEVELS and c.matches_now(TREATMENT) and not c.is_id,
+        "response": lambda c: c.values is not None and c.distinct >= 2 and c.matches_now(OUTCOME) and not c.is_id,
+    }
+    for role, fits in tests.items():
+        candidates = [c for c in free() if c.kind not in ("nothing", "other") and fits(c)]
+        if role == "level":
+            candidates = sorted(candidates, key=lambda c: c.name.casefold() != "level") or _with_control(free())
+        if role == "response":  # a 0/1 column is the likelier outcome
+            candidates.sort(key=lambda c: c.distinct != 2)
+        if role not in roles and candidates:
+            roles[role] = candidates.pop(0).name
+        others[role] = tuple(c.name for c in candidates)
+    # Costs are only suggested: a column taken for costs by mistake would change the plan.
+    others["cost_column"] = () if "cost_column" in roles else tuple(c.name for c in free() if _may_be_cost(c))
+    if "response" not in roles:
+        numeric = [c for c in free() if not c.is_id and c.distinct >= 2 and c.lies_in(0)]
+        others["response"] = tuple(c.name for c in sorted(numeric, key=lambda c: not c.yes_or_no))
+    if "level" not in roles:
+        others["level"] = tuple(c.name for c in free() if not c.is_id and 2 <= c.distinct <= MAX_LEVELS)
+    reasons = {column.name: _find_reason(column) for column in free()}
+    return Guess(roles, others, {name: reason for name, reason in reasons.items() if reason})
+
+
+def _may_be_propensity(column: DraftColumn) -> bool:
+    positive = column.lies_in(np.nextafter(0, 1), 1)
+    return positive and not OTHER_SCORES.intersection(column.tokens) and column.matches(PROPENSITY)
+
+
+def _may_be_cost(column: DraftColumn) -> bool:
+    return column.distinct > 2 and column.lies_in(0) and column.matches_now(COST)
+
+
+def _may_be_cluster(column: DraftColumn, rows: int) -> bool:
+    """Whether rows with the same value may depend on each other: households, villages, repeated customers."""
+    tokens = set(column.tokens) - NUMBERED
+    if not 1 < column.distinct < rows:
+        return False
+    if "cluster" in tokens or (tokens and HOMES.issuperset(tokens)):
+        return True
+    place = bool(tokens) and PLACES.issuperset(tokens)
+    person = column.is_id and bool(PEOPLE.intersection(tokens) or not tokens)
+    return column.distinct >= MIN_CLUSTERS and (place or person)
+
+
+def _with_control(columns: Sequence[DraftColumn]) -> list[DraftColumn]:
+    """Return the only text column with one value like none, control or No E-Mail; nothing if there are several."""
+    controlled = [c for c in columns if sum(map(is_nothing, c.words)) == 1]
+    named = [c for c in controlled if {"segment", "group", "gruppe", "variant", "campaign"}.intersection(c.tokens)]
+    return (controlled if len(controlled) == 1 else named) if len(named) <= 1 else []
+
+
+def _find_reason(column: DraftColumn) -> str:
+    """Return why a column should not be a feature; empty if it may be one."""
+    if column.is_id:
+        return "an identifier"
+    if column.matches_now(OUTCOME) and column.values is not None:
+        return "may have happened afterwards"
+    if column.matches_now(TREATMENT) or any(CONTROL.search(word) for word in column.words):
+        return "may say what was given"
+    if _may_be_cost(column):
+        return "may be what the row cost"
+    return "may be a probability of what was given" if _may_be_propensity(column) else ""
+
+
+def find_consequences(table: pa.Table, roles: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns without a role that are filled only in rows that responded, each with the reason.
+
+    They become known after the response, such as the size of an order, and would give it away to a model.
+    """
+    response = roles.get("response", "")
+    if response not in table.column_names or kind_of(table.column(response).type) != "number":
+        return {}
+    responded = as_floats(table.column(response)) != 0
+    share = float(responded.mean()) if len(responded) else 0.0
+    if not 0 < share < 1:
+        return {}
+    consequences = {}
+    for name in table.column_names:
+        if name not in roles.values():
+            filled = _find_filled(table.column(name))
+            # Rows that are filled whatever the response all respond with the probability share^rows.
+            if not filled[~responded].any() and filled.sum() * log(share) < log(CHANCE):
+                consequences[name] = AFTER_RESPONSE
+    return consequences
+
+
+def _find_filled(column: pa.ChunkedArray) -> Array:
+    """Return which rows (n,) hold more than nothing: no null, no zero, no empty text."""
+    kind = kind_of(column.type)
+    if kind == "number":
+        values = as_floats(column)
+        return np.isfinite(values) & (values != 0)
+    if kind == "text":
+        import pyarrow.compute as pc
+
+        return np.asarray(pc.fill_null(pc.not_equal(decode_dictionary(column), ""), False))
+    return np.asarray(column.is_valid())

@@ -1,1 +1,0 @@
-"""The first draft of a campaign file: profile a table, guess roles and levels, write the text."""

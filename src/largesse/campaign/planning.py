@@ -1,0 +1,316 @@
+"""The section [plan] of a campaign file: budget, constraints, rules for single customers, exploration.
+
+Rules name levels as the log writes them. `find_eligible` turns the rules for single customers into the table of levels that
+each customer may get.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from largesse.allocation import CONSTRAINT_SETTINGS, EVEN, Setting
+from largesse.errors import (
+    Problem,
+    as_number,
+    budget_problems,
+    confidence_problems,
+    join_some,
+    refuse,
+    repr_short,
+    suggest,
+)
+from largesse.exploration import AT_RANDOM, DEFAULT_RATE, GOALS
+from largesse.io import to_toml
+from largesse.levels import Levels
+from largesse.records import Array, Customers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLES = [setting for per in ("level", "segment") for setting in CONSTRAINT_SETTINGS if setting.per == per]
+NUMBERS = [setting for setting in CONSTRAINT_SETTINGS if setting.per == "plan"]
+COLUMNS = [setting.word for setting in CONSTRAINT_SETTINGS if setting.per == "customer"]
+SCALARS = ("budget", "total", "budget_confidence", "exact", "explore", "explore_for")
+KEYS = (*SCALARS, "segment", *(setting.word for setting in (*NUMBERS, *TABLES)), *COLUMNS, "barred", "fixed")
+MAX_PROBLEMS = 20  # about fixed customers, in one message
+
+Barred = dict[str, dict[str, tuple[int, ...]]]  # column → value → levels
+
+
+@dataclass(frozen=True)
+class Planning:
+    """Budget, other constraints, proof and exploration of a plan. Levels are given by number, columns by name."""
+
+    budget: float | None = None  # average per customer
+    total: float | None = None  # or for all of them together
+    exact: bool = False
+    explore: float = 0.0  # share of customers
+    segment: str | None = None  # column
+    constraints: dict[str, Any] = field(default_factory=dict)  # argument of `Constraints` → its value, without defaults
+    explore_for: str = AT_RANDOM  # goal of exploration: "evaluation" or "learning"
+    budget_confidence: float = EVEN  # probability that the true cost is within the budget, where costs are uncertain
+    barred: Barred = field(default_factory=dict)  # levels that customers with this value may not get
+    fixed: dict[str, int] = field(default_factory=dict)  # customer → the level they get
+
+    @property
+    def constrained(self) -> bool:
+        """Whether the plan has any constraint besides the budget."""
+        return bool(self.constraints or self.barred or self.fixed)
+
+    @property
+    def aimed(self) -> bool:
+        """Whether the plan explores for a goal, and not at random."""
+        return self.explore > 0 and self.explore_for != AT_RANDOM
+
+    def exploring(self, rate: float | None, goal: str | None) -> Planning:
+        """Return the same with another exploration rate or goal."""
+        section: dict[str, Any] = {"explore_for": self.explore_for if goal is None else goal}
+        if rate is not None or self.explore:
+            section["explore"] = self.explore if rate is None else rate
+        problems: list[Problem] = []
+        explore, explore_for = _read_exploration(section, problems)
+        planning = replace(self, explore=explore, explore_for=explore_for)
+        refuse("plan", problems + _find_clashes(planning))
+        return planning
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """Constraint -> the columns that hold it, one per level."""
+        return {word: self.constraints[word] for word in COLUMNS if word in self.constraints}
+
+    def average(self, customers: int) -> float:
+        """Return the average budget for a number of customers."""
+        return self.budget if self.budget is not None else float(self.total or 0.0) / customers
+
+    def lines(self, levels: Levels) -> list[str]:
+        """Return the lines of TOML under [plan], tables last."""
+        labels = [to_toml(label) for label in levels.labels]
+        plain: dict[str, Any] = {key: getattr(self, key) for key in SCALARS}
+        plain |= {setting.word: self.constraints.get(setting.word, 0.0) for setting in NUMBERS}
+        plain |= {"segment": self.segment, **self.columns}
+        lines = [f"{key} = {to_toml(value)}" for key, value in plain.items() if value is not None]
+        for setting in TABLES:
+            if table := self.constraints.get(setting.word):
+                lines += ["", f"[plan.{setting.word}]"]
+                by_level = setting.per == "level"
+                lines += [f"{labels[key] if by_level else to_toml(key)} = {to_toml(table[key])}" for key in table]
+        for column, values in self.barred.items():
+            lines += ["", f"[plan.barred.{to_toml(column)}]"]
+            lines += [f"{to_toml(value)} = [{', '.join(labels[k] for k in ks)}]" for value, ks in values.items()]
+        if self.fixed:
+            lines += ["", "[plan.fixed]", *(f"{to_toml(customer)} = {labels[k]}" for customer, k in self.fixed.items())]
+        return lines
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def planning_from(section: dict[str, Any], levels: Levels | None, problems: list[Problem]) -> Planning:
+    """Read the keys under [plan]; add what is wrong to `problems`."""
+    limits = {word: section[word] for word in ("budget", "total") if word in section}
+    if len(limits) == 2:
+        problems.append(Problem("[plan] gives both budget and total", "give the average per customer, or the total"))
+    wrong_limits = [problem for word, value in limits.items() for problem in budget_problems(value, f"plan.{word}")]
+    problems += wrong_limits
+    exact = section.get("exact", False)
+    if not isinstance(exact, bool):
+        problems.append(Problem(f"plan.exact is {repr_short(exact)}", "write true or false, without quotes"))
+    explore, explore_for = _read_exploration(section, problems)
+    segment = section.get("segment")
+    constraints: dict[str, Any] = {}
+    for setting in NUMBERS:
+        constraints[setting.word] = _read_number(section, setting.word, setting.most, setting.meaning, problems)
+    if segment is not None and not isinstance(segment, str):
+        problems.append(Problem(f"plan.segment is {repr_short(segment)}", "give the column's name in quotes"))
+    for word in COLUMNS:
+        constraints[word] = names = section.get(word)
+        known = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        if names is not None and (not known or (levels is not None and len(names) != len(levels))):
+            problems.append(Problem(f"plan.{word} is {repr_short(names)}", "name one column per level, in their order"))
+        elif names is not None:
+            constraints[word] = tuple(names)
+    for setting in TABLES:
+        table: dict[Any, float] = _read_table(section, setting, problems)
+        if setting.per == "level":
+            table = _number_levels(table, setting.word, levels, problems)
+        elif table and segment is None:
+            hint = 'add a line under [plan]: segment = "…", the column that names each customer\'s segment'
+            problems.append(Problem(f"plan.{setting.word} without plan.segment", hint))
+        constraints[setting.word] = table
+    confidence = section.get("budget_confidence", EVEN)
+    problems += (wrong_confidence := confidence_problems(confidence, "plan.budget_confidence"))
+    planning = Planning(
+        budget=None if wrong_limits else limits.get("budget"),
+        total=None if wrong_limits else limits.get("total"),
+        exact=exact is True,
+        explore=explore,
+        segment=segment if isinstance(segment, str) else None,
+        constraints={word: value for word, value in constraints.items() if value},
+        explore_for=explore_for,
+        budget_confidence=EVEN if wrong_confidence else confidence,
+        barred=_read_barred(section, levels, problems),
+        fixed=_read_fixed(section, levels, problems),
+    )
+    problems += _find_clashes(planning)
+    return planning
+
+
+def _find_clashes(planning: Planning) -> list[Problem]:
+    """Return the keys that exclude exploration: levels that are drawn cannot keep limits, and have no proof."""
+    if not planning.explore:
+        return []
+    eligible = [*planning.columns, *(name for name in ("barred", "fixed") if getattr(planning, name))]
+    limits = [word for word in planning.constraints if word not in planning.columns]
+    limits += ["exact"] if planning.exact else []
+    if not planning.aimed and eligible:
+        got = f"plan.explore gives any level at random, also against {join_some([*eligible, *limits])}"
+        hint = 'remove explore or them, or add explore_for = "evaluation", which draws eligible levels only'
+        return [Problem(got, hint)]
+    if limits:
+        return [Problem(f"plan.explore and {join_some(limits)} exclude each other", "remove one of them")]
+    return []
+
+
+def _read_exploration(section: dict[str, Any], problems: list[Problem]) -> tuple[float, str]:
+    """Return the exploration rate and goal."""
+    goal, known = section.get("explore_for", AT_RANDOM), (AT_RANDOM, *GOALS)
+    if goal not in known:
+        problems.append(Problem(f"plan.explore_for is {repr_short(goal)}", suggest(str(goal), known)))
+        goal = AT_RANDOM
+    if goal != AT_RANDOM and "explore" not in section:
+        return DEFAULT_RATE, goal
+    return _read_number(section, "explore", 1.0, "a share of customers, from 0 to 1", problems), goal
+
+
+def _read_number(section: dict[str, Any], key: str, most: float, rule: str, problems: list[Problem]) -> float:
+    value = as_number(section.get(key, 0.0))
+    if value is None or not 0 <= value <= most or math.isinf(value):
+        problems.append(Problem(f"plan.{key} is {repr_short(section[key])}", rule))
+        return 0.0
+    return value
+
+
+def _read_table(section: dict[str, Any], setting: Setting, problems: list[Problem]) -> dict[str, float]:
+    word, table = setting.word, section.get(setting.word, {})
+    if not isinstance(table, dict):
+        hint = f"write [plan.{word}] and one line for each: name = number"
+        problems.append(Problem(f"plan.{word} is {repr_short(table)}", hint))
+        return {}
+    numbers = {name: as_number(value) for name, value in table.items()}
+    wrong = [name for name, value in numbers.items() if value is None or not 0 <= value <= setting.most]
+    hint = f"give {setting.meaning}, a number"
+    problems += [Problem(f"plan.{word}.{name} is {repr_short(table[name])}", hint) for name in wrong]
+    return {name: value for name, value in table.items() if name not in wrong}
+
+
+def _number_levels(table: dict[str, Any], word: str, levels: Levels | None, problems: list[Problem]) -> dict[int, Any]:
+    """Return a table with the numbers of levels instead of their names.
+
+    Levels without names and doses are written as in a log: by their numbers or by their costs.
+    """
+    if levels is None:
+        return {}
+    spellings, costs = [levels.labels], levels.common_costs
+    if levels.names is None and levels.doses is None and costs is not None:
+        spellings.append(tuple(f"{cost:g}" for cost in costs))
+    numbered: dict[int, Any] = {}
+    for name, value in table.items():
+        matches = {k for names in spellings for k, spelling in enumerate(names) if spelling == name}
+        if len(matches) == 1:
+            numbered[matches.pop()] = value
+        elif matches:
+            hint = "give the levels names under [levels], and use those"
+            problems.append(Problem(f"plan.{word}.{name} is ambiguous: a level's number or its cost", hint))
+        else:
+            problems.append(Problem(f"plan.{word} names the level {name!r}", suggest(name, levels.labels)))
+    return numbered
+
+
+def _read_fixed(section: Mapping[str, Any], levels: Levels | None, problems: list[Problem]) -> dict[str, int]:
+    """Read [plan.fixed]: customer -> level."""
+    table = section.get("fixed", {})
+    if not (isinstance(table, dict) and _are_names(table.values())):
+        hint = 'write [plan.fixed] and for each customer: id = "level"'
+        problems.append(Problem(f"plan.fixed is {repr_short(table)}", hint))
+        return {}
+    names = dict.fromkeys(map(str, table.values()))
+    numbers = {name: level for name in names for level in _number_levels({name: 0}, "fixed", levels, problems)}
+    return {customer: numbers[str(name)] for customer, name in table.items() if str(name) in numbers}
+
+
+def _read_barred(section: Mapping[str, Any], levels: Levels | None, problems: list[Problem]) -> Barred:
+    """Read [plan.barred]: column -> value -> the levels that customers with this value may not get."""
+    tables = section.get("barred", {})
+    columns = list(tables.values()) if isinstance(tables, dict) else [None]
+    lists = [names for values in columns for names in (values.values() if isinstance(values, dict) else [None])]
+    if not all(isinstance(names, list) and _are_names(names) for names in lists):
+        hint = 'write [plan.barred.COLUMN] and for each value the levels: value = ["20"]'
+        problems.append(Problem(f"plan.barred is {repr_short(tables)}", hint))
+        return {}
+    return {
+        column: {
+            value: tuple(_number_levels(dict.fromkeys(map(str, names)), "barred", levels, problems))
+            for value, names in values.items()
+        }
+        for column, values in tables.items()
+    }
+
+
+def _are_names(values: Any) -> bool:
+    return all(isinstance(name, str | int) for name in values)
+
+
+# -- eligible levels --------------------------------------------------------------------------------------------------
+
+
+def find_eligible(customers: Customers, levels: Levels, planning: Planning) -> Array | None:
+    """Return the levels (n, K) that each customer may get, or None without rules about them."""
+    columns = [name for names in planning.columns.values() for name in names]
+    if not (columns or planning.barred or planning.fixed):
+        return None
+    table, problems = customers.features, []
+    eligible = np.ones((len(customers), len(levels)), dtype=bool)
+    for level, name in enumerate(columns):
+        eligible[:, level] = [bool(value) for value in table.column(name).to_pylist()]
+    for column, values in planning.barred.items():
+        words = np.array(_as_words(table.column(column)), dtype=object)
+        for value, barred in values.items():
+            rows = words == value
+            if not rows.any():
+                hint = suggest(value, dict.fromkeys(words.tolist()))
+                problems.append(Problem(f"plan.barred.{column} names {value!r}, which no customer has", hint))
+            eligible[np.ix_(rows, barred)] = False
+    # A plan shows customers without ids by the numbers of their rows.
+    ids = [str(row) for row in range(len(customers))] if customers.customer is None else _as_words(customers.customer)
+    problems += _fix_levels(ids, levels, planning.fixed, eligible)
+    without = np.flatnonzero(~eligible.any(axis=1))
+    if len(without):
+        got = f"{len(without):,} customers may get no level at all, such as {join_some([ids[k] for k in without[:3]])}"
+        problems.append(Problem(got, "let them get one, at least the cheapest"))
+    refuse("plan", problems)
+    return eligible
+
+
+def _fix_levels(ids: Sequence[str], levels: Levels, fixed: Mapping[str, int], eligible: Array) -> list[Problem]:
+    """Restrict fixed customers to their level; return the conflicts with other rules."""
+    rows = {word: row for row, word in enumerate(ids) if word in fixed} if fixed else {}
+    problems = []
+    if missing := [customer for customer in fixed if customer not in rows]:
+        got = f"plan.fixed names customers who are not planned for: {join_some(missing)}"
+        problems.append(Problem(got, "use the ids that the plan shows in its column customer"))
+    for customer, row in rows.items():
+        level = fixed[customer]
+        if not eligible[row, level]:
+            got = f"the customer {customer} is fixed to {levels.labels[level]!r}, which other rules forbid"
+            problems.append(Problem(got, "change one of the two"))
+        eligible[row] = np.arange(len(levels)) == level
+    return problems[:MAX_PROBLEMS]
+
+
+def _as_words(column: pa.ChunkedArray | pa.Array) -> list[str]:
+    return [str(value) for value in column.to_pylist()]

@@ -1,0 +1,122 @@
+"""What-if plans: another budget or other rules, next to a run folder, which stays unchanged."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from largesse.campaign import Campaign, campaign_from, read_campaign
+from largesse.data import read_table
+from largesse.errors import OutputError, Problem
+from largesse.io import where_is
+from largesse.pipeline import folder as files
+from largesse.pipeline.commands import LOCAL, join_numbers, judge_plan, open_scored, recall_scores, silent
+from largesse.pipeline.engine import Engine, ScoredCustomers
+from largesse.pipeline.planner import make_plan
+from largesse.progress import start_stage
+from largesse.records import Progress
+
+BUDGETS = ("budget", "total")
+MAX_SEGMENTS = 100  # that are listed
+
+
+def change_plan(campaign: Campaign, rules: Mapping[str, Any]) -> Campaign:
+    """Return a campaign with other settings under [plan], by their names; None removes one."""
+    content = tomllib.loads(campaign.text)
+    settings = {**content.get("plan", {}), **rules}
+    if any(rules.get(word) is not None for word in BUDGETS):
+        settings |= {word: rules.get(word) for word in BUDGETS}
+    if "segment" in rules and "segment_budgets" not in rules:
+        settings.pop("segment_budgets", None)  # of another segment
+    content["plan"] = {word: value for word, value in settings.items() if value is not None}
+    return campaign_from(content).spending()
+
+
+def try_plan(
+    folder: str | Path, out: Path, rules: Mapping[str, Any], *, progress: Progress = silent, engine: Engine = LOCAL
+) -> dict[str, Any]:
+    """Plan with the model of a run folder under other `rules`; return the numbers of the plan.
+
+    Nothing is fitted, and the run folder is only read. `out`, a new folder, gets the plan, its numbers, its policy and the
+    campaign file that makes it.
+    """
+    with files.read_run_folder(folder) as home:
+        campaign = change_plan(read_campaign(home), rules)
+        opened = open_scored(home, campaign, campaign.customers, engine, progress, refit=False)
+        with opened as (policy, variance, scored):
+            result = make_plan(campaign, policy, scored, progress, variance)
+            out.mkdir()
+            try:
+                planned = files.write_plan(out, result, scored, progress)
+                files.write_campaign(out, campaign)
+                return planned | {"segments": _count_segments(campaign, scored, out)}
+            except BaseException:
+                shutil.rmtree(out, ignore_errors=True)
+                raise
+
+
+def _count_segments(campaign: Campaign, scored: ScoredCustomers, out: Path) -> list[dict[str, Any]] | None:
+    """Return customers, spend and value of each segment, the largest first; None if the plan has no segments."""
+    column = campaign.planning.segment
+    if column is None or not campaign.planning.constrained:
+        return None
+    import pyarrow as pa
+
+    customers, _, _ = scored.collect()
+    plan = read_table(out / files.PLAN, what="plan")
+    names = pa.array([str(value) for value in customers.features.column(column).to_pylist()])
+    table = pa.table({"name": names, "spend": plan["expected_cost"], "value": plan["expected_response"]})
+    segments = table.group_by("name").aggregate([("name", "count"), ("spend", "sum"), ("value", "sum")])
+    segments = segments.rename_columns(["name", "customers", "spend", "value"]).to_pylist()
+    return sorted(segments, key=lambda segment: -segment["customers"])[:MAX_SEGMENTS]
+
+
+def keep_plan(
+    folder: str | Path, tried: Path, out: Path, *, progress: Progress = silent, engine: Engine = LOCAL
+) -> dict[str, Any]:
+    """Make a run folder of a plan that `try_plan` made, with an evaluation and a report; return the report's numbers.
+
+    Nothing is fitted, and nothing that is there already is replaced.
+    """
+    refuse_existing(out)
+    with files.read_run_folder(folder) as home, files.replace_run_folder(out) as new:
+        refuse_existing(out)
+        campaign, log_copy = read_campaign(tried), home / files.LOG
+        for name in (files.FIT.file, files.SCORES):
+            _copy(home / name, new / name)
+        for name in (files.PLAN, files.PLANNING.file, files.POLICY):
+            _copy(tried / name, new / name)
+        holds_log = log_copy.is_file() and where_is(campaign.log) == where_is(log_copy)
+        if holds_log:
+            _copy(log_copy, new / files.LOG)
+        files.write_campaign(new, replace(campaign, log=files.LOG) if holds_log else campaign)
+        learnt, planned = files.read_step(new, files.FIT), files.read_step(new, files.PLANNING)
+        progress("reading", 0.0)
+        log = engine.read_log(campaign)
+        log_scores = recall_scores(home, campaign, log, progress, refit=False)
+        study = judge_plan(campaign, log, log_scores, planned["budget"]["average"])
+        judged = files.write_study(new, study)
+        start_stage("writing the report")
+        numbers = join_numbers(campaign, learnt, planned, judged, str(out))
+        files.write_report(new / files.REPORT, numbers)
+        return numbers
+
+
+def refuse_existing(out: Path) -> None:
+    """Refuse a name that something has already."""
+    if os.path.lexists(out):
+        hint = "choose another name: nothing is replaced"
+        raise OutputError("run", [Problem(f"{out.name!r} is there already", hint)])
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Link a file, or copy it where that is not possible; links are not followed."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copyfile(source, target, follow_symlinks=False)
