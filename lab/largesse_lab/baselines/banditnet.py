@@ -47,15 +47,21 @@ from largesse.response.networks import (
     check_depth,
     check_shapes,
     layers,
-    loop_of_steps,
-    option_problems,
     setting_problems,
     settle,
-    share_problems,
     train,
     trainer,
 )
 from largesse.stats import assign_folds, hold_out, one_thread, softmax
+from largesse_lab.baselines.networks import (
+    draw_batches,
+    draw_by_steps,
+    loop_of_steps,
+    option_problems,
+    share_problems,
+    start_by_seed,
+    zero_moments,
+)
 
 FORMAT = "largesse-banditnet"
 TRANSLATIONS = tuple(j / 10 for j in range(10))  # λ; the mean reward is added
@@ -522,8 +528,6 @@ def train_policy_networks(
     rows: PolicyRows, shifts: Array, prices: Array, *, network: Network, training: Training, seed: int
 ) -> PolicyNetworks:
     """Train one network for each λ (M,) and η (M,), all from one seed: they differ by λ and η alone."""
-    from largesse.response.networks import trainer
-
     network, training = settle(network, NETWORK), settle(training, TRAINING)
     size = (network.width, network.depth, network.activation, network.skip)
     shape = Shape(rows.X.shape[1], rows.costs.shape[1], "free", *size, bounded=False)
@@ -569,12 +573,10 @@ def policy_program(shape: Shape, training: Training, loop: Loop) -> Program:
             else np.zeros(size, np.float32)
             for name, size in sizes.items()
         }
-        return params, trainer.zero_moments(optimiser, params)
+        return params, zero_moments(optimiser, params)
 
     def draw(seed: int, own: Any, stretches: Sequence[Array]) -> Iterator[Array]:
-        return trainer.draw_by_steps(
-            seed, stretches, loop.steps, lambda rng, n: trainer.draw_batches(rng, own[1], n, training.batch)
-        )
+        return draw_by_steps(seed, stretches, loop.steps, lambda rng, n: draw_batches(rng, own[1], n, training.batch))
 
     def step(state: Any, data: Any, own: Any, places: jax.Array) -> Any:
         params, moments = state
@@ -587,7 +589,7 @@ def policy_program(shape: Shape, training: Training, loop: Loop) -> Program:
         return policy_loss(shape, state[0], (*(part[own[2]] for part in data), own[3]), own[4], own[5])
 
     return Program(
-        lambda seeds, _own: trainer.start_by_seed(seeds, first),
+        lambda seeds, _own: start_by_seed(seeds, first),
         draw,
         step,
         loss,

@@ -47,17 +47,24 @@ from largesse.response.networks import (
     check_shapes,
     choose_least,
     is_bounded,
-    loop_of_steps,
-    option_problems,
     setting_problems,
     settle,
-    share_problems,
-    strength_problems,
-    strengths,
     train,
     trainer,
 )
 from largesse.stats import chosen, hold_out, one_thread
+from largesse_lab.baselines.networks import (
+    draw_batches,
+    draw_by_steps,
+    loop_of_steps,
+    normal_params,
+    option_problems,
+    share_problems,
+    start_by_seed,
+    strength_problems,
+    strengths,
+    zero_moments,
+)
 
 ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # the incentive paper's grid of p_alpha
 OPTIONS = {
@@ -148,8 +155,6 @@ class CFRNet(ResponseModel):
 
     def _models(self, log: Log, alphas: tuple[float, ...]) -> tuple[tuple[Array, ...], Array]:
         """Return what each of α × nets models is given (see `cfrnet_program`), and its seed."""
-        from largesse.response.networks import trainer
-
         weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
         held = hold_out(log, self.hold_out, self.seed)
         heads = self._heads(len(log.levels))
@@ -308,16 +313,14 @@ def cfrnet_program(net: Net, objective: Objective, training: Training, loop: Loo
     optimiser = optax.adam(optax.exponential_decay(training.rate, 100, training.rate_decay, staircase=True))
 
     def first(rng: np.random.Generator) -> Any:
-        params = trainer.normal_params(rng, shapes(net), net.network.initial_scale)
-        return params, trainer.zero_moments(optimiser, params)
+        params = normal_params(rng, shapes(net), net.network.initial_scale)
+        return params, zero_moments(optimiser, params)
 
     def start(seeds: Array, _own: Any) -> Any:
-        return trainer.start_by_seed(seeds, first)
+        return start_by_seed(seeds, first)
 
     def draw(seed: int, own: Any, stretches: Sequence[Array]) -> Iterator[Array]:
-        return trainer.draw_by_steps(
-            seed, stretches, loop.steps, lambda rng, n: trainer.draw_batches(rng, own[1], n, training.batch)
-        )
+        return draw_by_steps(seed, stretches, loop.steps, lambda rng, n: draw_batches(rng, own[1], n, training.batch))
 
     def step(state: Any, data: Any, own: Any, places: jax.Array) -> Any:
         params, moments = state

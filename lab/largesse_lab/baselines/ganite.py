@@ -41,17 +41,23 @@ from largesse.response.networks import (
     TrainingJob,
     check_shapes,
     choose_least,
-    loop_of_steps,
     setting_problems,
     settle,
-    share_problems,
-    strength_problems,
-    strengths,
     train,
     trainer,
     whole_problems,
 )
 from largesse.stats import chosen, hold_out, one_thread
+from largesse_lab.baselines.networks import (
+    draw_by_steps,
+    loop_of_steps,
+    normal_params,
+    share_problems,
+    start_by_seed,
+    strength_problems,
+    strengths,
+    zero_moments,
+)
 
 STRENGTHS = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # the incentive paper's grid, for α and for β
 NOISE_DRAWS = 16  # over which predictions are averaged
@@ -148,8 +154,6 @@ class GANITE(ResponseModel):
 
     def _rows(self, log: Log) -> list[Array]:
         """Return rows to train on with their weights, and rows to stop by with theirs, each (1, …)."""
-        from largesse.response.networks import trainer
-
         weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
         held = hold_out(log, self.hold_out, self.seed)
         stop = trainer.row_sets([np.flatnonzero(held)], weight, most=trainer.STOP_ROWS)
@@ -328,10 +332,10 @@ def _start(gan: Gan, optimiser: Any, names: Sequence[str]) -> Callable[..., Any]
     """Return the start of two networks: both of them, then the moments of both."""
 
     def first(rng: np.random.Generator) -> Any:
-        one, two = (trainer.normal_params(rng, shapes(gan)[name], INITIAL_SCALE) for name in names)
-        return one, two, trainer.zero_moments(optimiser, one), trainer.zero_moments(optimiser, two)
+        one, two = (normal_params(rng, shapes(gan)[name], INITIAL_SCALE) for name in names)
+        return one, two, zero_moments(optimiser, one), zero_moments(optimiser, two)
 
-    return lambda seeds, _own: trainer.start_by_seed(seeds, first)
+    return lambda seeds, _own: start_by_seed(seeds, first)
 
 
 def _draw(gan: Gan, loop: Loop, numbers: int) -> Callable[..., Iterator[Any]]:
@@ -344,7 +348,7 @@ def _draw(gan: Gan, loop: Loop, numbers: int) -> Callable[..., Iterator[Any]]:
             size = (steps, gan.discriminator_steps + 1, gan.batch)
             return some[rng.integers(0, len(some), size)].astype(np.int32), rng.random((*size, numbers), np.float32)
 
-        return trainer.draw_by_steps(seed, stretches, loop.steps, draws)
+        return draw_by_steps(seed, stretches, loop.steps, draws)
 
     return draw
 

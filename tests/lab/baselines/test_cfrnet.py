@@ -13,10 +13,10 @@ from scipy.optimize import linprog
 from largesse.errors import InputError
 from largesse.records import Array
 from largesse.response.networks.settings import Network
-from largesse.response.networks.trainer import normal_params
 from largesse.worlds.paper import simulate
 from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.cfrnet import ALPHAS, CFRNet
+from largesse_lab.baselines.networks import normal_params
 from support.models import flat
 
 # The same small network everywhere: it is compiled once.

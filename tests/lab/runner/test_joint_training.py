@@ -12,15 +12,16 @@ from largesse.records import Log
 from largesse.response.base import fresh
 from largesse.response.linear import Linear
 from largesse.response.networks import trainer
-from largesse.response.networks.jobs import Loop, Program, TrainingJob, loop_of_steps
+from largesse.response.networks.jobs import Loop, Program, TrainingJob
 from largesse.response.networks.runner import train
 from largesse.response.networks.sire import IRE, SIRE
-from largesse.response.networks.trainer import draw_batches, draw_by_steps, models_at_once, row_sets, start_by_seed
+from largesse.response.networks.trainer import models_at_once, row_sets
 from largesse.worlds.paper import simulate
 from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.banditnet import BanditNet
 from largesse_lab.baselines.cfrnet import LOOK, NETWORK, TRAINING, CFRNet
 from largesse_lab.baselines.ganite import GANITE
+from largesse_lab.baselines.networks import draw_batches, draw_by_steps, loop_of_steps, start_by_seed
 from largesse_lab.runner import joint_training
 from largesse_lab.runner.joint_training import fit_together, run_jobs
 from support.models import flat

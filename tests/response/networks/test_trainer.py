@@ -14,18 +14,11 @@ from largesse.response.networks.jobs import (
     Program,
     TrainedNetworks,
     TrainingJob,
-    loop_of_steps,
 )
 from largesse.response.networks.runner import train, use_runner
-from largesse.response.networks.trainer import (
-    draw_batches,
-    draw_by_steps,
-    pad_rows,
-    round_up,
-    row_sets,
-    run,
-    start_by_seed,
-)
+from largesse.response.networks.trainer import pad_rows, round_up, row_sets, run
+from largesse_lab.baselines import networks
+from largesse_lab.baselines.networks import draw_batches, draw_by_steps, loop_of_steps, start_by_seed
 
 LOOP = Loop(looks=100, steps=1, patience=1000)
 
@@ -162,7 +155,7 @@ def test_where_rows_are_few_the_rest_of_a_batch_weighs_nothing() -> None:
 
 
 def test_very_many_rows_are_drawn_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer, "DISTINCT_ROWS", 5)
+    monkeypatch.setattr(networks, "DISTINCT_ROWS", 5)
     weight = np.r_[np.zeros(3), np.ones(10)]
     places = draw_batches(np.random.default_rng(0), weight, 300, 4)
     assert places.shape == (300, 4)

@@ -2,8 +2,8 @@
 
 `settings` holds the settings of networks and of their training, `layers` the layers, `hsic` the balance penalty. `jobs`,
 `runner` and `trainer` train many networks in one compiled program. `search` chooses the settings of SIRE and IRE (`sire`), whose training
-step is `sire_loss`; `fold_networks` holds what they learn, and `second_stage` corrects it. Only `layers`, `hsic`, `sire_loss`
-and `trainer` import JAX, which the extra `largesse[networks]` installs; they are imported when something is computed.
+step is in `sire_loss`; `fold_networks` holds the fitted networks, and `second_stage` corrects their curves. Only `layers`,
+`hsic`, `sire_loss` and `trainer` import JAX, which the extra `largesse[networks]` installs; they are imported when needed.
 """
 
 from largesse.response.networks.fold_networks import Scale as Scale
@@ -15,7 +15,6 @@ from largesse.response.networks.jobs import Loop as Loop
 from largesse.response.networks.jobs import Program as Program
 from largesse.response.networks.jobs import TrainedNetworks as TrainedNetworks
 from largesse.response.networks.jobs import TrainingJob as TrainingJob
-from largesse.response.networks.jobs import loop_of_steps as loop_of_steps
 from largesse.response.networks.runner import run_job as run_job
 from largesse.response.networks.runner import train as train
 from largesse.response.networks.runner import use_runner as use_runner
@@ -23,12 +22,8 @@ from largesse.response.networks.settings import Balance as Balance
 from largesse.response.networks.settings import Network as Network
 from largesse.response.networks.settings import Shape as Shape
 from largesse.response.networks.settings import Training as Training
-from largesse.response.networks.settings import option_problems as option_problems
 from largesse.response.networks.settings import setting_problems as setting_problems
 from largesse.response.networks.settings import settle as settle
-from largesse.response.networks.settings import share_problems as share_problems
-from largesse.response.networks.settings import strength_problems as strength_problems
-from largesse.response.networks.settings import strengths as strengths
 from largesse.response.networks.settings import whole_problems as whole_problems
 from largesse.response.networks.sire import IRE as IRE
 from largesse.response.networks.sire import SIRE as SIRE

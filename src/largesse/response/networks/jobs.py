@@ -66,13 +66,3 @@ class TrainedNetworks:
     params: Any  # dict of arrays (M, …), or what the program keeps
     loss: Array  # (M,)
     look: Array  # (M,)
-
-
-def loop_of_steps(steps: int, between: int, patience: int, *, last: bool = False) -> Loop:
-    """Return the loop of at most `steps` steps with a look after every `between` of them.
-
-    >>> loop_of_steps(2000, 100, patience=5)
-    Loop(looks=20, steps=100, patience=5, stretch=5, last=False)
-    """
-    size = min(between, steps)
-    return Loop(max(steps // size, 1), size, patience, last=last)

@@ -10,7 +10,7 @@ Network(width=32, depth=3)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeVar
 
@@ -215,18 +215,6 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-# -- other arguments of several models --------------------------------------------------------------------------------
-
-
-def option_problems(model: Any, options: Mapping[str, Sequence[str]]) -> list[Problem]:
-    """Return the arguments of a model that are not among their options."""
-    return [
-        Problem(f"{name}={value!r}", suggest(str(value), known))
-        for name, known in options.items()
-        if (value := getattr(model, name)) not in known
-    ]
-
-
 def whole_problems(model: Any, names: Iterable[str], least: int = 1) -> list[Problem]:
     """Return the arguments of a model that are below the least whole number they may be."""
     return [
@@ -234,29 +222,3 @@ def whole_problems(model: Any, names: Iterable[str], least: int = 1) -> list[Pro
         for name in names
         if getattr(model, name) < least
     ]
-
-
-def share_problems(share: float) -> list[Problem]:
-    """Return what is wrong with a share of rows to hold out."""
-    return [] if 0 < share < 1 else [Problem(f"hold_out={share!r}", "a share of rows between 0 and 1, as 0.3")]
-
-
-def strength_problems(name: str, given: Any) -> list[Problem]:
-    """Return what is wrong with a strength: a number, several to choose from, or "auto"."""
-    if isinstance(given, str):
-        return [] if given == "auto" else [Problem(f"{name}={given!r}", "a number, several, or 'auto'")]
-    numbers = np.asarray(given, dtype=float)
-    if numbers.size == 0 or not (np.isfinite(numbers) & (numbers >= 0)).all():
-        return [Problem(f"{name}={given!r}", "a number, zero or more; several; or 'auto'")]
-    return []
-
-
-def strengths(given: Any, grid: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the strengths to try: those given, or the grid for "auto".
-
-    >>> strengths(0.3, (0.0, 1.0)), strengths([1, 2], (0.0, 1.0)), strengths("auto", (0.0, 1.0))
-    ((0.3,), (1.0, 2.0), (0.0, 1.0))
-    """
-    if isinstance(given, str):
-        return grid
-    return tuple(float(one) for one in given) if isinstance(given, Sequence | np.ndarray) else (float(given),)

@@ -27,9 +27,6 @@ from largesse.stats import cores
 
 STOP_ROWS = 10_000  # most rows to stop by: all are used at every look, and more would not say more
 MEMORY = {"cpu": 1 << 30, "gpu": 1 << 34}  # bytes that one group of models may need beside the data
-DISTINCT_ROWS = (
-    20_000  # from this many rows on, a batch may hold a row twice: avoiding it would cost more than the step
-)
 
 
 # -- running a job --------------------------------------------------------------------------------------------------
@@ -151,60 +148,6 @@ def _compiled(program: Program, loop: Loop) -> tuple[Callable[..., Any], Callabl
         return jax.lax.scan(lambda c, now: (look(c, now, source, data, own), None), carry, (numbers, draws))[0]
 
     return jax.jit(begin), jax.jit(jax.vmap(stretch, in_axes=(0, None, None, 0, None, 0)), donate_argnums=0)
-
-
-# -- starts and draws -----------------------------------------------------------------------------------------------
-
-
-def start_by_seed(seeds: Array, first: Callable[[np.random.Generator], Any]) -> Any:
-    """Return the first states (M, …) of models; `first` makes one from a generator, and equal seeds start alike."""
-    unique, source = np.unique(seeds, return_inverse=True)
-    states = [first(_generators(int(seed))[0]) for seed in unique]
-    return jax.tree.map(lambda *each: np.stack(each)[source.reshape(-1)], *states)
-
-
-def draw_by_steps(
-    seed: int, stretches: Sequence[Array], steps: int, draw: Callable[[np.random.Generator, int], Any]
-) -> Iterator[Any]:
-    """Yield the draws of every stretch from one generator; `draw` makes those of some steps."""
-    rng = _generators(seed)[1]
-    for looks in stretches:
-        yield draw(rng, len(looks) * steps)
-
-
-def _generators(seed: int) -> list[np.random.Generator]:
-    """Return a generator for first weights and one for draws."""
-    return np.random.default_rng(seed).spawn(2)
-
-
-def draw_batches(rng: np.random.Generator, weight: Array, steps: int, batch: int) -> Array:
-    """Return positions (steps, batch) of rows drawn evenly from those with a weight, without repeats within a batch.
-
-    Beyond `DISTINCT_ROWS` rows a batch may repeat a row. If fewer rows than a batch have a weight, the batch is filled up
-    with rows that weigh nothing.
-    """
-    some = np.flatnonzero(np.asarray(weight) > 0)
-    if len(some) > DISTINCT_ROWS:
-        return some[rng.integers(0, len(some), (steps, batch))].astype(np.int32)
-    rest = np.setdiff1d(np.arange(min(len(weight), len(some) + batch)), some)[: max(batch - len(some), 0)]
-    order = rng.random((steps, len(some)))
-    taken = np.argpartition(order, batch - 1, axis=1)[:, :batch] if len(some) > batch else order.argsort(axis=1)
-    return np.concatenate([some[taken], np.tile(rest, (steps, 1))], axis=1).astype(np.int32)
-
-
-def normal_params(rng: np.random.Generator, sizes: dict[str, tuple[int, ...]], scale: float) -> dict[str, Array]:
-    """Return first parameters: weights normal with standard deviation scale/√fan-in, biases (names in _b) zero."""
-    return {
-        name: np.zeros(size, np.float32)
-        if name.endswith("_b")
-        else (rng.standard_normal(size) * scale / np.sqrt(max(size[-2], 1))).astype(np.float32)
-        for name, size in sizes.items()
-    }
-
-
-def zero_moments(optimiser: Any, params: Any) -> Any:
-    """Return an optimiser's first state as NumPy arrays: all its moments are zero."""
-    return jax.tree.map(lambda part: np.zeros(part.shape, part.dtype), jax.eval_shape(optimiser.init, params))
 
 
 # -- rows -----------------------------------------------------------------------------------------------------------
