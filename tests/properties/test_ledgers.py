@@ -24,7 +24,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.errors import LargesseError, LedgerError
-from largesse.serve import (  # fmt: skip
+from largesse.serve import (
+    DecisionRequest,
     LedgerDecisions,
     Pacer,
     Standing,
@@ -43,6 +44,7 @@ from support.ledgers import DAY, START, Dearest, fixed_terms
 from support.ledgers import make_offers as make_plain_offers
 from support.mutations import ODD, change
 from support.odd_values import LEDGER_COLUMNS, LEDGER_VALUES
+from support.postgres import Server
 from support.shops import customers_of, policy_of
 
 Rng = np.random.Generator
@@ -70,13 +72,12 @@ FACES = (((0, 4, 10), (0, 1, 0.5)), ((0, 5, 10), (0, 0, 0)), ((0, 0, 0), (0, 2, 
 class Play:
     """A ledger with two workers, its model, and the time."""
 
-    def __init__(self, folder: Path, rng: Rng, late: str, promises: str) -> None:
+    def __init__(self, address: str, rng: Rng, late: str, promises: str) -> None:
         self.rng = rng
         total, days = float(rng.choice([0.0, 9.0, 60.0, 1e12])), float(rng.choice([0.001, 3, 20]))
         terms = fixed_terms(
             total, days=days, valid_days=[None, 0.5, 5, 50][rng.integers(4)], late=late, promises=promises
         )
-        address = f"sqlite:///{folder}/l.db"
         self.workers = [open_ledger(address, terms), open_ledger(address)]
         self.model = LedgerModel(terms.total, terms.starts, terms.ends, terms.valid, late, promises)
         self.now = START
@@ -95,6 +96,25 @@ class Play:
         levels = self.ledger.decide(name, offers, Dearest(), now=self.now).levels.tolist()
         self.model.keep(name, self.now, wanted)
         assert levels == [promise.level for promise in wanted.values()]
+
+    def decide_together(self) -> None:
+        """Decide several requests in one transaction, one of them twice."""
+        first, sizes = len(self.model.requests), self.rng.integers(1, 4, 3)
+        asks = [
+            DecisionRequest(f"q{first + k}", make_plain_offers([f"c{i}" for i in range(size)], self.face, self.at_once))
+            for k, size in enumerate(sizes)
+        ]
+        wanted = []
+        for ask in asks:
+            customers = list(ask.offers.customers)
+            made = self.model.decide(customers, to_micros(self.face), to_micros(self.at_once), self.now)
+            if len(made) < len(customers):
+                break
+            self.model.keep(ask.request, self.now, made)
+            wanted.append([promise.level for promise in made.values()])
+        asks = asks[: len(wanted)]
+        results = self.ledger.decide_together([*asks, *asks[:1]], Dearest(), now=self.now)
+        assert [result.levels.tolist() for result in results] == [*wanted, *wanted[:1]]
 
     def repeat(self) -> None:
         if not self.model.requests:
@@ -214,23 +234,47 @@ def check_words(error: Exception) -> None:
 
 
 STEPS = (
-    *[Play.decide] * 6, *[Play.redeem] * 4, Play.repeat, Play.repeat, Play.decide_oddly, Play.decide_oddly, Play.redeem_oddly,
+    *[Play.decide] * 5, Play.decide_together,
+    *[Play.redeem] * 4, Play.repeat, Play.repeat, Play.decide_oddly, Play.decide_oddly, Play.redeem_oddly,
     Play.redeem_oddly, Play.wait, Play.wait, Play.lose_connection, Play.change_total,
 )  # fmt: skip
 
 
+def play_steps(address: str, steps: list[Callable[[Play], None]], rng: Rng, late: str, promises: str) -> None:
+    play = Play(address, rng, late, promises)
+    try:
+        for step in steps:
+            step(play)
+            play.compare()
+    finally:
+        for worker in play.workers:
+            worker.close()
+
+
+HISTORIES = (
+    st.lists(st.sampled_from(STEPS), min_size=40, max_size=40),
+    RNGS,
+    st.sampled_from(["refuse", "accept"]),
+    st.sampled_from(["kept", "while_it_lasts"]),
+)
+
+
 @examples(9)
-@given(st.data(), st.sampled_from(["refuse", "accept"]), st.sampled_from(["kept", "while_it_lasts"]), RNGS)
-def test_a_ledger_adds_up_as_the_model_does(data: st.DataObject, late: str, promises: str, rng: Rng) -> None:
+@given(*HISTORIES)
+def test_a_ledger_in_a_file_adds_up_as_the_model_does(steps: Any, rng: Rng, late: str, promises: str) -> None:
     with working_folder() as folder:
-        play = Play(folder, rng, late, promises)
-        try:
-            for step in data.draw(st.lists(st.sampled_from(STEPS), min_size=40, max_size=40)):
-                step(play)
-                play.compare()
-        finally:
-            for worker in play.workers:
-                worker.close()
+        play_steps(f"sqlite:///{folder}/l.db", steps, rng, late, promises)
+
+
+@examples(6)
+@given(history=st.tuples(*HISTORIES))
+def test_a_ledger_on_a_server_adds_up_as_the_model_does(server: Server, history: Any) -> None:
+    import psycopg
+
+    address = server.address("model")
+    with psycopg.connect(address.split("&schema")[0]) as connection:
+        connection.execute("SET client_min_messages = warning; DROP SCHEMA IF EXISTS model CASCADE")
+    play_steps(address, *history)
 
 
 # -- files ----------------------------------------------------------------------------------------------------------------

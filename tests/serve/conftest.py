@@ -16,6 +16,12 @@ from support.services import Ask, connect
 _SCHEMAS = itertools.count()
 
 
+@pytest.fixture(autouse=True)
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for the disk in this process; tests of crashes have processes of their own."""
+    monkeypatch.setattr("largesse.serve.ledger.sqlite.SYNCHRONOUS", "OFF")
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a ledger that is not there yet, in each kind of store."""

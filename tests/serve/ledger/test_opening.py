@@ -1,39 +1,32 @@
-"""A ledger is opened by its address and keeps its terms; what is wrong with either is named, but never a password."""
+"""A ledger is opened by its address and keeps its terms; errors name what is invalid, but never a password."""
 
-import sqlite3
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from largesse.errors import InputError, LedgerError
-from largesse.serve import LedgerTerms, make_terms, open_ledger
+from largesse.serve import make_terms, open_ledger
 from largesse.serve.ledger.ledger import make_store
+from largesse.serve.ledger.units import read_money
 from support.ledgers import START, Dearest, fixed_terms, make_offers
 from support.postgres import Server
 
 
 def test_a_ledger_keeps_its_terms(address: str) -> None:
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        open_ledger(address)
+    assert not Path(address.removeprefix("sqlite:///")).exists()
     with open_ledger(address, fixed_terms(), plan={"rate": 1.5}) as ledger:
         ledger.decide("1", make_offers(["a"]), Dearest(), now=START)
     with open_ledger(address) as ledger:
         standing = ledger.standing(now=START)
-    assert (standing.terms, standing.plan, standing.decisions) == (fixed_terms(), {"rate": 1.5}, 1)
-    for subject, terms in (("200.00", fixed_terms(200)), ("promises", fixed_terms(promises="while_it_lasts"))):
-        with pytest.raises(LedgerError, match=subject):
-            open_ledger(address, terms)
-
-
-def test_a_missing_ledger_is_not_made_by_opening_it(address: str) -> None:
-    with pytest.raises(LedgerError, match="there is no ledger"):
-        open_ledger(address)
-    assert not Path(address.removeprefix("sqlite:///")).exists()
-
-
-def test_another_version_is_refused(address: str) -> None:
-    with open_ledger(address, fixed_terms()) as ledger:
+        assert (standing.terms, standing.plan, standing.decisions) == (fixed_terms(), {"rate": 1.5}, 1)
+        for subject, terms in (("200.00", fixed_terms(200)), ("promises", fixed_terms(promises="while_it_lasts"))):
+            with pytest.raises(LedgerError, match=subject):
+                open_ledger(address, terms)
         ledger._transact(lambda session: session.run("UPDATE ledger SET format = 99"))
     with pytest.raises(LedgerError, match="another version"):
         open_ledger(address)
@@ -57,83 +50,6 @@ def test_a_password_is_not_shown_in_an_invalid_address(address: str) -> None:
         open_ledger(address, fixed_terms())
     assert "zx" not in str(caught.value)
     assert "98" not in str(caught.value)
-
-
-def test_other_files_are_left_as_they_are(tmp_path: Path) -> None:
-    other, text, empty = (tmp_path / name for name in ("other.db", "text.db", "empty.db"))
-    with sqlite3.connect(other) as file:
-        file.execute("CREATE TABLE mine (x)")
-    text.write_text("hello" * 1000)
-    empty.touch()
-    before = [path.read_bytes() for path in (other, text, empty)]
-    for subject, path in (
-        ("no ledger", other),
-        ("damaged or no database", text),
-        ("folder", tmp_path / "nowhere" / "x.db"),
-        ("no file", tmp_path),
-    ):
-        with pytest.raises(LedgerError, match=subject):
-            open_ledger(f"sqlite:///{path}", fixed_terms())
-    with pytest.raises(LedgerError, match="there is no ledger"):
-        open_ledger(f"sqlite:///{empty}")
-    assert [path.read_bytes() for path in (other, text, empty)] == before
-
-
-def test_a_locked_file_is_waited_for_and_then_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largesse.serve.ledger.sqlite.BUSY_SECONDS", 0.0)
-    path = tmp_path / "ledger.db"
-    ledger = open_ledger(f"sqlite:///{path}", fixed_terms(), timeout=0.1)
-    with sqlite3.connect(path, isolation_level=None) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerError, match="is locked"):
-            ledger.standing()
-        other.execute("ROLLBACK")
-    assert ledger.standing().decisions == 0
-
-
-def test_another_thread_is_not_waited_for_longer_than_the_timeout(tmp_path: Path) -> None:
-    held, go = threading.Event(), threading.Event()
-
-    def hold(_: object) -> None:
-        held.set()
-        go.wait(10)
-
-    with open_ledger(f"sqlite:///{tmp_path}/ledger.db", fixed_terms(), timeout=0.05) as ledger:
-        thread = threading.Thread(target=ledger._transact, args=(hold,))
-        thread.start()
-        assert held.wait(10)
-        with pytest.raises(LedgerError, match="is busy"):
-            ledger.standing()
-        go.set()
-        thread.join()
-        assert ledger.standing().decisions == 0
-
-
-@pytest.mark.parametrize(
-    ("change", "subject"),
-    [
-        ({"total": -1}, "the total is -1"),
-        ({"total": "much"}, "the total is 'much'"),
-        ({"total": 2e12}, "the total is"),
-        ({"ends": "soon"}, "the end is 'soon'"),
-        ({"ends": "2026-01-01", "starts": "2027-01-01"}, "begins at"),
-        ({"valid_days": 0}, "0 days"),
-        ({"late": "maybe"}, "'maybe'"),
-        ({"promises": "perhaps"}, "'perhaps'"),
-    ],
-)
-def test_wrong_terms_are_refused(change: dict[str, Any], subject: str) -> None:
-    with pytest.raises(InputError, match=subject):
-        make_terms(**{"total": 5, "ends": "2999-01-01", **change})
-
-
-def test_a_budget_is_rounded_down() -> None:
-    assert make_terms("0.0000019", "2999-01-01").total == 1
-    assert isinstance(make_terms(0.1, "2999-01-01"), LedgerTerms)
-    assert make_terms(0.1, "2999-01-01").total == 100_000
-
-
-# -- PostgreSQL ----------------------------------------------------------------------------------------------------------
 
 
 def test_an_unreachable_server_is_named_without_the_password() -> None:
@@ -160,3 +76,54 @@ def test_a_transaction_that_was_stopped_for_too_long_is_repeated(server: Server)
     with open_ledger(server.address("stopped"), fixed_terms()) as ledger:
         assert ledger._transact(work) == 100_000_000
     assert len(attempts) == 2
+
+
+# -- terms ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "subject"),
+    [
+        ({"total": -1}, "the total is -1"),
+        ({"total": "much"}, "the total is 'much'"),
+        ({"total": 2e12}, "the total is"),
+        *(({"ends": end}, "the end is") for end in ("soon", "2027-W05", "2027-W05-1", "2027-0131", "202701-31", "nat")),
+        ({"ends": "２０２７-01-31"}, "the end is"),
+        ({"ends": np.datetime64("NaT")}, "the end is"),
+        ({"ends": "2026-01-01", "starts": "2027-01-01"}, "begins at"),
+        ({"valid_days": 0}, "0 days"),
+        ({"late": "maybe"}, "'maybe'"),
+        ({"promises": "perhaps"}, "'perhaps'"),
+    ],
+)
+def test_invalid_terms_are_refused(change: dict[str, Any], subject: str) -> None:
+    with pytest.raises(InputError, match=subject):
+        make_terms(**{"total": 5, "ends": "2999-01-01", **change})
+
+
+def test_a_missing_time_of_a_table_is_no_end() -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    with pytest.raises(InputError, match="the end is NaT"):
+        make_terms(5, pandas.NaT, starts="2026-01-01")
+
+
+def test_a_budget_is_rounded_down_and_a_sum_of_floats_is_the_amount_that_was_meant() -> None:
+    assert make_terms("0.0000019", "2999-01-01").total == 1
+    for amount in (0.1, 0.1 + 0.2, 1.1 * 3, 0.29 * 100, np.float64(0.1) * 3):
+        meant = round(round(float(amount), 2) * 1e6)
+        assert read_money(amount, "the amount", up=True) == read_money(amount, "the total", up=False) == meant
+
+
+@pytest.mark.parametrize(
+    ("ends", "shown"),
+    [
+        ("2027-01-31", "2027-02-01 00:00:00Z"),
+        ("20270131", "2027-02-01 00:00:00Z"),  # the last day is part of the period, however it is written
+        ("2027-01-31T18:00", "2027-01-31 18:00:00Z"),
+        ("2027-03-28T02:30:00+01:00", "2027-03-28 01:30:00Z"),  # an hour that daylight saving leaves out
+        ("2027-10-31T02:30:00+02:00", "2027-10-31 00:30:00Z"),  # and one that comes twice
+        ("2027-10-31T02:30:00+01:00", "2027-10-31 01:30:00Z"),
+    ],
+)
+def test_a_period_ends_when_it_says(ends: str, shown: str) -> None:
+    assert f"until {shown};" in make_terms(5, ends, starts="2026-01-01").describe()

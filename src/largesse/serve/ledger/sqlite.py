@@ -14,6 +14,7 @@ from largesse.io import is_mounted
 from largesse.serve.ledger.units import now_micros
 
 APPLICATION_ID = 0x6C677273  # in the file's header: tells a ledger from other SQLite files
+SYNCHRONOUS = "FULL"  # a transaction is on the disk when it ends
 BUSY_SECONDS = 5.0  # that SQLite itself waits for another writer
 READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH}
 BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -101,7 +102,7 @@ class SqliteStore:
                     hint = "give the address of a ledger, or of a file that is not there yet"
                     _refuse(f"{self._path} is a database, but no ledger", hint)
                 connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
             except Exception:
                 connection.close()
                 raise

@@ -9,7 +9,18 @@ import pytest
 
 from largesse.allocation import allocate
 from largesse.errors import LedgerError
-from largesse.serve import WAYS, Offers, Pacer, Stream, draw_stream, make_plan, open_ledger, pace_stream, plan_offline
+from largesse.serve import (
+    WAYS,
+    Offers,
+    PacePlan,
+    Pacer,
+    Stream,
+    draw_stream,
+    make_plan,
+    open_ledger,
+    pace_stream,
+    plan_offline,
+)
 from largesse.serve.pacing.population import known_costs, redeemed_costs
 from largesse.serve.pacing.simulation import (
     OfflinePlan,
@@ -23,31 +34,35 @@ from support.ledgers import DAY
 
 
 @cache
-def draw_small(seed: int, *, on_redemption: bool, customers: int = 3000, lasts: bool = False) -> Stream:
-    """Draw a stream; its promises may hold only while the budget `lasts`."""
+def draw_small(seed: int, on_redemption: bool, customers: int = 3000, promises: str = "kept") -> Stream:
     rng = np.random.default_rng(seed)
     curves = np.cumsum(rng.exponential([0.1, 0.08, 0.05, 0.03], (400, 4)), axis=1).clip(0, 0.9)
     traits = replace(draw_traits(seed, on_redemption), foreseen=float(customers), days=28)
     pool = redeemed_costs(curves, np.arange(4.0), curves) if on_redemption else known_costs(curves, np.arange(4.0))
     stream = fill_stream(pool, traits, seed)
-    return replace(stream, terms=replace(stream.terms, promises="while_it_lasts")) if lasts else stream
+    return replace(stream, terms=replace(stream.terms, promises=promises))
 
 
 @cache
 def pace_small(seed: int, on_redemption: bool, way: str = WAYS[0]) -> PacedStream:
-    return pace_stream(draw_small(seed, on_redemption=on_redemption), way)
+    return pace_stream(draw_small(seed, on_redemption), way, plan=make_small_plan(seed, on_redemption))
+
+
+@cache
+def make_small_plan(seed: int, on_redemption: bool) -> PacePlan:
+    return make_plan(draw_small(seed, on_redemption))
 
 
 @cache
 def plan_small(seed: int, on_redemption: bool) -> OfflinePlan:
-    return plan_offline(draw_small(seed, on_redemption=on_redemption))
+    return plan_offline(draw_small(seed, on_redemption))
 
 
 @pytest.mark.parametrize("on_redemption", [False, True])
 def test_nothing_is_overspent_or_worth_more_than_the_offline_bound(on_redemption: bool) -> None:
     for seed in range(5):
         offline = plan_small(seed, on_redemption)
-        assert offline.value <= offline.unreserved * 1.001  # reserving promises costs value and never brings any
+        assert offline.value <= offline.unreserved * 1.001  # reserving promises never brings value
         for way in WAYS:
             paced = pace_small(seed, on_redemption, way)
             assert paced.kept
@@ -59,13 +74,10 @@ def test_nothing_is_overspent_or_worth_more_than_the_offline_bound(on_redemption
 def test_promises_that_hold_while_it_lasts_use_the_budget_and_are_rarely_refused() -> None:
     shares, use, redeemed, refused = [], [], 0, 0
     for seed in range(6):
-        kept = draw_small(seed, on_redemption=True, customers=6000)
-        stream = draw_small(seed, on_redemption=True, customers=6000, lasts=True)
-        for way in WAYS[1:]:
-            paced = pace_stream(stream, way)
-            assert paced.kept
-            assert paced.spent <= paced.total
-        paced, offline = pace_stream(stream), plan_offline(stream)
+        kept, stream = (draw_small(seed, True, 6000, promises) for promises in ("kept", "while_it_lasts"))
+        offline, plan = plan_offline(stream), make_plan(stream)
+        paced, *others = (pace_stream(stream, way, plan=plan) for way in WAYS)
+        assert all(other.kept and other.spent <= other.total for other in others)
         assert paced.kept
         assert paced.spent == paced.committed <= paced.total
         assert offline.value == offline.unreserved
@@ -79,7 +91,7 @@ def test_promises_that_hold_while_it_lasts_use_the_budget_and_are_rarely_refused
 
 
 def test_a_refused_redemption_takes_the_gain_of_all_who_would_not_redeem_with_it() -> None:
-    stream = draw_small(2, on_redemption=True)
+    stream = draw_small(2, True)
     levels, nobody = np.full(len(stream), 3), np.zeros(len(stream), dtype=bool)
     redeem = stream.chance < stream.redeems[:, 3]
     free = count_gains(stream, levels, nobody)
@@ -88,40 +100,41 @@ def test_a_refused_redemption_takes_the_gain_of_all_who_would_not_redeem_with_it
 
 
 def test_without_money_that_lasts_redemptions_are_refused_and_lose_value() -> None:
-    stream = draw_small(4, on_redemption=True, lasts=True)
-    # Everyone redeems, and nobody expected it.
+    stream = draw_small(4, True, promises="while_it_lasts")
+    # All redeem, which nobody expected.
     surprised = replace(stream, redeems=np.where(stream.customers.face > 0, 1.0, 0.0))
     paced = pace_stream(surprised)
     assert paced.kept
     assert paced.refused.any()
     assert paced.spent <= paced.total
     assert paced.value == pytest.approx(paced.base + count_gains(surprised, paced.levels, paced.refused).sum())
-    course = trace_course(surprised, paced.levels, refused=paced.refused)
-    assert course.spent[-1] <= paced.spent + 1e-9
+    assert trace_course(surprised, paced.levels, refused=paced.refused).spent[-1] <= paced.spent + 1e-9
 
 
 def test_pacing_comes_close_to_the_offline_optimum_and_uses_the_budget() -> None:
     offline = [plan_small(seed, False) for seed in range(10)]
-    paced = [[pace_small(seed, False, way) for seed in range(10)] for way in (WAYS[0], "fixed")]
-    shares, fixed = ([one.value / bound.value for one, bound in zip(way, offline, strict=True)] for way in paced)
-    use = [one.use if bound.price > 0 else 1.0 for one, bound in zip(paced[0], offline, strict=True)]
-    assert np.mean(shares) > 0.98
-    assert np.mean(shares) > np.mean(fixed)
+    paced, fixed = ([pace_small(seed, False, way) for seed in range(10)] for way in (WAYS[0], "fixed"))
+    shares, fixed_shares = (
+        np.mean([stream.value / plan.value for stream, plan in zip(way, offline, strict=True)])
+        for way in (paced, fixed)
+    )
+    use = [stream.use if plan.price > 0 else 1.0 for stream, plan in zip(paced, offline, strict=True)]
+    assert shares > max(0.98, fixed_shares)
     assert np.mean(use) > 0.99
 
 
 def test_the_offline_optimum_of_known_costs_is_the_plan_of_allocate() -> None:
-    stream = draw_small(3, on_redemption=False)
+    stream, offline = draw_small(3, False), plan_small(3, False)
     planned = allocate(stream.truth, stream.customers.early, total=stream.terms.total / 1e6)
-    offline = plan_small(3, False)
     assert offline.bound == pytest.approx(planned.value * len(stream), rel=1e-3)
     assert offline.price == pytest.approx(planned.price, rel=0.1)
 
 
-@pytest.mark.parametrize(("on_redemption", "lasts"), [(False, False), (True, False), (True, True)])
-def test_a_ledger_decides_a_stream_as_the_simulation_does(on_redemption: bool, lasts: bool, tmp_path: Path) -> None:
-    stream = draw_small(5, on_redemption=on_redemption, customers=150, lasts=lasts)
-    simulated, plan = pace_stream(stream), make_plan(stream)
+@pytest.mark.parametrize(("on_redemption", "promises"), [(False, "kept"), (True, "kept"), (True, "while_it_lasts")])
+def test_a_ledger_decides_a_stream_as_the_simulation_does(on_redemption: bool, promises: str, tmp_path: Path) -> None:
+    stream = draw_small(5, on_redemption, 150, promises)
+    plan = make_plan(stream)
+    simulated = pace_stream(stream, plan=plan)
     customers, levels, due, refused = stream.customers, [], [], 0
     with open_ledger(f"sqlite:///{tmp_path}/x.db", stream.terms, plan=plan.as_dict()) as ledger:
         for i, t in enumerate(stream.times):
@@ -131,12 +144,10 @@ def test_a_ledger_decides_a_stream_as_the_simulation_does(on_redemption: bool, l
                 try:
                     ledger.redeem(str(j), "c", now=at)
                 except LedgerError:
-                    assert lasts
+                    assert promises != "kept"
                     refused += 1
-            part = [
-                part[i : i + 1] for part in (customers.responses, customers.at_once, customers.face, customers.expected)
-            ]
-            level = int(ledger.decide(str(i), Offers(("c",), *part), Pacer(), now=now).levels[0])
+            offers = Offers(("c",), *customers.take(np.array([i])).arrays[:4])
+            level = int(ledger.decide(str(i), offers, Pacer(), now=now).levels[0])
             levels.append(level)
             if customers.face[i, level] and stream.chance[i] < stream.redeems[i, level]:
                 due = sorted([*due, (now + round(float(stream.delay[i]) * DAY), i)])
@@ -170,12 +181,13 @@ def test_a_hundred_random_streams() -> None:
     assert np.mean(values) > 0.995
 
 
-@pytest.mark.parametrize("lasts", [False, True])
+@pytest.mark.parametrize("promises", ["kept", "while_it_lasts"])
 @pytest.mark.parametrize("valid", [1e-320, 1e-9])
-def test_promises_that_stand_for_no_time_at_all_are_paced(valid: float, lasts: bool) -> None:
+def test_promises_that_expire_at_once_are_paced(valid: float, promises: str) -> None:
     curves = np.cumsum(np.full((40, 3), 0.1), axis=1)
     traits = replace(draw_traits(0, True), foreseen=60.0, days=7, valid=valid, delay=valid / 3)
     stream = fill_stream(redeemed_costs(curves, np.arange(3.0), curves), traits, 0)
-    stream = replace(stream, terms=replace(stream.terms, promises="while_it_lasts" if lasts else "kept"))
+    stream = replace(stream, terms=replace(stream.terms, promises=promises))
+    plan = make_plan(stream)
     assert stream.terms.valid
-    assert all(pace_stream(stream, way).kept for way in WAYS)
+    assert all(pace_stream(stream, way, plan=plan).kept for way in WAYS)

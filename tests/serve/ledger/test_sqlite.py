@@ -1,17 +1,17 @@
-"""A ledger whose file is taken away, replaced or has no room: nothing is given that it does not hold."""
+"""A ledger in a file: other files are left alone; a file that is taken away, replaced or full gives nothing it does not hold."""
 
+import os
 import shutil
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from largesse.errors import InputError, LedgerError
-from largesse.serve import Ledger, make_terms, open_ledger
-from largesse.serve.ledger.units import read_money
+from largesse.errors import LedgerError
+from largesse.serve import Ledger, open_ledger
 from support.ledgers import DAY, START, Dearest, fixed_terms, make_offers
 
 
@@ -37,8 +37,7 @@ def move_away(path: Path) -> None:
 
 
 def put_copy(path: Path) -> None:
-    copy = Path(shutil.copy(path, path.with_suffix(".copy")))
-    copy.replace(path)
+    Path(shutil.copy(path, path.with_suffix(".copy"))).replace(path)
 
 
 def begin_another(path: Path) -> None:
@@ -50,8 +49,8 @@ def lose_journal(path: Path) -> None:
     Path(f"{path}-wal").unlink()
 
 
-WAYS = (lose, move_away, put_copy, begin_another)
-CASES = [*((change, connected) for change in WAYS for connected in (True, False)), (lose_journal, True)]
+CHANGES = (lose, move_away, put_copy, begin_another)
+CASES = [*((change, connected) for change in CHANGES for connected in (True, False)), (lose_journal, True)]
 
 
 @pytest.mark.parametrize(("change", "connected"), CASES)
@@ -61,7 +60,7 @@ def test_a_file_that_is_taken_away_or_replaced_gives_nothing_more(
     if not connected:
         ledger._store.disconnect()
     change(path)
-    there = sorted(path.parent.iterdir())
+    before = sorted(path.parent.iterdir())
     uses: tuple[Callable[[], object], ...] = (
         lambda: ledger.decide("r1", make_offers(["c"]), Dearest(), now=START),
         lambda: ledger.redeem("r0", "a", now=START),
@@ -72,11 +71,11 @@ def test_a_file_that_is_taken_away_or_replaced_gives_nothing_more(
         with pytest.raises(LedgerError, match="was taken away or replaced while it was open") as caught:
             use()
         assert caught.value.__cause__ is not None  # a service answers 503
-    assert [one for one in path.parent.iterdir() if one not in there] == []
+    assert [file for file in path.parent.iterdir() if file not in before] == []
 
 
-def test_a_file_that_came_back_is_whole_for_whoever_opens_it(ledger: Ledger, path: Path) -> None:
-    path.rename(path.with_suffix(".old"))
+def test_a_file_that_came_back_is_whole(ledger: Ledger, path: Path) -> None:
+    move_away(path)
     with pytest.raises(LedgerError, match="taken away"):
         ledger.standing()
     path.with_suffix(".old").rename(path)
@@ -98,15 +97,17 @@ def test_a_ledger_of_two_names_is_refused_for_each_would_have_the_budget(ledger:
 def test_a_ledger_that_is_mounted_by_itself_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_ledger(f"sqlite:///{path}", fixed_terms()).close()
     mounts = path.with_name("mountinfo")
-    mounts.write_text(f"36 35 98:0 /l.db {path.resolve()} rw - ext4 /dev/x rw\n")
     monkeypatch.setattr("largesse.io.paths.MOUNTS", mounts)
+    mounts.write_text(f"36 35 98:0 /l.db {path.resolve()} rw - ext4 /dev/x rw\n")
     with pytest.raises(LedgerError, match="is mounted by itself"):
         open_ledger(f"sqlite:///{path}")
     mounts.write_text(f"36 35 98:0 / {path.parent.resolve()} rw - ext4 /dev/x rw\n")
     open_ledger(f"sqlite:///{path}").close()
 
 
-def test_a_ledger_behind_a_link_and_under_an_odd_name_is_found_again(tmp_path: Path) -> None:
+def test_a_ledger_behind_a_link_and_under_an_odd_name_is_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "real").mkdir()
     real = tmp_path / "real" / "50% off? #1.db"
     (tmp_path / "link.db").symlink_to(real)
@@ -116,12 +117,36 @@ def test_a_ledger_behind_a_link_and_under_an_odd_name_is_found_again(tmp_path: P
             ledger._store.disconnect()
     with open_ledger(f"sqlite:///{real}") as ledger:
         assert ledger.standing(now=START).decisions == 3
-    assert sorted(one.name for one in (tmp_path / "real").iterdir()) == [real.name]
+    assert [file.name for file in (tmp_path / "real").iterdir()] == [real.name]
+    monkeypatch.chdir(tmp_path)
+    open_ledger("sqlite:///:memory:", fixed_terms()).close()
+    assert (tmp_path / ":memory:").is_file()
+
+
+def test_other_files_are_left_as_they_are(tmp_path: Path) -> None:
+    other, text, empty = (tmp_path / name for name in ("other.db", "text.db", "empty.db"))
+    with sqlite3.connect(other) as file:
+        file.execute("CREATE TABLE mine (x)")
+    text.write_text("hello" * 1000)
+    empty.touch()
+    os.mkfifo(tmp_path / "pipe")
+    before = [path.read_bytes() for path in (other, text, empty)]
+    for subject, path, terms in (
+        ("no ledger", other, fixed_terms()),
+        ("damaged or no database", text, fixed_terms()),
+        ("folder", tmp_path / "nowhere" / "x.db", fixed_terms()),
+        ("no file", tmp_path, fixed_terms()),
+        ("pipe", tmp_path / "pipe", fixed_terms()),
+        ("there is no ledger", empty, None),
+    ):
+        with pytest.raises(LedgerError, match=subject):
+            open_ledger(f"sqlite:///{path}", terms)
+    assert [path.read_bytes() for path in (other, text, empty)] == before
 
 
 def test_a_full_disk_loses_nothing_and_when_there_is_room_it_goes_on(ledger: Ledger) -> None:
-    connection: Any = ledger._store
-    connection._connect().execute("PRAGMA max_page_count = 12")
+    store: Any = ledger._store
+    store._connect().execute("PRAGMA max_page_count = 12")
     many = make_offers([f"c{i}" for i in range(2000)])
     with pytest.raises(LedgerError, match="is full"):
         ledger.decide("many", many, Dearest(), now=START)
@@ -131,59 +156,34 @@ def test_a_full_disk_loses_nothing_and_when_there_is_room_it_goes_on(ledger: Led
     assert ledger.audit().fine
 
 
-def test_a_ledger_that_another_process_holds_is_waited_for(ledger: Ledger, path: Path) -> None:
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    connection: Any = ledger._store
-    connection._connect().execute("PRAGMA busy_timeout = 10")
-    with pytest.raises(LedgerError, match="is locked"):
-        ledger.standing()
-    other.execute("ROLLBACK")
-    other.close()
+def test_a_locked_file_is_waited_for_and_then_named(
+    ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("largesse.serve.ledger.sqlite.BUSY_SECONDS", 0.0)
+    ledger._store.disconnect()
+    with sqlite3.connect(path, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match="is locked"):
+            ledger.standing()
+        other.execute("ROLLBACK")
     assert ledger.standing(now=START).promised == 20_000_000
 
 
-# -- clocks and numbers ----------------------------------------------------------------------------------------------------
+def test_another_thread_is_not_waited_for_longer_than_the_timeout(ledger: Ledger) -> None:
+    held, release = threading.Event(), threading.Event()
 
+    def hold(_: object) -> None:
+        held.set()
+        release.wait(10)
 
-def test_a_clock_that_goes_back_releases_nothing_twice(ledger: Ledger) -> None:
-    assert ledger.standing(now=START + 8 * DAY).promised == 0  # a week is over
-    for now in (START, START - DAY, 0):
-        found = ledger.standing(now=now)
-        assert (found.promised, found.expired, found.room) == (0, 2, 100_000_000)
-    with pytest.raises(LedgerError, match="the promise ended"):
-        ledger.redeem("r0", "a", now=START)
-    assert ledger.decide("r1", make_offers(["a"]), Dearest(), now=START - DAY).levels.tolist() == [0]
-    assert ledger.decide("r2", make_offers(["a"]), Dearest(), now=START + DAY).levels.tolist() == [2]
-    assert ledger.redeem("r2", "a", now=START).late is False  # told before it was decided
-    assert ledger.audit().fine
-
-
-@pytest.mark.parametrize("amount", [0.1 + 0.2, 1.1 * 3, 0.29 * 100, np.float64(0.1) * 3])
-def test_a_sum_of_floats_is_the_amount_that_was_meant(amount: float) -> None:
-    meant = round(float(amount), 2)
-    assert read_money(amount, "the amount", up=True) == read_money(amount, "the total", up=False) == round(meant * 1e6)
-
-
-@pytest.mark.parametrize(
-    ("ends", "told"),
-    [
-        ("2027-01-31", "2027-02-01 00:00:00Z"),
-        ("20270131", "2027-02-01 00:00:00Z"),  # the last day is part of the period, however it is written
-        ("2027-01-31T18:00", "2027-01-31 18:00:00Z"),
-        ("2027-03-28T02:30:00+01:00", "2027-03-28 01:30:00Z"),  # an hour that daylight saving leaves out
-        ("2027-10-31T02:30:00+02:00", "2027-10-31 00:30:00Z"),  # and one that comes twice
-        ("2027-10-31T02:30:00+01:00", "2027-10-31 01:30:00Z"),
-    ],
-)
-def test_a_period_ends_when_it_says(ends: str, told: str) -> None:
-    assert f"until {told};" in make_terms(5, ends, starts="2026-01-01").describe()
-
-
-def test_a_missing_time_of_a_table_is_no_end() -> None:
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-    with pytest.raises(InputError, match="the end is NaT"):
-        make_terms(5, pandas.NaT, starts="2026-01-01")
+    thread = threading.Thread(target=ledger._transact, args=(hold,))
+    thread.start()
+    assert held.wait(10)
+    with pytest.raises(LedgerError, match="is busy"):
+        ledger.standing()
+    release.set()
+    thread.join()
+    assert ledger.standing(now=START).decisions == 2
 
 
 def test_sums_beyond_what_can_be_counted_are_refused(ledger: Ledger, path: Path) -> None:
