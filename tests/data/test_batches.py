@@ -40,7 +40,7 @@ TABLE = pa.table(
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "BATCH_ROWS", 16)
-    monkeypatch.setattr(csv_reader, "BLOCK", 300)
+    monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 300)
 
 
 def packed(table: pa.Table, file: Path) -> None:
@@ -187,7 +187,7 @@ def test_few_values_are_known_without_reading_them(kind: str, tmp_path: Path) ->
 def test_the_pieces_of_a_parquet_file_hold_its_rows_in_order(
     groups: int, few: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "PIECE_ROWS", few)
+    monkeypatch.setattr(batches, "MAX_PIECE_ROWS", few)
     file = tmp_path / "t.parquet"
     pq.write_table(TABLE, file, row_group_size=groups)
     found = split_file(file, "table")

@@ -24,7 +24,7 @@ ROLES: dict[str, Any] = {"level": "coupon", "response": "bought"}
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "BATCH_ROWS", 128)
-    monkeypatch.setattr(csv_reader, "BLOCK", 4000)
+    monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 4000)
 
 
 def table(**more: Any) -> pa.Table:

@@ -22,7 +22,7 @@ from largesse.data import (
     CODED,
     Suggestion,
     as_floats,
-    check_names,
+    check_columns,
     decode_dictionary,
     is_yes_or_no,
     kind_of,
@@ -176,7 +176,7 @@ def inspect_table(source: str | os.PathLike[str]) -> TableProfile:
     """Read a table and profile its columns."""
     refuse("log", path_problems(Path(source).absolute(), written=True))
     table = read_table(source, what="log")
-    check_names(table, "log")
+    check_columns(table.column_names, len(table), "log")
     read, written = read_suggested(table)
     columns = {name: _profile_column(name, read.column(name)) for name in table.column_names}
     return TableProfile(table, read, columns, written)
@@ -309,7 +309,7 @@ def _write_features(draft: CampaignDraft) -> list[str]:
     lines += [f"# CHECK: left out ({why}): {join_some(names, MAX_LISTED)}" for why, names in reasons.items()]
     known = {*draft.guess.roles.values(), *draft.guess.left_out, *draft.written}
     plain = [name for name in draft.columns if name not in known]  # text that differs in every row, too
-    return [*lines, *(f"# CHECK: {note}" for note in read_notation(draft.table.select(plain), {}, ()).notes)]
+    return [*lines, *(f"# CHECK: {note}" for note in read_notation(draft.table.select(plain), {}, ())[1])]
 
 
 def _write_parse(draft: CampaignDraft) -> list[str]:

@@ -1,10 +1,8 @@
 """Entrance of all tables: reading, checking and encoding.
 
 `read_log` and `read_customers` take a table in any usual form, check every rule and report all problems together. A `Log` is not
-checked again: the packages below rely on it, and check only their other arguments (a budget, a plan, the columns that a fitted
-model needs). `Encoder` turns features into a matrix of numbers, learnt on the log and safe for values never seen. `group_column`
-bins a column. `open_batches` reads tables batch by batch, in any number of passes; `split_file` and `read_piece` read files in
-pieces, for several machines at once.
+checked again. `Encoder` turns features into a matrix of numbers. `group_column` bins a column. `open_batches` reads tables batch
+by batch, in any number of passes; `split_file` and `read_piece` read files in pieces, for several machines.
 """
 
 from largesse.data.batches import Batches as Batches
@@ -20,7 +18,7 @@ from largesse.data.binning import group_column as group_column
 from largesse.data.binning import name_groups as name_groups
 from largesse.data.column_encoders import CYCLES as CYCLES
 from largesse.data.column_encoders import DAY as DAY
-from largesse.data.column_encoders import FARTHEST as FARTHEST
+from largesse.data.column_encoders import MAX_DEVIATIONS as MAX_DEVIATIONS
 from largesse.data.columns import as_floats as as_floats
 from largesse.data.columns import decode_dictionary as decode_dictionary
 from largesse.data.columns import is_text as is_text
@@ -48,7 +46,7 @@ from largesse.data.row_encoder import EncodedRows as EncodedRows
 from largesse.data.row_encoder import Row as Row
 from largesse.data.row_encoder import RowEncoder as RowEncoder
 from largesse.data.row_encoder import check_rows as check_rows
-from largesse.data.table_reader import check_names as check_names
+from largesse.data.table_reader import check_columns as check_columns
 from largesse.data.table_reader import expand_home as expand_home
 from largesse.data.table_reader import find_files as find_files
 from largesse.data.table_reader import from_memory as from_memory

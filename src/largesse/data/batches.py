@@ -1,7 +1,7 @@
-"""Out-of-core reading: the table of `read_table` in batches of rows, of which one at a time is in memory.
+"""Out-of-core reading: the table of `read_table` in batches of rows, one at a time in memory.
 
-Columns, types and the number of rows are known before the first batch: from the metadata of Parquet, and for CSV from a first pass that
-settles the types (see `csv_reader`). Arrow files are read whole, one after the other. Every pass gives the same rows in the same
+Columns, types and the number of rows are known before the first batch: from the metadata of Parquet, and for CSV from a first pass
+that settles the types (see `csv_reader`). Arrow files are read whole, one by one. Every pass gives the same rows in the same
 order; a file that changes between two passes is refused.
 """
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 BATCH_ROWS = 65_536
 MAX_GZIP_RATIO = 20  # of most tables
 MAX_ARROW_CELLS = 8  # values in a byte of an Arrow file
-PIECE_ROWS = 500_000  # row groups are put together up to this many rows
+MAX_PIECE_ROWS = 500_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def open_batches(
 
 
 def has_at_most_rows(source: Any, rows: int, what: str = "table") -> bool:
-    """Whether a table surely has no more rows than this, by the metadata or the sizes of its files."""
+    """Whether the metadata or the sizes of its files prove that a table has at most so many rows."""
     if isinstance(source, Batches):
         return source.rows <= rows
     if not isinstance(source, str | os.PathLike):
@@ -95,7 +95,7 @@ def has_at_most_rows(source: Any, rows: int, what: str = "table") -> bool:
 
 
 def most_cells(source: Any, what: str = "table") -> tuple[float, int]:
-    """Return the maximum number of values of a table, by the metadata or the sizes of its files, and its minimum number of columns."""
+    """Return an upper bound of the number of values of a table, by its metadata or size, and its minimum number of columns."""
     if isinstance(source, Batches):
         return source.rows * len(source.schema), len(source.schema)
     if not isinstance(source, str | os.PathLike):
@@ -132,7 +132,7 @@ class _File:
 
 
 def _inspect_file(file: Path, what: str, plain: Collection[str], texts: Collection[str]) -> _File:
-    """Return schema and number of rows of a file; refuse one that cannot be read."""
+    """Return schema and number of rows of a file; refuse an unreadable one."""
     with explain(file, what):
         check_file(file, what)
         kind, state = kind_of_file(file, what), _read_state(file)
@@ -147,8 +147,8 @@ def _inspect_file(file: Path, what: str, plain: Collection[str], texts: Collecti
 
 
 def _read_state(file: Path) -> tuple[int, int]:
-    found = file.stat()
-    return found.st_size, found.st_mtime_ns
+    status = file.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def _read_all(
@@ -168,7 +168,7 @@ def _read_all(
 
 
 def _check_same(part: _File, what: str, rows: int | None = None) -> None:
-    """Refuse a file that is not as it was when its columns were found, or that has another number of rows."""
+    """Refuse a file that changed since it was inspected, or that has another number of rows."""
     try:
         same = _read_state(part.file) == part.state and rows in (None, part.rows)
     except OSError:  # it is gone
@@ -196,7 +196,6 @@ def _read_file(part: _File, what: str, plain: Collection[str], columns: Sequence
 
 
 def _merge_small(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Concatenate small batches."""
     import pyarrow as pa
 
     held: list[pa.Table] = []
@@ -259,7 +258,7 @@ def split_file(file: Path, what: str) -> list[FilePiece]:
         return [FilePiece(path, rows=0)]  # it has columns all the same
     pieces, first = [], 0
     for k in range(1, len(sizes) + 1):
-        if k == len(sizes) or sum(sizes[first : k + 1]) > PIECE_ROWS:
+        if k == len(sizes) or sum(sizes[first : k + 1]) > MAX_PIECE_ROWS:
             pieces.append(FilePiece(path, first, k - first, sum(sizes[first:k])))
             first = k
     return pieces

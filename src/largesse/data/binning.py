@@ -54,9 +54,9 @@ class Grouping:
 
 
 def find_grouping(column: pa.ChunkedArray, most: int) -> Grouping:
-    """Return about `most` groups: a column's most frequent words, its few values, or ranges of about equal size.
+    """Learn about `most` groups: the most frequent words, the few values, or ranges of about equal size.
 
-    Rarer words, or values that were not found here, are one more group, and so is what is missing.
+    Other words or values are one more group, and so are missing values.
     """
     import pyarrow as pa
 
@@ -64,8 +64,8 @@ def find_grouping(column: pa.ChunkedArray, most: int) -> Grouping:
     if kind in ("nothing", "other"):
         return Grouping("nothing", ("missing",))
     if kind == "text":
-        shown = tuple(sorted(list(count_words(column))[:most]))
-        return Grouping("words", (*shown, "other", "missing"), words=shown)
+        frequent = tuple(sorted(list(count_words(column))[:most]))
+        return Grouping("words", (*frequent, "other", "missing"), words=frequent)
     if kind == "date":
         cuts = _find_cuts(as_seconds(column), most)
         return _name_ranges("dates", cuts, lambda second: str(np.datetime64(int(second), "s"))[:10])
@@ -73,8 +73,8 @@ def find_grouping(column: pa.ChunkedArray, most: int) -> Grouping:
     known = values[np.isfinite(values)]
     flags = pa.types.is_boolean(column.type)
     # The first rows show at once that most columns have more values than groups.
-    few = len(known) and len(np.unique(known[: 100 * most])) <= most and len(np.unique(known)) <= most
-    if flags or few:
+    has_few_values = len(known) and len(np.unique(known[: 100 * most])) <= most and len(np.unique(known)) <= most
+    if flags or has_few_values:
         distinct = tuple(map(float, np.unique(known)))
         names = ("yes" if value else "no" for value in distinct) if flags else map(_short, distinct)
         return Grouping("values", (*names, "other", "missing"), numbers=distinct)
@@ -83,29 +83,28 @@ def find_grouping(column: pa.ChunkedArray, most: int) -> Grouping:
 
 
 def group_column(column: pa.ChunkedArray, most: int) -> Groups:
-    """Return a column in about `most` groups: see `find_grouping`.
+    """Bin a column into about `most` groups: see `find_grouping`.
 
     >>> import pyarrow as pa
     >>> group_column(pa.chunked_array([[1, 2, 3, 4, None]]), most=2).labels
     ('up to 2', 'over 2', 'missing')
     """
-    found = find_grouping(column, most)
-    return name_groups(found, found.code(column))
+    grouping = find_grouping(column, most)
+    return name_groups(grouping, grouping.code(column))
 
 
-def name_groups(found: Grouping, code: Array) -> Groups:
-    """Return groups of rows (n,) by their place in a grouping."""
-    # Groups of what is missing, and of others, are there only if somebody is in them.
-    spare = 0 if found.kind == "nothing" else 1 if found.kind in ("ranges", "dates") else 2
-    own = len(found.labels) - spare
-    here = [g for g in range(len(found.labels)) if g < own or (code == g).any()]
-    place = np.zeros(len(found.labels), dtype=code.dtype)
-    place[here] = np.arange(len(here))
-    return Groups(place[code], tuple(found.labels[g] for g in here))
+def name_groups(grouping: Grouping, code: Array) -> Groups:
+    """Return the groups of rows (n,) from their codes in a grouping; empty groups of missing or other values are left out."""
+    spare = 0 if grouping.kind == "nothing" else 1 if grouping.kind in ("ranges", "dates") else 2
+    n_found = len(grouping.labels) - spare
+    used = [g for g in range(len(grouping.labels)) if g < n_found or (code == g).any()]
+    position = np.zeros(len(grouping.labels), dtype=code.dtype)
+    position[used] = np.arange(len(used))
+    return Groups(position[code], tuple(grouping.labels[g] for g in used))
 
 
 def _find_cuts(values: Array, most: int) -> Array | None:
-    """Return the ends of ranges of about equal size; None if all values are missing."""
+    """Return the upper ends of ranges of about equal size; None if all values are missing."""
     inside = values[np.isfinite(values)]
     if not len(inside):
         return None
@@ -129,7 +128,7 @@ def _name_ranges(
 
 
 def _short(value: float) -> str:
-    """Write a number with a proper minus; a year has no comma, and so no number of four digits has one."""
+    """Write a number with a proper minus; four digits, which may be a year, without a comma."""
     if abs(value) < 1000 and not float(value).is_integer():
         return f"{value:.3g}".replace("-", "−")
     text = f"{value:.0f}" if abs(value) < 10_000 else f"{value:,.0f}"

@@ -1,4 +1,4 @@
-"""Rules for logs and tables of customers: each is checked once, and all violations are reported together."""
+"""Rules for logs and tables of customers, all violations reported together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from largesse.data.columns import (
     skip_reason,
 )
 from largesse.data.parsing import find_style, map_words, parse_numbers, reads_as_number
-from largesse.data.propensity_checks import LEAVE_OUT, GivenPropensities, propensity_problems
+from largesse.data.propensity_checks import LEAVE_OUT
 from largesse.errors import Problem, join_some, percent, plural, suggest
 from largesse.levels import Levels
 from largesse.records import Array
@@ -30,31 +30,30 @@ from largesse.records import Array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_RESPONSE = 1e30  # models work in float32, and with squares in float64
-LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100  # squares of others are zero or infinite
-FEW_EFFECTIVE = 10.0  # rows that weights must be worth
-NO_WEIGHT = 1e-9  # share of all weight below which a level cannot be estimated
-MOST_MISSING = 0.2  # above this share of missing responses, missing probably means something
+MAX_RESPONSE = 1e30  # models work in float32, and with squares in float64
+MIN_WEIGHT, MAX_WEIGHT = 1e-100, 1e100  # squares of others are zero or infinite
+MIN_EFFECTIVE_ROWS = 10.0
+MIN_WEIGHT_SHARE = 1e-9  # of a level that can be estimated
+MAX_MISSING_RESPONSES = 0.2  # share; above it, missing probably means something
 
 
 @dataclass
 class TableChecker:
-    """Checks of one table: each method reads a column, returns its values and collects its problems."""
+    """Checks of one table; each method reads a column, returns its values and collects its problems."""
 
     table: pa.Table
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    stand_ins: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)  # for features that the table does not hold
+    stand_ins: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)  # for features of logs larger than memory
 
     def add_problem(self, what: str, hint: str) -> None:
-        """Add a problem."""
+        """Add a problem to the list."""
         self.problems.append(Problem(what, hint))
 
-    def require(self, name: str, role: str = "") -> None:
+    def require(self, name: str, role: str) -> None:
         """Check that a column is there."""
         if name not in self.table.column_names:
-            what = f"the {role} column" if role else "a column"
-            self.add_problem(f"{what} {name!r} is not in the table", suggest(name, self.table.column_names))
+            self.add_problem(f"the {role} column {name!r} is not in the table", suggest(name, self.table.column_names))
 
     def check_roles(self, named: dict[str, str], levels: Levels, features: Sequence[str] | None) -> None:
         """Check that every column is there, and that no column has two roles that exclude each other."""
@@ -66,7 +65,7 @@ class TableChecker:
             self.require(column, "feature")
         seen: dict[str, str] = {}
         for role, column in named.items():
-            # The same id may well name the customer and the cluster: repeated customers are their own cluster.
+            # One column may be customer and cluster: repeated customers are their own cluster.
             if column in seen and {role, seen[column]} != {"customer", "cluster"}:
                 self.add_problem(
                     f"{column!r} is named both as {seen[column]} and as {role}", "each role needs its own column"
@@ -115,15 +114,15 @@ class TableChecker:
 
         odd = column.filter(pa.array(codes < 0)).drop_null()
         if len(odd):
-            found = sorted(as_words(pc.unique(odd)))
+            unknown = sorted(as_words(pc.unique(odd)))
             known = join_some([f"{v:g}" if isinstance(v, float) else v for v in values], 12)
             self.add_problem(
-                f"{name!r} holds a level that is not in the list in {plural(len(odd), 'row')}: {join_some(found)}",
+                f"{name!r} holds a level that is not in the list in {plural(len(odd), 'row')}: {join_some(unknown)}",
                 f"the list is: {known}",
             )
 
-    def read_response(self, name: str, *, alike: bool = False) -> Array:
-        """Return responses (n,), missing as NaN: finite numbers, few missing, and not constant unless `alike`."""
+    def read_response(self, name: str, *, may_be_constant: bool = False) -> Array:
+        """Return responses (n,), missing as NaN: finite numbers, few missing, and not constant unless `may_be_constant`."""
         values = self.read_numbers(name, "response")
         if values is None:
             return np.zeros(len(self.table))
@@ -137,21 +136,21 @@ class TableChecker:
             self.add_problem(
                 f"the response {name!r} is missing in every row", "name the column that says what happened"
             )
-        elif missing.mean() > MOST_MISSING:
+        elif missing.mean() > MAX_MISSING_RESPONSES:
             share = percent(missing.mean())
             self.add_problem(
                 f"the response {name!r} is missing in {share} of the rows",
                 "write 0 if missing means that nothing happened; else leave those rows out",
             )
-        elif np.nanmax(np.abs(values), where=np.isfinite(values), initial=0.0) > MOST_RESPONSE:
+        elif np.nanmax(np.abs(values), where=np.isfinite(values), initial=0.0) > MAX_RESPONSE:
             largest = values[np.nanargmax(np.abs(values))]
             self.add_problem(
                 f"the response {name!r} is as large as {largest:g}",
-                f"numbers beyond {MOST_RESPONSE:g} cannot be computed with: is it a code for missing? Else use a larger unit",
+                f"numbers beyond {MAX_RESPONSE:g} cannot be computed with: is it a code for missing? Else use a larger unit",
             )
         elif missing.any():
             self.notes.append(f"{plural(int(missing.sum()), 'row')} without a response left out")
-        if not alike and not missing.all() and np.nanmin(values) == np.nanmax(values):
+        if not may_be_constant and not missing.all() and np.nanmin(values) == np.nanmax(values):
             self.add_problem(
                 f"the response {name!r} is {np.nanmin(values):g} in every row",
                 "there is nothing to learn from; is it the right column?",
@@ -175,11 +174,6 @@ class TableChecker:
             return None
         return values
 
-    def check_propensity(self, given: GivenPropensities | None, name: str) -> None:
-        """Check that propensities can be right, once all they are compared with is sound."""
-        if given is not None and not self.problems:
-            self.problems += propensity_problems(given, name)
-
     def read_weight(self, name: str) -> Array | None:
         """Return weights (n,), zero or more, on more than a few rows."""
         values = self.read_numbers(name, "weight")
@@ -192,21 +186,21 @@ class TableChecker:
                 "weights are zero or more",
             )
             return None
-        most = float(values.max())
-        if most == 0:
+        largest = float(values.max())
+        if largest == 0:
             self.add_problem(f"every weight in {name!r} is zero", "at least one row must count")
-        elif not LEAST_WEIGHT <= most <= MOST_WEIGHT:
+        elif not MIN_WEIGHT <= largest <= MAX_WEIGHT:
             self.add_problem(
-                f"the largest weight in {name!r} is {most:g}", "divide all weights by it: only ratios matter"
+                f"the largest weight in {name!r} is {largest:g}", "divide all weights by it: only ratios matter"
             )
         else:
-            self._check_few(name, values / most)
+            self._check_effective_rows(name, values / largest)
         return values
 
-    def _check_few(self, name: str, weight: Array) -> None:
+    def _check_effective_rows(self, name: str, weight: Array) -> None:
         """Refuse weights that leave only a few rows to learn from."""
         effective = float(weight.sum()) ** 2 / float(weight @ weight)
-        if effective < min(FEW_EFFECTIVE, len(weight) / 2):
+        if effective < min(MIN_EFFECTIVE_ROWS, len(weight) / 2):
             top = np.argsort(-weight, kind="stable")[:3]
             share = float(weight[top].sum() / weight.sum())
             self.add_problem(
@@ -249,7 +243,7 @@ class TableChecker:
         return column
 
     def _refuse_type(self, name: str, role: str, kind: pa.DataType) -> bool:
-        """Return whether values of this type cannot be compared with each other, and add the problem if so."""
+        """Add a problem if values of this type cannot be compared with each other; return whether it did."""
         import pyarrow.types as types
 
         if not is_unusable(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind):
@@ -293,7 +287,7 @@ class TableChecker:
         if weight is None:
             return
         mass = np.bincount(codes[seen], weights=weight[seen] / weight[seen].max(initial=0.0), minlength=len(levels))
-        light = [levels.labels[k] for k in np.flatnonzero((rows > 0) & (mass <= NO_WEIGHT * mass.sum()))]
+        light = [levels.labels[k] for k in np.flatnonzero((rows > 0) & (mass <= MIN_WEIGHT_SHARE * mass.sum()))]
         if light:
             self.add_problem(f"all rows with level {join_some(light)} have weight zero, or next to nothing", hint)
 
@@ -304,12 +298,12 @@ class TableChecker:
             self.problems.append(Problem("costs are observed, but no column says what was paid", hint))
         if levels.observed or not named:
             return levels
-        said = {
+        cost_settings = {
             "on_redemption": levels.on_redemption,
             "contact_cost": levels.contact_cost,
             "costs": levels.cost_columns,
         }
-        if clash := [word for word, on in said.items() if on]:
+        if clash := [word for word, on in cost_settings.items() if on]:
             hint = "a column of observed costs holds all that a row cost: keep one of the two"
             self.problems.append(Problem(f"a cost column is named, and {clash[0]} says how levels are paid", hint))
             return levels
@@ -329,8 +323,8 @@ class TableChecker:
                 f"the cost {name!r} is missing, infinite or negative in {plural(int(bad.sum()), 'row')}",
                 "write what the row cost, 0 if nothing was paid",
             )
-        elif values[known].max(initial=0.0) > MOST_RESPONSE:
-            hint = f"numbers beyond {MOST_RESPONSE:g} cannot be computed with: is it a code for missing? Else use a larger unit"
+        elif values[known].max(initial=0.0) > MAX_RESPONSE:
+            hint = f"numbers beyond {MAX_RESPONSE:g} cannot be computed with: is it a code for missing? Else use a larger unit"
             self.add_problem(f"the cost {name!r} is as large as {values[known].max():g}", hint)
         elif not values[known].any():
             self.add_problem(f"the cost {name!r} is 0 in every row", "name the column with what was paid")
@@ -339,7 +333,7 @@ class TableChecker:
     def select_features(self, listed: Sequence[str] | None, taken: set[str]) -> pa.Table:
         """Return the columns to learn from: those listed, or all usable ones without another role."""
         names = list(listed) if listed is not None else [n for n in self.table.column_names if n not in taken]
-        kept = []
+        selected = []
         for name in names:
             column = self.stand_ins.get(name, self.table.column(name))
             if listed is not None and is_unusable(column.type):
@@ -348,11 +342,11 @@ class TableChecker:
             elif listed is None and (reason := skip_reason(name, column)):
                 self.notes.append(f"column {name!r} left out: {reason}")
             else:
-                kept.append(name)
+                selected.append(name)
                 self.notes += _describe_feature(name, column)
-        if not kept and not self.problems:
+        if not selected and not self.problems:
             self.add_problem("there is no column left to learn from", "the log needs at least one feature")
-        return self.table.select(kept)
+        return self.table.select(selected)
 
     def read_numbers(self, name: str, role: str) -> Array | None:
         """Return a column as float64, missing as NaN; None when it does not hold numbers."""
@@ -365,7 +359,7 @@ class TableChecker:
         if is_text(kind) and (numbers := self._text_as_numbers(name, role, column)) is not None:
             return numbers
         if not is_number(kind):
-            self.add_problem(*_tell_not_numbers(name, role, column))
+            self.add_problem(*_describe_non_numbers(name, role, column))
             return None
         return as_floats(column)
 
@@ -375,13 +369,13 @@ class TableChecker:
         values = parse_numbers(words)
         if not values:
             return None
-        shown = join_some([f"{word!r} is {value:g}" for word, value in zip(words, values, strict=True)], 2)
-        self.notes.append(f"the {role} {name!r} is text, read as numbers: {shown}")
+        examples = join_some([f"{word!r} is {value:g}" for word, value in zip(words, values, strict=True)], 2)
+        self.notes.append(f"the {role} {name!r} is text, read as numbers: {examples}")
         return as_floats(map_words(column, words, values))
 
 
-def _tell_not_numbers(name: str, role: str, column: pa.ChunkedArray) -> tuple[str, str]:
-    """Describe the non-numeric values of a column: the few odd words of a mostly numeric one; and the remedy."""
+def _describe_non_numbers(name: str, role: str, column: pa.ChunkedArray) -> tuple[str, str]:
+    """Describe the non-numeric values of a column, only the odd words of a mostly numeric one, and the remedy."""
     key = f'"{name}"'
     if is_text(column.type):
         tally = count_words(column)
@@ -422,8 +416,8 @@ def _costs_as_doses(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
         return levels
     if levels.names is not None and all(reads_as_number(name) for name in levels.names):
         return levels
-    found = {float(value) for value in distinct.to_pylist()}
-    if found <= set(range(len(levels))) or not found <= set(common.tolist()):
+    logged = {float(value) for value in distinct.to_pylist()}
+    if logged <= set(range(len(levels))) or not logged <= set(common.tolist()):
         return levels
     return replace(levels, doses=tuple(common.tolist()))
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 DAY = 86_400.0
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # days
-FARTHEST_MEAN = 1e30  # float32 holds it
-FARTHEST = 1e6  # standard deviations; float32 cannot hold much more, and a value farther out says no more
+MAX_MEAN = 1e30  # in the range of float32
+MAX_DEVIATIONS = 1e6  # standard deviations from the mean; values farther out are clipped
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ColumnEncoder(ABC):
     """The encoder of one feature."""
 
     encoding: ClassVar[str]
-    kind: ClassVar[Kind]  # which columns can be encoded this way
+    kind: ClassVar[Kind]  # of the columns it encodes
     name: str
 
     @property
@@ -38,11 +38,11 @@ class ColumnEncoder(ABC):
 
     @abstractmethod
     def is_sound(self) -> bool:
-        """Whether its parts, each of the right type, fit together and are finite."""
+        """Whether its fields are finite and consistent."""
 
     @abstractmethod
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Return the block of float32 columns (n, q) that the feature becomes."""
+        """Return the feature as float32 columns (n, q)."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,14 @@ class NumberScale:
         columns = []
         if self.spread > 0:
             with np.errstate(over="ignore", invalid="ignore"):
-                apart = (values - self.centre) / self.spread
-            columns.append(np.where(known, np.clip(apart, -FARTHEST, FARTHEST), 0.0))
+                deviations = (values - self.centre) / self.spread
+            columns.append(np.where(known, np.clip(deviations, -MAX_DEVIATIONS, MAX_DEVIATIONS), 0.0))
         if self.missing:
             columns.append(~known)
         return stack_columns(columns, len(values))
 
     def is_sound(self) -> bool:
-        """Whether it can be applied."""
+        """Whether its fields are finite and consistent."""
         return math.isfinite(self.centre) and 0 <= self.spread < math.inf
 
     def names(self, name: str) -> list[str]:
@@ -77,7 +77,7 @@ class NumberScale:
 @final
 @dataclass(frozen=True)
 class NumberEncoder(ColumnEncoder):
-    """A number: its distance from the mean, and whether it is missing."""
+    """Encoder of a number: standard deviations from the mean, and an indicator of missing values."""
 
     encoding = "number"
     kind = "number"
@@ -89,18 +89,18 @@ class NumberEncoder(ColumnEncoder):
         return self.scale.names(self.name)
 
     def is_sound(self) -> bool:
-        """Whether its parts fit together."""
+        """Whether its fields are consistent."""
         return self.scale.is_sound()
 
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Return the block of columns (n, q)."""
+        """Return the feature as columns (n, q)."""
         return self.scale.apply(as_floats(column))
 
 
 @final
 @dataclass(frozen=True)
 class DateEncoder(ColumnEncoder):
-    """A date: the days since 1970 as a number, and the cycles that the log went through."""
+    """Encoder of a date: days since 1970 as a number, and the cycles that the log covers."""
 
     encoding = "date"
     kind = "date"
@@ -114,15 +114,15 @@ class DateEncoder(ColumnEncoder):
         return self.scale.names(self.name) + waves
 
     def is_sound(self) -> bool:
-        """Whether its parts fit together."""
+        """Whether its fields are consistent."""
         return self.scale.is_sound() and set(self.cycles) <= set(CYCLES) and _differ(self.cycles)
 
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Return the block of columns (n, q)."""
+        """Return the feature as columns (n, q)."""
         return self.encode_seconds(as_seconds(column))
 
     def encode_seconds(self, seconds: Array) -> Array:
-        """Return the block of seconds since 1970 (n,)."""
+        """Return seconds since 1970 (n,) as columns (n, q)."""
         blocks = [self.scale.apply(seconds / DAY)]
         for cycle in self.cycles:
             angle = np.where(np.isfinite(seconds), seconds, 0.0) * (2 * math.pi / (CYCLES[cycle] * DAY))
@@ -133,7 +133,7 @@ class DateEncoder(ColumnEncoder):
 @final
 @dataclass(frozen=True)
 class WordsEncoder(ColumnEncoder):
-    """One indicator per frequent word, one for the other words and one for missing text, where the log had any."""
+    """Encoder of text by indicators: one per frequent word, one for other words and one for missing text if the log had any."""
 
     encoding = "words"
     kind = "text"
@@ -143,8 +143,8 @@ class WordsEncoder(ColumnEncoder):
 
     @property
     def shown(self) -> Sequence[str]:
-        """The words that have an indicator of their own."""
-        # Without other or missing text, the last word is where all the others are zero.
+        """The words with an indicator."""
+        # Without other or missing text, the last word needs none.
         return self.words if self.other or self.missing else self.words[:-1]
 
     @property
@@ -160,11 +160,11 @@ class WordsEncoder(ColumnEncoder):
         return [f"{self.name} = {word}" for word in self.shown] + extra
 
     def is_sound(self) -> bool:
-        """Whether its parts fit together."""
+        """Whether its fields are consistent."""
         return _differ(self.words)
 
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Return the block of columns (n, q)."""
+        """Return the feature as columns (n, q)."""
         if self._constant:
             return stack_columns([], len(column))
         codes, missing = word_codes(column, self.words), np.asarray(column.is_null())
@@ -179,7 +179,7 @@ class WordsEncoder(ColumnEncoder):
 @final
 @dataclass(frozen=True)
 class MeansEncoder(ColumnEncoder):
-    """A mean of the target for every word, for missing text where the log had any, and for words never seen."""
+    """Encoder of text by means of the target: of every word, of missing text if the log had any, and of unseen words."""
 
     encoding = "means"
     kind = "text"
@@ -193,14 +193,14 @@ class MeansEncoder(ColumnEncoder):
         return [f"{self.name} (mean)"] if width == 1 else [f"{self.name} (mean {j})" for j in range(width)]
 
     def is_sound(self) -> bool:
-        """Whether its parts fit together."""
+        """Whether its fields are consistent."""
         widths = {len(row) for row in self.table}
-        near = all(abs(mean) <= FARTHEST_MEAN for row in self.table for mean in row)
+        in_range = all(abs(mean) <= MAX_MEAN for row in self.table for mean in row)
         rows = len(self.table) - len(self.words)
-        return rows in (1, 2) and len(widths) == 1 and widths != {0} and near and _differ(self.words)
+        return rows in (1, 2) and len(widths) == 1 and widths != {0} and in_range and _differ(self.words)
 
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Return the block of columns (n, q)."""
+        """Return the feature as columns (n, q)."""
         codes = word_codes(column, self.words)
         codes[(codes == len(self.words)) & ~np.asarray(column.is_null())] = len(self.table) - 1
         return np.asarray(self.table, dtype=np.float32)[codes]
@@ -218,11 +218,11 @@ ENCODINGS: dict[str, type[ColumnEncoder]] = {
 
 
 def read_columns(state: Any) -> list[ColumnEncoder]:
-    """Return the columns of an encoder's state; raise ValueError if the state is invalid."""
+    """Read the columns of an encoder's state; raise ValueError if it is invalid."""
     state = read_scalar(state, dict, "encoder")
     few, rare, width = (read_scalar(state.get(name), int, f"encoder/{name}") for name in ("few", "rare", "width"))
-    found = read_scalar(state.get("columns"), list, "encoder/columns")
-    columns = [_read_column(column, f"encoder/columns/{k}") for k, column in enumerate(found)]
+    states = read_scalar(state.get("columns"), list, "encoder/columns")
+    columns = [_read_column(column, f"encoder/columns/{k}") for k, column in enumerate(states)]
     if min(few, rare, width - len(columns)) < 0:
         raise ValueError("encoder: a number of columns or rows is not possible")
     if not _differ([column.name for column in columns]):
@@ -243,9 +243,6 @@ def _read_column(state: Any, place: str) -> ColumnEncoder:
 
 def _differ(words: Sequence[str]) -> bool:
     return len(set(words)) == len(words)
-
-
-# ------------------------------------------------------------------------------------------------------------ columns
 
 
 def stack_columns(columns: list[Array], rows: int) -> Array:

@@ -1,7 +1,7 @@
-"""Columns of an Arrow table: which kind of feature they are, and their values as numbers or as codes.
+"""Columns of an Arrow table: kinds of features, and values as numbers or codes.
 
-A column is of one of five kinds: numbers (booleans, durations and times of day among them), text, dates, nothing (missing
-throughout), or other (lists, records, bytes: no feature can be that).
+Five kinds: number (also boolean, duration, time of day), text, date, nothing (all values missing) and other (lists, records,
+bytes: not usable as a feature).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Kind: TypeAlias = Literal["number", "text", "date", "nothing", "other"]
-INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")  # names that row numbers get when they are written to a file
-OWN_TEXT = 0.9  # share of rows with a text of their own above which a column is an identifier
-FEW_ROWS = 50  # with fewer, a text of its own in every row says little
+INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")  # of row numbers in files of pandas
+MIN_UNIQUE_SHARE = 0.9  # of the texts of an identifier
+MIN_ROWS_FOR_IDENTIFIER = 50
 
 
 # ---------------------------------------------------------------------------------------------------------------- kinds
 
 
 def kind_of(kind: pa.DataType) -> Kind:
-    """Return the kind of feature that a column of this Arrow type is."""
+    """Return the kind of feature of an Arrow type."""
     import pyarrow.types as types
 
     if types.is_null(kind):
@@ -48,14 +48,14 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a type is numbers or booleans (not durations, and not times of day)."""
+    """Whether a type is numbers or booleans (not durations or times of day)."""
     import pyarrow.types as types
 
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
 def is_unusable(kind: pa.DataType) -> bool:
-    """Whether a type cannot be a feature, id or group: lists, records, bytes, and types that Arrow itself does not know."""
+    """Whether a type cannot be a feature, id or group: lists, records, bytes, extension types."""
     import pyarrow as pa
     import pyarrow.types as types
 
@@ -73,7 +73,7 @@ def is_unusable(kind: pa.DataType) -> bool:
 
 
 def skip_reason(name: str, column: pa.ChunkedArray) -> str:
-    """Return why a column is left out unless it is listed as a feature; empty when it can be learnt from."""
+    """Return the reason to leave out a column that is not listed as a feature, or "" if it is usable."""
     if is_unusable(column.type):
         return f"it holds {column.type}, not numbers, text or dates"
     if name in INDEX_NAMES:
@@ -82,15 +82,14 @@ def skip_reason(name: str, column: pa.ChunkedArray) -> str:
 
 
 def _is_identifier(column: pa.ChunkedArray) -> bool:
-    """Whether nearly every row has its own text, which does not generalise to other customers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not pa.types.is_dictionary(column.type) or len(column) < FEW_ROWS:
+    if not pa.types.is_dictionary(column.type) or len(column) < MIN_ROWS_FOR_IDENTIFIER:
         return False
     known = len(column) - column.null_count
     # Counted among the rows: a dictionary may hold words that no row uses.
-    return len(pc.unique(column).drop_null()) > OWN_TEXT * known > 0
+    return len(pc.unique(column).drop_null()) > MIN_UNIQUE_SHARE * known > 0
 
 
 # --------------------------------------------------------------------------------------------------------------- values
@@ -127,7 +126,7 @@ def decode_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def as_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column without dictionary encoding, and half-precision numbers, which Arrow cannot compare, as floats."""
+    """Return the column without dictionary encoding; float16, which Arrow cannot compare, becomes float32."""
     import pyarrow as pa
 
     column = decode_dictionary(column)
@@ -135,7 +134,7 @@ def as_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def as_words(column: pa.Array | pa.ChunkedArray) -> list[str]:
-    """Return the values as text, as messages quote them; Python itself knows no year beyond 9999."""
+    """Return the values as text for messages; years beyond 9999, which Python lacks, as numbers."""
     import pyarrow as pa
 
     try:
@@ -146,7 +145,7 @@ def as_words(column: pa.Array | pa.ChunkedArray) -> list[str]:
 
 
 def nan_as_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column with NaN as missing: pandas and files differ in which of the two they write."""
+    """Return the column with NaN as null: pandas writes NaN, most files null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -156,7 +155,7 @@ def nan_as_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def count_words(column: pa.ChunkedArray) -> dict[str, int]:
-    """Return how often each word of a text column occurs, the most frequent first (ties by word).
+    """Count the words of a text column, the most frequent first (ties by word).
 
     >>> import pyarrow as pa
     >>> count_words(pa.chunked_array([["b", "a", None, "b"]]))
@@ -182,14 +181,14 @@ def word_codes(column: pa.ChunkedArray, words: Sequence[str]) -> Array:
 
     known = pa.array(words, type=pa.string())
 
-    def place(texts: pa.Array | pa.ChunkedArray) -> Array:
-        found = pc.fill_null(pc.index_in(texts.cast(pa.string()), value_set=known), len(words))
-        return np.asarray(found, dtype=np.int64)
+    def look_up(texts: pa.Array | pa.ChunkedArray) -> Array:
+        index = pc.fill_null(pc.index_in(texts.cast(pa.string()), value_set=known), len(words))
+        return np.asarray(index, dtype=np.int64)
 
     if not pa.types.is_dictionary(column.type):
-        return place(column)
+        return look_up(column)
     parts = [np.zeros(0, dtype=np.int64)]
     for chunk in column.chunks:  # look up each distinct word once, then spread over the rows
         index = np.asarray(pc.fill_null(chunk.indices.cast(pa.int64()), len(chunk.dictionary)))
-        parts.append(np.append(place(chunk.dictionary), len(words))[index])
+        parts.append(np.append(look_up(chunk.dictionary), len(words))[index])
     return np.concatenate(parts)

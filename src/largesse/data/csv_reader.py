@@ -1,8 +1,8 @@
-"""Reader of delimited text: separator, decimal point and types of columns are detected.
+"""Reader of delimited text that detects separator, decimal point and types of columns.
 
-`read_text` reads all of it, and Arrow finds the types. `settle_types` finds the same types without holding more than a block:
-a column begins with what its first block shows, and where a later value does not fit, it gets the next type that the value
-fits, in Arrow's own order. `iter_text` then reads block by block.
+`read_text` reads everything, with Arrow's type inference. `settle_types` infers the same types with one block in memory: a column
+begins with the type of its first block; where a later value does not fit, it gets the next type in Arrow's order that the value
+fits. `iter_text` then reads block by block.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BLOCK = 1 << 24  # bytes
+BLOCK_BYTES = 1 << 24
 MISFIT = re.compile(
     r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to .+?: (?:invalid value|expected .*?offset in) '(.*)'",
     re.DOTALL,
@@ -29,27 +29,27 @@ MISFIT = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class DelimitedText:
-    """Delimited text: how to open it, and its dialect."""
+    """A source of delimited text and its dialect."""
 
     open: Callable[[], Any]
     delimiter: str
     decimal: str
     types: dict[str, pa.DataType]  # of the columns whose types are known
-    columns: int  # as the header counts them
-    careful: bool = False  # on one thread: fields may have line breaks in them, and a bad line is named
-    names: tuple[str, ...] = field(default=(), kw_only=True)
-    rows: int = field(default=0, kw_only=True)  # both once types are settled
+    columns: int  # of the header
+    careful: bool = False  # on one thread, which allows line breaks in fields and names a bad line
+    names: tuple[str, ...] = field(default=(), kw_only=True)  # known once types are settled
+    rows: int = field(default=0, kw_only=True)  # likewise
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns, once their types are settled."""
+        """Names and types of the columns, once settled."""
         import pyarrow as pa
 
         return pa.schema([(name, self.types[name]) for name in self.names])
 
 
 def describe_text(opener: Callable[[], Any], head: str, texts: Collection[str]) -> DelimitedText:
-    """Return the dialect of text, from its first lines; the columns `texts` are text, even where they hold digits."""
+    """Detect the dialect of text from its first lines; the columns `texts` are text, even where they hold digits."""
     import pyarrow as pa
 
     delimiter, decimal = _dialect(head)
@@ -59,7 +59,7 @@ def describe_text(opener: Callable[[], Any], head: str, texts: Collection[str]) 
 
 
 def read_text(text: DelimitedText) -> pa.Table:
-    """Read all rows."""
+    """Read all rows into a table."""
     import pyarrow as pa
 
     try:
@@ -104,12 +104,12 @@ def _options(text: DelimitedText, columns: Sequence[str] | None = None) -> dict[
 
 
 def settle_types(text: DelimitedText) -> DelimitedText:
-    """Return the text with its columns, types and number of rows, the same as `read_text` finds."""
+    """Return the text with the columns, types and number of rows that `read_text` would find."""
     import pyarrow as pa
 
     while True:
         try:
-            return _walk(text)
+            return _try_types(text)
         except _MisfitError as error:
             text = replace(text, names=error.names, types=text.types | error.types)
         except pa.ArrowInvalid:
@@ -128,7 +128,7 @@ def iter_text(text: DelimitedText, columns: Sequence[str] | None = None) -> Iter
 def _stream(text: DelimitedText, columns: Sequence[str] | None = None) -> Iterator[Any]:
     import pyarrow.csv as csv
 
-    options = csv.ReadOptions(use_threads=not text.careful, block_size=BLOCK)
+    options = csv.ReadOptions(use_threads=not text.careful, block_size=BLOCK_BYTES)
     with text.open() as opened, csv.open_csv(opened, options, **_options(text, columns)) as reader:
         yield reader
 
@@ -141,8 +141,8 @@ class _MisfitError(Exception):
         self.names, self.types = names, types
 
 
-def _walk(text: DelimitedText) -> DelimitedText:
-    """Read all blocks and count their rows."""
+def _try_types(text: DelimitedText) -> DelimitedText:
+    """Read all blocks with the types known so far and count the rows; raise `_MisfitError` at a value that does not fit."""
     import pyarrow as pa
 
     names, types, rows = text.names, text.types, 0
@@ -161,7 +161,7 @@ def _walk(text: DelimitedText) -> DelimitedText:
 
 
 def _loosen(kind: pa.DataType, value: str, decimal: str) -> pa.DataType:
-    """Return the next type, in the order in which Arrow tries them, that a value fits."""
+    """Return the next type in Arrow's order that a value fits."""
     import pyarrow as pa
 
     stamps = [pa.timestamp(unit, tz=zone) for unit in ("s", "ns") for zone in (None, "UTC")]
@@ -199,10 +199,10 @@ def _dialect(head: str) -> tuple[str, str]:
 
 
 def _find_codes(head: str, delimiter: str) -> list[str]:
-    """Return the columns of codes, like postcodes: as numbers they would lose their leading zeros."""
+    """Return the columns of codes such as postcodes, which would lose leading zeros as numbers."""
     try:
         rows = list(itertools.islice(csv_reader(head.splitlines()[:-1], delimiter=delimiter), 500))
-    except CsvError:  # a line that is no CSV; reading the file will say so
+    except CsvError:  # reading the file will report the line
         return []
     columns = zip(*(row for row in rows[1:] if len(row) == len(rows[0])), strict=True)
     return [name for name, values in zip(rows[0] if rows else [], columns, strict=False) if _are_codes(values)]

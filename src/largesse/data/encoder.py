@@ -1,8 +1,8 @@
-"""Encoder of features as one matrix of finite numbers, learnt on the log and safe for unseen values.
+"""Encoder of features as a matrix of finite numbers, learnt on the log and safe for unseen values.
 
 Numbers are standardised, with an indicator where some were missing. Text with few values is one-hot, rare values
 pooled; text with many values becomes a smoothed mean of a target (scikit-learn's cross-fitted `TargetEncoder`). Dates
-become elapsed days, and sine and cosine of year, week and day. What was learnt is plain JSON: `state`.
+become elapsed days, and sine and cosine of year, week and day. `state` is what was learnt, as JSON.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from largesse.records import Array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEW = 40  # text with at most this many frequent values is one-hot
-RARE = 10  # values seen less often than this are pooled
-POOLED = 0.2  # share of rows whose words may be pooled as rare
+MAX_ONE_HOT_WORDS = 40
+MIN_WORD_COUNT = 10  # rarer words are pooled
+MAX_POOLED_SHARE = 0.2  # of the rows
 TARGET_FOLDS = 5
-PLURAL = {"number": "numbers", "date": "dates", "other": "lists or bytes"}
+KIND_NAMES = {"number": "numbers", "date": "dates", "other": "lists or bytes"}
 
 
 @final
@@ -55,11 +55,11 @@ class Encoder:
     ('age', 'age missing', 'city = Oslo')
     """
 
-    def __init__(self, few: int = FEW, rare: int = RARE) -> None:
+    def __init__(self, few: int = MAX_ONE_HOT_WORDS, rare: int = MIN_WORD_COUNT) -> None:
         self.few = few
         self.rare = rare
         self.columns: list[ColumnEncoder] = []
-        self.width = 0  # columns of the table it was learnt on, including those that say nothing
+        self.width = 0  # columns of the table it was learnt on, constant ones included
 
     # -- learning -----------------------------------------------------------------------------------------------
 
@@ -68,9 +68,8 @@ class Encoder:
     ) -> Array:
         """Learn the encoding and return the matrix (n, p).
 
-        `target` (n,) is what text with many values is averaged over: responses, or (``discrete=True``) levels. For
-        these columns the rows of the log get cross-fitted averages, so that no row is encoded by its own target; with
-        `fold` (n,), by that of no row of its fold.
+        `target` (n,) holds responses, or levels if `discrete`: text with many values is encoded by means of it. These means
+        are cross-fitted, so that no row is encoded by its own target, or, with `fold` (n,), by a target of its fold.
         """
         self.columns, self.width = [], table.num_columns
         blocks = []
@@ -103,9 +102,10 @@ class Encoder:
         rare = min(self.rare, max(1, len(column) // 50))  # in a small log ten rows are not few
         frequent = [word for word, times in tally.items() if times >= rare]
         others = known - sum(tally[word] for word in frequent)
-        # Few words, or few rows beyond the frequent ones: one-hot. Else (a thousand postcodes) the words need means.
-        # A word that hardly ever comes back has no mean to learn.
-        if len(frequent) <= self.few and (len(tally) <= self.few or others <= POOLED * known or known < 2 * len(tally)):
+        # One-hot for few words, few rows with other words, or words that hardly ever repeat (no mean to learn); else means.
+        if len(frequent) <= self.few and (
+            len(tally) <= self.few or others <= MAX_POOLED_SHARE * known or known < 2 * len(tally)
+        ):
             words = WordsEncoder(name, tuple(frequent), others > 0, column.null_count > 0)
             return words, words.encode(column)
         return _learn_means(name, word_codes(column, list(tally)), list(tally), target)
@@ -113,13 +113,13 @@ class Encoder:
     # -- applying -----------------------------------------------------------------------------------------------
 
     def transform(self, table: pa.Table) -> Array:
-        """Return the matrix (n, p) of new rows; refuses a table that lacks a column or holds another kind."""
+        """Return the matrix (n, p) of new rows; refuse a table that lacks a column or holds another kind."""
         table = match_kinds(table, self.kinds)
         self.check(table)
         return _join([learnt.encode(table.column(learnt.name)) for learnt in self.columns], table.num_rows)
 
     def plain(self, table: pa.Table) -> dict[str, Array]:
-        """Return the features (n,) before they are encoded: see `plain_columns`."""
+        """Return the raw features (n,): see `plain_columns`."""
         self.check(table)
         return plain_columns(table, self.kinds)
 
@@ -129,7 +129,7 @@ class Encoder:
         return {learnt.name: learnt.kind for learnt in self.columns}
 
     def check(self, table: pa.Table) -> None:
-        """Refuse a table in which a feature is missing, there twice, or of another kind than in the log."""
+        """Refuse a table in which a feature is missing, repeated, or of another kind than in the log."""
         problems = []
         table = match_kinds(table, self.kinds)
         times = Counter(table.column_names)
@@ -139,8 +139,8 @@ class Encoder:
             elif name not in times:
                 problems.append(Problem(f"the feature {name!r} is not in the table", suggest(name, table.column_names)))
             elif (kind := kind_of(table.column(name).type)) not in (expected, "nothing"):
-                got = f"the feature {name!r} holds {PLURAL.get(kind, kind)}"
-                was = f"in the log it held {PLURAL.get(expected, expected)}"
+                got = f"the feature {name!r} holds {KIND_NAMES.get(kind, kind)}"
+                was = f"in the log it held {KIND_NAMES.get(expected, expected)}"
                 problems.append(Problem(f"{got}; {was}", "write it as in the log"))
         refuse("customers", problems)
 
@@ -151,7 +151,7 @@ class Encoder:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The feature each column of the matrix comes from."""
+        """The source feature of each column of the matrix."""
         return tuple(learnt.name for learnt in self.columns for _ in learnt.names)
 
     @property
@@ -167,7 +167,7 @@ class Encoder:
 
     @classmethod
     def from_state(cls, state: Any) -> Encoder:
-        """Return the encoder of a `state`; raise ValueError if the state is invalid."""
+        """Restore an encoder from its `state`; raise ValueError if it is invalid."""
         columns = read_columns(state)
         encoder = cls(state["few"], state["rare"])
         encoder.columns, encoder.width = columns, state["width"]
@@ -176,17 +176,17 @@ class Encoder:
 
 def plain_columns(table: pa.Table, kinds: Mapping[str, Kind]) -> dict[str, Array]:
     """Return columns (n,) of given kinds: numbers and seconds since 1970 (missing: NaN), and text (missing: None)."""
-    table, found = match_kinds(table, kinds), {}
+    table, arrays = match_kinds(table, kinds), {}
     for name, kind in kinds.items():
         column = table.column(name)
         if kind == "text":
-            found[name] = np.array(decode_dictionary(column).to_pylist(), dtype=object)
+            arrays[name] = np.array(decode_dictionary(column).to_pylist(), dtype=object)
         else:
-            found[name] = as_seconds(column) if kind == "date" else as_floats(column)
-    return found
+            arrays[name] = as_seconds(column) if kind == "date" else as_floats(column)
+    return arrays
 
 
-# ---------------------------------------------------------------------------------------------------------- learning it
+# -- learning -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +196,7 @@ class _Target:
     values: Array  # (n,)
     discrete: bool
     seed: int
-    fold: Array | None = None  # (n,) whose means leave each other out; None: folds drawn at random
+    fold: Array | None = None  # (n,); None: random folds
 
 
 def _learn_scale(values: Array) -> NumberScale:
@@ -213,7 +213,7 @@ def _learn_scale(values: Array) -> NumberScale:
 
 
 def _used_cycles(seconds: Array) -> tuple[str, ...]:
-    """Return the cycles that the log goes through at least once; the day only if times are given."""
+    """Return the cycles that the log covers at least once; the day only if times are given."""
     known = seconds[np.isfinite(seconds)]
     span = (known.max() - known.min()) / DAY if len(known) else 0.0
     clock = bool(len(known) and np.any(known % DAY))
@@ -225,27 +225,26 @@ def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> 
     from sklearn.model_selection import KFold, PredefinedSplit
     from sklearn.preprocessing import TargetEncoder
 
-    several = "multiclass" if len(np.unique(target.values)) > 2 else "binary"
+    target_type = "multiclass" if len(np.unique(target.values)) > 2 else "binary"
     drawn = KFold(TARGET_FOLDS, shuffle=True, random_state=target.seed)
     cv = drawn if target.fold is None else PredefinedSplit(target.fold)
-    every = np.arange(int(codes.max()) + 2)
-    encoder = TargetEncoder(categories=[every], target_type=several if target.discrete else "continuous", cv=cv)
+    codes_known = np.arange(int(codes.max()) + 2)
+    encoder = TargetEncoder(
+        categories=[codes_known], target_type=target_type if target.discrete else "continuous", cv=cv
+    )
     means = encoder.fit_transform(codes[:, None], target.values)
-    table = encoder.transform(every[:, None])
+    table = encoder.transform(codes_known[:, None])
     centre, spread = means.mean(axis=0), means.std(axis=0)
     spread[spread == 0] = 1.0
     learnt = MeansEncoder(name, tuple(words), tuple(map(tuple, ((table - centre) / spread).tolist())))
     return learnt, ((means - centre) / spread).astype(np.float32)
 
 
-# -------------------------------------------------------------------------------------------------------------- columns
-
-
 def _join(blocks: list[Array], rows: int) -> Array:
-    """Return blocks (n, q) side by side, without a second copy of them all."""
+    """Return blocks (n, q) side by side, with one copy in memory."""
     matrix = np.empty((rows, sum(block.shape[1] for block in blocks)), dtype=np.float32)
-    place = 0
+    start = 0
     for block in blocks:
-        matrix[:, place : place + block.shape[1]] = block
-        place += block.shape[1]
+        matrix[:, start : start + block.shape[1]] = block
+        start += block.shape[1]
     return matrix

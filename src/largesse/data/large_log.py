@@ -1,8 +1,8 @@
-"""Logs larger than memory: the roles of all rows, and the features of a sample.
+"""Logs larger than memory: the roles of all rows, and the features of a random sample.
 
-Three passes over the files. The first keeps the columns that have a role (some bytes of every row) and collects statistics of the
-features, so that rules and messages are those of `read_log`. A sample of rows is drawn at random from every level, or of whole
-clusters; the second pass reads its features. Later passes, through `Sample.batches`, score the rows outside of the sample.
+The first pass over the files keeps the columns with a role and collects statistics of the features, so that rules and messages
+are those of `read_log`. The second pass reads the features of a sample, drawn from every level or of whole clusters. Later
+passes, through `Sample.batches`, score the other rows.
 """
 
 from __future__ import annotations
@@ -16,11 +16,19 @@ import numpy as np
 
 from largesse.data.batches import Batches, most_cells, open_batches
 from largesse.data.checks import TableChecker
-from largesse.data.columns import FEW_ROWS, OWN_TEXT, as_floats, as_seconds, decode_dictionary, is_number, kind_of
+from largesse.data.columns import (
+    MIN_ROWS_FOR_IDENTIFIER,
+    MIN_UNIQUE_SHARE,
+    as_floats,
+    as_seconds,
+    decode_dictionary,
+    is_number,
+    kind_of,
+)
 from largesse.data.parsing import (
     DATE_NAME,
-    EXCEL,
-    SAMPLE,
+    EXCEL_DAYS,
+    SAMPLE_ROWS,
     excel_note,
     map_words,
     may_be_read,
@@ -32,7 +40,7 @@ from largesse.data.parsing import (
     recognise_words,
 )
 from largesse.data.roles import RoleSpec, read_roles
-from largesse.data.table_reader import check_size, memory_limit
+from largesse.data.table_reader import check_columns, memory_limit
 from largesse.errors import Problem, fail, join_some, limit_problems, plural, refuse
 from largesse.progress import advance
 from largesse.records import Array, Log, Sample
@@ -41,29 +49,29 @@ from largesse.stats import draw_clusters, draw_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BYTES_PER_NUMBER = 64  # of memory that a fit takes for the encoded log, measured
-ENCODED_WIDTHS = {"text": 12, "date": 5}  # numbers that encode a value, usually; other kinds take one
-MEMORY_SHARE = 0.5  # of the machine's memory that a fit may take
-MIN_OUTSIDE = 6  # at least one row in six stays outside of the sample
-MAX_WORDS = 1 << 20  # different words of a column that are counted
+FIT_BYTES_PER_NUMBER = 64  # of the encoded log, measured
+ENCODED_WIDTHS = {"text": 12, "date": 5}  # typical numbers per value; other kinds take one
+FIT_MEMORY_SHARE = 0.5
+MIN_OUTSIDE = 6  # one row in six at least stays outside of the sample
+MAX_WORDS = 1 << 20  # counted words of a column
 
 
 def read_large(source: Any, spec: RoleSpec, most_rows: int | str, seed: int = 0) -> Log | None:
     """Read a log of more rows than `most_rows` ("auto": than fit into memory); return None for a smaller one."""
     refuse("log", limit_problems(most_rows, "most_rows"))
-    cells = MEMORY_SHARE * memory_limit() / BYTES_PER_NUMBER
+    cells = FIT_MEMORY_SHARE * memory_limit() / FIT_BYTES_PER_NUMBER
     bound, columns = most_cells(source, "log")
     if bound <= (cells / max(ENCODED_WIDTHS.values()) if isinstance(most_rows, str) else most_rows * columns):
         return None
     batches = open_batches(source, what="log", plain=spec.coded, texts=spec.texts)
     width = sum(ENCODED_WIDTHS.get(kind_of(field.type), 1) for field in batches.schema)
-    most = int(cells / max(width, 1)) if isinstance(most_rows, str) else int(most_rows)
-    if batches.rows <= most:
+    max_sample = int(cells / max(width, 1)) if isinstance(most_rows, str) else int(most_rows)
+    if batches.rows <= max_sample:
         return None
-    check_size(batches.schema.names, batches.rows, "log")
-    found = _scan(batches, spec)
-    log = _check(batches, spec, found)
-    return _draw(log, batches, found, most, seed)
+    check_columns(batches.schema.names, batches.rows, "log")
+    first_pass = _scan(batches, spec)
+    log = _check(batches, spec, first_pass)
+    return _draw(log, batches, first_pass, max_sample, seed)
 
 
 # -- the first pass ------------------------------------------------------------------------------------------------------
@@ -79,26 +87,27 @@ class _FirstPass:
 
 
 def _scan(batches: Batches, spec: RoleSpec) -> _FirstPass:
-    """Read all rows once."""
     import pyarrow as pa
 
     names = batches.schema.names
     paid = spec.levels.cost_columns or ()
-    taken = {*spec.named.values(), *paid}
-    kept = [name for name in names if name in taken]
+    with_role = {*spec.named.values(), *paid}
+    role_columns = [name for name in names if name in with_role]
     strata = spec.named.get("propensity_strata")
-    may = [n for n in names if n not in taken or n == strata] if spec.features is None else spec.features
-    may = [*may, *(name for name in spec.parse if name not in taken)]
+    possible_features = (
+        [n for n in names if n not in with_role or n == strata] if spec.features is None else spec.features
+    )
+    possible_features = [*possible_features, *(name for name in spec.parse if name not in with_role)]
     profiles = {
         name: ColumnProfile(
             name, batches.schema.field(name).type, batches.rows, spec.parse.get(name), name in spec.coded
         )
         for name in names
-        if name in may
+        if name in possible_features
     }
     parts, done = [], 0
-    for batch in batches.read([name for name in names if name in taken or name in profiles]):
-        parts.append(batch.select(kept))
+    for batch in batches.read([name for name in names if name in with_role or name in profiles]):
+        parts.append(batch.select(role_columns))
         for name, profile in profiles.items():
             profile.add(batch.column(name))
         done += len(batch)
@@ -107,25 +116,27 @@ def _scan(batches: Batches, spec: RoleSpec) -> _FirstPass:
     return _FirstPass(roles, profiles, {name: choose_reading(profile) for name, profile in profiles.items()})
 
 
-def _check(batches: Batches, spec: RoleSpec, found: _FirstPass) -> Log:
-    """Apply every rule of a log; its features are only named."""
+def _check(batches: Batches, spec: RoleSpec, first_pass: _FirstPass) -> Log:
+    """Apply every rule of a log; its features are null columns."""
     import pyarrow as pa
 
     names = batches.schema.names
     problems, columns = parse_problems(spec.parse, names), []
     notes: list[str] = []
     for name in names:
-        if name in found.roles.column_names:
-            reading = read_notation(found.roles.select([name]), spec.parse, skip=spec.coded)
-            notes += reading.notes
-            problems += reading.problems
-            columns.append(reading.table.column(0))
+        if name in first_pass.roles.column_names:
+            parsed, more_notes, more_problems = read_notation(first_pass.roles.select([name]), spec.parse, spec.coded)
+            notes += more_notes
+            problems += more_problems
+            columns.append(parsed.column(0))
         else:
-            if name in found.readings:
-                notes += found.readings[name].notes
-                problems += found.readings[name].problems
+            if name in first_pass.readings:
+                notes += first_pass.readings[name].notes
+                problems += first_pass.readings[name].problems
             columns.append(pa.chunked_array([pa.nulls(batches.rows)]))
-    stand_ins = {name: make_stand_in(profile, found.readings[name]) for name, profile in found.profiles.items()}
+    stand_ins = {
+        name: make_stand_in(profile, first_pass.readings[name]) for name, profile in first_pass.profiles.items()
+    }
     check = TableChecker(pa.Table.from_arrays(columns, names=names), problems, notes, stand_ins)
     log = read_roles(check, spec)
     refuse("log", check.problems)
@@ -140,7 +151,7 @@ class _Features:
     """The features of the rows that have a response, batch by batch."""
 
     batches: Batches
-    found: _FirstPass
+    first_pass: _FirstPass
     names: Sequence[str]
     known: Array  # (rows of the table,) which have a response
 
@@ -148,9 +159,9 @@ class _Features:
         """Yield some features, or all, of all rows in order."""
         start, all_known = 0, bool(self.known.all())
         for batch in self.batches.read(self.names if columns is None else columns):
-            here = self.known[start : start + len(batch)]
+            known = self.known[start : start + len(batch)]
             start += len(batch)
-            yield self._convert(batch if all_known else batch.filter(here))
+            yield self._convert(batch if all_known else batch.filter(known))
 
     def take(self, rows: Array) -> pa.Table:
         """Return the features of some rows (rising indices) among those that have a response."""
@@ -158,9 +169,9 @@ class _Features:
 
         parts, start = [], 0
         for batch in self.read():
-            here = rows[slice(*np.searchsorted(rows, [start, start + len(batch)]))] - start
+            batch_rows = rows[slice(*np.searchsorted(rows, [start, start + len(batch)]))] - start
             start += len(batch)
-            parts.append(batch.take(here))
+            parts.append(batch.take(batch_rows))
             advance(start / len(self.known))
         return pa.concat_tables(parts).unify_dictionaries().combine_chunks()
 
@@ -168,7 +179,7 @@ class _Features:
         import pyarrow as pa
 
         columns = [
-            convert(column, self.found.profiles[name], self.found.readings[name])
+            convert(column, self.first_pass.profiles[name], self.first_pass.readings[name])
             for name, column in zip(batch.column_names, batch.columns, strict=True)
         ]
         return pa.Table.from_arrays(columns, names=batch.column_names)
@@ -176,40 +187,42 @@ class _Features:
     @property
     def digest(self) -> str:
         """Digest of all values."""
-        found = hashlib.blake2b(digest_size=16)
+        digest = hashlib.blake2b(digest_size=16)
         for name in self.names:
-            found.update(f"{self.found.profiles[name].digest} {self.found.readings[name].way}\0".encode())
-        return found.hexdigest()
+            digest.update(f"{self.first_pass.profiles[name].digest} {self.first_pass.readings[name].way}\0".encode())
+        return digest.hexdigest()
 
 
-def _draw(log: Log, batches: Batches, found: _FirstPass, most: int, seed: int) -> Log:
+def _draw(log: Log, batches: Batches, first_pass: _FirstPass, max_rows: int, seed: int) -> Log:
     """Return the log with a sample of its rows that have a response."""
     known = np.isfinite(log.response)
-    read = replace(
-        found, roles=found.roles.schema.empty_table()
+    features_pass = replace(
+        first_pass, roles=first_pass.roles.schema.empty_table()
     )  # their columns are in the log: nobody needs them twice
-    features = _Features(batches, read, log.features.column_names, known)
+    features = _Features(batches, features_pass, log.features.column_names, known)
     log = log if known.all() else log.take(known)
-    m = min(most, len(log) - len(log) // MIN_OUTSIDE)
+    m = min(max_rows, len(log) - len(log) // MIN_OUTSIDE)
     rows, stand_for = _draw_rows(log, m, seed)
     note = f"models learn from a random sample of {len(rows):,} of {len(log):,} rows; all rows judge them"
     log = replace(log, features=log.features.select([]), notes=(*log.notes, note))
-    part = log.take(rows)
-    weight = part.weight if stand_for is None else part.weights * stand_for / stand_for.mean()
-    part = replace(part, features=features.take(rows), weight=weight)
-    return replace(log, sample=Sample(part, rows, features.read, features.digest, most))
+    sample = log.take(rows)
+    weight = sample.weight if stand_for is None else sample.weights * stand_for / stand_for.mean()
+    sample = replace(sample, features=features.take(rows), weight=weight)
+    return replace(log, sample=Sample(sample, rows, features.read, features.digest, max_rows))
 
 
-def _draw_rows(log: Log, most: int, seed: int) -> tuple[Array, Array | None]:
+def _draw_rows(log: Log, max_rows: int, seed: int) -> tuple[Array, Array | None]:
     """Return the rows of the sample, and the rows that each represents if these differ; refuse a sample without one of the levels."""
     K = len(log.levels)
     rows, stand_for = (
-        draw_rows(log.level, K, most, seed) if log.cluster is None else (draw_clusters(log.cluster, most, seed), None)
+        draw_rows(log.level, K, max_rows, seed)
+        if log.cluster is None
+        else (draw_clusters(log.cluster, max_rows, seed), None)
     )
     empty = [log.levels.labels[k] for k in np.flatnonzero(np.bincount(log.level[rows], minlength=K) == 0)]
     if empty:
-        whole = "" if log.cluster is None else " in whole clusters"
-        got = f"a sample of {plural(most, 'row')}{whole} has no row with level {join_some(empty)}"
+        in_clusters = "" if log.cluster is None else " in whole clusters"
+        got = f"a sample of {plural(max_rows, 'row')}{in_clusters} has no row with level {join_some(empty)}"
         fail("log", Problem(got, "raise most_rows under [data]"))
     return rows, stand_for
 
@@ -246,10 +259,10 @@ class ColumnProfile:
         if self.has_words:
             self._count_words(column)
         elif DATE_NAME.search(self.name) and is_number(self.type):
-            found = as_floats(column)
-            found = found[np.isfinite(found)]
+            numbers = as_floats(column)
+            numbers = numbers[np.isfinite(numbers)]
             low, high = self.ends
-            self.ends = (min(low, found.min(initial=np.inf)), max(high, found.max(initial=-np.inf)))
+            self.ends = (min(low, numbers.min(initial=np.inf)), max(high, numbers.max(initial=-np.inf)))
         if not self.has_words:
             self._keep_values(column)
         self._hash(column)
@@ -261,10 +274,12 @@ class ColumnProfile:
 
         if kind_of(self.type) in ("nothing", "other") or (self.values is not None and len(self.values) > 1):
             return
-        few = decode_dictionary(column.slice(0, 1000))
-        for part in (few, decode_dictionary(column)):  # the first rows show of most columns that they vary
-            own = pa.chunked_array([*([] if self.values is None else self.values.chunks), *part.chunks], part.type)
-            distinct = pc.unique(own.cast(pa.float32()) if pa.types.is_float16(own.type) else own)
+        first_rows = decode_dictionary(column.slice(0, 1000))
+        for values in (first_rows, decode_dictionary(column)):  # the first rows show of most columns that they vary
+            joined = pa.chunked_array(
+                [*([] if self.values is None else self.values.chunks), *values.chunks], values.type
+            )
+            distinct = pc.unique(joined.cast(pa.float32()) if pa.types.is_float16(joined.type) else joined)
             if len(distinct) > 1:
                 break
         self.values = pa.chunked_array([distinct.slice(0, 2)])
@@ -273,10 +288,10 @@ class ColumnProfile:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        step = max(self.rows // SAMPLE, 1)
+        step = max(self.rows // SAMPLE_ROWS, 1)
         column = decode_dictionary(column).cast(pa.string())
-        some = column.take(np.arange(-self.seen % step, len(column), step))
-        self.spread |= set(some.unique().drop_null().to_pylist())
+        spread_rows = column.take(np.arange(-self.seen % step, len(column), step))
+        self.spread |= set(spread_rows.unique().drop_null().to_pylist())
         if len(self.words) > MAX_WORDS:
             return
         tally = pc.value_counts(column.drop_null())
@@ -303,11 +318,11 @@ class ColumnProfile:
     @property
     def digest(self) -> str:
         """Digest of its name, kind and values."""
-        found = hashlib.blake2b(digest_size=16)
-        found.update(f"{self.name}\0{kind_of(self.type)}\0{self.asked!r}".encode("utf-8", "surrogatepass"))
-        for part in self.hashes:
-            found.update(part.digest())
-        return found.hexdigest()
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(f"{self.name}\0{kind_of(self.type)}\0{self.asked!r}".encode("utf-8", "surrogatepass"))
+        for values in self.hashes:
+            digest.update(values.digest())
+        return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -322,9 +337,9 @@ class ColumnReading:
 def choose_reading(profile: ColumnProfile) -> ColumnReading:
     """Return the notation in which `read_notation` would read the whole column."""
     if profile.asked is not None:
-        read = profile.has_words and profile.asked not in ("text", "excel date")
+        is_parsed = profile.has_words and profile.asked not in ("text", "excel date")
         return ColumnReading(
-            problems=tuple(parse_words(profile.name, list(profile.words), profile.asked)[1] if read else ())
+            problems=tuple(parse_words(profile.name, list(profile.words), profile.asked)[1] if is_parsed else ())
         )
     if profile.skip:
         return ColumnReading()
@@ -332,13 +347,17 @@ def choose_reading(profile: ColumnProfile) -> ColumnReading:
         if not may_be_read(sorted(profile.spread)):
             return ColumnReading()
         if len(profile.words) > MAX_WORDS:
-            say = f"it has more than {MAX_WORDS:,} different values; if they are numbers or dates, parse says how to read them"
-            return ColumnReading(notes=(f"column {profile.name!r} is read as text: {say}",))
+            reason = f"it has more than {MAX_WORDS:,} different values; if they are numbers or dates, parse says how to read them"
+            return ColumnReading(notes=(f"column {profile.name!r} is read as text: {reason}",))
         words = sorted(profile.words, key=lambda word: (-profile.words[word], word))
         way, notes = recognise_words(profile.name, words, sorted(profile.spread))
         return ColumnReading(way, tuple(notes))
     low, high = profile.ends
-    return ColumnReading(notes=(excel_note(profile.name),)) if EXCEL[0] <= low <= high <= EXCEL[1] else ColumnReading()
+    return (
+        ColumnReading(notes=(excel_note(profile.name),))
+        if EXCEL_DAYS[0] <= low <= high <= EXCEL_DAYS[1]
+        else ColumnReading()
+    )
 
 
 def convert(column: pa.ChunkedArray, profile: ColumnProfile, reading: ColumnReading) -> pa.ChunkedArray:
@@ -346,17 +365,17 @@ def convert(column: pa.ChunkedArray, profile: ColumnProfile, reading: ColumnRead
     import pyarrow as pa
 
     if profile.asked is not None:
-        found = parse_as(profile.name, column, profile.asked, [])
+        converted = parse_as(profile.name, column, profile.asked, [])
     elif reading.way is not None:
         words = column.cast(pa.string()).unique().drop_null().to_pylist()
-        found = map_words(column, words, read_words(words, reading.way))
+        converted = map_words(column, words, read_words(words, reading.way))
     else:
         return column
     # A part without any words says nothing about its type; the words of all rows do.
-    if not pa.types.is_null(found.type) or not profile.words:
-        return found
+    if not pa.types.is_null(converted.type) or not profile.words:
+        return converted
     dates = (reading.way or profile.asked) in ("day first", "month first")
-    return found.cast(pa.date32() if dates else pa.float64())
+    return converted.cast(pa.date32() if dates else pa.float64())
 
 
 def make_stand_in(profile: ColumnProfile, reading: ColumnReading) -> pa.ChunkedArray:
@@ -365,15 +384,15 @@ def make_stand_in(profile: ColumnProfile, reading: ColumnReading) -> pa.ChunkedA
 
     if profile.has_words:
         if _is_identifier(profile, reading):
-            return pa.chunked_array([pa.array([str(k) for k in range(FEW_ROWS)]).dictionary_encode()])
+            return pa.chunked_array([pa.array([str(k) for k in range(MIN_ROWS_FOR_IDENTIFIER)]).dictionary_encode()])
         as_text = reading.way is None and profile.asked in (None, "text")
-        some = [*list(profile.words)[: 2 if as_text else SAMPLE], *([None] if profile.nulls else [])]
-        found = convert(pa.chunked_array([pa.array(some, pa.string())]), profile, reading)
+        words = [*list(profile.words)[: 2 if as_text else SAMPLE_ROWS], *([None] if profile.nulls else [])]
+        stand_in = convert(pa.chunked_array([pa.array(words, pa.string())]), profile, reading)
     elif profile.values is None:  # empty, or nothing that can be compared
         return pa.chunked_array([pa.nulls(2, profile.type)])
     else:
-        found = convert(profile.values, profile, reading)
-    return pa.chunked_array([*found.chunks, *found.chunks]) if len(found) == 1 else found
+        stand_in = convert(profile.values, profile, reading)
+    return pa.chunked_array([*stand_in.chunks, *stand_in.chunks]) if len(stand_in) == 1 else stand_in
 
 
 def _is_identifier(profile: ColumnProfile, reading: ColumnReading) -> bool:
@@ -381,5 +400,7 @@ def _is_identifier(profile: ColumnProfile, reading: ColumnReading) -> bool:
     import pyarrow as pa
 
     coded = profile.asked == "text" or (profile.asked is None and pa.types.is_dictionary(profile.type))
-    many = profile.rows >= FEW_ROWS and len(profile.words) > OWN_TEXT * profile.known > 0
-    return coded and reading.way is None and many
+    mostly_unique = (
+        profile.rows >= MIN_ROWS_FOR_IDENTIFIER and len(profile.words) > MIN_UNIQUE_SHARE * profile.known > 0
+    )
+    return coded and reading.way is None and mostly_unique

@@ -17,7 +17,7 @@ from largesse.data.columns import as_floats, as_seconds, count_words, kind_of, w
 from largesse.data.large_log import read_large
 from largesse.data.parsing import parse_problems, read_notation
 from largesse.data.roles import make_role_spec, read_roles
-from largesse.data.table_reader import check_names, read_table
+from largesse.data.table_reader import check_columns, read_table
 from largesse.errors import InputError, Problem, fail, join_some, plural, refuse, suggest, worth_problems
 from largesse.levels import Levels
 from largesse.records import Array, Customers, Log, Roles
@@ -83,10 +83,9 @@ def read_log(
     if isinstance(source, Batches):
         source = source.read_all()
     table = read_table(source, what="log", plain=spec.coded, parse=texts)
-    check_names(table, "log")
-    reading = read_notation(table, spec.parse, skip=spec.coded)
-    problems = [*parse_problems(spec.parse, table.column_names), *reading.problems]
-    check = TableChecker(reading.table, problems, [*reading.notes])
+    check_columns(table.column_names, len(table), "log")
+    parsed, notes, problems = read_notation(table, spec.parse, skip=spec.coded)
+    check = TableChecker(parsed, [*parse_problems(spec.parse, table.column_names), *problems], notes)
     log = replace(read_roles(check, spec), response_value=response_value)
     refuse("log", check.problems)
     known = np.isfinite(log.response)
@@ -128,7 +127,7 @@ def check_customers(
     features: Sequence[str] | None = None,
 ) -> Customers:
     """Check a table of customers that `read_table` has read; the arguments are those of `read_customers`."""
-    check_names(table, "customers")
+    check_columns(table.column_names, len(table), "customers")
     check = TableChecker(table)
     cost_columns = (levels.cost_columns if levels is not None else None) or ()
     require_columns(table.column_names, [*([customer] if customer else []), *cost_columns, *(features or ())])
@@ -139,9 +138,9 @@ def check_customers(
     return Customers(table.select(list(features) if features is not None else left), ids, costs)
 
 
-def require_columns(known: Sequence[str], wanted: Sequence[str]) -> None:
+def require_columns(known: Sequence[str], required: Sequence[str]) -> None:
     """Refuse a table of customers that lacks a column."""
-    missing = [name for name in wanted if name not in known]
+    missing = [name for name in required if name not in known]
     refuse("customers", [Problem(f"a column {name!r} is not in the table", suggest(name, known)) for name in missing])
 
 
@@ -170,34 +169,34 @@ def log_from_arrays(
     extras = {"level": level, "response": response, "propensity": propensity, "weight": weight, "cluster": cluster}
     extras["cost_column"] = paid
     with _convertible("level, response or another column"):
-        given = {f"_{role}": np.asarray(values) for role, values in extras.items() if values is not None}
+        arrays = {f"_{role}": np.asarray(values) for role, values in extras.items() if values is not None}
     problems = [
         Problem(
-            f"{_word(role[1:])} has shape {values.shape}, features have {plural(rows, 'row')}", "give one value per row"
+            f"{_argument_of(role[1:])} has shape {values.shape}, features have {plural(rows, 'row')}",
+            "give one value per row",
         )
-        for role, values in given.items()
+        for role, values in arrays.items()
         if values.shape != (rows,)
     ]
     missing = [role for role in ("level", "response") if extras[role] is None]
-    problems += [Problem(f"{_word(role)} is None", "give one value per row") for role in missing]
+    problems += [Problem(f"{_argument_of(role)} is None", "give one value per row") for role in missing]
     if rows == 0 or width == 0:
         problems.append(Problem(f"features have shape ({rows}, {width})", "give at least one row and one column"))
     refuse("arrays", problems)
-    for role, values in given.items():
-        with _convertible(_word(role[1:])):
+    for role, values in arrays.items():
+        with _convertible(_argument_of(role[1:])):
             table = table.append_column(role, pa.array(values))
     if levels is None:
-        levels = Levels(costs=[float(k) for k in range(_highest(given["_level"]) + 1)])
+        levels = Levels(costs=[float(k) for k in range(_highest(arrays["_level"]) + 1)])
     return read_log(
         table,
         levels=levels,
         features=table.column_names[:width],
-        **{role: (f"_{role}" if f"_{role}" in given else None) for role in extras},  # type: ignore[arg-type]
+        **{role: (f"_{role}" if f"_{role}" in arrays else None) for role in extras},  # type: ignore[arg-type]
     )
 
 
-def _word(role: str) -> str:
-    """Return the argument of `log_from_arrays` that holds a role."""
+def _argument_of(role: str) -> str:
     return "paid" if role == "cost_column" else role
 
 
@@ -229,7 +228,7 @@ def _convertible(what: str) -> Iterator[None]:
 
 
 def _highest(level: Array) -> int:
-    """Return the highest level of an array of level numbers; each level up to it needs a row of its own."""
+    """Return the highest level number; every level up to it needs a row."""
     if not np.issubdtype(level.dtype, np.number) and level.dtype != bool:
         hint = "give numbers 0, 1, 2 …; for names or amounts: read_log with levels=Levels(…)"
         fail("arrays", Problem(f"level does not hold numbers: {join_some(list(level[:3]))}", hint))
@@ -242,37 +241,35 @@ def _highest(level: Array) -> int:
 
 
 def digest_log(log: Log) -> str:
-    """Return a digest of a log: features, levels, responses and all optional columns.
-
-    It depends on values, not on their storage: the same table read from another kind of file has the same digest.
+    """Return a digest of the values of a log, the same for every kind of file they are read from.
 
     >>> from largesse.data import log_from_arrays
     >>> one, other = (log_from_arrays([[1.0], [x]], [0, 1], [0, 1]) for x in (2.0, 3.0))
     >>> digest_log(one) == digest_log(one), digest_log(one) == digest_log(other)
     (True, False)
     """
-    found = hashlib.blake2b(digest_size=16)
-    found.update(json.dumps(asdict(log.levels), sort_keys=True).encode())
-    if log.sample is not None:  # whose features are elsewhere: what was learnt depends on the rows that were drawn
-        found.update(f"\0{log.sample.digest}\0".encode() + log.sample.rows.tobytes())
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(json.dumps(asdict(log.levels), sort_keys=True).encode())
+    if log.sample is not None:  # its features are not in the log, and models depend on the rows that were drawn
+        digest.update(f"\0{log.sample.digest}\0".encode() + log.sample.rows.tobytes())
     for name in log.features.column_names:
-        found.update(f"\0{name}\0".encode("utf-8", "surrogatepass"))
-        _add_column(found, log.features.column(name))
+        digest.update(f"\0{name}\0".encode("utf-8", "surrogatepass"))
+        _add_column(digest, log.features.column(name))
     for word in ("level", "response", "propensity", "logger", "cluster", "weight", "costs", "paid"):
         values = getattr(log, word)
-        found.update(f"\0{word}\0".encode())
+        digest.update(f"\0{word}\0".encode())
         if values is not None:
-            found.update(np.ascontiguousarray(values).tobytes())
-    return found.hexdigest()
+            digest.update(np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()
 
 
-def _add_column(found: Any, column: pa.ChunkedArray) -> None:
-    """Add the values of a column: numbers as they are; text as codes of its words in their order."""
+def _add_column(digest: Any, column: pa.ChunkedArray) -> None:
+    """Add the values of a column: numbers as floats, text as codes of its sorted words."""
     kind = kind_of(column.type)
-    found.update(kind.encode())
+    digest.update(kind.encode())
     if kind == "text":
         words = sorted(count_words(column))
-        found.update("\0".join(words).encode("utf-8", "surrogatepass"))
-        found.update(np.asarray(word_codes(column, words), dtype=np.int64).tobytes())
+        digest.update("\0".join(words).encode("utf-8", "surrogatepass"))
+        digest.update(np.asarray(word_codes(column, words), dtype=np.int64).tobytes())
     elif kind not in ("nothing", "other"):
-        found.update((as_seconds(column) if kind == "date" else as_floats(column)).tobytes())
+        digest.update((as_seconds(column) if kind == "date" else as_floats(column)).tobytes())

@@ -1,7 +1,7 @@
-"""Parse numbers and dates from text. Ambiguous values stay text and are reported.
+"""Parser of numbers and dates in text.
 
-What can be read in one way only (15,09 or 1.234,56 or 5 EUR or 31.12.2024) is read, and a note says how. What can be read
-in two ways (1,234) stays text, and a note asks: `parse` settles it. Only the digits 0 to 9 make numbers.
+A column that can be read in one way only (15,09 or 1.234,56 or 5 EUR or 31.12.2024) is parsed, with a note. An ambiguous column
+(1,234) stays text, with a note that asks for `parse`. Only the digits 0 to 9 make numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from largesse.errors import Problem, join_some, percent
 if TYPE_CHECKING:
     import pyarrow as pa
 
-WAYS = {
+NOTATIONS = {
     "number": "numbers",
     "decimal comma": "numbers with a decimal comma",
     "decimal point": "numbers with a decimal point",
@@ -31,14 +31,14 @@ WAYS = {
 }
 YES = {"yes": 1, "y": 1, "ja": 1, "j": 1, "true": 1, "t": 1, "oui": 1, "si": 1, "sí": 1, "wahr": 1}
 NO = {"no": 0, "n": 0, "nein": 0, "false": 0, "f": 0, "non": 0, "falsch": 0}
-MISSING = {"", "-", "–", "—", ".", "?", "na", "n/a", "n.a.", "null", "none", "nan", "#n/a"}
-UNIT = r"€|\$|£|¥|EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|AUD|CAD|%"
+MISSING_WORDS = {"", "-", "–", "—", ".", "?", "na", "n/a", "n.a.", "null", "none", "nan", "#n/a"}
+UNIT_PATTERN = r"€|\$|£|¥|EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|AUD|CAD|%"
 GAP = " \u00a0\u2009\u202f'’"
 SHAPE = re.compile(
-    rf"\s*([+\-−]?)\s*({UNIT})?\s*([+\-−]?(?:[0-9][0-9.,{GAP}]*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?)\s*({UNIT})?\s*"
+    rf"\s*([+\-−]?)\s*({UNIT_PATTERN})?\s*([+\-−]?(?:[0-9][0-9.,{GAP}]*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?)\s*({UNIT_PATTERN})?\s*"
 )
 GROUPED = {"decimal point": ",", "decimal comma": "."}
-NUMBERS = {
+NUMBER_PATTERNS = {
     way: re.compile(
         rf"[+-]?(?:[0-9]*|[1-9][0-9]{{0,2}}(?:[{group}{GAP}][0-9]{{3}})+)(?:\{mark}[0-9]*)?(?:[eE][+-]?[0-9]+)?"
     )
@@ -47,58 +47,51 @@ NUMBERS = {
 DATE = re.compile(r"\s*([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})\s*")
 ISO_DATE = re.compile(r"\s*([0-9]{4})-([0-9]{2})-([0-9]{2})\s*")  # can be read in one way only
 DATE_WAYS = ("day first", "month first", "excel date")
-EXCEL = (20_000, 60_000)  # 1954 to 2064
+EXCEL_DAYS = (20_000, 60_000)  # 1954 to 2064
 DATE_NAME = re.compile(r"date|datum|(^|_)(day|tag|since|seit|fecha)($|_)|_at$", re.IGNORECASE)
-MOSTLY = 0.5  # share of the values that look like numbers above which a text column is mentioned
-FEW_ODD = 20  # words that are no numbers are counted, not given as a share
-SAMPLE = 1000
+MIN_NUMBER_SHARE = 0.5  # of the words of a text column that gets a note
+MAX_COUNTED_WORDS = 20  # non-numbers that a note counts; of more, it gives the share of numbers
+SAMPLE_ROWS = 1000  # a first look at a column
 
 
 @dataclass(frozen=True)
 class NumberNotation:
-    """The notation of the numbers of a column, with the words that do not fit."""
+    """The notation of the numbers of a column, and the words that do not fit."""
 
     way: str  # decimal point, decimal comma, plain, ambiguous or none
     unit: str = ""
-    odd: tuple[str, ...] = ()  # what is not a number
+    odd: tuple[str, ...] = ()  # words that are not numbers
     share: float = 1.0  # of the words that are numbers
 
     @property
     def certain(self) -> bool:
-        """Whether there is one way to read all of it, and it is more than digits."""
+        """Whether every word can be read in one way only, and not all are plain digits."""
         return not self.odd and (self.way in GROUPED or (self.way == "plain" and bool(self.unit)))
-
-
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """A table with parsed numbers and dates, notes and problems."""
-
-    table: pa.Table
-    notes: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
 
 
 def parse_problems(parse: Any, columns: Sequence[str] | None = None) -> list[Problem]:
     """Return the problems of the settings of `parse`."""
-    hint = f"give one of {', '.join(WAYS)}; or the number for each word: {{yes = 1, no = 0}}"
+    hint = f"give one of {', '.join(NOTATIONS)}; or the number for each word: {{yes = 1, no = 0}}"
     if not isinstance(parse, Mapping):
         return [Problem(f"parse is {parse!r}", 'give columns and ways: parse={"price": "decimal comma"}')]
-    found = []
+    problems = []
     for name, way in parse.items():
         numbers = isinstance(way, Mapping) and all(isinstance(value, int | float) for value in way.values())
-        if not numbers and not (isinstance(way, str) and way in WAYS):
-            found.append(Problem(f"parse of {name!r} is {way!r}", hint))
+        if not numbers and not (isinstance(way, str) and way in NOTATIONS):
+            problems.append(Problem(f"parse of {name!r} is {way!r}", hint))
         elif columns is not None and name not in columns:
-            found.append(
+            problems.append(
                 Problem(f"parse names {name!r}, which is not in the table", f"known: {join_some(list(columns))}")
             )
-    return found
+    return problems
 
 
-def read_notation(table: pa.Table, parse: Mapping[str, Any], skip: Collection[str] | None) -> Reading:
-    """Read text as numbers or dates, by `parse` or where there is one way only.
+def read_notation(
+    table: pa.Table, parse: Mapping[str, Any], skip: Collection[str] | None
+) -> tuple[pa.Table, list[str], list[Problem]]:
+    """Parse numbers and dates in text, by `parse` or where only one notation fits; return the table, notes and problems.
 
-    Columns to `skip` stay as they are unless `parse` names them; None: all of them.
+    Columns to `skip` (None: all) are parsed only if `parse` names them.
     """
     import pyarrow as pa
 
@@ -115,26 +108,26 @@ def read_notation(table: pa.Table, parse: Mapping[str, Any], skip: Collection[st
         elif name not in skip and looks_like_excel(name, column):
             notes.append(excel_note(name))
         columns.append(column)
-    return Reading(pa.Table.from_arrays(columns, names=table.column_names), tuple(notes), tuple(problems))
+    return pa.Table.from_arrays(columns, names=table.column_names), notes, problems
 
 
 def excel_note(name: str) -> str:
-    """Say that a column of numbers may be dates."""
+    """Return the note on a column of numbers that may be dates."""
     return f'column {name!r} is read as numbers; if they are Excel\'s days: parse it as "excel date"'
 
 
 def match_kinds(table: pa.Table, expected: Mapping[str, str]) -> pa.Table:
-    """Return a table with text as numbers or dates where those are expected and there is one way to read it."""
+    """Parse text columns where numbers or dates are expected and only one notation fits."""
     for name, kind in expected.items():
-        place = table.schema.get_field_index(name)  # −1 for a name that is not there, or there twice
-        if kind in ("number", "date") and place >= 0 and kind_of(table.column(place).type) == "text":
-            column, _ = _recognise(name, table.column(place))
-            table = table.set_column(place, name, column)
+        position = table.schema.get_field_index(name)  # −1 for a name that is not there, or there twice
+        if kind in ("number", "date") and position >= 0 and kind_of(table.column(position).type) == "text":
+            column, _ = _recognise(name, table.column(position))
+            table = table.set_column(position, name, column)
     return table
 
 
 def find_style(words: Sequence[str]) -> NumberNotation:
-    """Return how words write numbers.
+    """Detect the number notation of words.
 
     >>> find_style(["15,09", "7"]).way, find_style(["1,234"]).way, find_style(["5 EUR", "10 EUR"]).unit
     ('decimal comma', 'ambiguous', 'EUR')
@@ -159,11 +152,11 @@ def find_style(words: Sequence[str]) -> NumberNotation:
 
 
 def _fits(body: str, way: str) -> bool:
-    return NUMBERS[way].fullmatch(body.replace("−", "-")) is not None
+    return NUMBER_PATTERNS[way].fullmatch(body.replace("−", "-")) is not None
 
 
 def parse_number(word: str, way: str) -> float:
-    """Return the number in a word; NaN if it is missing or not a number."""
+    """Parse a number in a notation; NaN for any other word."""
     shape = SHAPE.fullmatch(word)
     if shape is None:
         return float("nan")
@@ -175,12 +168,12 @@ def parse_number(word: str, way: str) -> float:
 
 
 def reads_as_number(text: str) -> bool:
-    """Whether a text is a number as people write it: Python's own reading also takes 1_0, ５ and infinity."""
+    """Whether a text is a plain number; Python's `float` also accepts 1_0, ５ and infinity."""
     return re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", text) is not None
 
 
 def parse_numbers(words: Sequence[str]) -> list[float] | None:
-    """Return the numbers that words write, yes and no among them, if they can be read in one way only."""
+    """Parse words as numbers (yes and no as 1 and 0) if only one notation fits, else return None."""
     folded = [word.strip().casefold() for word in words]
     if len(folded) > 0 and set(folded) <= {*YES, *NO}:
         return [float((YES | NO)[word]) for word in folded]
@@ -191,7 +184,7 @@ def parse_numbers(words: Sequence[str]) -> list[float] | None:
 
 
 def map_words(column: pa.ChunkedArray, words: Sequence[str], values: Any) -> pa.ChunkedArray:
-    """Return the column with each of its words replaced by its value."""
+    """Replace each word of a column by its value."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -204,7 +197,7 @@ def map_words(column: pa.ChunkedArray, words: Sequence[str], values: Any) -> pa.
 
 def _recognise(name: str, column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[str]]:
     """Return a text column as numbers or dates if exactly one notation fits, and notes."""
-    step = max(len(column) // SAMPLE, 1)
+    step = max(len(column) // SAMPLE_ROWS, 1)
     some_words = list(count_words(column.take(np.arange(0, len(column), step))))
     if not may_be_read(some_words):
         return column, []
@@ -219,9 +212,9 @@ def may_be_read(words: Sequence[str]) -> bool:
 
 
 def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Return the only notation that fits the words of a column (the most frequent first), or None, and notes.
+    """Return the only notation that fits the words of a column (the most frequent first) or None, and notes.
 
-    `some_words` are those of rows spread over the column.
+    `some_words` come from rows spread over the column.
     """
     if any(DATE.fullmatch(word) for word in some_words):
         return _recognise_dates(name, words)
@@ -229,7 +222,7 @@ def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> t
     example = words[0]
     if style.certain:
         way = style.way if style.way in GROUPED else "decimal point"
-        how = WAYS[way] if style.way in GROUPED else "numbers"
+        how = NOTATIONS[way] if style.way in GROUPED else "numbers"
         unit = f" in {style.unit}" if style.unit else ""
         return way, [f"column {name!r} is read as {how}{unit}: {example!r} is {parse_number(example, way):g}"]
     if style.way == "ambiguous" and not style.odd:
@@ -237,8 +230,8 @@ def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> t
             f"column {name!r} is read as text: {example!r} may have a decimal comma or a decimal point; "
             f'say which: parse it as "decimal comma" or "decimal point"'
         ]
-    if style.share > MOSTLY:
-        odd = f"all but {len(style.odd):,}" if 0 < len(style.odd) <= FEW_ODD else percent(style.share)
+    if style.share > MIN_NUMBER_SHARE:
+        odd = f"all but {len(style.odd):,}" if 0 < len(style.odd) <= MAX_COUNTED_WORDS else percent(style.share)
         but = (
             f", but not {join_some([repr(word) for word in style.odd], 5)}: leave such cells empty" if style.odd else ""
         )
@@ -247,7 +240,7 @@ def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> t
 
 
 def read_words(words: Sequence[str], way: str) -> list[Any]:
-    """Return the values of words in a notation that `recognise_words` found."""
+    """Parse words in a notation that `recognise_words` returned."""
     dates = way in ("day first", "month first")
     return [_to_date(word, way) if dates else parse_number(word, way) for word in words]
 
@@ -265,11 +258,11 @@ def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]
     values = read_words(words, way)
     if None in values:
         return None, [f"column {name!r} is read as text: some of its dates do not exist"]
-    return way, [f"column {name!r} is read as {WAYS[way]}: {words[0]!r} is {values[0]}"]
+    return way, [f"column {name!r} is read as {NOTATIONS[way]}: {words[0]!r} is {values[0]}"]
 
 
 def date_way(words: Sequence[str]) -> str | None:
-    """Return whether day or month comes first in dates; None if both are possible."""
+    """Return "day first" or "month first" for dates, or None if both are possible."""
     parts = [part for part in map(DATE.fullmatch, words) if part]
     first, second = max(int(p[1]) for p in parts), max(int(p[3]) for p in parts)
     if first > 12 >= second or (all(p[2] == "." for p in parts) and second <= 12):
@@ -294,19 +287,19 @@ def _to_date(word: str, way: str) -> Any:
 
 
 def looks_like_excel(name: str, column: pa.ChunkedArray) -> bool:
-    """Whether numbers under a name of dates may be Excel's days."""
+    """Whether a column of numbers with the name of a date may hold Excel's day numbers."""
     if not is_number(column.type) or not DATE_NAME.search(name):
         return False
     values = as_floats(column)
     known = values[np.isfinite(values)]
-    return bool(len(known) and known.min() >= EXCEL[0] and known.max() <= EXCEL[1])
+    return bool(len(known) and known.min() >= EXCEL_DAYS[0] and known.max() <= EXCEL_DAYS[1])
 
 
 # ------------------------------------------------------------------------------------------------------------ as asked
 
 
 def parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Problem]) -> pa.ChunkedArray:
-    """Return a column parsed in a given notation; collect the values that do not fit as problems."""
+    """Parse a column in a given notation; collect values that do not fit as problems."""
     import pyarrow as pa
 
     if way in DATE_WAYS and kind_of(column.type) == "date":
@@ -329,20 +322,21 @@ def parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Proble
 
 
 def parse_words(name: str, words: list[str], way: Any) -> tuple[list[Any], list[Problem]]:
-    """Return the values of words in a given notation, and problems."""
+    """Parse words in a given notation; return the values and the problems."""
     if isinstance(way, Mapping):
         known = {str(word).strip().casefold(): float(value) for word, value in way.items()}
         values: list[Any] = [known.get(word.strip().casefold()) for word in words]
         if None in values and all(reads_as_number(word) and float(word) in known.values() for word in words):
-            values = [float(word) for word in words]  # what the words stand for, as the next log writes it
+            values = [float(word) for word in words]  # the next log contains the numbers themselves
     elif way in ("day first", "month first"):
         values = [_to_date(word, way) for word in words]
     else:
         values = _numbers_as(words, way)
-    odd = [w for w, v in zip(words, values, strict=True) if v is None and w.strip().casefold() not in MISSING]
+    odd = [w for w, v in zip(words, values, strict=True) if v is None and w.strip().casefold() not in MISSING_WORDS]
     if not odd:
         return values, []
-    got = f"{name!r} is not {_told(way)} throughout: {join_some([repr(w) for w in odd])}"
+    notation = NOTATIONS[way] if isinstance(way, str) else f"one of {join_some(list(way))}"
+    got = f"{name!r} is not {notation} throughout: {join_some([repr(w) for w in odd])}"
     return values, [Problem(got, _hint_at(way))]
 
 
@@ -351,10 +345,6 @@ def _hint_at(way: Any) -> str:
         return "map them all: give a number for each of these words"
     kinds = "dates alike" if way in DATE_WAYS else "numbers alike"
     return f'write all {kinds}, and nothing where one is missing; or parse it as "text"'
-
-
-def _told(way: Any) -> str:
-    return WAYS[way] if isinstance(way, str) else f"one of {join_some(list(way))}"
 
 
 def _numbers_as(words: list[str], way: str) -> list[float | None]:
@@ -372,9 +362,9 @@ def _numbers_as(words: list[str], way: str) -> list[float | None]:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The ways in which a column can be read: one, or several between which only its owner can choose."""
+    """The notations that fit a column: one, or several between which its owner must choose."""
 
-    ways: tuple[Any, ...]  # as `parse` takes them
+    ways: tuple[Any, ...]  # values of `parse`
     example: str  # a word of the column
 
 
@@ -406,8 +396,8 @@ def suggest_parse(column: pa.ChunkedArray) -> Suggestion | None:
 
 
 def _may_hold_numbers(column: pa.ChunkedArray) -> bool:
-    """Whether some of a sample of the words could be a number or a date: a quick look, most columns end here."""
-    sample = column.take(np.arange(0, len(column), max(len(column) // SAMPLE, 1)))
+    """Whether some of a sample of the words look like numbers or dates."""
+    sample = column.take(np.arange(0, len(column), max(len(column) // SAMPLE_ROWS, 1)))
     return any(
         SHAPE.fullmatch(word) or DATE.fullmatch(word) or word.strip().casefold() in (YES | NO)
         for word in count_words(sample)
@@ -420,11 +410,15 @@ def is_yes_or_no(suggestion: Suggestion | None) -> bool:
 
 
 def read_suggested(table: pa.Table) -> tuple[pa.Table, dict[str, Suggestion]]:
-    """Return a table with the columns that can be read in one way only read so, and how its text can be read."""
+    """Parse the columns that only one notation fits; return the table and the suggestions for its text columns."""
     ways = {name: suggest_parse(table.column(name)) for name in table.column_names}
-    found = {name: way for name, way in ways.items() if way is not None}
-    sure = {name: one.ways[0] for name, one in found.items() if len(one.ways) == 1}
-    read = read_notation(table, sure, None).table
-    # What does not fit after all, as a date that no calendar has, stays text.
-    kept = {name: one for name, one in found.items() if name not in sure or kind_of(read.column(name).type) != "text"}
-    return read, kept
+    suggestions = {name: way for name, way in ways.items() if way is not None}
+    unambiguous = {name: suggestion.ways[0] for name, suggestion in suggestions.items() if len(suggestion.ways) == 1}
+    parsed, _, _ = read_notation(table, unambiguous, None)
+    # A column with an impossible date stays text.
+    remaining = {
+        name: suggestion
+        for name, suggestion in suggestions.items()
+        if name not in unambiguous or kind_of(parsed.column(name).type) != "text"
+    }
+    return parsed, remaining

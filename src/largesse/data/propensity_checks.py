@@ -1,8 +1,8 @@
-"""Plausibility checks of given propensities: their implications compared with the log.
+"""Plausibility checks of given propensities against the levels of the log.
 
-Where a level is drawn with the probability that the log says, the sum of 1 / propensity over the level's rows is about the
-number of all rows (`sums` are near one), or less where some customers could not get the level, but never clearly more. And
-where a level was nearly certain, others must have been drawn about as often as the rest of its probability says.
+If propensities are right, the sum of 1 / propensity over the rows of a level is about the number of all rows, or less if some
+customers could not get the level, but never clearly more. And where a level was nearly certain, the other levels must have been
+drawn about as often as the remaining probability implies.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from largesse.errors import Problem, join_some
 from largesse.records import Array
 from largesse.stats import mean_estimate
 
-SURE = 5.0  # standard errors beyond which propensities are refused, if they are off by much
-FACTOR = 1.5  # off by much
-DOUBTFUL, APART = 4.0, 0.1  # standard errors, and how far a sum must be from one, for a doubt
+# Propensities are refused if they are off by so many standard errors and by this factor.
+REFUSED_ERRORS, REFUSED_FACTOR = 5.0, 1.5
+REFUSED_SHARE_ERROR = 0.25  # difference between a share of rows and a propensity, relative to the propensity
+DOUBTED_ERRORS, DOUBTED_DIFFERENCE = 4.0, 0.1  # standard errors, and distance of a sum from one
 CERTAIN = 0.999
-QUARTER = 0.25  # of a propensity: how far a share of rows must be from it to refuse it
-FEW_ROWS = 200
+MIN_ROWS_FOR_DOUBT = 200
 LEAVE_OUT = "it is the probability with which the row's own level was chosen; leave the column out to have it estimated"
 
 
@@ -39,7 +39,7 @@ class GivenPropensities:
 
 @dataclass(frozen=True)
 class LevelSum:
-    """The mean over all rows of 1 / propensity where the row has the level: about one, if propensities are right."""
+    """The mean over all rows of 1 / propensity at the rows of a level: about one if propensities are right."""
 
     label: str
     share: float  # of the rows
@@ -55,79 +55,95 @@ class LevelSum:
 
 
 def sum_levels(given: GivenPropensities, *, weighted: bool = True) -> list[LevelSum]:
-    """Return the sum of every level that has rows."""
+    """Return the sum of 1 / propensity of every level that has rows."""
     weight = given.weight if weighted else None
-    found = []
+    sums = []
     for k, label in enumerate(given.labels):
-        own = given.level == k
-        if own.any():
-            sums = mean_estimate(np.where(own, 1 / given.propensity, 0.0), weight, given.cluster)
-            se = np.fmax(sums.se, _expected_se(given, own, weight))
-            found.append(
-                LevelSum(label, float(own.mean()), float(given.propensity[own].mean()), sums.estimate, float(se))
+        has_level = given.level == k
+        if has_level.any():
+            estimate = mean_estimate(np.where(has_level, 1 / given.propensity, 0.0), weight, given.cluster)
+            se = np.fmax(estimate.se, _expected_se(given, has_level, weight))
+            sums.append(
+                LevelSum(
+                    label,
+                    float(has_level.mean()),
+                    float(given.propensity[has_level].mean()),
+                    estimate.estimate,
+                    float(se),
+                )
             )
-    return found
+    return sums
 
 
-def _expected_se(given: GivenPropensities, own: Array, weight: Array | None) -> float:
-    """Return the standard error that the propensities imply: draws may by chance vary less than that."""
-    p = np.where(own, given.propensity, 1.0)
+def _expected_se(given: GivenPropensities, has_level: Array, weight: Array | None) -> float:
+    """Return the standard error implied by the propensities; by chance, draws may vary less."""
+    p = np.where(has_level, given.propensity, 1.0)
     spread = np.sqrt(1 - p) / p * (1.0 if weight is None else weight)
     whole = len(p) if weight is None else float(weight.sum())
     return _add_up(spread, given.cluster) / whole
 
 
 def _add_up(spread: Array, cluster: Array | None) -> float:
-    """Return the standard deviation of a sum: rows of a cluster, which may have got one level together, vary together."""
+    """Return the standard deviation of a sum; rows of a cluster may have got their level together."""
     if cluster is not None:
-        _, own = np.unique(cluster, return_inverse=True)
-        spread = np.bincount(own, weights=spread)
+        _, cluster_code = np.unique(cluster, return_inverse=True)
+        spread = np.bincount(cluster_code, weights=spread)
     return float(np.sqrt(spread @ spread))
 
 
 def propensity_problems(given: GivenPropensities, name: str) -> list[Problem]:
-    """Return why propensities cannot be right, if they cannot: beyond chance, and by much."""
+    """Return the problems of propensities that cannot be right: far off, beyond chance."""
     sums = sum_levels(given)
     if len(sums) > 1 and (given.propensity >= CERTAIN).mean() >= CERTAIN:
-        what = f"{name} is 1 in every row, but the log has {len(sums)} levels"
-        return [Problem(f"{what}: {join_some([s.label for s in sums])}", LEAVE_OUT)]
+        got = f"{name} is 1 in every row, but the log has {len(sums)} levels"
+        return [Problem(f"{got}: {join_some([s.label for s in sums])}", LEAVE_OUT)]
     plain = sums if given.weight is None else sum_levels(given, weighted=False)
-    # Weights may restore what was left out, or be what was changed: propensities are wrong only if they are wrong with both.
-    high = [one for one, other in zip(sums, plain, strict=True) if _is_far_above(one) and _is_far_above(other)]
+    # Weights may correct for rows that were left out, or distort: propensities are wrong only if wrong with and without them.
+    high = [
+        level_sum
+        for level_sum, other in zip(sums, plain, strict=True)
+        if _is_far_above(level_sum) and _is_far_above(other)
+    ]
     if high:
         what = f"{name} is too small: the sum of 1/propensity over a level's rows must be about the number of all rows"
         return [Problem(f"{what}. {join_some([str(s) for s in high], 3)}", LEAVE_OUT)]
     missing, se, seen = _count_others(given)
-    if missing - seen > SURE * se and missing > FACTOR * seen:
+    if missing - seen > REFUSED_ERRORS * se and missing > REFUSED_FACTOR * seen:
         what = f"{name} is too large: by it, {missing:,.0f} rows should have got another level than the likeliest"
         return [Problem(f"{what}, and {seen:,.0f} have a propensity below one half", LEAVE_OUT)]
     return []
 
 
 def find_doubtful_levels(given: GivenPropensities) -> list[LevelSum]:
-    """Return the levels whose sum is clearly above one, or clearly below it with one propensity for all rows of a level.
+    """Return the levels whose sum is clearly above one, or clearly below it if all rows of a level have one propensity.
 
-    Where propensities vary, a sum below one says little: the small ones that would fill it up may not have been drawn.
+    If propensities vary, a sum below one means little: rows with small propensities may not have been drawn.
     """
-    found = sum_levels(given)
-    high = [one for one in found if one.sum - 1 > max(DOUBTFUL * one.se, APART)]
-    constant = len(given.level) >= FEW_ROWS and all(
+    sums = sum_levels(given)
+    high = [
+        level_sum for level_sum in sums if level_sum.sum - 1 > max(DOUBTED_ERRORS * level_sum.se, DOUBTED_DIFFERENCE)
+    ]
+    constant = len(given.level) >= MIN_ROWS_FOR_DOUBT and all(
         np.ptp(given.propensity[given.level == k]) < 1e-9 for k in np.unique(given.level)
     )
     if not constant:
         return high
     weight = np.ones(len(given.level)) if given.weight is None else given.weight
     unit = _add_up(weight, given.cluster) / float(weight.sum())
-    # One propensity for all: it alone says how far the sum may vary, however few rows were drawn.
-    return high + [one for one in found if 1 - one.sum > max(DOUBTFUL * unit * np.sqrt(1 / one.mean - 1), APART)]
+    # One propensity for all rows determines the variance of the sum, however few rows were drawn.
+    return high + [
+        level_sum
+        for level_sum in sums
+        if 1 - level_sum.sum > max(DOUBTED_ERRORS * unit * np.sqrt(1 / level_sum.mean - 1), DOUBTED_DIFFERENCE)
+    ]
 
 
-def _is_far_above(one: LevelSum) -> bool:
-    return one.sum > FACTOR and one.sum - 1 > SURE * one.se
+def _is_far_above(level_sum: LevelSum) -> bool:
+    return level_sum.sum > REFUSED_FACTOR and level_sum.sum - 1 > REFUSED_ERRORS * level_sum.se
 
 
 def _count_others(given: GivenPropensities) -> tuple[float, float, float]:
-    """Return how many rows should have missed their likeliest level, the standard error of that, and how many did."""
+    """Return the expected number of rows that did not get their likeliest level, its standard error, and the actual number."""
     p = given.propensity
     likely = p > 0.5
     missing = np.where(likely, (1 - p) / p, 0.0)
@@ -136,33 +152,33 @@ def _count_others(given: GivenPropensities) -> tuple[float, float, float]:
 
 
 def propensities_by_level(shares: Sequence[float], level: Array) -> Array:
-    """Return the propensity (n,) of every row where each level had one probability for all customers."""
+    """Return the propensity (n,) of every row from one probability for each level."""
     return np.asarray(shares, dtype=np.float64)[np.maximum(level, 0)]
 
 
 def propensities_by_stratum(stratum: Array, level: Array, levels: int) -> Array:
-    """Return the propensity (n,) of every row where levels were drawn within strata: the level's share in its stratum."""
+    """Return the propensity (n,) of every row as the share of its level in its stratum."""
     cell = stratum * levels + np.maximum(level, 0)
-    _, own, times = np.unique(cell, return_inverse=True, return_counts=True)
+    _, cell_code, times = np.unique(cell, return_inverse=True, return_counts=True)
     sizes = np.bincount(stratum)
-    return np.asarray(times[own] / sizes[stratum], dtype=np.float64)
+    return np.asarray(times[cell_code] / sizes[stratum], dtype=np.float64)
 
 
 def share_mismatches(shares: Sequence[float], given: GivenPropensities) -> list[Problem]:
-    """Return why one propensity for each level cannot be right, if it cannot: then shares of rows are near them."""
+    """Return the problem of propensities by level that are far from the shares of rows, if they are."""
     weight = np.ones(len(given.level)) if given.weight is None else given.weight
     unit = _add_up(weight, given.cluster) / float(weight.sum())
     off = []
     for label, p, k in zip(given.labels, shares, range(len(shares)), strict=True):
         share = float(weight[given.level == k].sum() / weight.sum())
-        if abs(share - p) > max(SURE * unit * np.sqrt(p * (1 - p)), QUARTER * p):
+        if abs(share - p) > max(REFUSED_ERRORS * unit * np.sqrt(p * (1 - p)), REFUSED_SHARE_ERROR * p):
             off.append(f"{label!r}: {share:.3g} of the rows, given {p:.3g}")
     hint = "give the probabilities with which levels were drawn, in the order of the levels, or leave them out"
     return [Problem(f"the propensities of the levels are not their shares: {join_some(off)}", hint)] if off else []
 
 
 def share_problems(shares: Sequence[Any], levels: int) -> list[Problem]:
-    """Return the problems of propensities given by level."""
+    """Return the problems of a list of propensities by level."""
     hint = f"give {levels} probabilities, one for each level, that add up to 1: propensities = [0.2, 0.2, 0.6]"
     numbers = all(isinstance(p, int | float | np.number) and 0 < p <= 1 for p in shares)
     if not numbers or len(shares) != levels:

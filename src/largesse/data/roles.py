@@ -1,4 +1,4 @@
-"""Roles of columns: the arguments of `read_log`, and the log that the columns make."""
+"""Roles of columns: the arguments of `read_log` as a record, and the log made of them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from largesse.data.propensity_checks import (
     GivenPropensities,
     propensities_by_level,
     propensities_by_stratum,
+    propensity_problems,
     share_mismatches,
     share_problems,
 )
@@ -22,7 +23,7 @@ from largesse.levels import Levels
 from largesse.records import ROLES, Array, Log
 
 COLUMNS = tuple(role for role in ROLES if role != "features")
-# Roles whose text is needed as it is, not dictionary-encoded.
+# Roles whose text is not dictionary-encoded.
 CODED = ("level", "logger", "cluster", "customer", "propensity_strata")
 
 
@@ -39,7 +40,7 @@ class RoleSpec:
 
     @property
     def coded(self) -> set[str]:
-        """The columns whose text is needed as it is."""
+        """The columns whose text is not dictionary-encoded."""
         return {self.named[role] for role in CODED if role in self.named} - {*(self.features or ())}
 
     @property
@@ -49,7 +50,7 @@ class RoleSpec:
 
 
 def make_role_spec(levels: Levels, roles: Mapping[str, Any]) -> RoleSpec:
-    """Return the arguments of `read_log` as a record; refuse those that are invalid for every log."""
+    """Return the arguments of `read_log` as a record; refuse arguments that are invalid for every log."""
     refuse("log", _argument_problems(levels, roles))
     # Column names are text, also those that were numbers in a dataframe.
     named = {role: str(roles[role]) for role in ROLES if role in COLUMNS and _is_name(roles.get(role))}
@@ -64,54 +65,57 @@ def _is_name(given: Any) -> bool:
 
 
 def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
-    """Read every column that is there, so that all that is wrong is named together."""
+    """Read every column that exists into a log; `check` collects all problems."""
     named, levels, features, shares = spec.named, spec.levels, spec.features, spec.shares
     check.check_roles(named, levels, features)
     known = set(check.table.column_names)
-    there = {role: column for role, column in named.items() if column in known}
+    present = {role: column for role, column in named.items() if column in known}
     rows = len(check.table)
     codes, outcome = np.zeros(rows, dtype=np.int64), np.zeros(rows)
-    if "level" in there:
-        codes, levels = check.read_level(there["level"], levels)
-    if "response" in there:
-        outcome = check.read_response(there["response"], alike=spec.absent)
+    if "level" in present:
+        codes, levels = check.read_level(present["level"], levels)
+    if "response" in present:
+        outcome = check.read_response(present["response"], may_be_constant=spec.absent)
     levels = check.resolve_costs(levels, "cost_column" in named)
-    paid = check.read_observed_costs(there["cost_column"], outcome) if "cost_column" in there else None
-    policy = check.read_groups(there["logger"], "logger") if "logger" in there else None
-    groups = check.read_groups(there["cluster"], "cluster") if "cluster" in there else None
-    weights = check.read_weight(there["weight"]) if "weight" in there else None
-    ids = check.read_ids(there["customer"], repeats="cluster" in named) if "customer" in there else None
+    paid = check.read_observed_costs(present["cost_column"], outcome) if "cost_column" in present else None
+    policy = check.read_groups(present["logger"], "logger") if "logger" in present else None
+    groups = check.read_groups(present["cluster"], "cluster") if "cluster" in present else None
+    weights = check.read_weight(present["weight"]) if "weight" in present else None
+    ids = check.read_ids(present["customer"], repeats="cluster" in named) if "customer" in present else None
     costs = check.read_costs(levels) if known.issuperset(levels.cost_columns or ()) else None
     listed = None if features is None else [name for name in features if name in known]
     taken = {column for role, column in named.items() if role != "propensity_strata"}
     used = check.select_features(listed, taken | {*(levels.cost_columns or ())})
     if not spec.absent:
         check.check_support(codes, outcome, levels, weights)
-    propensity = _read_propensity(check, there, shares, codes, levels)
+    propensity = _read_propensity(check, present, shares, codes, levels)
     if propensity is not None:
-        name = f"the propensity {there['propensity']!r}" if "propensity" in there else "the propensity of the levels"
+        name = (
+            f"the propensity {present['propensity']!r}" if "propensity" in present else "the propensity of the levels"
+        )
         choices = GivenPropensities(codes, propensity, levels.labels, weights, groups)
         if shares is not None and not check.problems:
             check.problems += share_mismatches(shares, choices)
-        check.check_propensity(choices, name)
+        if not check.problems:
+            check.problems += propensity_problems(choices, name)
     name, notes = named["response"], tuple(check.notes)
     return Log(used, codes, outcome, levels, propensity, policy, groups, weights, ids, costs, notes, name, paid)
 
 
 def _read_propensity(
-    check: TableChecker, there: dict[str, str], shares: Sequence[float] | None, codes: Array, levels: Levels
+    check: TableChecker, present: dict[str, str], shares: Sequence[float] | None, codes: Array, levels: Levels
 ) -> Array | None:
     """Return the propensity (n,) of every row, given by row, by level or by stratum; None if not given."""
-    if sum((shares is not None, "propensity" in there, "propensity_strata" in there)) > 1:
+    if sum((shares is not None, "propensity" in present, "propensity_strata" in present)) > 1:
         check.add_problem("propensities are given in two ways", "name a column, or strata, or one for each level")
         return None
     if shares is not None:
         check.problems += (wrong := share_problems(shares, len(levels)))
         return None if wrong else propensities_by_level(shares, codes)
-    if "propensity_strata" in there:
-        strata = check.read_groups(there["propensity_strata"], "propensity_strata")
+    if "propensity_strata" in present:
+        strata = check.read_groups(present["propensity_strata"], "propensity_strata")
         return None if strata.min() < 0 else propensities_by_stratum(strata, codes, len(levels))
-    return check.read_propensity(there["propensity"]) if "propensity" in there else None
+    return check.read_propensity(present["propensity"]) if "propensity" in present else None
 
 
 def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:

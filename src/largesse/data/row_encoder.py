@@ -1,8 +1,8 @@
-"""Fast encoding of single customers given as JSON.
+"""Fast encoder of single customers given as JSON.
 
-A table of one row costs an encoder some twenty steps for every column. Here the plain cases (numbers, text, true and false,
-null, dates such as 2026-01-31) go straight into the matrix, all numbers at once. Whatever is unusual (numbers written as text,
-a value of another kind) becomes a table and goes the usual way, with its rules and its messages. Both ways give the same matrix.
+Arrow costs some twenty steps for every column of a one-row table. Here plain values (numbers, text, booleans, null, dates such
+as 2026-01-31) go straight into the matrix, all numbers at once. Other values (numbers as text, values of another kind) become a
+table, which `Encoder` checks and encodes. Both ways give the same matrix.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.data.column_encoders import DAY, FARTHEST, DateEncoder, MeansEncoder, NumberEncoder, WordsEncoder
+from largesse.data.column_encoders import DAY, MAX_DEVIATIONS, DateEncoder, MeansEncoder, NumberEncoder, WordsEncoder
 from largesse.data.encoder import Encoder
 from largesse.data.table_reader import read_table
 from largesse.errors import InputError, Problem, join_some, plural, refuse, repr_short, suggest
 from largesse.records import Array
 
 Row = Mapping[str, Any]
-EXACT = 2**53  # whole numbers up to this are floats, too
-MOST_PROBLEMS = 5
+MAX_EXACT_INTEGER = 2**53  # of float64
+MAX_PROBLEMS = 5
 DAYS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 EPOCH = date(1970, 1, 1).toordinal()
 
@@ -33,7 +33,7 @@ EPOCH = date(1970, 1, 1).toordinal()
 @final
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
-    """Customers whose features are encoded already: a model takes them as it takes a table."""
+    """Customers with encoded features, accepted by models like a table."""
 
     matrix: Array  # (n, p) float32
     encoder: Encoder  # by which
@@ -44,12 +44,12 @@ class EncodedRows:
 
 @final
 class RowEncoder:
-    """Encodes rows of JSON as an encoder encodes tables.
+    """Encoder of JSON rows, with the result of an `Encoder` on a table of them.
 
     Parameters
     ----------
     encoder
-        As it was learnt on the log.
+        The fitted encoder.
     parse
         How columns are written, as for `read_log`.
 
@@ -67,12 +67,11 @@ class RowEncoder:
         self._encoder = encoder
         self._parse = {name: way for name, way in (parse or {}).items() if name in encoder.features}
         self._width = len(encoder.names)
-        self._numbers: list[
-            tuple[str, int, int]
-        ] = []  # name, where the number stands, where its indicator does; −1: nowhere
-        self._texts: list[tuple[str, int, dict[str | None, Array]]] = []  # name, where it stands, text → its columns
-        self._others: dict[str, Array] = {}  # columns of a text that was never seen
-        self._dates: list[tuple[DateEncoder, int]] = []  # and where it stands
+        # Positions are columns of the matrix; −1: none.
+        self._numbers: list[tuple[str, int, int]] = []  # name, position, position of the indicator of missing values
+        self._texts: list[tuple[str, int, dict[str | None, Array]]] = []  # name, position, text → its columns
+        self._others: dict[str, Array] = {}  # columns of unseen text
+        self._dates: list[tuple[DateEncoder, int]] = []  # encoder, position
         centres, spreads, place = [], [], 0
         for learnt in encoder.columns:
             if isinstance(learnt, NumberEncoder):
@@ -96,16 +95,16 @@ class RowEncoder:
         """Tabulate the encoding of each known text."""
         import pyarrow as pa
 
-        asked: list[str | None] = [*learnt.words, None]
+        words: list[str | None] = [*learnt.words, None]
         other = "other"
         while other in learnt.words:
             other += "'"
-        blocks = learnt.encode(pa.chunked_array([pa.array([*asked, other], type=pa.string())]))
-        self._texts.append((learnt.name, place, dict(zip(asked, blocks, strict=False))))
+        blocks = learnt.encode(pa.chunked_array([pa.array([*words, other], type=pa.string())]))
+        self._texts.append((learnt.name, place, dict(zip(words, blocks, strict=False))))
         self._others[learnt.name] = blocks[-1]
 
     def encode(self, rows: Sequence[Row]) -> EncodedRows:
-        """Return the rows' features; refuse rows that lack one, or that the log's rules do not allow."""
+        """Return the encoded features of rows; refuse rows that lack a feature or hold one of another kind."""
         matrix = self._encode_plain(rows)
         if matrix is None:
             matrix = self._encoder.transform(self._as_table(rows))
@@ -137,8 +136,8 @@ class RowEncoder:
     def _place_numbers(self, matrix: Array, values: Array) -> None:
         known = np.isfinite(values)
         with np.errstate(over="ignore", invalid="ignore"):
-            apart = np.clip((values - self._centres) / self._spreads, -FARTHEST, FARTHEST)
-        matrix[:, self._places] = np.where(known, apart, 0.0)[:, self._values]
+            deviations = np.clip((values - self._centres) / self._spreads, -MAX_DEVIATIONS, MAX_DEVIATIONS)
+        matrix[:, self._places] = np.where(known, deviations, 0.0)[:, self._values]
         matrix[:, self._marks] = ~known[:, self._gaps]
 
     def _as_table(self, rows: Sequence[Row]) -> Any:
@@ -158,17 +157,17 @@ class RowEncoder:
         return read_table(pa.table(columns), what="customers", parse=self._parse)
 
     def _missing(self, rows: Sequence[Row]) -> list[Problem]:
-        """Return problems of rows without some feature: null is a missing value, but an absent key is a mistake."""
-        found: list[Problem] = []
+        """Return the problems of rows without a feature; null is a missing value, an absent key is an error."""
+        problems: list[Problem] = []
         for at, row in enumerate(rows):
             lacking = [name for name in self._encoder.features if name not in row]
-            if lacking and len(found) < MOST_PROBLEMS:
+            if lacking and len(problems) < MAX_PROBLEMS:
                 where = "the customer lacks" if len(rows) == 1 else f"customer {at + 1} of {len(rows)} lacks"
                 what = f"the feature {repr_short(lacking[0])}" if len(lacking) == 1 else plural(len(lacking), "feature")
                 more = "" if len(lacking) == 1 else f": {join_some([repr_short(name)[1:-1] for name in lacking])}"
                 hint = f"{suggest(lacking[0], list(row))}; send null where a value is not known"
-                found.append(Problem(f"{where} {what}{more}", hint))
-        return found
+                problems.append(Problem(f"{where} {what}{more}", hint))
+        return problems
 
 
 def _is_plain(column: list[Any]) -> bool:
@@ -176,23 +175,25 @@ def _is_plain(column: list[Any]) -> bool:
     kinds = set(map(type, column)) - {type(None)}
     if kinds <= {float} or kinds == {bool}:
         return True
-    return kinds <= {float, int} and all(-EXACT <= value <= EXACT for value in column if type(value) is int)
+    return kinds <= {float, int} and all(
+        -MAX_EXACT_INTEGER <= value <= MAX_EXACT_INTEGER for value in column if type(value) is int
+    )
 
 
 def _read_stamps(values: list[Any]) -> Any:
-    """Return dates or times that are written as in a CSV file, 2026-01-31 or 2026-01-31 10:30, as such; others as they are."""
+    """Convert dates and times in the notation of CSV files, 2026-01-31 or 2026-01-31 10:30; return other values unchanged."""
     import pyarrow as pa
 
-    found = pa.array(values)
+    stamps = pa.array(values)
     try:
-        return found.cast(pa.timestamp("us")) if pa.types.is_string(found.type) else found
+        return stamps.cast(pa.timestamp("us")) if pa.types.is_string(stamps.type) else stamps
     except pa.ArrowException:
-        return found
+        return stamps
 
 
 @lru_cache(maxsize=100_000)
 def _read_day(text: str | None) -> float:
-    """Return a day such as 2026-01-31 in seconds since 1970, NaN for None; ValueError or TypeError for anything else."""
+    """Return a day such as 2026-01-31 in seconds since 1970, NaN for None; raise ValueError or TypeError for other values."""
     if text is None:
         return math.nan
     if not DAYS.fullmatch(text):
@@ -201,7 +202,7 @@ def _read_day(text: str | None) -> float:
 
 
 def check_rows(given: Any, most: int) -> list[Row]:
-    """Return rows of JSON; refuse anything but a list of objects, and long lists."""
+    """Check that rows of JSON are a list of objects, at most `most`; return them."""
     if not isinstance(given, list) or not given or not all(isinstance(row, dict) for row in given):
         got = "an empty list" if given == [] else repr_short(given)
         hint = 'send one object for each: "customers": [{"age": 31, "city": "Oslo"}]'

@@ -1,9 +1,9 @@
-"""Tables from files or from memory, as one Arrow table.
+"""Reader of tables from files or memory into one Arrow table.
 
 Files: Parquet, CSV (also .gz, also ; or tab separated), Arrow/Feather, a glob or a folder of them. In memory: pyarrow,
-pandas, polars, a dict of columns, and any object with the Arrow C stream. Text comes out dictionary-encoded: a million rows of a
-few thousand words then take four bytes each. A damaged file is refused: every buffer is checked before it is used, because
-Arrow itself trusts the offsets, lengths and codes of a file. Nothing is mapped into memory.
+pandas, polars, a dict of columns, and any object with the Arrow C stream. Text is dictionary-encoded: a million rows of a few
+thousand words then take four bytes each. Every buffer is validated before use, because Arrow itself trusts the offsets, lengths
+and codes of a file. Nothing is memory-mapped.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from largesse.errors import InputError, Problem, fail, join_some, path_problems,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KINDS = {
+TABLE_ENDINGS = {
     "parquet": (".parquet", ".pq"),
     "csv": (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"),
     "arrow": (".arrow", ".feather", ".ipc"),
 }
-KNOWN = "Parquet (.parquet), CSV (.csv, .csv.gz) and Arrow/Feather (.arrow, .feather)"
-MAX_QUOTED = 200  # letters of a message of Arrow
-CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")  # bytes of memory that a container may use
+KNOWN_KINDS = "Parquet (.parquet), CSV (.csv, .csv.gz) and Arrow/Feather (.arrow, .feather)"
+MAX_QUOTED_LETTERS = 200  # of a message of Arrow
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")  # bytes
 UNKNOWN_MEMORY = 1 << 40
 
 
@@ -44,8 +44,8 @@ def read_table(
 ) -> pa.Table:
     """Read a path, a glob, a folder or a table in memory into one Arrow table.
 
-    Text is dictionary-encoded, except in the `plain` columns: ids, of which every row has its own. `what` names the table
-    in errors; `parse` says how columns are written (see `read_log`).
+    Text is dictionary-encoded, except in the `plain` columns (ids). `what` names the table in errors; `parse` gives the notation
+    of columns (see `read_log`).
 
     >>> read_table({"age": [31, 44], "city": ["Oslo", "Rome"]}).column_names
     ['age', 'city']
@@ -59,9 +59,9 @@ def read_table(
         table = encode_text(from_memory(source, what), plain)
     if not parse:
         return table
-    reading = read_notation(table, parse, None)
-    refuse(what, reading.problems)
-    return reading.table
+    table, _, problems = read_notation(table, parse, None)
+    refuse(what, problems)
+    return table
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -80,18 +80,18 @@ def find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
         if path.exists():
             return [path]
         # Path.glob refuses absolute patterns; glob takes both.
-        found = sorted(map(Path, glob.glob(str(path), recursive=True))) if re.search(r"[*?\[]", text) else []  # noqa: PTH207
-        if not found:
+        matches = sorted(map(Path, glob.glob(str(path), recursive=True))) if re.search(r"[*?\[]", text) else []  # noqa: PTH207
+        if not matches:
             fail(what, Problem(f"there is no file {text}", _neighbours(path)))
-        files = [place for place in found if place.is_file()]
-        return files or [file for folder in found for file in _files_in(folder, what)]
+        files = [match for match in matches if match.is_file()]
+        return files or [file for folder in matches for file in _files_in(folder, what)]
     except OSError as error:  # a name that is too long, a folder that may not be read
         shown = text if len(text) <= 80 else f"{text[:77]}…"
         raise InputError(what, [Problem(f"{shown!r} cannot be opened: {error.strerror}", "give a path")]) from error
 
 
 def is_remote(text: str) -> bool:
-    """Whether this is an address, or the name of a table of Spark, and not a path.
+    """Whether a source is a URL or the name of a Spark table, not a path.
 
     >>> is_remote("s3a://shop/log"), is_remote("table:shop.log"), is_remote("log.parquet")
     (True, True, False)
@@ -100,15 +100,15 @@ def is_remote(text: str) -> bool:
 
 
 def expand_home(text: str) -> Path:
-    """Return the path with ~ written out; unlike `Path.expanduser`, leave the ~ of an unknown user alone."""
+    """Expand ~ in a path; unlike `Path.expanduser`, leave the ~ of an unknown user."""
     return Path(os.path.expanduser(text))  # noqa: PTH111
 
 
 def _files_in(folder: Path, what: str) -> list[Path]:
-    found = sorted(p for p in folder.iterdir() if is_table(p) and not p.name.startswith((".", "_")))
-    if not found:
-        fail(what, Problem(f"the folder {folder} holds no table", f"known kinds: {KNOWN}"))
-    return found
+    tables = sorted(p for p in folder.iterdir() if is_table(p) and not p.name.startswith((".", "_")))
+    if not tables:
+        fail(what, Problem(f"the folder {folder} holds no table", f"known kinds: {KNOWN_KINDS}"))
+    return tables
 
 
 def _neighbours(path: Path) -> str:
@@ -116,7 +116,9 @@ def _neighbours(path: Path) -> str:
     if not folder.is_dir():
         return f"the folder {folder} does not exist either"
     names = sorted(p.name for p in folder.iterdir() if is_table(p))
-    return f"tables in {folder}: {join_some(names)}" if names else f"{folder} holds no table; known kinds: {KNOWN}"
+    return (
+        f"tables in {folder}: {join_some(names)}" if names else f"{folder} holds no table; known kinds: {KNOWN_KINDS}"
+    )
 
 
 def _read_files(files: list[Path], what: str, plain: Collection[str], texts: Collection[str]) -> pa.Table:
@@ -130,7 +132,7 @@ def _read_files(files: list[Path], what: str, plain: Collection[str], texts: Col
 
 
 def merge_schemas(files: Sequence[Path], schemas: Sequence[pa.Schema], what: str) -> pa.Schema:
-    """Return the schema that the tables of several files have together; refuse files that do not fit together."""
+    """Return the common schema of several files; refuse files that do not fit together."""
     import pyarrow as pa
 
     refuse(what, _column_mismatches(files, [set(schema.names) for schema in schemas]))
@@ -177,16 +179,15 @@ def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
     import pyarrow.parquet as pq
 
     schema, rows, unpacked = inspect_parquet(file)
-    # A few bytes of a file can hold a billion equal rows: in memory each takes the width of its columns, a text that of a code.
-    _check_memory(file, what, max(unpacked, rows * sum(_byte_width(field.type) for field in schema)), rows)
+    # A few bytes of a file can hold a billion equal rows; in memory each row takes the width of its columns.
+    _check_memory(file, what, max(unpacked, rows * sum(_min_byte_width(field.type) for field in schema)), rows)
     # Pages are decoded straight into dictionary codes: the plain strings never exist in memory. pq.read_table would fail on
     # two columns of one name before an error could name them.
     with open_file(file) as stream, pq.ParquetFile(stream, read_dictionary=text_columns(schema, plain)) as opened:
         return checked(opened.read())
 
 
-def _byte_width(kind: pa.DataType) -> float:
-    """Return the bytes of a value of a column in memory, at least."""
+def _min_byte_width(kind: pa.DataType) -> float:
     try:
         return float(kind.bit_width) / 8
     except ValueError:  # a type of variable width
@@ -198,9 +199,9 @@ def inspect_parquet(file: Path) -> tuple[pa.Schema, int, int]:
     import pyarrow.parquet as pq
 
     with open_file(file) as stream, pq.ParquetFile(stream) as opened:
-        found = opened.metadata
-        pages = sum(found.row_group(k).total_byte_size for k in range(found.num_row_groups))
-        return opened.schema_arrow, found.num_rows, pages
+        metadata = opened.metadata
+        pages = sum(metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups))
+        return opened.schema_arrow, metadata.num_rows, pages
 
 
 def text_columns(schema: pa.Schema, plain: Collection[str]) -> list[str]:
@@ -228,9 +229,8 @@ def _read_arrow(file: Path, what: str) -> pa.Table:
 
 
 def _check_memory(file: Path, what: str, size: float, rows: int) -> None:
-    """Refuse a file that takes more memory than there is."""
     if size > memory_limit():
-        got = f"{file} takes at least {write_size(size)} for {plural(rows, 'row')}, and this machine has {write_size(memory_limit())}"
+        got = f"{file} takes at least {format_size(size)} for {plural(rows, 'row')}, and this machine has {format_size(memory_limit())}"
         fail(what, Problem(got, "read fewer rows at a time"))
 
 
@@ -243,32 +243,29 @@ def check_file(file: Path, what: str) -> None:
 
 
 def checked(table: pa.Table) -> pa.Table:
-    """Return a table, every name, offset, length and code of which was checked."""
+    """Validate every name, offset, length and code of a table; return the table."""
+    import pyarrow as pa
+
     _ = [field.name for field in table.schema]  # a name that is not UTF-8 raises here
     table.validate(full=True)
-    for column in table.columns:
-        for chunk in column.chunks:
-            _check_array(chunk)
+    arrays = [chunk for column in table.columns for chunk in column.chunks]
+    while arrays:
+        array = arrays.pop()
+        array.validate(full=True)
+        if isinstance(array, pa.DictionaryArray):
+            arrays.append(array.dictionary)
     return table
 
 
-def _check_array(array: pa.Array) -> None:
-    import pyarrow as pa
-
-    array.validate(full=True)
-    if isinstance(array, pa.DictionaryArray):
-        _check_array(array.dictionary)
-
-
 def is_table(file: Path) -> bool:
-    """Whether the name of a file ends as that of a table."""
-    return file.name.lower().endswith(tuple(ending for kind in KINDS.values() for ending in kind))
+    """Whether a file has the name of a table."""
+    return file.name.lower().endswith(tuple(ending for kind in TABLE_ENDINGS.values() for ending in kind))
 
 
 def kind_of_file(file: Path, what: str) -> str:
-    """Return the kind of a table, by the ending of its name or its first bytes."""
+    """Return the kind of a table file, by the ending of its name or its first bytes."""
     name = file.name.lower()
-    for kind, endings in KINDS.items():
+    for kind, endings in TABLE_ENDINGS.items():
         if name.endswith(endings):
             return kind
     with file.open("rb") as stream:
@@ -277,12 +274,12 @@ def kind_of_file(file: Path, what: str) -> str:
         return "parquet"
     if head.startswith(b"ARROW1"):
         return "arrow"
-    raise InputError(what, [Problem(f"{file} is of an unknown kind", f"known kinds: {KNOWN}")])
+    raise InputError(what, [Problem(f"{file} is of an unknown kind", f"known kinds: {KNOWN_KINDS}")])
 
 
 @contextmanager
 def explain(file: Path, what: str) -> Iterator[None]:
-    """Turn the errors of Arrow's readers into a sentence that names the file."""
+    """Turn errors of Arrow's readers into an `InputError` that names the file."""
     import pyarrow as pa
 
     try:
@@ -313,12 +310,12 @@ def _diagnosis(file: Path, message: str) -> Problem:
 
 
 def describe_csv(file: Path, texts: Collection[str], *, whole: bool = True) -> DelimitedText:
-    """Return the dialect of a CSV, from its first lines; with `whole`, all of it must fit into memory at once."""
+    """Detect the dialect of a CSV from its first lines; with `whole`, the text must fit into memory at once."""
     return describe_text(lambda: open_file(file, whole=whole), _read_head(file), texts)
 
 
 def open_file(file: Path, *, whole: bool = True) -> Any:
-    """Open a file for Arrow; with `whole`, a gzip file must fit into memory when it is unpacked."""
+    """Open a file for Arrow; with `whole`, an unpacked gzip file must fit into memory."""
     import pyarrow as pa
 
     if is_gzip(file):
@@ -331,7 +328,7 @@ def open_file(file: Path, *, whole: bool = True) -> Any:
 
 
 class _GzipFile(gzip.GzipFile):
-    """A gzip file that is read up to a limit of unpacked bytes."""
+    """A gzip file with a limit of unpacked bytes."""
 
     def __init__(self, file: Path, max_size: int | None) -> None:
         super().__init__(file, "rb")
@@ -341,13 +338,13 @@ class _GzipFile(gzip.GzipFile):
         """Return the next bytes, at most `size`."""
         content = super().read(size)
         if self._max_size is not None and self.tell() > self._max_size:
-            got = f"{self._file} unpacks to more than the {write_size(self._max_size)} of memory of this machine"
+            got = f"{self._file} unpacks to more than the {format_size(self._max_size)} of memory of this machine"
             fail("table", Problem(got, "write Parquet, or read fewer rows at a time"))
         return content
 
 
 def is_gzip(file: Path) -> bool:
-    """Whether the name of a file has the ending of gzip."""
+    """Whether a file has the ending of gzip."""
     return file.name.lower().endswith(".gz")
 
 
@@ -363,7 +360,7 @@ def _read_head(file: Path, size: int = 65536) -> str:
 
 
 def from_memory(source: Any, what: str) -> pa.Table:
-    """Return a table in memory as an Arrow table."""
+    """Convert a table in memory to an Arrow table."""
     import pyarrow as pa
 
     try:
@@ -390,17 +387,16 @@ def from_memory(source: Any, what: str) -> pa.Table:
 
 
 def _conversion_problem(error: Exception) -> Problem:
-    """Name the column that could not be converted, if Arrow names it."""
-    said = " ".join(str(part) for part in error.args).strip() or type(error).__name__
-    column = re.search(r"Conversion failed for column (.+) with type", said)
+    message = " ".join(str(part) for part in error.args).strip() or type(error).__name__
+    column = re.search(r"Conversion failed for column (.+) with type", message)
     if column:
         return Problem(
             f"the column {column[1]!r} holds values of different types",
             f"give it one type; as text: frame[{column[1]!r}] = frame[{column[1]!r}].astype(str)",
         )
-    first = said.splitlines()[0]
+    first = message.splitlines()[0]
     return Problem(
-        f"the table could not be converted: {first if len(first) <= MAX_QUOTED else first[:MAX_QUOTED] + '…'}",
+        f"the table could not be converted: {first if len(first) <= MAX_QUOTED_LETTERS else first[:MAX_QUOTED_LETTERS] + '…'}",
         "a column is a list or array of one type, all columns of one length",
     )
 
@@ -416,7 +412,7 @@ def _plain_frame(frame: Any) -> Any:
 
 
 def encode_text(table: pa.Table, plain: Collection[str]) -> pa.Table:
-    """Give every text column the type dictionary<int32, string>, one dictionary per column, or string if it is plain."""
+    """Convert text columns to dictionary<int32, string> with one dictionary per column, `plain` ones to string."""
     import pyarrow as pa
 
     columns = [
@@ -427,7 +423,7 @@ def encode_text(table: pa.Table, plain: Collection[str]) -> pa.Table:
 
 
 def _encode_column(column: pa.ChunkedArray, *, plain: bool) -> pa.ChunkedArray:
-    """Return text as dictionary<int32, string>, and other categories (numbers, dates) as their values."""
+    """Convert text to dictionary<int32, string>, and other categories (numbers, dates) to their values."""
     import pyarrow as pa
 
     kind, wanted = column.type, pa.dictionary(pa.int32(), pa.string())
@@ -444,13 +440,8 @@ def _encode_column(column: pa.ChunkedArray, *, plain: bool) -> pa.ChunkedArray:
     return column if is_unusable(kind) else column.cast(kind.value_type)
 
 
-def check_names(table: pa.Table, what: str) -> None:
-    """Refuse a table with two columns of one name, or with no rows."""
-    check_size(table.column_names, table.num_rows, what)
-
-
-def check_size(names: Sequence[str], rows: int, what: str) -> None:
-    """Refuse repeated column names and tables without rows."""
+def check_columns(names: Sequence[str], rows: int, what: str) -> None:
+    """Refuse a table with repeated column names or without rows."""
     problems = _repeated_names(names)
     if rows == 0:
         problems.append(
@@ -469,7 +460,7 @@ def _repeated_names(names: Sequence[str]) -> list[Problem]:
 
 @cache
 def memory_limit() -> int:
-    """Return the bytes of memory that this machine, or the container, has."""
+    """Return the memory of this machine or container in bytes."""
     limits = [UNKNOWN_MEMORY]
     if hasattr(os, "sysconf") and {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(os.sysconf_names):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -478,10 +469,10 @@ def memory_limit() -> int:
     return min(limit for limit in limits if limit > 0)
 
 
-def write_size(size: float) -> str:
-    """Write a number of bytes for people.
+def format_size(size: float) -> str:
+    """Format a number of bytes.
 
-    >>> write_size(3_200_000_000)
+    >>> format_size(3_200_000_000)
     '3.2 GB'
     """
     for unit in ("bytes", "kB", "MB", "GB"):

@@ -13,8 +13,8 @@ from largesse.campaign import Campaign
 from largesse.data import (
     Batches,
     as_floats,
+    check_columns,
     check_customers,
-    check_names,
     has_at_most_rows,
     is_text,
     kind_of,
@@ -129,9 +129,9 @@ class CustomerStream:
         """Yield some columns in batches, read as `parse` says."""
         parse = {name: way for name, way in self.parse.items() if name in columns}
         for table in self.batches.read(list(dict.fromkeys(columns))):
-            reading = read_notation(table, parse, None)
-            refuse("customers", reading.problems)
-            yield reading.table
+            parsed, _, problems = read_notation(table, parse, None)
+            refuse("customers", problems)
+            yield parsed
 
 
 def find_suspects(table: pa.Table, customer: str | None, costs: Sequence[str]) -> Array:
@@ -214,11 +214,8 @@ def _open_stream(
 
 def check_schema(schema: pa.Schema, levels: Levels, customer: str | None, features: Sequence[str]) -> str | None:
     """Check the columns of a table of customers before its rows are read; return the id column, or None."""
-    import pyarrow as pa
-
     named, costs = find_id_column(schema.names, customer, features), levels.cost_columns or ()
-    one_row = pa.Table.from_arrays([pa.nulls(1, field.type) for field in schema], names=schema.names)
-    check_names(one_row, "customers")
+    check_columns(schema.names, 1, "customers")
     require_columns(schema.names, [*([named] if named else []), *costs])
     _refuse_missing(features, [name for name in schema.names if name != named and name not in costs])
     return named

@@ -1,7 +1,7 @@
-"""Rules for customers not seen yet: `Policy`, a response model with a price.
+"""Policies: rules for new customers, made of a response model and a price.
 
-`Policy.explore` draws levels around a plan (package `exploration`).
-A policy leaves Python as SQL or ONNX (`export`), or as a `PolicyTree` of a few conditions.
+`Policy.explore` draws levels around a plan (package `exploration`). A policy is exported as SQL or ONNX (`export`), or as a
+`PolicyTree` of a few conditions.
 """
 
 from largesse.policy.export.sql import DIALECTS as DIALECTS

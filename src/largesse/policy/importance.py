@@ -1,8 +1,8 @@
-"""Permutation importance of features for the decisions of a policy, on rows that did not train it.
+"""Permutation importance of features for the decisions of a policy, on held-out rows.
 
-One feature at a time is shuffled among held-out customers and the policy decides again, at the same price. The share of
-customers whose level changes measures how much the policy uses the feature; the loss of value − price × spend, estimated by
-doubly robust scores of the same rows, measures what the feature is worth. Correlated features share importance, so each looks small.
+One feature at a time is shuffled among customers of a fold, and the policy decides again at the same price. The share of changed
+levels measures how much the policy uses the feature; the loss of value − price × spend, by doubly robust scores, measures the
+feature's worth. Correlated features share importance, so each looks less important.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from largesse.records import Array, Customers, HeldOut, Log, Mover, Scores
 from largesse.response import ResponseModel, fresh, own_costs
 from largesse.stats import assign_folds
 
-REPEATS = 3  # shuffles of each feature, averaged
+SHUFFLES = 3  # of each feature, averaged
 Decide = Callable[[ResponseModel, Customers], tuple[Array, Array]]  # levels (n,) and curves (n, K) by a model
 
 
 @dataclass(frozen=True, eq=False)
 class OutOfFoldPolicy:
-    """Decisions of a policy for the rows of a log, each fold by a model that never saw it, and the rows' scores."""
+    """Decisions of a policy for the rows of a log, each fold by a model fitted without it, and doubly robust scores."""
 
     customers: Customers
     levels: Array  # (n,)
@@ -34,15 +34,12 @@ class OutOfFoldPolicy:
     decide_by: Decide
 
     def decide(self, customers: Customers) -> tuple[Array, Array]:
-        """Return levels (n,) and curves (n, K) of customers, each by the model of the same row's fold."""
+        """Return levels (n,) and curves (n, K) of customers, each by the model of the row's fold."""
         return _decide_by_fold(self.models, self.scores.fold, customers, self.decide_by)
 
 
 def decide_out_of_fold(model: ResponseModel, decide: Decide, log: Log, folds: int, seed: int) -> OutOfFoldPolicy:
-    """Return a policy's decisions on held-out rows of a log.
-
-    A model that has seen the log is fitted again without each fold; one that has not is used as it is.
-    """
+    """Decide for the rows of a log; a model that was trained on the log is fitted again without each fold."""
     seen = model.fingerprint_ in (log.fingerprint, log.seen.fingerprint)
     log = log.seen
     fold = assign_folds(log, folds, seed)
@@ -59,10 +56,7 @@ def decide_out_of_fold(model: ResponseModel, decide: Decide, log: Log, folds: in
 
 
 def measure_movers(model: ResponseModel, decide: Decide, price: float, log: Log, folds: int, seed: int) -> list[Mover]:
-    """Return how each feature moves decisions on held-out rows of a log, the one that moves most first.
-
-    `decide` gives the levels (n,) of customers under a model, and their curves (n, K).
-    """
+    """Measure the importance of each feature on held-out rows of a log, the most important first."""
     held_out = decide_out_of_fold(model, decide, log, folds, seed)
     fold, scores, levels = held_out.scores.fold, held_out.scores, held_out.levels
     net, rows = replace(scores, gamma=scores.gamma - price * scores.costs), np.arange(len(fold))
@@ -70,9 +64,9 @@ def measure_movers(model: ResponseModel, decide: Decide, price: float, log: Log,
     for place, feature in enumerate(model.encoder_.features):
         rng = np.random.default_rng([seed, place])
         probabilities = np.zeros(scores.gamma.shape)  # of levels when the feature is shuffled
-        for _ in range(REPEATS):
+        for _ in range(SHUFFLES):
             shuffled = _shuffle(held_out.customers, feature, fold, rng)
-            probabilities[rows, held_out.decide(shuffled)[0]] += 1 / REPEATS
+            probabilities[rows, held_out.decide(shuffled)[0]] += 1 / SHUFFLES
         stayed = np.average(probabilities[rows, levels], weights=scores.weight)
         loss = estimate_difference(net, levels, probabilities).value
         movers.append(Mover(feature, float(np.clip(1 - stayed, 0.0, 1.0)), loss))

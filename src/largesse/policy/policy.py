@@ -57,17 +57,17 @@ MAX_SCALE = 1e6  # of costs, up or down: corrections are far smaller, and produc
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """Responses and costs that a model expects of customers at every level, (n, K) each."""
+    """Expected responses and costs of customers at every level, (n, K) each."""
 
     responses: Array
-    costs: Array  # in the mean, contact and corrections included
-    listed: Array | None = None  # costs or face values as the levels list them; None where costs are observed
+    costs: Array  # with contact costs and corrections
+    listed: Array | None = None  # listed costs or face values; None where costs are observed
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Policy:
-    """Rule that gives each customer the level with the best expected response − price × expected cost.
+    """Rule that gives each customer the level with the highest expected response − price × expected cost.
 
     Parameters
     ----------
@@ -76,17 +76,17 @@ class Policy:
     levels
         The levels and their costs.
     price
-        Response given up per unit of cost: `plan.price` of a plan for similar customers, or what `calibrate` finds.
+        Value of one unit of cost in responses: `plan.price` of a plan for similar customers, or found by `calibrate`.
     exploration_rate
-        Share of customers who get a level at random, all levels alike, so that the next log can be learnt from.
+        Share of customers who get a random level, so that the next log is informative.
     tie_probability
-        Probability of the dearer of two levels that are worth the same at the price; found by `calibrate`.
+        Probability of the dearer of two levels that tie at the price; found by `calibrate`.
     spending
         True costs of plans on the log, where costs depend on customers' responses: `measure_spending(scores).whole`.
     scale
-        Multiplier of expected costs with which the policy really costs its budget; found by `calibrate`.
+        Multiplier of expected costs that corrects them to the true costs; found by `calibrate`.
     exploration
-        Rule that draws levels around the price so that the next log is most informative; found by `calibrate`.
+        Rule that draws levels around the price for the most informative next log; found by `calibrate`.
 
     Examples
     --------
@@ -135,13 +135,12 @@ class Policy:
         log: Log | None = None,
         confidence: float = EVEN,
     ) -> Policy:
-        """Return this policy at the price at which customers like these cost `budget` on average.
+        """Return this policy at the price where customers like these cost `budget` on average, exploration included.
 
-        The budget pays for exploration, too. `explore` is the share of customers who get a level at random. With
-        `explore_for`, "evaluation" or "learning", levels are drawn around the price instead, as `Policy.explore` draws them, and
-        give up as much expected response; `log` then provides the variance of responses that are not yes or no. By default
-        the policy explores as before. `confidence` is the probability with which the true cost is to be within the budget,
-        where the policy knows the true costs of plans (`spending`).
+        `explore` is the share of customers who get a random level. With `explore_for` ("evaluation" or "learning"), levels are
+        drawn around the price instead, as by `Policy.explore`, at the same loss of expected response; `log` then provides the
+        variance of responses that are not yes or no. By default the policy explores as before. `confidence` is the probability
+        that the true cost is within the budget, if the policy knows the true costs of plans (`spending`).
         """
         refuse("policy", [*budget_problems(budget, unlimited=True), *confidence_problems(confidence, "confidence")])
         rate = self.exploration_rate if explore is None else explore
@@ -164,7 +163,7 @@ class Policy:
         return replace(policy, price=rule.plan.price, scale=scale, **drawn)
 
     def _find_variance(self, log: Log | None, known: ResponseVariance | None = None, seed: int = 0) -> ResponseVariance:
-        """Return the variance of responses, from the log that the model learnt from if it is given."""
+        """Return the variance of responses, learnt from the log if it is given."""
         if log is not None:
             return learn_variance(log, self.model, seed)
         if known is None and not self.model.binary_:
@@ -173,11 +172,11 @@ class Policy:
         return known or ResponseVariance()
 
     def probabilities(self, customers: Any) -> Array:
-        """Return the probability (n, K) with which each customer gets each level."""
+        """Return the probability (n, K) of each level for each customer."""
         return self._mix(*self._expected(customers))
 
     def mix(self, expected: Expected) -> Array:
-        """Return the probability (n, K) of each level for customers with these expected responses and costs."""
+        """Return the probability (n, K) of each level from expected responses and costs."""
         return self._mix(expected.responses, np.ascontiguousarray(expected.costs))
 
     def _mix(self, curves: Array, costs: Array) -> Array:
@@ -186,7 +185,7 @@ class Policy:
         return Mixture(self._price(), self.tie_probability, self.exploration_rate).probabilities(curves, costs)
 
     def offer(self, customers: Any, *, seed: int = 0) -> Decisions:
-        """Draw a level for each customer, and give its probability: write both into the next log."""
+        """Draw a level for each customer; return levels and their probabilities, which belong into the next log."""
         refuse("policy", whole_problems(seed, "the seed"))
         probabilities = self.probabilities(customers)
         levels = draw_levels(probabilities, seed)
@@ -204,7 +203,7 @@ class Policy:
         log: Log | None = None,
         seed: int = 0,
     ) -> Exploration:
-        """Plan for customers, and draw levels around the plan so that the next log is most informative for a given cost.
+        """Plan for customers, and draw levels around the plan for the most informative log at a given loss.
 
         Parameters
         ----------
@@ -215,13 +214,13 @@ class Policy:
             "evaluation": a precise value of the plan, and a precise gain over the incumbent.
             "learning": a precise effect of every level on every customer.
         rate
-            Exploration gives up as much expected response as drawing the levels of this share of customers at random.
+            Exploration loses as much expected response as random levels for this share of customers.
         incumbent
-            Levels (n,), probabilities (n, K) or a policy that the plan will be compared with; by default the best uniform mix.
+            Levels (n,), probabilities (n, K) or a policy to compare the plan with; by default the best uniform mix.
         constraints
-            `Constraints(eligible=…)`: levels that each customer may get. Exploration knows no other constraints.
+            `Constraints(eligible=…)`: allowed levels of each customer. Other constraints are not supported.
         log
-            The log the model learnt from; provides the variance of responses. Needed unless they are yes or no.
+            The log of the model, for the variance of responses. Required unless responses are yes or no.
         seed
             The same seed draws the same levels.
 
@@ -249,21 +248,20 @@ class Policy:
         return plan_exploration(curves, costs, budget, variance, **settings)[0]
 
     def decide(self, customers: Any, *, names: bool = False) -> Array:
-        """Return the level (n,) of each of the customers: `Customers`, a `Log`, a table, a path or an array (n, p).
+        """Return the best level (n,) at the price for `Customers`, a `Log`, a table, a path or an array (n, p).
 
-        Levels are numbers from 0, or with `names` as the log writes them. It is the best level at the price; nothing is
-        drawn at random, as `offer` does.
+        Levels are numbers from 0, or with `names` as in the log. Nothing is drawn at random: see `offer`.
         """
         price = self._price()
         levels = decide_at_price(*self._expected(customers), price)
         return np.array(self.levels.labels, dtype=object)[levels] if names else levels
 
     def explain(self, customers: Any, *, log: Log | None = None, folds: int = 3, seed: int = 0) -> Explanation:
-        """Say why customers, given as for `decide`, get their levels, and at which prices they would get others.
+        """Explain the levels of customers, given as for `decide`, and the prices at which they would get other levels.
 
-        With a `log`, also say which features move decisions, measured on its rows: a model that learnt from this log is
-        fitted anew without each of `folds` folds, so that every row is held out. A log that shares only some rows with
-        the one it learnt from is not recognised, and flatters.
+        With a `log`, also measure the importance of features for decisions on its rows: a model that learnt from this log is
+        fitted again without each of `folds` folds, so that every row is held out. A log that shares only some rows with the
+        training log is not recognised, and the measurement is then too optimistic.
         """
         price = self._price()
         refuse("policy", [*whole_problems(folds, "folds", least=2), *whole_problems(seed, "the seed")])
@@ -294,12 +292,12 @@ class Policy:
         return self.price
 
     def expect(self, customers: Any) -> Expected:
-        """Return what the model expects of customers at every level: responses, costs, and what is listed as cost."""
+        """Return the expected responses, expected costs and listed costs of customers at every level."""
         read = self._read(customers)
         curves, costs = self._expected(read)
-        own = None if self.levels.observed else own_costs(self.model, read)
-        listed = self.levels.common_costs if own is None else own
-        wide = [None if part is None else np.broadcast_to(part, curves.shape) for part in (costs, listed)]
+        own_listed = None if self.levels.observed else own_costs(self.model, read)
+        listed = self.levels.common_costs if own_listed is None else own_listed
+        wide = [None if array is None else np.broadcast_to(array, curves.shape) for array in (costs, listed)]
         return Expected(np.asarray(curves, dtype=np.float64), *wide)  # type: ignore[arg-type]
 
     def _expected(self, customers: Any) -> tuple[Array, Array]:
@@ -310,7 +308,7 @@ class Policy:
         return curves, costs if self.scale == 1.0 else costs * self.scale
 
     def _read(self, customers: Any) -> Any:
-        """Return customers as a model takes them, with their own costs if they have any."""
+        """Return customers as a model needs them, with their own costs if they have any."""
         if isinstance(customers, Log):
             return Customers(customers.features, customers.customer, customers.costs)
         if not isinstance(customers, Customers) and (
@@ -331,7 +329,7 @@ class Policy:
     def to_sql(
         self, dialect: str = "duckdb", *, table: str | Sequence[str] = "customers", customer: str | None = "customer"
     ) -> str:
-        """Return one SELECT that decides like this policy: customer, level, its number, expected response and cost.
+        """Return one SELECT that decides like this policy: customer, level, level number, expected response and cost.
 
         Parameters
         ----------
@@ -341,11 +339,11 @@ class Policy:
             The table of customers, with the log's features (and costs, where they are per customer) under their names;
             "shop.customers" is a table of a schema, ["shop", "a.b"] one with a dot in its name.
         customer
-            The column that says who a row is; None for none.
+            The column with the customer's id, or None.
 
         Notes
         -----
-        A policy that explores gives its best level at the price: nothing is drawn at random.
+        Nothing is drawn at random: a policy that explores gives its best level at the price.
         """
         return policy_sql(self, self._price(), dialect, table, customer)
 
@@ -362,7 +360,7 @@ class Policy:
         return model
 
     def onnx_inputs(self, customers: Any) -> dict[str, Array]:
-        """Return customers, given as for `decide`, as the inputs of the model that `to_onnx` makes, (n, 1) each."""
+        """Return customers, given as for `decide`, as inputs (n, 1) of the ONNX model."""
         read = self._read(customers)
         table = read.features if isinstance(read, Customers) else feature_table(read)
         names = self.levels.cost_columns or ()
@@ -372,11 +370,11 @@ class Policy:
     def to_tree(
         self, customers: Any, *, depth: int = 3, budget: float | None = None, folds: int = 3, seed: int = 0
     ) -> PolicyTree:
-        """Return a tree of at most `depth` conditions in a row that replaces this policy, and its loss against it.
+        """Approximate this policy by a tree of at most `depth` conditions in a row, and measure its loss.
 
-        It is learnt from customers, given as for `decide`, for the best response − price × cost at a cost of at most `budget`,
-        by default that of the policy. From a `Log`, its loss is also measured on held-out rows: a model that learnt from this
-        log is fitted again without each of `folds` folds.
+        The tree is learnt from customers, given as for `decide`: it maximises response − price × cost at a cost of at most
+        `budget` (default: the cost of the policy). With a `Log`, the loss is also measured on held-out rows, by models that are
+        fitted without each of `folds` folds.
         """
         settings = TreeSettings(depth, budget, self._price(), seed)
         settings.check(folds)
@@ -386,14 +384,14 @@ class Policy:
         held = None if log is None else decide_out_of_fold(self.model, self._decide_by, log, folds, seed)
         return make_policy_tree(self.levels, data, held, settings)
 
-    to_score_card = to_tree  # its name in version 0.1.0
+    to_score_card = to_tree  # name in version 0.1.0
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file; the same policy gives the same bytes."""
         write_archive(path, FORMAT, *self._state())
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return the manifest and the arrays that the policy is saved as."""
+        """Return the manifest and the arrays of the policy's file."""
         model, arrays = self.model.state()
         facts = {
             "price": self.price,
@@ -406,7 +404,7 @@ class Policy:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
-        """Read a policy file; refuse it unless everything in it is known and complete."""
+        """Read a policy file; refuse a file that is incomplete or invalid."""
         manifest, arrays = read_archive(path, FORMAT)
         with expected_content(path):
             kind = manifest["model"]["kind"]

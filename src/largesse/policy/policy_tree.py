@@ -1,8 +1,8 @@
 """Policy tree: a policy as two or three readable conditions, for people, forms and any database.
 
-Conditions on raw features are the inputs of a scikit-learn decision tree that predicts net values (response − price × cost) of
-all levels; its leaves get the whole levels that bring most within the budget. The loss of value against the policy is measured
-on customers that the tree was not learnt from and, with a log, by doubly robust scores of held-out rows.
+Conditions on raw features are the inputs of a scikit-learn decision tree for the net values (response − price × cost) of all
+levels; each leaf gets one level, by an exact plan within the budget. The loss of value against the policy is measured on other
+customers and, with a log, by doubly robust scores of held-out rows.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from largesse.stats import sample_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_ROWS = 20_000  # that a tree is learnt from, and its loss measured on
-MAX_DEPTH = 4
-FOLDS = 2  # of customers, for the loss by the model
-WORDS, CUTS = 12, 12  # conditions on each text (its most frequent words) and each number (quantiles)
-MIN_SHARE = 0.01  # of customers in a leaf, and on either side of a condition
-PRICES = (0.0, 0.5, 1.0, 2.0)  # multiples of the policy's price at which trees are grown; the best one is kept
+MAX_TREE_ROWS = 20_000
+MAX_TREE_DEPTH = 4
+LOSS_FOLDS = 2
+MAX_WORD_CONDITIONS, MAX_CUTS = 12, 12  # per text (most frequent words) and per number (quantiles)
+MIN_SHARE = 0.01  # of customers in a leaf and on either side of a condition
+PRICE_FACTORS = (0.0, 0.5, 1.0, 2.0)  # multiples of the policy's price, one tree each; the best tree is kept
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A question about a feature: a number or date below a value, a text equal to a word, or (value None) missing.
+    """A condition on a feature: a number or date below a value, a text equal to a word, or (value None) missing.
 
-    A missing number is below no value, and missing text equals no word.
+    It is false for missing values, unless it asks for them.
     """
 
     feature: str
@@ -48,7 +48,7 @@ class Condition:
     value: float | str | None
 
     def holds(self, plain: Mapping[str, Array]) -> Array:
-        """Return for which customers (n,) it holds."""
+        """Return a mask (n,) of the customers for whom it holds."""
         column = plain[self.feature]
         if self.kind == "text":
             return np.array([word is None for word in column]) if self.value is None else column == self.value
@@ -56,7 +56,7 @@ class Condition:
         return ~known if self.value is None else known & (np.where(known, column, 0.0) < self.value)
 
     def describe(self, holds: bool) -> str:
-        """Describe the customers for whom it holds, or does not."""
+        """Describe the customers for whom it holds (or does not hold)."""
         if self.value is None or self.kind == "text":
             value = "missing" if self.value is None else repr(self.value)
             return f"{self.feature} is {'' if holds else 'not '}{value}"
@@ -89,7 +89,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Split:
-    """A condition, and the nodes for which it holds and does not."""
+    """An inner node: a condition and its two children."""
 
     condition: Condition
     yes: Node
@@ -97,12 +97,12 @@ class Split:
 
 
 Node: TypeAlias = Leaf | Split
-Path: TypeAlias = tuple[tuple[Condition, bool], ...]  # conditions, and whether they hold
+Path: TypeAlias = tuple[tuple[Condition, bool], ...]  # conditions from the root, and whether they hold
 
 
 @dataclass(frozen=True)
 class TreeLoss:
-    """Value and spend per customer of a policy and of its tree; `loss` is of value − price × spend."""
+    """Value and spend per customer of a policy and its tree, and the loss of value − price × spend."""
 
     policy_value: Estimate
     policy_spend: Estimate
@@ -115,14 +115,14 @@ class TreeLoss:
 
 @dataclass(frozen=True, eq=False)
 class PolicyTree(Shown):
-    """A rule of a few conditions, and its loss against the policy that it replaces."""
+    """A decision rule of a few conditions, and its loss against the original policy."""
 
     tree: Node
     levels: Levels
     kinds: Mapping[str, Any]  # of the features in its conditions
     price: float
-    budget: float  # average expected cost that it keeps
-    expected: TreeLoss  # by the model, on customers that the tree was not learnt from
+    budget: float  # limit of the average expected cost
+    expected: TreeLoss  # by the model, on customers outside of the tree's training data
     held_out: TreeLoss | None = None  # by doubly robust scores, on held-out rows of a log
 
     def __repr__(self) -> str:
@@ -132,7 +132,7 @@ class PolicyTree(Shown):
         return "\n".join([*self._lines(self.tree, ""), "", *self.describe()])
 
     def decide(self, customers: Any) -> Array:
-        """Return the level (n,) of each customer: `Customers`, a `Log` or a table with the features of the conditions."""
+        """Return the level (n,) of each customer of `Customers`, a `Log` or a table with the features of the conditions."""
         table = customers.features if isinstance(customers, Customers | Log) else feature_table(customers)
         require_columns(table.column_names, tuple(self.kinds))
         return follow(self.tree, plain_columns(table, self.kinds), table.num_rows)
@@ -140,7 +140,7 @@ class PolicyTree(Shown):
     def to_sql(
         self, dialect: str = "duckdb", *, table: str | Sequence[str] = "customers", customer: str | None = "customer"
     ) -> str:
-        """Return one SELECT that decides like this tree; see `Policy.to_sql`. Response and cost are means of the group."""
+        """Return one SELECT that decides like this tree (see `Policy.to_sql`), with the group's mean response and cost."""
         path = sql.check_names(dialect, table, customer, self.kinds)
         read = {"number": sql.read_float, "date": sql.read_seconds, "text": sql.read_text}
         columns = {name: f"f{j}" for j, name in enumerate(self.kinds)}
@@ -178,7 +178,7 @@ class PolicyTree(Shown):
         return sql.translate(query, dialect)
 
     def describe(self) -> list[str]:
-        """Return sentences about the value and the loss of the tree."""
+        """Return sentences on the value and the loss of the tree."""
         by_model = self.expected
         lines = [
             f"Expected on {by_model.rows:,} customers that the tree was not learnt from: response "
@@ -188,18 +188,18 @@ class PolicyTree(Shown):
             f"{_write_number(by_model.loss.estimate)}.",
         ]
         if self.held_out is not None:
-            found = self.held_out
+            held_out = self.held_out
             lines.append(
-                f"On {found.rows:,} held-out rows of the log: value {_write_estimate(found.tree_value)} at a spend of "
-                f"{found.tree_spend.estimate:.4g}; the policy: {_write_estimate(found.policy_value)} at "
-                f"{found.policy_spend.estimate:.4g}. Loss of value − price × spend per customer: {_write_estimate(found.loss)}. "
+                f"On {held_out.rows:,} held-out rows of the log: value {_write_estimate(held_out.tree_value)} at a spend of "
+                f"{held_out.tree_spend.estimate:.4g}; the policy: {_write_estimate(held_out.policy_value)} at "
+                f"{held_out.policy_spend.estimate:.4g}. Loss of value − price × spend per customer: {_write_estimate(held_out.loss)}. "
                 "Models that did not learn from these rows decide here, at the policy's price: they may spend more or less "
                 "than the policy itself."
             )
         return lines
 
     def card(self) -> Card:
-        """Return the groups, their levels, and the loss of the tree."""
+        """Return the groups, their levels and the loss of the tree as a card."""
         head = ("customers whose", "get", "share", "expected response", "expected cost")
         rows = [tuple((row | {"share": percent(row["share"], 1)}).values()) for row in self._groups()]
         return Card("Policy tree", head, rows, self.describe())
@@ -244,14 +244,14 @@ def _write_estimate(estimate: Estimate) -> str:
 
 
 def follow(node: Node, plain: Mapping[str, Array], n_rows: int) -> Array:
-    """Return the level (n,) that a tree gives to every row."""
+    """Return the level (n,) of every row by a tree."""
     if isinstance(node, Leaf):
         return np.full(n_rows, node.level, dtype=np.int64)
     return np.where(node.condition.holds(plain), follow(node.yes, plain, n_rows), follow(node.no, plain, n_rows))
 
 
 def list_leaves(node: Node, path: Path = ()) -> list[tuple[Path, Leaf]]:
-    """Return every leaf with the conditions on its path, and whether they hold there."""
+    """Return every leaf with its path."""
     if isinstance(node, Leaf):
         return [(path, node)]
     sides = ((node.yes, True), (node.no, False))
@@ -273,8 +273,8 @@ class TreeSettings:
     def check(self, folds: Any) -> None:
         """Validate the settings, and the folds of a log."""
         problems = [*whole_problems(folds, "folds", least=2), *whole_problems(self.seed, "the seed")]
-        if isinstance(self.depth, bool) or not isinstance(self.depth, int) or not 1 <= self.depth <= MAX_DEPTH:
-            hint = f"give a whole number from 1 to {MAX_DEPTH}; 2 or 3 can be read"
+        if isinstance(self.depth, bool) or not isinstance(self.depth, int) or not 1 <= self.depth <= MAX_TREE_DEPTH:
+            hint = f"give a whole number from 1 to {MAX_TREE_DEPTH}; 2 or 3 can be read"
             problems.append(Problem(f"depth is {repr_short(self.depth)}", hint))
         refuse("policy tree", problems + ([] if self.budget is None else budget_problems(self.budget)))
 
@@ -300,11 +300,11 @@ class TreeData:
 
 
 def make_tree_data(encoder: Encoder, customers: Any, curves: Array, costs: Array, seed: int) -> TreeData:
-    """Return customers and the outcomes of their levels, or a random sample if there are many."""
+    """Return raw features and outcomes of all customers, or of a random sample of many customers."""
     table = customers.features if isinstance(customers, Customers | Log) else feature_table(customers)
-    if len(curves) < 2 * FOLDS:
+    if len(curves) < 2 * LOSS_FOLDS:
         fail("policy tree", Problem(f"there are {len(curves)} customers", "give a few hundred at least"))
-    rows = sample_rows(len(curves), MAX_ROWS, seed)
+    rows = sample_rows(len(curves), MAX_TREE_ROWS, seed)
     wide = np.broadcast_to(costs, curves.shape)
     return TreeData(encoder.plain(table.take(rows)), dict(encoder.kinds), curves[rows], wide[rows])
 
@@ -312,7 +312,7 @@ def make_tree_data(encoder: Encoder, customers: Any, curves: Array, costs: Array
 def make_policy_tree(
     levels: Levels, data: TreeData, held: OutOfFoldPolicy | None, settings: TreeSettings
 ) -> PolicyTree:
-    """Learn a tree, and measure its loss on other customers and on held-out rows of a log."""
+    """Learn a tree and measure its loss, on held-out customers and on held-out rows of a log."""
     tree, budget = learn_tree(data, settings)
     used = {condition.feature for path, _ in list_leaves(tree) for condition, _ in path}
     kinds = {name: kind for name, kind in data.kinds.items() if name in used}
@@ -325,13 +325,10 @@ def learn_tree(data: TreeData, settings: TreeSettings) -> tuple[Node, float]:
     chosen = decide_at_price(data.value, np.ascontiguousarray(data.cost), settings.price)
     budget = data.means(chosen)[1] if settings.budget is None else settings.budget
     conditions = list_conditions(data.plain, data.kinds)
-    holds = (
-        np.array([condition.holds(data.plain) for condition in conditions], dtype=np.float32)
-        .reshape(len(conditions), -1)
-        .T
-    )
+    holds = np.array([condition.holds(data.plain) for condition in conditions], dtype=np.float32)
+    holds = holds.reshape(len(conditions), -1).T
     net, best = data.value - settings.price * data.cost, None
-    for factor in PRICES if settings.price > 0 else (0.0,):
+    for factor in PRICE_FACTORS if settings.price > 0 else (0.0,):
         grown = _grow(conditions, holds, data.value - factor * settings.price * data.cost, settings)
         try:
             tree = _fill(grown, data, settings.price, budget)
@@ -345,25 +342,27 @@ def learn_tree(data: TreeData, settings: TreeSettings) -> tuple[Node, float]:
 
 
 def list_conditions(plain: Mapping[str, Array], kinds: Mapping[str, str]) -> list[Condition]:
-    """Return the conditions that split customers into two parts, neither of them tiny."""
-    found = []
+    """Return the candidate conditions that hold for neither too few nor too many customers."""
+    conditions = []
     for name, kind in kinds.items():
         column, values = plain[name], []
         if kind == "text":
             counts = Counter(word for word in column if word is not None)
-            values = sorted(counts, key=lambda word: (-counts[word], word))[:WORDS]
+            values = sorted(counts, key=lambda word: (-counts[word], word))[:MAX_WORD_CONDITIONS]
         elif len(known := column[np.isfinite(column)]):
-            cuts = np.quantile(known, np.arange(1, CUTS + 1) / (CUTS + 1))
+            cuts = np.quantile(known, np.arange(1, MAX_CUTS + 1) / (MAX_CUTS + 1))
             rounded = np.ceil(cuts / DAY) * DAY if kind == "date" else [float(f"{cut:.3g}") for cut in cuts]
-            # Of a feature that is 0 or 1, all quantiles are one of them: 1 splits it.
+            # All quantiles of a 0/1 feature are 0 or 1; 1 splits it.
             values = sorted({float(cut) for cut in rounded} | ({1.0} if set(known) == {0.0, 1.0} else set()))
-        found += [Condition(name, kind, value) for value in (*values, None)]
-    shares = [float(condition.holds(plain).mean()) for condition in found]
-    return [condition for condition, share in zip(found, shares, strict=True) if MIN_SHARE <= share <= 1 - MIN_SHARE]
+        conditions += [Condition(name, kind, value) for value in (*values, None)]
+    shares = [float(condition.holds(plain).mean()) for condition in conditions]
+    return [
+        condition for condition, share in zip(conditions, shares, strict=True) if MIN_SHARE <= share <= 1 - MIN_SHARE
+    ]
 
 
 def _grow(conditions: Sequence[Condition], holds: Array, net: Array, settings: TreeSettings) -> Node:
-    """Return the conditions of scikit-learn's tree on the differences of net values (n, K) between levels."""
+    """Grow the conditions with scikit-learn's tree on the differences of net values (n, K) between levels."""
     from sklearn.tree import DecisionTreeRegressor
 
     if not conditions:
@@ -382,14 +381,14 @@ def _grow(conditions: Sequence[Condition], holds: Array, net: Array, settings: T
 
 
 def _fill(grown: Node, data: TreeData, price: float, budget: float) -> Node:
-    """Return a tree whose leaves have the levels with the best net value within the budget."""
+    """Give the leaves of a tree the levels with the best net value within the budget."""
     paths, n = [path for path, _ in list_leaves(grown)], len(data.value)
     leaf = np.zeros(n, dtype=np.int64)
     for number, path in enumerate(paths):
-        mine = np.ones(n, dtype=bool)
+        in_leaf = np.ones(n, dtype=bool)
         for condition, holds in path:
-            mine &= condition.holds(data.plain) == holds
-        leaf[mine] = number
+            in_leaf &= condition.holds(data.plain) == holds
+        leaf[in_leaf] = number
     share = np.bincount(leaf, minlength=len(paths)) / n
     value, cost = (
         np.stack([np.bincount(leaf, weights=column, minlength=len(paths)) for column in table.T], axis=1) / n
@@ -406,7 +405,7 @@ def _fill(grown: Node, data: TreeData, price: float, budget: float) -> Node:
         yes, no = fill(node.yes), fill(node.no)
         if not (isinstance(yes, Leaf) and isinstance(no, Leaf) and yes.level == no.level):
             return Split(node.condition, yes, no)
-        total = yes.share + no.share  # a condition that decides nothing is left out
+        total = yes.share + no.share  # both sides get the same level: drop the condition
         response, spend = (
             (yes.share * a + no.share * b) / max(total, 1e-300)
             for a, b in ((yes.response, no.response), (yes.cost, no.cost))
@@ -420,15 +419,15 @@ def _fill(grown: Node, data: TreeData, price: float, budget: float) -> Node:
 
 
 def _measure_expected(data: TreeData, settings: TreeSettings) -> TreeLoss:
-    """Return the loss by the model, each part of the customers with a tree that was learnt from the others."""
+    """Return the loss by the model, cross-fitted: each fold is decided by a tree learnt from the other customers."""
     n = len(data.value)
-    part = np.random.default_rng(settings.seed).permutation(n) % FOLDS
+    part = np.random.default_rng(settings.seed).permutation(n) % LOSS_FOLDS
     policy = decide_at_price(data.value, np.ascontiguousarray(data.cost), settings.price)
     levels = np.empty(n, dtype=np.int64)
-    for fold in range(FOLDS):
-        mine = part == fold
-        tree, _ = learn_tree(data.take(~mine), settings)
-        levels[mine] = follow(tree, data.take(mine).plain, int(mine.sum()))
+    for fold in range(LOSS_FOLDS):
+        in_fold = part == fold
+        tree, _ = learn_tree(data.take(~in_fold), settings)
+        levels[in_fold] = follow(tree, data.take(in_fold).plain, int(in_fold.sum()))
     value, spend, tree_value, tree_spend = (*data.means(policy), *data.means(levels))
     loss = (value - tree_value) - settings.price * (spend - tree_spend)
     means = (Estimate(mean, np.nan, np.nan, np.nan) for mean in (value, spend, tree_value, tree_spend, loss))
@@ -436,7 +435,7 @@ def _measure_expected(data: TreeData, settings: TreeSettings) -> TreeLoss:
 
 
 def _measure_held_out(held: OutOfFoldPolicy, kinds: dict[str, Any], settings: TreeSettings) -> TreeLoss:
-    """Return the loss on held-out rows; each fold's tree is learnt from curves of a model that never saw it."""
+    """Return the loss on held-out rows; each fold's tree is learnt from curves of a model fitted without the fold."""
     scores = held.scores
     plain = plain_columns(held.customers.features, kinds)
     data = TreeData(plain, kinds, scores.curves, scores.expected_costs)
@@ -444,7 +443,7 @@ def _measure_held_out(held: OutOfFoldPolicy, kinds: dict[str, Any], settings: Tr
     for fold in np.unique(scores.fold):
         rows = np.flatnonzero(scores.fold == fold)
         budget = data.take(rows).means(held.levels[rows])[1] if settings.budget is None else settings.budget
-        sample = rows[sample_rows(len(rows), MAX_ROWS, settings.seed)]
+        sample = rows[sample_rows(len(rows), MAX_TREE_ROWS, settings.seed)]
         tree, _ = learn_tree(data.take(sample), replace(settings, budget=budget))
         levels[rows] = follow(tree, data.take(rows).plain, len(rows))
     net = replace(scores, gamma=scores.gamma - settings.price * scores.costs)

@@ -11,7 +11,7 @@ from largesse.data import log_from_arrays, read_log
 from largesse.errors import InputError, NotFittedError
 from largesse.levels import Levels
 from largesse.policy import Policy
-from largesse.policy.export.compiler import WRITERS
+from largesse.policy.export.compiler import COMPILERS
 from largesse.policy.export.sql import DIALECTS, SPLIT
 from largesse.records import Customers
 from largesse.response import Additive, Boosting, Linear, model_classes
@@ -116,7 +116,7 @@ def test_any_policy_decides_the_same(seed: int, name: str, K: int, amounts: bool
 
 
 def test_every_model_is_written_or_refused_by_name() -> None:
-    assert set(model_classes().values()) == set(WRITERS)
+    assert set(model_classes().values()) == set(COMPILERS)
     model = BART()
     model.encoder_, model.levels_ = fitted("linear").encoder_, 4
     with pytest.raises(InputError, match=r"BART cannot be written(?s:.)*to_tree"):

@@ -20,8 +20,8 @@ from largesse.campaign import Campaign, read_campaign
 from largesse.data import (
     CODED,
     Batches,
+    check_columns,
     check_customers,
-    check_names,
     find_files,
     kind_of,
     merge_schemas,
@@ -272,9 +272,7 @@ class Spark:
 
     def _fetch_log(self, frame: Any, columns: set[str] | None, plain: set[str]) -> Any:
         """Return the rows of a log as a table or, if there are many, as batches that the executors keep."""
-        import pyarrow as pa
-
-        check_names(pa.Table.from_arrays([pa.nulls(1)] * len(frame.columns), names=list(frame.columns)), "log")
+        check_columns(frame.columns, 1, "log")
         if columns is not None:
             frame = frame.select(*(f"`{name}`" for name in frame.columns if name in columns))
         with explain_failure("reading the log"):

@@ -129,9 +129,9 @@ def score_rows(archive: bytes, spec: TableSpec, batches: Iterator[pa.RecordBatch
 
 def check_rows(table: pa.Table, policy: Policy, spec: TableSpec) -> Customers:
     """Return the customers of a table; refuse it as on one machine."""
-    reading = read_notation(table, dict(spec.parse), None)
-    refuse("customers", reading.problems)
-    return check_table(reading.table, policy.levels, spec.customer, spec.features)
+    table, _, problems = read_notation(table, dict(spec.parse), None)
+    refuse("customers", problems)
+    return check_table(table, policy.levels, spec.customer, spec.features)
 
 
 def _score(policy: Policy, customers: Customers, features: Sequence[str]) -> Iterator[tuple[int, bytes, bytes]]:

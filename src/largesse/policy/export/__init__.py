@@ -1,6 +1,6 @@
-"""Export of policies for machines without Python: one SQL query, or one ONNX model.
+"""Export of policies for systems without Python: one SQL query, or one ONNX model.
 
-`graph` lists the few steps that every target knows; `compile` writes encoders, models and the decision as such steps. `sql`
+`graph` defines the few operations that every target supports; `compiler` turns encoders, models and the decision into them. `sql`
 writes them as a query for DuckDB, which sqlglot translates for other databases; `onnx` writes them as a model.
 """
 

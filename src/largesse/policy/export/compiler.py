@@ -1,4 +1,4 @@
-"""Compilation of fitted models, encoders and the decision into the expression graph."""
+"""Compiler of encoders, fitted models and the decision into the expression graph."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from largesse.response import (
 )
 
 OUTPUT = ("level", "level_number", "expected_response", "expected_cost")
-BEYOND = float(np.finfo(np.float64).max)
+MAX_COST = float(np.finfo(np.float64).max)
 USE_TREE = "make a policy tree, which every database can run: policy.to_tree(log)"
 
 
@@ -68,7 +68,7 @@ class DecisionGraph:
     cost: Value  # (n, 1) expected at that level
     curves: Value  # (n, K)
     costs: Value  # (n, K)
-    own_costs: tuple[Value, ...]  # columns of the table that must hold a cost: without one there is no level
+    own_costs: tuple[Value, ...]  # cost columns of the table; a customer without a cost gets no level
     labels: tuple[str, ...]
 
 
@@ -84,7 +84,7 @@ def compile_policy(policy: Any, price: float) -> DecisionGraph:
 
 
 def _compile_costs(policy: Any, curves: Value, X: Value, columns: tuple[Value, ...]) -> Value:
-    """Return expected costs (n, K), as `allocation.expected_costs` and the policy's scale make them."""
+    """Return expected costs (n, K): `allocation.expected_costs` times the policy's scale."""
     levels = policy.levels
     if isinstance(policy.model, WithCosts):
         face = larger(compile_curves(policy.model.costs_, X), 0.0)
@@ -99,21 +99,21 @@ def _compile_costs(policy: Any, curves: Value, X: Value, columns: tuple[Value, .
 
 
 def _decide(curves: Value, costs: Value, price: float) -> Value:
-    """Return the best level (n, 1) at a price: the cheapest of those that tie, as `allocation.decide_at_price` does."""
+    """Return the best level (n, 1) at a price, the cheapest of ties, as `allocation.decide_at_price` does."""
     charge = _charge(costs, price)
     worth = curves - charge
     size = largest(larger(curves, constant(0.0) - curves))
     enough = largest(worth) - (size + largest(charge)) * TIE
-    # A level that is not worth enough costs more than any other.
-    paid = columns_of(where_less(worth, enough, BEYOND, costs))
+    # A level below the best worth gets a prohibitive cost.
+    paid = columns_of(where_less(worth, enough, MAX_COST, costs))
     level, cost = constant(0.0), paid[0]
-    for k, own in enumerate(paid[1:], start=1):
-        level, cost = where_less(own, cost, float(k), level), smaller(cost, own)
+    for k, level_cost in enumerate(paid[1:], start=1):
+        level, cost = where_less(level_cost, cost, float(k), level), smaller(cost, level_cost)
     return level
 
 
 def _charge(costs: Value, price: float) -> Value:
-    """Return price × costs: a constant where costs are."""
+    """Return price × costs, folded if costs are constant."""
     if costs.step == "constant":
         row: Array = price * costs.facts["row"]
         return constant(row)
@@ -130,12 +130,12 @@ def compile_features(encoder: Encoder) -> Value:
 
 
 def number(name: str) -> Value:
-    """Return a column of numbers as it is in the table, with what is missing."""
+    """Return a raw column of numbers."""
     return Value("number", (), 1, {"name": name})
 
 
 def _encode(column: Any) -> list[Value]:
-    """Return the blocks of columns that one feature becomes."""
+    """Return the encoded columns of a feature."""
     name, width = column.name, len(column.names)
     if column.encoding in ("words", "means"):
         text = Value("text", (), 1, {"name": name})
@@ -157,12 +157,12 @@ def _encode(column: Any) -> list[Value]:
 
 
 def compile_curves(model: ResponseModel, X: Value) -> Value:
-    """Return the curves (n, K) of a fitted model for encoded features (n, p); refuse a model that has no such form."""
-    write = WRITERS.get(type(model))
-    if write is None:
+    """Return the curves (n, K) of a fitted model for encoded features (n, p); refuse a model that cannot be exported."""
+    compile_model = COMPILERS.get(type(model))
+    if compile_model is None:
         got = f"{type(model).__name__} cannot be written as steps that a database or ONNX Runtime knows"
         fail("export", Problem(got, USE_TREE))
-    return write(model, X)
+    return compile_model(model, X)
 
 
 def _compile_linear(model: Any, X: Value) -> Value:
@@ -172,17 +172,17 @@ def _compile_linear(model: Any, X: Value) -> Value:
 
 
 def _compile_additive(model: Any, X: Value) -> Value:
-    """Return lines and hinges: the line that is taken off every hinge goes into the coefficient of its feature."""
+    """Return lines and hinges; the line subtracted from every hinge goes into the coefficient of its feature."""
     fit, shape = model.fit_, model.shape_
     coef, intercept, p = fit.coef, fit.intercept, X.width
     lines, bends = coef[:p].copy(), None
     if shape.scale and shape.hinges.knots.size:
         hinges = shape.hinges
-        own = shape.scale * coef[p:].reshape(hinges.knots.shape)  # (m, q)
-        np.subtract.at(lines, hinges.columns, (own * hinges.slope).sum(axis=0))
-        intercept = intercept - float((own * hinges.intercept).sum())
+        weights = shape.scale * coef[p:].reshape(hinges.knots.shape)  # (m, q)
+        np.subtract.at(lines, hinges.columns, (weights * hinges.slope).sum(axis=0))
+        intercept = intercept - float((weights * hinges.intercept).sum())
         bent = pick(X, hinges.columns)
-        bends = affine(join([larger(bent - knots, 0.0) for knots in hinges.knots]), own.reshape(-1, 1))
+        bends = affine(join([larger(bent - knots, 0.0) for knots in hinges.knots]), weights.reshape(-1, 1))
     base = affine(X, lines[:, None], intercept)
     score = (base if bends is None else base + bends) + fit.level_effects
     return _times_amounts(_respond(score, fit.binary), model.amounts_, X)
@@ -247,8 +247,8 @@ def _blend(blend: Any, members: dict[int, Value]) -> Value:
     """Return the curves of a blend from its members' scores (n, K)."""
     bases = {m: average(scores) for m, scores in members.items()}
     base = constant(0.0)
-    for m, own in bases.items():
-        base = base + own * float(blend.weights[m])
+    for m, base_m in bases.items():
+        base = base + base_m * float(blend.weights[m])
     out = base + blend.common
     if blend.tilt:
         along = clip((base - blend.middle) / blend.spread, -TILT_REACH, TILT_REACH) * float(blend.tilt)
@@ -256,7 +256,7 @@ def _blend(blend: Any, members: dict[int, Value]) -> Value:
     for m in members:
         if blend.shares[m]:
             out = out + (members[m] - bases[m] - blend.centres[m]) * float(blend.shares[m])
-    # A base and common increments, which never fall, need no second look.
+    # A base with common increments never falls.
     scores = isotonic(out) if blend.tilt or any(blend.shares[m] for m in members) else out
     return sigmoid(scores) if blend.link.binary else scores * blend.link.unit
 
@@ -266,12 +266,12 @@ def _times_amounts(curves: Value, amounts: Any, X: Value) -> Value:
         return curves
     base: Value = constant(amounts.intercept)
     if amounts.model is not None:
-        said = pick(compile_curves(amounts.model, X), [0])
-        base = clip(said, amounts.low, amounts.high) * amounts.slope + amounts.intercept
+        score = pick(compile_curves(amounts.model, X), [0])
+        base = clip(score, amounts.low, amounts.high) * amounts.slope + amounts.intercept
     return curves * exp(base + amounts.effects)
 
 
-WRITERS: dict[type[ResponseModel], Callable[[Any, Value], Value]] = {
+COMPILERS: dict[type[ResponseModel], Callable[[Any, Value], Value]] = {
     Linear: _compile_linear,
     Additive: _compile_additive,
     Boosting: _compile_boosting,
@@ -386,7 +386,7 @@ def _minmax(params: dict[str, Any], z: Value, K: int) -> Value:
 
 
 def _correction(correction: Any, hidden: list[Value], K: int) -> Value:
-    """Return what the second stage adds to curves."""
+    """Return the correction of curves by the second stage."""
     if len(hidden) != len(correction.coef):
         fail("export", Problem("the second stage does not fit the networks", "fit the model again"))
     level = np.arange(K) - (K - 1) / 2
@@ -396,16 +396,16 @@ def _correction(correction: Any, hidden: list[Value], K: int) -> Value:
         width = z.width
         constants, lines, slopes = coef[:K], coef[K : K + width], coef[K + width :]
         weights, bias = np.zeros((width, K)), constants.astype(np.float64)
-        for own, along in ((lines, np.ones(K)), (slopes, level)):
-            if len(own):
-                weights = weights + (own / scale)[:, None] * along
-                bias = bias - float((own / scale) @ centre) * along
+        for coefficients, direction in ((lines, np.ones(K)), (slopes, level)):
+            if len(coefficients):
+                weights = weights + (coefficients / scale)[:, None] * direction
+                bias = bias - float((coefficients / scale) @ centre) * direction
         parts.append(affine(z, weights, bias))
     return _mean(parts)
 
 
 def _elu(value: Value) -> Value:
-    # Above zero it is the value itself: the exponential of the smaller of it and zero, less one, is then zero.
+    # Above zero the second term vanishes.
     return larger(value, 0.0) + (exp(smaller(value, 0.0)) - 1.0)
 
 

@@ -1,7 +1,7 @@
-"""Expression graph of a policy: a few steps that SQL and ONNX both know.
+"""Expression graph of a policy: a few operations that SQL and ONNX both support.
 
-A `Value` is (n, width): one row per customer. Steps are few, so that a target is one file: it says how each step is written, and
-nothing about models (`compile`). All numbers are float64, except encoded features, which are rounded to float32 as the encoder does.
+A `Value` is (n, width): one row per customer. A target is one file that writes each operation and knows nothing about models. All
+numbers are float64; encoded features are rounded to float32, like the encoder's.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import numpy as np
 from largesse.records import Array
 from largesse.stats import INSIDE
 
-LEAST_EXPONENT = -700.0  # its exponential is a number; below, some databases report an error
+MIN_EXPONENT = -700.0  # below, some databases report an error
 
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A step of the graph: its operation, its operands and its number of columns.
+    """A node of the graph: its operation, its operands and its number of columns.
 
     Sources: `number`, `seconds`, `text` (a column of the table), `constant`. Encodings: `scaled`, `wave`, `words`, `means`.
-    Columns: `join`, `pick`, `take` (the column that a level names). Numbers: `affine`, `trees`, `add`, `sub`, `mul`, `div`,
+    Columns: `join`, `pick`, `take` (one column per row, by its index). Numbers: `affine`, `trees`, `add`, `sub`, `mul`, `div`,
     `max`, `min`, `exp`, `log`, `tanh`, `where_less` (the third where the first is below the second, else the fourth).
     `network` marks the output of a neural network, unchanged.
     """
@@ -43,7 +43,7 @@ class Value:
 
     def __mul__(self, other: Any) -> Value:
         if self.step == "affine" and isinstance(other, float):
-            # ONNX Runtime would join product and factor itself, and round the factor to float32.
+            # ONNX Runtime would fuse product and factor, and round the factor to float32.
             return affine(self.needs[0], self.facts["weights"] * other, self.facts["bias"] * other)
         return _join_widths("mul", self, other)
 
@@ -54,7 +54,7 @@ class Value:
 
 
 def constant(row: Any) -> Value:
-    """Return a row (q,) that is the same for every customer."""
+    """Return a constant row (q,)."""
     values = np.atleast_1d(np.asarray(row, dtype=np.float64))
     return Value("constant", (), len(values), {"row": values})
 
@@ -63,9 +63,9 @@ def _as_value(given: Any) -> Value:
     return given if isinstance(given, Value) else constant(given)
 
 
-def _join_widths(step: str, *given: Any) -> Value:
-    needs = tuple(_as_value(one) for one in given)
-    return Value(step, needs, max(one.width for one in needs))
+def _join_widths(step: str, *operands: Any) -> Value:
+    needs = tuple(_as_value(value) for value in operands)
+    return Value(step, needs, max(value.width for value in needs))
 
 
 def larger(a: Any, b: Any) -> Value:
@@ -84,13 +84,13 @@ def where_less(a: Any, b: Any, then: Any, other: Any) -> Value:
 
 
 def clip(value: Value, low: float, high: float) -> Value:
-    """Return a value held between two numbers."""
+    """Return a value clipped to a range."""
     return smaller(larger(value, low), high)
 
 
 def exp(value: Value) -> Value:
-    """Return the exponential; that of very negative numbers is tiny instead of zero."""
-    return Value("exp", (larger(value, LEAST_EXPONENT),), value.width)
+    """Return the exponential; of very negative numbers it is tiny instead of zero."""
+    return Value("exp", (larger(value, MIN_EXPONENT),), value.width)
 
 
 def log(value: Value) -> Value:
@@ -115,7 +115,7 @@ def columns_of(value: Value) -> list[Value]:
 
 
 def take(table: Value, place: Value) -> Value:
-    """Return the column of a table that `place`, a whole number from 0, names for each row."""
+    """Return for each row the column of a table with the index `place`."""
     return Value("take", (table, place), 1)
 
 
@@ -152,35 +152,35 @@ def sigmoid(score: Value) -> Value:
 
 
 def logit(probability: Value) -> Value:
-    """Return the log-odds of probabilities that are held away from 0 and 1."""
+    """Return the log-odds of probabilities, clipped away from 0 and 1."""
     held = clip(probability, INSIDE, 1.0 - INSIDE)
     return log(held) - log(constant(1.0) - held)
 
 
 def softmax(scores: Value) -> Value:
-    """Return probabilities in proportion to the exponential of scores."""
+    """Return the softmax of scores."""
     odds = exp(scores - largest(scores))
     return odds / affine(odds, np.ones((scores.width, 1)))
 
 
 def isotonic(curves: Value) -> Value:
-    """Return the nearest curves that never fall, as `response.isotonic` does: rising ones as they are."""
+    """Return the isotonic regression of curves, as `response.isotonic` computes it; rising curves are unchanged."""
     K = curves.width
     if K == 1:
         return curves
-    own = columns_of(curves)
+    levels = columns_of(curves)
     sums = [constant(0.0), *columns_of(cumulate(curves))]
     best: list[Value | None] = [None] * K
     for first in range(K):
         lowest: Value | None = None
         for last in reversed(range(first, K)):
-            mean = (sums[last + 1] - sums[first]) / float(last + 1 - first) if last > first else own[first]
+            mean = (sums[last + 1] - sums[first]) / float(last + 1 - first) if last > first else levels[first]
             lowest = mean if lowest is None else smaller(mean, lowest)
-            here = best[last]
-            best[last] = lowest if here is None else larger(here, lowest)
+            current = best[last]
+            best[last] = lowest if current is None else larger(current, lowest)
     raised: list[Value] = []
     for value in best:
         assert value is not None
         raised.append(larger(raised[-1], value) if raised else value)
-    least = reduce(smaller, [later - earlier for earlier, later in pairwise(own)])
+    least = reduce(smaller, [later - earlier for earlier, later in pairwise(levels)])
     return where_less(least, 0.0, join(raised), curves)

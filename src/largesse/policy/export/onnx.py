@@ -1,7 +1,7 @@
-"""Steps as an ONNX model that computes in float64 (opset 21, ai.onnx.ml 5: ONNX Runtime 1.20 or later).
+"""ONNX model of a policy in float64 (opset 21, ai.onnx.ml 5: ONNX Runtime 1.20 or later).
 
-Inputs are the features as they are: numbers as (n, 1) float64 with NaN where they are missing, dates as seconds since 1970
-likewise, text as (n, 1) strings. ONNX has no missing text: a word that no feature has stands for it.
+Inputs are the raw features, (n, 1) each: numbers, and dates as seconds since 1970, as float64 with NaN for missing values; text
+as strings. ONNX has no missing text: an unused word represents it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.data import FARTHEST, Encoder
+from largesse.data import MAX_DEVIATIONS, Encoder
 from largesse.errors import require_part
 from largesse.policy.export.compiler import OUTPUT, DecisionGraph, compile_policy
 from largesse.policy.export.graph import Value
@@ -25,7 +25,7 @@ IR_VERSION = 10
 MARK = "<missing>"
 LARGEST = float(np.finfo(np.float64).max)
 BRANCH_LEQ, SUM, NONE = 0, 1, 0  # the codes of TreeEnsemble
-PLAIN = {
+ELEMENTWISE_OPERATORS = {
     "add": "Add",
     "sub": "Sub",
     "mul": "Mul",
@@ -48,7 +48,7 @@ def policy_onnx(policy: Any, price: float) -> bytes:
 
 
 def missing_text(encoder: Encoder) -> str:
-    """Return the word that stands for missing text: the empty one, or another that no feature has."""
+    """Return the word that represents missing text: the empty one, or another that no feature has."""
     mark, words = "", _list_words(encoder)
     while mark in words:
         mark = MARK if not mark else f"<{mark}>"
@@ -60,33 +60,33 @@ def _list_words(encoder: Encoder) -> set[str]:
 
 
 def input_name(feature: str) -> str:
-    """Return the name of a feature's input: its own, unless an output has it, or it is empty."""
+    """Return the name of a feature's input: its own, unless it is empty or the name of an output."""
     return f"feature {feature}" if feature in OUTPUT or not feature else feature
 
 
 def onnx_inputs(encoder: Encoder, features: Any, costs: Mapping[str, Array]) -> dict[str, Array]:
     """Return a table of features, and costs (n,) by column, as the inputs of an exported model."""
     mark = missing_text(encoder)
-    unseen = f"{mark}'"  # for a customer whose text is the mark itself: another word that no feature has
+    unseen = f"{mark}'"  # an unused word for customers whose text is the mark itself
     while unseen in _list_words(encoder):
         unseen += "'"
     inputs: dict[str, Array] = {}
     for name, values in {**encoder.plain(features), **costs}.items():
         if values.dtype == object:
-            given = {None: mark, mark: unseen}
-            values = np.array([given.get(word, word) for word in values], dtype=object)
+            replacements = {None: mark, mark: unseen}
+            values = np.array([replacements.get(word, word) for word in values], dtype=object)
         inputs[input_name(name)] = values.reshape(-1, 1)
     return inputs
 
 
 class OnnxWriter:
-    """Writes values as tensors (n, width) of an ONNX graph."""
+    """Writer of values as tensors (n, width) of an ONNX graph."""
 
     def __init__(self, onnx: Any, mark: str) -> None:
         self.onnx, self.mark = onnx, mark
         self.nodes: list[Any] = []
         self.held: list[Any] = []  # initialisers
-        self.inputs: dict[str, tuple[Any, str]] = {}  # by name: what ONNX knows of it, and its kind
+        self.inputs: dict[str, tuple[Any, str]] = {}  # name → its declaration and its kind
         self.known: dict[int, str] = {}
 
     def write(self, value: Value) -> str:
@@ -94,12 +94,14 @@ class OnnxWriter:
         if id(value) not in self.known:
             write = STEPS.get(value.step)
             self.known[id(value)] = (
-                write(self, value) if write else self.add(PLAIN[value.step], [self.write(need) for need in value.needs])
+                write(self, value)
+                if write
+                else self.add(ELEMENTWISE_OPERATORS[value.step], [self.write(need) for need in value.needs])
             )
         return self.known[id(value)]
 
     def add(self, op: str, needs: Sequence[str], *, domain: str = "", **facts: Any) -> str:
-        """Add a node, and return the name of what it gives."""
+        """Add a node, and return the name of its output."""
         name = f"largesse/{len(self.nodes)}"
         self.nodes.append(
             self.onnx.helper.make_node(op, list(needs), [name], name=f"{op}/{name}", domain=domain, **facts)
@@ -119,32 +121,32 @@ class OnnxWriter:
 
     def take_input(self, name: str, kind: str) -> str:
         """Return the name of a feature's input."""
-        own = input_name(name)
+        tensor = input_name(name)
         proto = self.onnx.TensorProto
         element = proto.STRING if kind == "text" else proto.DOUBLE
-        self.inputs[own] = (self.onnx.helper.make_tensor_value_info(own, element, ["n", 1]), kind)
-        return own
+        self.inputs[tensor] = (self.onnx.helper.make_tensor_value_info(tensor, element, ["n", 1]), kind)
+        return tensor
 
     def cast(self, name: str, kind: str) -> str:
         """Return a tensor as another type: FLOAT, DOUBLE or INT64."""
         return self.add("Cast", [name], to=getattr(self.onnx.TensorProto, kind))
 
     def round_to_float32(self, name: str) -> str:
-        """Return a tensor rounded as float32 is, as float64."""
+        """Return a tensor rounded to float32, as float64."""
         return self.cast(self.cast(name, "FLOAT"), "DOUBLE")
 
     def is_known(self, name: str) -> str:
-        """Return where a tensor holds a finite number."""
+        """Return a mask of the finite numbers of a tensor."""
         return self.add("LessOrEqual", [self.add("Abs", [name]), self.hold(np.float64(LARGEST))])
 
     def finish(self, decision: DecisionGraph, facts: Mapping[str, Any]) -> Any:
-        """Return the model: the level of each customer."""
+        """Return the model that decides the level of each customer."""
         helper, proto = self.onnx.helper, self.onnx.TensorProto
         level, response, cost = (self.write(value) for value in (decision.level, decision.response, decision.cost))
         number = self.cast(level, "INT64")
         known = [self._is_cost(self.write(value)) for value in decision.own_costs]
-        for one in known:
-            number = self.add("Where", [one, number, self.hold(np.int64(-1))])
+        for is_cost in known:
+            number = self.add("Where", [is_cost, number, self.hold(np.int64(-1))])
         place = self.add(
             "Where",
             [self.add("Less", [number, self.hold(np.int64(0))]), self.hold(np.int64(len(decision.labels))), number],
@@ -152,21 +154,21 @@ class OnnxWriter:
         names = self.add("Gather", [self.hold(np.array([*decision.labels, ""])), place], axis=0)
         outputs = []
         kinds = (proto.STRING, proto.INT64, proto.DOUBLE, proto.DOUBLE)
-        for name, found, kind in zip(OUTPUT, (names, number, response, cost), kinds, strict=True):
-            self.nodes.append(helper.make_node("Reshape", [found, self.hold(np.array([-1]))], [name]))
+        for name, tensor, kind in zip(OUTPUT, (names, number, response, cost), kinds, strict=True):
+            self.nodes.append(helper.make_node("Reshape", [tensor, self.hold(np.array([-1]))], [name]))
             outputs.append(helper.make_tensor_value_info(name, kind, ["n"]))
         inputs = [info for info, _ in self.inputs.values()]
         graph = helper.make_graph(self.nodes, "largesse", inputs, outputs, self.held)
         opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="largesse")
         kinds_of = {name: kind for name, (_, kind) in self.inputs.items()}
-        told = {**facts, "inputs": kinds_of, "missing_text": self.mark}
-        helper.set_model_props(model, {"largesse": json.dumps(told, sort_keys=True)})
+        metadata = {**facts, "inputs": kinds_of, "missing_text": self.mark}
+        helper.set_model_props(model, {"largesse": json.dumps(metadata, sort_keys=True)})
         return model
 
     def _is_cost(self, name: str) -> str:
-        there = self.add("LessOrEqual", [self.hold(np.float64(0.0)), name])
-        return self.add("And", [there, self.is_known(name)])
+        not_negative = self.add("LessOrEqual", [self.hold(np.float64(0.0)), name])
+        return self.add("And", [not_negative, self.is_known(name)])
 
 
 # -- steps that are more than one operator ----------------------------------------------------------------------------------
@@ -185,11 +187,13 @@ def _write_scaled(writer: OnnxWriter, value: Value) -> str:
     raw = writer.write(value.needs[0])
     known, columns = writer.is_known(raw), []
     if scale.spread > 0:
-        there = raw if unit == 1.0 else writer.add("Div", [raw, writer.hold(np.float64(unit))])
-        apart = writer.add("Sub", [there, writer.hold(np.float64(scale.centre))])
-        apart = writer.add("Div", [apart, writer.hold(np.float64(scale.spread))])
-        held = writer.add("Clip", [apart, writer.hold(np.float64(-FARTHEST)), writer.hold(np.float64(FARTHEST))])
-        wide = writer.add("Where", [known, held, writer.hold(np.float64(0.0))])
+        days = raw if unit == 1.0 else writer.add("Div", [raw, writer.hold(np.float64(unit))])
+        deviations = writer.add("Sub", [days, writer.hold(np.float64(scale.centre))])
+        deviations = writer.add("Div", [deviations, writer.hold(np.float64(scale.spread))])
+        clipped = writer.add(
+            "Clip", [deviations, writer.hold(np.float64(-MAX_DEVIATIONS)), writer.hold(np.float64(MAX_DEVIATIONS))]
+        )
+        wide = writer.add("Where", [known, clipped, writer.hold(np.float64(0.0))])
         columns.append(writer.round_to_float32(wide))
     if scale.missing:
         columns.append(writer.cast(writer.add("Not", [known]), "DOUBLE"))
@@ -198,8 +202,8 @@ def _write_scaled(writer: OnnxWriter, value: Value) -> str:
 
 def _write_wave(writer: OnnxWriter, value: Value) -> str:
     raw = writer.write(value.needs[0])
-    there = writer.add("Where", [writer.is_known(raw), raw, writer.hold(np.float64(0.0))])
-    angle = writer.add("Mul", [there, writer.hold(np.float64(value.facts["per_second"]))])
+    seconds = writer.add("Where", [writer.is_known(raw), raw, writer.hold(np.float64(0.0))])
+    angle = writer.add("Mul", [seconds, writer.hold(np.float64(value.facts["per_second"]))])
     if value.facts["wave"] == "sin":
         return writer.round_to_float32(writer.add("Sin", [angle]))
     # ONNX Runtime has no cosine of float64: it is 1 − 2 sin² of half the angle.
@@ -209,7 +213,7 @@ def _write_wave(writer: OnnxWriter, value: Value) -> str:
 
 
 def _write_code(writer: OnnxWriter, value: Value, missing: int, unseen: int) -> str:
-    """Return the place (n, 1) of every word among the known ones, and what stands for missing and unseen text."""
+    """Return the index (n, 1) of every word among the known ones, with given codes for missing and unseen text."""
     words = value.facts["column"].words
     return writer.add(
         "LabelEncoder",
@@ -248,8 +252,8 @@ def _write_pick(writer: OnnxWriter, value: Value) -> str:
 def _write_take(writer: OnnxWriter, value: Value) -> str:
     table, place = (writer.write(need) for need in value.needs)
     levels = writer.hold(np.arange(value.needs[0].width, dtype=np.float64)[None, :])
-    own = writer.add("Where", [writer.add("Equal", [place, levels]), table, writer.hold(np.float64(0.0))])
-    return writer.add("ReduceSum", [own, writer.hold(np.array([1]))], keepdims=1)
+    chosen = writer.add("Where", [writer.add("Equal", [place, levels]), table, writer.hold(np.float64(0.0))])
+    return writer.add("ReduceSum", [chosen, writer.hold(np.array([1]))], keepdims=1)
 
 
 def _write_affine(writer: OnnxWriter, value: Value) -> str:
@@ -264,27 +268,27 @@ def _write_where_less(writer: OnnxWriter, value: Value) -> str:
 
 
 def _write_trees(writer: OnnxWriter, value: Value) -> str:
-    """Return the sums (n, K) of trees: what does not depend on the level is a target of its own, added to all."""
+    """Return the sums (n, K) of trees; trees that do not depend on the level are one more target, added to all."""
     trees, K = value.facts["trees"], value.width
-    grown = TreeArrays(trees, value.needs[0].width)
+    arrays = TreeArrays(trees, value.needs[0].width)
     bias = np.full(K, float(value.facts["baseline"]))
     for root in trees.roots:
-        same = grown.ignores_level(int(root))
+        same = arrays.ignores_level(int(root))
         for k in [0] if same else range(K):
             place = slice(None) if same else slice(k, k + 1)
-            bias[place] += grown.plant(int(root), k, K if same else k)
-    if not grown.roots:
+            bias[place] += arrays.plant(int(root), k, K if same else k)
+    if not arrays.roots:
         return writer.hold(bias[None, :])
     sums = writer.add(
-        "TreeEnsemble", [writer.write(value.needs[0])], domain="ai.onnx.ml", **grown.facts(writer.onnx, K + 1)
+        "TreeEnsemble", [writer.write(value.needs[0])], domain="ai.onnx.ml", **arrays.facts(writer.onnx, K + 1)
     )
-    own = writer.add("Gather", [sums, writer.hold(np.arange(K))], axis=1)
-    shared = writer.add("Gather", [sums, writer.hold(np.array([K]))], axis=1)
-    return writer.add("Add", [writer.add("Add", [own, shared]), writer.hold(bias[None, :])])
+    level_sums = writer.add("Gather", [sums, writer.hold(np.arange(K))], axis=1)
+    common_sums = writer.add("Gather", [sums, writer.hold(np.array([K]))], axis=1)
+    return writer.add("Add", [writer.add("Add", [level_sums, common_sums]), writer.hold(bias[None, :])])
 
 
 class TreeArrays:
-    """Trees without splits on the level, in the arrays of ONNX's TreeEnsemble."""
+    """Trees without splits on the level, as arrays of ONNX's TreeEnsemble."""
 
     def __init__(self, trees: Any, features: int) -> None:
         self.trees, self.features = trees, features
@@ -296,11 +300,11 @@ class TreeArrays:
         """Whether a tree is the same at every level."""
         if self.trees.left[node] < 0:
             return True
-        own = int(self.trees.feature[node]) != self.features
-        return own and all(self.ignores_level(int(side[node])) for side in (self.trees.left, self.trees.right))
+        on_feature = int(self.trees.feature[node]) != self.features
+        return on_feature and all(self.ignores_level(int(side[node])) for side in (self.trees.left, self.trees.right))
 
     def plant(self, root: int, level: int, target: int) -> float:
-        """Add a tree at a level; a tree without a split is not added, but its value returned."""
+        """Add a tree at a level and return 0; of a tree without a split, only return the value."""
         node = self._settle(root, level)
         if self.trees.left[node] < 0:
             return float(self.trees.value[node])
@@ -308,24 +312,24 @@ class TreeArrays:
         return 0.0
 
     def _settle(self, node: int, level: int) -> int:
-        """Return the node that a split on the level leads to."""
+        """Follow splits on the level from a node."""
         while self.trees.left[node] >= 0 and int(self.trees.feature[node]) == self.features:
             side = self.trees.left if level <= self.trees.threshold[node] else self.trees.right
             node = int(side[node])
         return node
 
     def _add(self, node: int, level: int, target: int) -> tuple[int, int]:
-        """Add a node and all below it; return its place, and 1 for a leaf."""
+        """Add a node and its descendants; return its index, and 1 for a leaf."""
         node = self._settle(node, level)
         if self.trees.left[node] < 0:
             self.leaves.append((target, float(self.trees.value[node])))
             return len(self.leaves) - 1, 1
-        place = len(self.nodes)
+        index = len(self.nodes)
         self.nodes.append((0, 0.0, 0, 0, 0, 0))
         left = self._add(int(self.trees.left[node]), level, target)
         right = self._add(int(self.trees.right[node]), level, target)
-        self.nodes[place] = (int(self.trees.feature[node]), float(self.trees.threshold[node]), *left, *right)
-        return place, 0
+        self.nodes[index] = (int(self.trees.feature[node]), float(self.trees.threshold[node]), *left, *right)
+        return index, 0
 
     def facts(self, onnx: Any, targets: int) -> dict[str, Any]:
         """Return the attributes of the operator."""

@@ -1,37 +1,37 @@
 """SQL of a policy: one query for DuckDB; sqlglot translates it for other databases.
 
-Columns are computed layer by layer, each layer a SELECT from the one before. A number that is used once is written where it is
-used, any other becomes a column of a layer. A layer carries on only the columns that a later one needs. Sums of trees keep
-their order, so that they have the same bits as the policy's own. Names and text are always quoted.
+Columns are computed in layers, each a SELECT from the one before. An expression that is used once is inlined, any other becomes a
+column of a layer. A layer passes on only the columns that a later one needs. Sums of trees keep their order, so that their bits
+equal the policy's. Names and text are always quoted.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from largesse.data import FARTHEST
+from largesse.data import MAX_DEVIATIONS
 from largesse.errors import Problem, fail, refuse, repr_short, require_part, suggest
 from largesse.policy.export.compiler import OUTPUT, USE_TREE, DecisionGraph, compile_policy
 from largesse.policy.export.graph import Value
 
-DIALECTS = {"duckdb": "duckdb", "postgresql": "postgres", "spark": "spark", "bigquery": "bigquery"}  # → in sqlglot
-MAX_LENGTH = {"bigquery": 1_000_000}  # characters of a query, its own limit
+DIALECTS = {"duckdb": "duckdb", "postgresql": "postgres", "spark": "spark", "bigquery": "bigquery"}  # → name in sqlglot
+MAX_LENGTH = {"bigquery": 1_000_000}  # characters of a query, the database's limit
 MAX_ANY_LENGTH = 8_000_000
-CASE_MATTERS = ("postgresql",)  # in names of columns
+CASE_SENSITIVE = ("postgresql",)  # names of columns
 LARGEST = "1.7976931348623157e308"
 SPLIT = repr(2.0**29 + 1.0) + "e0"  # splits off the 29 bits of a float64 that a float32 does not have (Veltkamp)
-TINIEST = "7.006492321624085e-46"  # a number that is not larger is zero in float32
-INLINE_LENGTH = 2_000  # characters of an expression that is written where it is used
-TREES_AT_ONCE = 40  # columns of one layer
-MAX_LISTED_WORDS = 64  # are compared one by one; of more, a table is joined
+MAX_ZERO = "7.006492321624085e-46"  # largest number that is zero in float32
+MAX_INLINE_LENGTH = 2_000  # characters
+TREES_PER_LAYER = 40
+MAX_LISTED_WORDS = 64  # in a CASE; more words become a joined table
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-NAMES = {"max": "GREATEST", "min": "LEAST", "exp": "EXP", "log": "LN", "tanh": "TANH"}
+FUNCTIONS = {"max": "GREATEST", "min": "LEAST", "exp": "EXP", "log": "LN", "tanh": "TANH"}
 
 
 def policy_sql(policy: Any, price: float, dialect: str, table: str | Sequence[str], customer: str | None) -> str:
@@ -48,23 +48,23 @@ def policy_sql(policy: Any, price: float, dialect: str, table: str | Sequence[st
 
 
 def quote_name(name: str) -> str:
-    """Return a name of a column or table."""
+    """Quote the name of a column or table."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quote_text(text: str) -> str:
-    """Return text."""
+    """Quote text."""
     parts = ["'" + part.replace("'", "''") + "'" for part in text.split("\0")]
     return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
 
 
 def can_hold(dialect: str, text: str) -> bool:
-    """Whether a literal of a database can be this text: PostgreSQL and BigQuery know no zero byte."""
+    """Whether a database can hold this text: PostgreSQL and BigQuery have no zero byte."""
     return "\0" not in text or dialect in ("duckdb", "spark")
 
 
 def write_number(number: float) -> str:
-    """Return a float64, exactly."""
+    """Write a float64 exactly."""
     text = repr(min(max(float(number), -float(LARGEST)), float(LARGEST)))
     return text if "e" in text else text + "e0"
 
@@ -85,7 +85,7 @@ def read_seconds(column: str) -> str:
 
 
 def check_names(dialect: Any, table: Any, customer: Any, columns: Collection[str]) -> list[str]:
-    """Return the parts of a table's name; refuse an unknown dialect and names that the database cannot have side by side."""
+    """Return the parts of a table's name; refuse an unknown dialect and invalid or clashing names."""
     if not isinstance(dialect, str) or dialect not in DIALECTS:
         fail("export", Problem(f"dialect {repr_short(dialect)} is not known", suggest(str(dialect), DIALECTS)))
     path = table.split(".") if isinstance(table, str) else list(table) if isinstance(table, Sequence) else []
@@ -108,7 +108,7 @@ def check_names(dialect: Any, table: Any, customer: Any, columns: Collection[str
     for name in {*columns}:
         alike[name.casefold()].append(name)
     for same in alike.values():
-        if dialect not in CASE_MATTERS and len(same) > 1:
+        if dialect not in CASE_SENSITIVE and len(same) > 1:
             got = f"features {', '.join(map(repr, sorted(same)))} have one name in {dialect}"
             problems.append(Problem(got, "rename one of them in the log, and fit again"))
     refuse("export", problems)
@@ -116,7 +116,7 @@ def check_names(dialect: Any, table: Any, customer: Any, columns: Collection[str
 
 
 def _is_name(dialect: str, name: Any) -> bool:
-    """Whether a database can have such a name: some text, without NUL or half a letter; in BigQuery, without quotes."""
+    """Whether a name is valid in a database: text without NUL or surrogates; in BigQuery, also without quotes."""
     if not isinstance(name, str) or name == "" or any(c == "\0" or "\ud800" <= c <= "\udfff" for c in name):
         return False
     return dialect != "bigquery" or not any(c in "`\\\"'" for c in name)
@@ -126,7 +126,7 @@ def _is_name(dialect: str, name: Any) -> bool:
 
 
 def translate(query: str, dialect: str) -> str:
-    """Return a query for DuckDB in another dialect."""
+    """Translate a query for DuckDB into another dialect."""
     limit = MAX_LENGTH.get(dialect, MAX_ANY_LENGTH)
     if len(query) <= limit and dialect != "duckdb":
         sqlglot = require_part("sqlglot", "export", "export")
@@ -138,7 +138,7 @@ def translate(query: str, dialect: str) -> str:
 
 
 def _adapt(node: Any, dialect: str) -> Any:
-    """Return a part of the parsed query as a database needs it where sqlglot leaves it as it is."""
+    """Adapt a node of the parsed query where sqlglot's own translation is not exact."""
     from sqlglot import exp, parse_one
 
     def parse(text: str, **parts: Any) -> Any:
@@ -172,7 +172,7 @@ def _adapt(node: Any, dialect: str) -> Any:
         and not isinstance(node.parent, exp.When | exp.If | exp.Case)
     ):
         # A number too small for float32 is an error, elsewhere zero.
-        return parse(f"CASE WHEN ABS(:x) <= {TINIEST} THEN 0 ELSE CAST(:x AS REAL) END", x=node.this)
+        return parse(f"CASE WHEN ABS(:x) <= {MAX_ZERO} THEN 0 ELSE CAST(:x AS REAL) END", x=node.this)
     return node
 
 
@@ -186,7 +186,7 @@ def _refuse_length(dialect: str, limit: int) -> NoReturn:
 
 @dataclass(frozen=True)
 class Term:
-    """An expression: its text, the columns it needs, and whether it may stand anywhere without brackets."""
+    """An expression: its text, the columns it needs, and whether it needs no brackets."""
 
     text: str
     needs: frozenset[str] = frozenset()
@@ -198,21 +198,17 @@ class Term:
         return self.text if self.whole else f"({self.text})"
 
 
-@dataclass
-class Layer:
-    """Columns that are computed together, and what they need of the layers before."""
-
-    columns: list[tuple[str, Term]] = field(default_factory=list)
+Layer: TypeAlias = list[tuple[str, Term]]  # columns that are computed together
 
 
 class SqlWriter:
-    """Writes values as columns of layers."""
+    """Writer of values as columns of layers."""
 
     def __init__(self, graph: DecisionGraph, dialect: str) -> None:
         self.graph, self.dialect = graph, dialect
         self.source: dict[str, str] = {}  # column of the first layer → its expression
         self.joins: list[str] = []
-        self.layers: list[Layer] = [Layer()]
+        self.layers: list[Layer] = [[]]
         self.place: dict[str, int] = {}  # the layer of every column
         self.size = 0
         self.known: dict[int, list[Term]] = {}
@@ -225,25 +221,25 @@ class SqlWriter:
         if id(value) not in self.known:
             write = STEPS.get(value.step)
             terms = write(self, value) if write else self._elementwise(value)
-            often = self.uses[id(value)] > 1
+            is_reused = self.uses[id(value)] > 1
             self.known[id(value)] = [
-                self.named(term) if often or len(term.text) > INLINE_LENGTH else term for term in terms
+                self.named(term) if is_reused or len(term.text) > MAX_INLINE_LENGTH else term for term in terms
             ]
         return self.known[id(value)]
 
     def named(self, term: Term, *, early: bool = False) -> Term:
-        """Return a column that holds an expression; a number or a column stays what it is.
+        """Give an expression a column of the last layer, or, if `early`, of the first that can compute it.
 
-        It goes into the last layer, close to where it is needed, or, if `early`, into the first that can compute it.
+        A number or a column is returned unchanged.
         """
         if not term.needs or term.text in term.needs:
             return term
         name = f"c{len(self.place)}"
         after = max((self.place[need] + 1 for need in term.needs if need in self.place), default=0)
         if after >= len(self.layers):
-            self.layers.append(Layer())
+            self.layers.append([])
         self.place[name] = after if early else len(self.layers) - 1
-        self.layers[self.place[name]].columns.append((name, term))
+        self.layers[self.place[name]].append((name, term))
         self.size += len(term.text)
         limit = MAX_LENGTH.get(self.dialect, MAX_ANY_LENGTH)
         if self.size > limit:
@@ -251,11 +247,11 @@ class SqlWriter:
         return Term(name, frozenset([name]))
 
     def _elementwise(self, value: Value) -> list[Term]:
-        needs = [self._spread(one, value.width) for one in value.needs]
+        needs = [self._spread(operand, value.width) for operand in value.needs]
         return [self._combine(value.step, parts) for parts in zip(*needs, strict=True)]
 
     def _spread(self, value: Value, width: int) -> list[Term]:
-        """Return the columns of a value, one column as many times as needed."""
+        """Return the columns of a value; a single column is repeated."""
         terms = self.write(value)
         if len(terms) == width:
             return terms
@@ -268,22 +264,18 @@ class SqlWriter:
         if step == "where_less":
             a, b, then, other = (part.inner for part in parts)
             return Term(f"CASE WHEN {a} < {b} THEN {then} ELSE {other} END", needs)
-        return Term(f"{NAMES[step]}({', '.join(part.text for part in parts)})", needs)
+        return Term(f"{FUNCTIONS[step]}({', '.join(part.text for part in parts)})", needs)
 
     # -- sources ------------------------------------------------------------------------------------------------------
 
     def add_source(self, name: str, kind: Callable[[str], str]) -> Term:
-        """Return the column of the first layer that holds a column of the table."""
+        """Return the column of the first layer with a column of the table."""
         text = kind(f"customers.{quote_name(name)}")
-        for column, known in self.source.items():
-            if known == text:
-                return Term(column, frozenset([column]))
-        column = f"f{len(self.source)}"
-        self.source[column] = text
-        return Term(column, frozenset([column]))
+        column = next((column for column, known in self.source.items() if known == text), None)
+        return self.add_joined(text) if column is None else Term(column, frozenset([column]))
 
     def add_joined(self, text: str) -> Term:
-        """Return a column of the first layer that comes from a joined table."""
+        """Return a new column of the first layer."""
         column = f"f{len(self.source)}"
         self.source[column] = text
         return Term(column, frozenset([column]))
@@ -304,25 +296,25 @@ class SqlWriter:
         parts = [_select(first or ["1 AS nothing"], f"{source} AS customers{joins}")]
         for j, (layer, kept) in enumerate(zip(self.layers, self._carried(used), strict=True)):
             kept = [*carried, *kept]
-            own = [f"{term.text} AS {name}" for name, term in layer.columns]
+            own = [f"{term.text} AS {name}" for name, term in layer]
             parts.append(_select([*kept, *own] or ["1 AS nothing"], f"t{j}"))
-        # Without MATERIALIZED, a database may write out a column wherever it is used; DuckDB needs it in the last layer only.
+        # Without MATERIALIZED, a database may inline a column wherever it is used; DuckDB needs it in the last layer only.
         last = len(parts) - 1
         kinds = ["MATERIALIZED " if j == last or self.dialect == "postgresql" else "" for j in range(len(parts))]
         steps = ",\n".join(f"t{j} AS {kind}({part})" for j, (kind, part) in enumerate(zip(kinds, parts, strict=True)))
         return f"WITH {steps}\n{self._last(customer, (level, response, cost), guards, last)}"
 
     def _carried(self, used: frozenset[str]) -> list[list[str]]:
-        """Return, for every layer, the columns from before it that are needed after it."""
+        """Return for every layer the earlier columns that a later layer needs."""
         later, needed = set(used), []
         for layer in reversed(self.layers):
             needed.append(frozenset(later))
-            later.update(*(term.needs for _, term in layer.columns))
+            later.update(*(term.needs for _, term in layer))
         before, kept = list(self.source), []
         for layer, later_needed in zip(self.layers, reversed(needed), strict=True):
             before = [name for name in before if name in later_needed]
             kept.append(before)
-            before = [*before, *(name for name, _ in layer.columns)]
+            before = [*before, *(name for name, _ in layer)]
         return kept
 
     def _last(self, customer: str | None, chosen: tuple[Term, Term, Term], guards: Sequence[Term], layer: int) -> str:
@@ -332,8 +324,8 @@ class SqlWriter:
         )
         columns = [f"CASE {level.text} {names} END", f"CAST({level.text} AS INTEGER)", response.text, cost.text]
         if guards:
-            known = " AND ".join(f"{guard.text} BETWEEN 0e0 AND {LARGEST}" for guard in guards)
-            columns = [f"CASE WHEN {known} THEN {column} END" for column in columns]
+            costs_known = " AND ".join(f"{guard.text} BETWEEN 0e0 AND {LARGEST}" for guard in guards)
+            columns = [f"CASE WHEN {costs_known} THEN {column} END" for column in columns]
         lines = [f"{column} AS {quote_name(name)}" for column, name in zip(columns, OUTPUT, strict=True)]
         if customer is not None:
             lines.insert(0, f"id AS {quote_name(customer)}")
@@ -345,7 +337,7 @@ def _select(columns: Sequence[str], source: str) -> str:
 
 
 def _count_uses(outputs: Sequence[Value]) -> Counter[int]:
-    """Return by how many steps each value is used; one that is spread over several columns counts as used twice."""
+    """Count the uses of each value; a use by several columns counts twice."""
     uses: Counter[int] = Counter()
     seen: set[int] = set()
     waiting = list(outputs)
@@ -365,7 +357,7 @@ def _count_uses(outputs: Sequence[Value]) -> Counter[int]:
     return uses
 
 
-# -- steps that are more than one operation on every column ---------------------------------------------------------------
+# -- operations that are not elementwise ---------------------------------------------------------------
 
 
 def _write_constant(_writer: SqlWriter, value: Value) -> list[Term]:
@@ -389,7 +381,7 @@ def _is_known(column: str) -> str:
 
 
 def _round_to_float32(column: str) -> str:
-    """Return a float64 rounded as a float32 is."""
+    """Round a float64 to float32."""
     return f"CAST(CAST({column} AS REAL) AS DOUBLE)"
 
 
@@ -402,14 +394,14 @@ def _write_scaled(writer: SqlWriter, value: Value) -> list[Term]:
     raw = writer.write(value.needs[0])[0]
     known, terms = _is_known(raw.text), []
     if scale.spread > 0:
-        # Held within what the encoder lets through anyway, so that no difference is beyond all numbers.
-        reach = 2 * FARTHEST * scale.spread
+        # Clipped beyond the encoder's own limits, so that no difference overflows.
+        reach = 2 * MAX_DEVIATIONS * scale.spread
         low, high = (write_number((scale.centre + way * reach) * unit) for way in (-1, 1))
-        held = f"LEAST(GREATEST({raw.text}, {low}), {high})"
-        there = held if unit == 1.0 else f"{held} / {write_number(unit)}"
-        apart = f"({there} - {write_number(scale.centre)}) / {write_number(scale.spread)}"
-        far, near = write_number(FARTHEST), write_number(-FARTHEST)
-        text = f"CASE WHEN {known} THEN LEAST(GREATEST({apart}, {near}), {far}) ELSE {write_number(0.0)} END"
+        clipped = f"LEAST(GREATEST({raw.text}, {low}), {high})"
+        days = clipped if unit == 1.0 else f"{clipped} / {write_number(unit)}"
+        deviations = f"({days} - {write_number(scale.centre)}) / {write_number(scale.spread)}"
+        far, near = write_number(MAX_DEVIATIONS), write_number(-MAX_DEVIATIONS)
+        text = f"CASE WHEN {known} THEN LEAST(GREATEST({deviations}, {near}), {far}) ELSE {write_number(0.0)} END"
         wide = writer.named(Term(text, raw.needs), early=True)
         terms.append(writer.named(Term(_round_to_float32(wide.text), wide.needs), early=True))
     if scale.missing:
@@ -448,7 +440,7 @@ def _write_words(writer: SqlWriter, value: Value) -> list[Term]:
 
 
 def _write_means(writer: SqlWriter, value: Value) -> list[Term]:
-    """Return the means of a word: joined from a table of all words, those never seen and missing text apart."""
+    """Return the means of a word, from a CASE or a joined table of words, with cases for unseen and missing text."""
     column = value.facts["column"]
     table = np.asarray(column.table, dtype=np.float32).astype(np.float64)
     rows = [j for j, word in enumerate(column.words) if can_hold(writer.dialect, word)]
@@ -460,8 +452,8 @@ def _write_means(writer: SqlWriter, value: Value) -> list[Term]:
         missing, unseen = write_number(table[len(column.words), j]), write_number(table[-1, j])
         rest = unseen if missing == unseen else f"CASE WHEN {raw.text} IS NULL THEN {missing} ELSE {unseen} END"
         if len(rows) > MAX_LISTED_WORDS:
-            found = writer.add_joined(f"{joined}.m{j}")
-            terms.append(Term(f"COALESCE({found.text}, {rest})", found.needs | raw.needs))
+            joined_mean = writer.add_joined(f"{joined}.m{j}")
+            terms.append(Term(f"COALESCE({joined_mean.text}, {rest})", joined_mean.needs | raw.needs))
         else:
             listed = " ".join(
                 f"WHEN {word} THEN {write_number(table[row, j])}" for word, row in zip(words, rows, strict=True)
@@ -494,7 +486,7 @@ def _write_take(writer: SqlWriter, value: Value) -> list[Term]:
 
 def _write_affine(writer: SqlWriter, value: Value) -> list[Term]:
     terms, weights, bias = writer.write(value.needs[0]), value.facts["weights"], value.facts["bias"]
-    found = []
+    columns_out = []
     for column, shift in zip(weights.T, bias, strict=True):
         parts = [
             term.inner if weight == 1.0 else f"{term.inner} * {write_number(weight)}"
@@ -503,23 +495,23 @@ def _write_affine(writer: SqlWriter, value: Value) -> list[Term]:
         ]
         needs = frozenset().union(*(term.needs for term, weight in zip(terms, column, strict=True) if weight != 0.0))
         parts += [write_number(shift)] if shift != 0.0 or not parts else []
-        found.append(Term(" + ".join(parts), needs, whole=len(parts) == 1 and parts[0] in needs))
-    return found
+        columns_out.append(Term(" + ".join(parts), needs, whole=len(parts) == 1 and parts[0] in needs))
+    return columns_out
 
 
 def _write_trees(writer: SqlWriter, value: Value) -> list[Term]:
-    """Return the sums (K) of trees: the trees of a layer are columns, added in their order in the next layer."""
+    """Return the sums (K) of trees: trees are columns of a layer, and the next layer adds them in their order."""
     terms, trees, K = writer.write(value.needs[0]), value.facts["trees"], value.width
     sums = [Term(write_number(value.facts["baseline"]))] * K
-    for first in range(0, len(trees.roots), TREES_AT_ONCE):
+    for first in range(0, len(trees.roots), TREES_PER_LAYER):
         parts: list[list[Term]] = [[total] for total in sums]
-        for root in trees.roots[first : first + TREES_AT_ONCE]:
-            own: dict[str, Term] = {}
+        for root in trees.roots[first : first + TREES_PER_LAYER]:
+            tree_columns: dict[str, Term] = {}
             for k in range(K):
-                grown = _write_tree(writer, terms, trees, int(root), k)
-                if grown.text not in own:
-                    own[grown.text] = writer.named(grown)
-                parts[k].append(own[grown.text])
+                tree = _write_tree(writer, terms, trees, int(root), k)
+                if tree.text not in tree_columns:
+                    tree_columns[tree.text] = writer.named(tree)
+                parts[k].append(tree_columns[tree.text])
         sums = [writer.named(_sum(part)) for part in parts]
     return sums
 
@@ -529,7 +521,7 @@ def _sum(parts: Sequence[Term]) -> Term:
 
 
 def _write_tree(writer: SqlWriter, terms: Sequence[Term], trees: Any, node: int, level: int) -> Term:
-    """Return one tree at a level, from a node downwards."""
+    """Return the subtree below a node at a level as an expression."""
     if trees.left[node] < 0:
         return Term(write_number(trees.value[node]))
     feature, threshold = int(trees.feature[node]), float(trees.threshold[node])
@@ -539,9 +531,9 @@ def _write_tree(writer: SqlWriter, terms: Sequence[Term], trees: Any, node: int,
     below, above = (_write_tree(writer, terms, trees, child, level) for child in (left, right))
     if below == above:
         return below
-    own = terms[feature]
-    text = f"CASE WHEN {own.text} <= {write_number(threshold)} THEN {below.text} ELSE {above.text} END"
-    return Term(text, below.needs | above.needs | own.needs)
+    feature_term = terms[feature]
+    text = f"CASE WHEN {feature_term.text} <= {write_number(threshold)} THEN {below.text} ELSE {above.text} END"
+    return Term(text, below.needs | above.needs | feature_term.needs)
 
 
 STEPS: Mapping[str, Callable[[SqlWriter, Value], list[Term]]] = MappingProxyType(
