@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from largesse.evaluation.bootstrap import bootstrap_interval
-from largesse.evaluation.estimators import ESTIMATORS, estimate_all, judge_rows
+from largesse.evaluation.estimators import ESTIMATORS, weight_rows
+from largesse.evaluation.influence import estimate_all
 
 LEVELS, REPEATS = 5, 7
 
@@ -50,17 +51,17 @@ def main(rows: int = 1_000_000) -> None:
     print(f"{rows:,} rows, {LEVELS} levels; a policy of")
     for name, judge in (("probabilities", policy), ("levels", rng.integers(0, LEVELS, rows))):
         log = (curves, level, response, propensity, judge)
-        books, seven = alternately(lambda log=log: plain(*log), lambda log=log: estimate_all(judge_rows(*log)))
+        books, seven = alternately(lambda log=log: plain(*log), lambda log=log: estimate_all(weight_rows(*log)))
         print(f"{name}: plain formula of dr {books:.3f} s; seven estimators {seven:.3f} s, {seven / books:.2f} ×")
     log = (curves, level, response, propensity, policy)
     tracemalloc.start()
-    found = estimate_all(judge_rows(*log))
+    found = estimate_all(weight_rows(*log))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert np.allclose((found["dr"].estimate, found["dr"].se), plain(*log))
     print(f"peak memory of the seven: {peak / 2**20:.0f} MiB, {peak / curves.nbytes:.2f} × the curves")
     cluster = rng.integers(0, rows * 2 // 5, rows)
-    one = judge_rows(*log)
+    one = weight_rows(*log)
     terms = ESTIMATORS["dr"].terms(one)
     for name, groups in (("rows", None), ("clusters", cluster)):
         start = time.perf_counter()

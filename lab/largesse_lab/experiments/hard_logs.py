@@ -19,10 +19,13 @@ import numpy as np
 from largesse.errors import refuse
 from largesse.evaluation import (
     ESTIMATORS,
+    bootstrap_values,
     crossfit,
     estimate_difference,
-    estimate_per_spend,
+    estimate_ratio,
     estimate_value,
+    join_intervals,
+    score_policy,
     score_rows,
 )
 from largesse.levels import Levels
@@ -100,10 +103,10 @@ def _measure_log(name: str, seed: int) -> dict[str, Any]:
     policy, truth = choose_levels(world.feature), _find_truth(case)
     cheapest = np.zeros(len(policy), dtype=np.int64)
     found = {name: estimate_value(scores, policy, name)[0] for name in ESTIMATORS}
-    found["bootstrap"] = estimate_value(scores, policy, interval="bootstrap", seed=seed)[0]
+    found["bootstrap"] = join_intervals(bootstrap_values(scores, policy, seed=seed)[0], found["dr"])
     found["spend"] = estimate_value(scores, policy)[1]
     found["difference"] = estimate_difference(scores, policy, cheapest).value
-    found["ratio"] = estimate_per_spend(scores, policy)[0]
+    found["ratio"] = estimate_ratio(scores, *score_policy(scores, policy))
     plain = mean_estimate(scores.gamma[np.arange(len(policy)), policy], scores.weight, scores.cluster)
     found["t"] = plain
     places = {key: _place(estimate, truth[key if key in truth else "value"]) for key, estimate in found.items()}

@@ -20,7 +20,16 @@ import numpy as np
 
 from largesse.allocation import decide_at_price, expected_costs
 from largesse.errors import Problem, refuse
-from largesse.evaluation import crossfit, estimate_profit, estimate_value, plan_budgets, spread_budgets, trace_profit
+from largesse.evaluation import (
+    crossfit,
+    estimate_profit,
+    estimate_value,
+    plan_budgets,
+    score_level,
+    score_policy,
+    spread_budgets,
+    trace_profit,
+)
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, HeldOutPlan, Progress, Scores
 from largesse.response import Linear
@@ -130,7 +139,7 @@ def _follow(plan: HeldOutPlan, seen: Sequence[Array], levels: Levels) -> list[Ar
 def _judge(scores: Scores, policy: Array, worth: float, truth: dict[str, float]) -> dict[str, Any]:
     """Return for each estimate whether its interval contains the truth; None where there is no interval."""
     value, spend = estimate_value(scores, policy)
-    profit = estimate_profit(scores, policy, worth)
+    profit = estimate_profit(scores, score_policy(scores, policy), score_level(scores, 0), worth)
     found = dict(zip(KINDS, (value, spend, profit.own, profit.gain), strict=True))
     apart = worth * (value.high - value.low) + spend.high - spend.low
     joint = (profit.own.high - profit.own.low) / apart if apart > 0 else np.nan

@@ -1,7 +1,7 @@
 """Intervals by resampling clusters (or rows): the estimate is repeated on logs drawn from the log.
 
 An estimate needs only sums over each cluster, so rows are summed once and a replicate is one weighted sum over clusters.
-Counts of drawn clusters are multinomial. With very many clusters each count is drawn on its own, from 0 to 5, by a Poisson
+Counts of drawn clusters are multinomial. With very many clusters each count is drawn separately, from 0 to 5, by a Poisson
 law rounded to 256 parts with mean and variance exactly one: one byte each, an eighth of the work.
 """
 
@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.evaluation.estimators import Terms
+from largesse.evaluation.estimators import EstimateTerms
 from largesse.records import Array, Estimate
 from largesse.stats import COVERAGE
 
 REPLICATES = 1000
-MANY = 20_000  # clusters
-PARTS = (94, 95, 46, 16, 4, 1)  # of 256: frequencies of 0, 1, … 5
+MAX_MULTINOMIAL_CLUSTERS = 20_000
+POISSON_PARTS = (94, 95, 46, 16, 4, 1)  # of 256: frequencies of 0, 1, … 5
+_CHANGES = np.repeat(np.arange(len(POISSON_PARTS), dtype=np.float32), POISSON_PARTS) - 1
 
 
 def bootstrap_interval(
-    terms: Terms,
+    terms: EstimateTerms,
     weight: Array | None = None,
     cluster: Array | None = None,
     *,
@@ -31,42 +32,36 @@ def bootstrap_interval(
     assert first is not None
     weight = np.ones(len(first)) if weight is None else weight
     sums = sum_clusters([terms.plain, terms.top, terms.bottom], weight, cluster)
-    found = _combine(sums.sum(axis=0)[None])[0]
+    estimate = _combine(sums.sum(axis=0)[None])[0]
     replicated = _combine(resample(sums, replicates, seed))
     low, high = np.quantile(replicated, [0.5 - COVERAGE / 2, 0.5 + COVERAGE / 2])
-    return Estimate(float(found), float(np.std(replicated, ddof=1)), float(low), float(high))
+    return Estimate(float(estimate), float(np.std(replicated, ddof=1)), float(low), float(high))
 
 
 def sum_clusters(columns: list[Array | None], weight: Array, cluster: Array | None) -> Array:
     """Return the sums (clusters, 1 + columns) of the weights and of the weighted columns; a missing column is zero."""
-    if cluster is None:
-        parts = [weight, *(np.zeros(len(weight)) if column is None else weight * column for column in columns)]
-    else:
-        _, own = np.unique(cluster, return_inverse=True)
-        size = int(own.max()) + 1
-        parts = [np.bincount(own, weights=weight, minlength=size)]
-        parts += [
-            np.zeros(size) if column is None else np.bincount(own, weights=weight * column, minlength=size)
-            for column in columns
-        ]
-    return np.column_stack(parts)
+    weighted = [weight, *(np.zeros(len(weight)) if column is None else weight * column for column in columns)]
+    if cluster is not None:
+        _, code = np.unique(cluster, return_inverse=True)
+        weighted = [np.bincount(code, weights=column) for column in weighted]
+    return np.column_stack(weighted)
 
 
 def resample(sums: Array, replicates: int, seed: int = 0) -> Array:
     """Return the sums (replicates, m) over resampled clusters, from sums (clusters, m)."""
     rng = np.random.default_rng(seed)
     used = np.flatnonzero(sums.any(axis=0))
-    # Only the changes of a draw are summed: they are small beside the sums themselves, so single precision suffices.
-    kept = np.ascontiguousarray(sums[:, used].T, dtype=np.float32)
+    # Only the changes of a draw are summed: they are small compared with the sums, so single precision suffices.
+    columns = np.ascontiguousarray(sums[:, used].T, dtype=np.float32)
     out = np.tile(sums.sum(axis=0), (replicates, 1))
     for j in range(replicates):
-        out[j, used] += kept @ _changes(len(sums), rng)
+        out[j, used] += columns @ _draw_changes(len(sums), rng)
     return out
 
 
-def _changes(clusters: int, rng: np.random.Generator) -> Array:
-    """Return how often each cluster is drawn, minus one, (clusters,)."""
-    if clusters <= MANY:
+def _draw_changes(clusters: int, rng: np.random.Generator) -> Array:
+    """Return the number of times that each cluster is drawn, minus one, (clusters,)."""
+    if clusters <= MAX_MULTINOMIAL_CLUSTERS:
         return (np.bincount(rng.integers(clusters, size=clusters), minlength=clusters) - 1).astype(np.float32)
     return _CHANGES[np.frombuffer(rng.bytes(clusters), dtype=np.uint8)]
 
@@ -76,6 +71,3 @@ def _combine(sums: Array) -> Array:
     whole, plain, top, bottom = sums.T
     with np.errstate(divide="ignore", invalid="ignore"):
         return plain / whole + np.where(bottom == 0, 0.0, top / bottom)
-
-
-_CHANGES = np.repeat(np.arange(len(PARTS), dtype=np.float32), PARTS) - 1

@@ -1,4 +1,4 @@
-"""Doubly robust scores, cross-fitted: no row is scored by a model that has seen its response.
+"""Cross-fitted doubly robust scores: no row is scored by a model that was fitted to it.
 
 Γ_ik = f̂(x_i, k) + 1{y_i = k} / ρ(y_i | x_i) · (r_i − f̂(x_i, k)). Averaged over rows this is right if either the curves
 f̂ or the propensities ρ are, and their errors enter only as a product.
@@ -27,10 +27,10 @@ def crossfit(
     propensities: Propensities | None = None,
     progress: Progress | None = None,
 ) -> Scores:
-    """Return the scores of a log under a model (anything with `fit(log)` and `predict(features)`), held out by folds.
+    """Return the out-of-fold scores of a log under a model (anything with `fit(log)` and `predict(features)`).
 
     The default outcome model is `Linear`. Observed costs have a model of their own, that of `WithCosts` or its default.
-    Propensities that are known already need not be estimated again.
+    Known propensities are not estimated again.
     """
     held = hold_out_rows(log, model, folds=folds, seed=seed, progress=progress)
     return score_rows(log, held, propensities or estimate_propensities(log, held.fold, seed))
@@ -39,7 +39,7 @@ def crossfit(
 def hold_out_rows(
     log: Log, model: Any = None, *, folds: int = 5, seed: int = 0, progress: Progress | None = None
 ) -> HeldOut:
-    """Return what models that did not see a row expect of it; see `crossfit`."""
+    """Return the out-of-fold predictions of a log under a model; see `crossfit`."""
     fold = assign_folds(log, folds, seed)
     model = Linear(seed=seed) if model is None else model
     of_costs = None
@@ -49,19 +49,19 @@ def hold_out_rows(
     if not log.levels.observed:
         return held
     of_costs = WithCosts(seed=seed).parts[1] if of_costs is None else of_costs
-    spent = predict_held_out(of_costs, log.of_costs, fold).curves
-    return replace(held, costs=np.maximum(spent, 0.0))
+    costs = predict_held_out(of_costs, log.of_costs, fold).curves
+    return replace(held, costs=np.maximum(costs, 0.0))
 
 
 def score_rows(log: Log, held: HeldOut, propensities: Propensities) -> Scores:
-    """Return the scores of a log whose rows were held out."""
+    """Return the scores of a log from its out-of-fold predictions."""
     levels, propensity, curves, costs = log.levels, propensities.own, held.curves, held.costs
     expected = np.broadcast_to(expected_costs(levels, curves, log.costs if costs is None else costs), curves.shape)
-    paid = what_was_paid(log)
+    paid = compute_paid_costs(log)
     return Scores(
         curves=curves,
         gamma=correct_curves(curves, log.level, log.response, propensity),
-        # What was paid on redemption, or observed, is an outcome like the response, and scored like it.
+        # A cost on redemption, or an observed one, is an outcome like the response, and scored like it.
         costs=expected if levels.certain else correct_curves(expected, log.level, paid, propensity),
         expected_costs=expected,
         propensity=propensity,
@@ -71,22 +71,22 @@ def score_rows(log: Log, held: HeldOut, propensities: Propensities) -> Scores:
         paid=paid,
         weight=log.scaled_weights,
         cluster=log.cluster,
-        face=_own_face(log) if levels.on_redemption else None,
+        face=_take_face(log) if levels.on_redemption else None,
         paid_as="observed" if levels.observed else "redeemed" if levels.on_redemption else "listed",
     )
 
 
-def what_was_paid(log: Log) -> Array:
-    """Return what each row (n,) cost."""
+def compute_paid_costs(log: Log) -> Array:
+    """Return the cost of each row (n,)."""
     if log.paid is not None:
         return log.paid
-    paid = _own_face(log) * (np.maximum(log.response, 0.0) if log.levels.on_redemption else 1.0)
+    paid = _take_face(log) * (np.maximum(log.response, 0.0) if log.levels.on_redemption else 1.0)
     return paid + np.where(log.level > 0, log.levels.contact_cost, 0.0)
 
 
-def _own_face(log: Log) -> Array:
-    """Return the cost (n,) of each row's level, as it is listed."""
+def _take_face(log: Log) -> Array:
+    """Return the listed cost (n,) of each row's level."""
     face = log.costs if log.costs is not None else log.levels.common_costs
     assert face is not None  # a log is read with its costs
-    own: Array = np.broadcast_to(face, (len(log), len(log.levels)))[np.arange(len(log)), log.level]
-    return own
+    logged: Array = np.broadcast_to(face, (len(log), len(log.levels)))[np.arange(len(log)), log.level]
+    return logged

@@ -1,7 +1,7 @@
 """Off-policy estimators behind one interface; `ESTIMATORS` lists them with a sentence each.
 
-Each takes what a log says about a policy (`Judged`) and returns `Terms`: the estimate is mean(plain) + mean(top) /
-mean(bottom). From these follow the influence of every row, hence intervals, paired differences and bands, and the
+Each takes the rows of a log under a policy (`WeightedRows`) and returns `EstimateTerms`: the estimate is mean(plain) +
+mean(top) / mean(bottom). From these follow the influence of every row, hence intervals, paired differences and bands, and the
 bootstrap. With w the ratio of the policy's probability of the logged level to the log's, q the curve under the policy, and
 e = r − f̂ the residual at the logged level:
 
@@ -33,8 +33,8 @@ CONSTANTS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """What a log says about one policy and one outcome, per row."""
+class WeightedRows:
+    """The rows of a log under one policy, for one outcome."""
 
     direct: Array  # (n,) the curve, averaged over the policy's probabilities
     ratio: Array  # (n,) the policy's probability of the logged level / the log's
@@ -44,7 +44,7 @@ class Judged:
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class EstimateTerms:
     """The terms of an estimate mean(plain) + mean(top) / mean(bottom); means are weighted by the rows' weights."""
 
     plain: Array | None  # (n,)
@@ -52,95 +52,91 @@ class Terms:
     bottom: Array | None = None  # (n,)
 
 
-def judge_rows(
+def gives_levels(policy: Array) -> bool:
+    """Return whether a policy consists of levels (n,), not of probabilities."""
+    return policy.ndim == 1 and np.issubdtype(policy.dtype, np.integer)
+
+
+def weight_rows(
     curves: Array, level: Array, outcome: Array, propensity: Array, policy: Array, weight: Array | None = None
-) -> Judged:
-    """Return what a log says about a policy.
+) -> WeightedRows:
+    """Weight the rows of a log by a policy.
 
     Parameters
     ----------
     curves
-        (n, K) predictions of the outcome by models that did not see the row.
+        (n, K) out-of-fold predictions of the outcome.
     level, outcome, propensity
-        (n,) what was done, what came of it, and the probability with which it was done.
+        (n,) the logged level, its outcome, and the probability with which the level was chosen.
     policy
         Levels (n,), probabilities (n, K), or probabilities (K,) for all rows.
     weight
         (n,) of the rows.
     """
     rows = np.arange(len(level))
-    own = curves[rows, level]
-    if policy.ndim == 1 and np.issubdtype(policy.dtype, np.integer):
+    residual = curves[rows, level]
+    if gives_levels(policy):
         direct, ratio = curves[rows, policy], (policy == level) / propensity
     elif policy.ndim == 1:
         direct, ratio = curves @ policy.astype(curves.dtype), policy[level] / propensity
     else:
         direct, ratio = np.einsum("nk,nk->n", policy, curves), policy[rows, level] / propensity
-    np.subtract(outcome, own, out=own)
-    return Judged(direct, ratio, own, outcome, weight)
+    np.subtract(outcome, residual, out=residual)
+    return WeightedRows(direct, ratio, residual, outcome, weight)
 
 
-def judge_response(scores: Scores, policy: Array) -> Judged:
-    """Return what scores say about the response under a policy."""
-    return judge_rows(scores.curves, scores.level, scores.response, scores.propensity, policy, scores.weight)
+def weight_responses(scores: Scores, policy: Array) -> WeightedRows:
+    """Weight the responses of a scored log by a policy."""
+    return weight_rows(scores.curves, scores.level, scores.response, scores.propensity, policy, scores.weight)
 
 
-def judge_cost(scores: Scores, policy: Array) -> Judged:
-    """Return what scores say about the cost under a policy: an outcome like the response, paid at the logged level."""
-    return judge_rows(scores.expected_costs, scores.level, scores.paid, scores.propensity, policy, scores.weight)
-
-
-def _direct(rows: Judged) -> Terms:
-    return Terms(rows.direct)
-
-
-def _ips(rows: Judged) -> Terms:
-    return Terms(rows.ratio * rows.outcome)
-
-
-def _snips(rows: Judged) -> Terms:
-    return Terms(None, rows.ratio * rows.outcome, rows.ratio)
-
-
-def _dr(rows: Judged) -> Terms:
-    return Terms(_corrected(rows, rows.ratio.copy()))
-
-
-def _sndr(rows: Judged) -> Terms:
-    return Terms(rows.direct, rows.ratio * rows.residual, rows.ratio)
-
-
-def _switch(rows: Judged) -> Terms:
-    return Terms(_corrected(rows, _switched(rows.ratio, choose_constant(rows, _switched))))
-
-
-def _dros(rows: Judged) -> Terms:
-    return Terms(_corrected(rows, _shrunk(rows.ratio, choose_constant(rows, _shrunk))))
+def weight_costs(scores: Scores, policy: Array) -> WeightedRows:
+    """Weight the costs of a scored log by a policy: an outcome like the response, paid at the logged level."""
+    return weight_rows(scores.expected_costs, scores.level, scores.paid, scores.propensity, policy, scores.weight)
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """One way to estimate a policy's value, and what it does in a few words."""
+    """An estimator of a policy's value, and a few words about it."""
 
-    terms: Callable[[Judged], Terms]
+    terms: Callable[[WeightedRows], EstimateTerms]
     description: str
     biased: bool = False  # by as much as its curves are wrong: its interval includes that of `dr`
 
 
 ESTIMATORS = {
-    "direct": Estimator(_direct, "the model's predictions alone; the interval includes that of dr", biased=True),
-    "ips": Estimator(_ips, "responses weighted by inverse propensities"),
-    "snips": Estimator(_snips, "ips with weights that sum to one"),
-    "dr": Estimator(_dr, "predictions corrected by weighted residuals (doubly robust)"),
-    "sndr": Estimator(_sndr, "dr with weights that sum to one"),
-    "switch": Estimator(
-        _switch, "dr with rows of large weight left to the model; the interval includes that of dr", biased=True
+    "direct": Estimator(
+        lambda rows: EstimateTerms(rows.direct),
+        "the model's predictions alone; the interval includes that of dr",
+        biased=True,
     ),
-    "dros": Estimator(_dros, "dr with large weights shrunk; the interval includes that of dr", biased=True),
+    "ips": Estimator(
+        lambda rows: EstimateTerms(rows.ratio * rows.outcome), "responses weighted by inverse propensities"
+    ),
+    "snips": Estimator(
+        lambda rows: EstimateTerms(None, rows.ratio * rows.outcome, rows.ratio), "ips with weights that sum to one"
+    ),
+    "dr": Estimator(
+        lambda rows: _correct(rows, rows.ratio.copy()), "predictions corrected by weighted residuals (doubly robust)"
+    ),
+    "sndr": Estimator(
+        lambda rows: EstimateTerms(rows.direct, rows.ratio * rows.residual, rows.ratio),
+        "dr with weights that sum to one",
+    ),
+    "switch": Estimator(
+        lambda rows: _correct(rows, _switch(rows.ratio, choose_constant(rows, _switch))),
+        "dr with rows of large weight left to the model; the interval includes that of dr",
+        biased=True,
+    ),
+    "dros": Estimator(
+        lambda rows: _correct(rows, _shrink(rows.ratio, choose_constant(rows, _shrink))),
+        "dr with large weights shrunk; the interval includes that of dr",
+        biased=True,
+    ),
 }
 
 
-def measure_influence(terms: Terms, weight: Array | None = None) -> Array:
+def measure_influence(terms: EstimateTerms, weight: Array | None = None) -> Array:
     """Return scores (n,) whose weighted mean is the estimate and whose spread is that of its influence function."""
     if terms.top is None or terms.bottom is None:
         assert terms.plain is not None
@@ -165,18 +161,18 @@ def weighted_mean(values: Array, weight: Array | None) -> float:
 # -- bounded weights --------------------------------------------------------------------------------------------------
 
 
-def _corrected(rows: Judged, ratio: Array) -> Array:
+def _correct(rows: WeightedRows, ratio: Array) -> EstimateTerms:
     """Return direct + ratio · residual, in the array of the ratio."""
     ratio *= rows.residual
     ratio += rows.direct
-    return ratio
+    return EstimateTerms(ratio)
 
 
-def _switched(ratio: Array, constant: float) -> Array:
+def _switch(ratio: Array, constant: float) -> Array:
     return np.where(ratio <= constant, ratio, 0.0)
 
 
-def _shrunk(ratio: Array, constant: float) -> Array:
+def _shrink(ratio: Array, constant: float) -> Array:
     if not np.isfinite(constant):
         return ratio.copy()
     out = ratio * ratio
@@ -186,36 +182,32 @@ def _shrunk(ratio: Array, constant: float) -> Array:
     return out
 
 
-def choose_constant(rows: Judged, bound: Callable[[Array, float], Array]) -> float:
-    """Return the constant with the least estimated bias² + variance; infinity, which leaves weights alone, is a candidate.
+def choose_constant(rows: WeightedRows, bound: Callable[[Array, float], Array]) -> float:
+    """Return the constant with the smallest estimated bias² + variance; infinity leaves the weights alone.
 
     The squared bias is measured against the unbiased estimate, minus its expected noise, so that a small log does not
     mistake noise for bias.
     """
     n = len(rows.ratio)
-    some = slice(None, None, max(n // CHOOSING_ROWS, 1))
-    ratio, residual, direct = rows.ratio[some], rows.residual[some], rows.direct[some]
-    weight = np.ones(len(ratio)) if rows.weight is None else rows.weight[some]
+    sample = slice(None, None, max(n // CHOOSING_ROWS, 1))
+    ratio, residual, direct = rows.ratio[sample], rows.residual[sample], rows.direct[sample]
+    weight = np.ones(len(ratio)) if rows.weight is None else rows.weight[sample]
     weight = weight / weight.sum()
-    best, least = np.inf, _variance(direct + ratio * residual, weight) / n
-    for constant in _candidates(ratio, squared=bound is _shrunk):
-        kept = bound(ratio, constant)
-        missed = (ratio - kept) * residual
+    positive = ratio[ratio > 0]
+    constants = np.zeros(0)
+    if len(positive):  # from the median of the positive weights to the largest
+        constants = np.geomspace(max(float(np.median(positive)), 1e-12), float(positive.max()), CONSTANTS)
+        constants = constants**2 if bound is _shrink else constants[:-1]
+    best, smallest = np.inf, _variance(direct + ratio * residual, weight) / n
+    for constant in constants:
+        bounded = bound(ratio, constant)
+        missed = (ratio - bounded) * residual
         bias = float(weight @ missed)
         noise = _variance(missed, weight) / len(ratio)
-        risk = max(bias**2 - noise, 0.0) + _variance(direct + kept * residual, weight) / n
-        if risk < least:
-            best, least = constant, risk
+        risk = max(bias**2 - noise, 0.0) + _variance(direct + bounded * residual, weight) / n
+        if risk < smallest:
+            best, smallest = constant, risk
     return best
-
-
-def _candidates(ratio: Array, *, squared: bool) -> Array:
-    """Return constants from the median of the positive weights to the largest; for shrinkage, their squares."""
-    used = ratio[ratio > 0]
-    if len(used) == 0:
-        return np.zeros(0)
-    tops = np.geomspace(max(float(np.median(used)), 1e-12), float(used.max()), CONSTANTS)
-    return tops**2 if squared else tops[:-1]
 
 
 def _variance(values: Array, weight: Array) -> float:

@@ -1,31 +1,33 @@
-"""The influence of every row on an estimate: what intervals, paired differences, ratios and bands are made of."""
+"""Influence of each row on an estimate: the basis of intervals, paired differences, ratios and bands."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from largesse.evaluation.estimators import ESTIMATORS, Judged, measure_influence, weighted_mean
+from largesse.evaluation.estimators import ESTIMATORS, WeightedRows, measure_influence, weighted_mean
 from largesse.records import Array, Estimate
 from largesse.stats import Answers, estimate_mean, find_yes, is_rare
 
 
 @dataclass(frozen=True, eq=False)
 class Carriers:
-    """Rows whose response is not zero, where few of them may carry an estimate."""
+    """Rows with a response other than zero, where few of them may carry an estimate."""
 
-    own: Array  # (n,) bool
+    is_carrier: Array  # (n,) bool
     sizes: Array | None = None  # (n,) what a yes adds to the outcome of any row; None: amounts of any size
 
     def pay(self, face: Array | None) -> Carriers:
-        """Return the carriers of what is paid on redemption, by the cost (n,) of each row's level."""
+        """Return the carriers of costs paid on redemption, by the cost (n,) of each row's level."""
         return self if self.sizes is None or face is None else replace(self, sizes=np.maximum(self.sizes, 0.0) * face)
 
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """Scores of rows whose weighted mean is an estimate, and what its interval must allow for.
+    """Scores of rows whose weighted mean is an estimate, and the parts that its interval must allow for.
 
     Estimates that are sums, differences and multiples of others have the same sums of influences.
     """
@@ -36,12 +38,13 @@ class Influence:
     answers: Answers | None = None  # what each yes adds to the values, where responses are yes or no
 
     def __add__(self, other: Influence) -> Influence:
-        return Influence(
-            self.values + other.values,
-            _add(self.tail, other.tail),
-            _add_unbiased(self, other, self.unbiased),
-            _add_answers(self.answers, other.answers),
-        )
+        unbiased, answers = None, self.answers or other.answers
+        if self.unbiased is not None or other.unbiased is not None:
+            unbiased = (self.unbiased or self) + (other.unbiased or other)
+        if self.answers is not None and other.answers is not None:
+            answers = replace(self.answers, stakes=_add(self.answers.stakes, other.answers.stakes))
+        tail = other.tail if self.tail is None else self.tail if other.tail is None else _add(self.tail, other.tail)
+        return Influence(self.values + other.values, tail, unbiased, answers)
 
     def __sub__(self, other: Influence) -> Influence:
         if np.array_equal(self.values, other.values):  # a policy against itself: the difference is known
@@ -49,100 +52,109 @@ class Influence:
         return self + other * -1.0
 
     def __mul__(self, factor: float) -> Influence:
-        tail = None if self.tail is None else self.tail * factor
-        unbiased = None if self.unbiased is None else self.unbiased * factor
-        return Influence(self.values * factor, tail, unbiased, None if self.answers is None else self.answers * factor)
+        return self._map(lambda part: part * factor)
 
     def shift(self, constant: float) -> Influence:
         """Return the influence on the estimate plus a constant."""
         return replace(self, values=self.values + constant)
 
     def within(self, rows: Array) -> Influence:
-        """Return the influence on the part of the estimate that some rows (n,) add: that of the others is zero."""
-        tail = None if self.tail is None else self.tail * rows
-        unbiased = None if self.unbiased is None else self.unbiased.within(rows)
-        answers = None if self.answers is None else replace(self.answers, stakes=self.answers.stakes * rows)
-        return Influence(self.values * rows, tail, unbiased, answers)
+        """Return the influence on the part of the estimate that comes from a mask of rows (n,); zero for the others."""
+        return self._map(lambda part: part * rows)
 
     def among(self, rows: Array) -> Influence:
-        """Return the influence of some rows alone, given by their places or by a mask: on the estimate for these rows."""
-        tail = None if self.tail is None else self.tail[rows]
-        unbiased = None if self.unbiased is None else self.unbiased.among(rows)
-        answers = None if self.answers is None else Answers(self.answers.stakes[rows], self.answers.yes[rows])
-        return Influence(self.values[rows], tail, unbiased, answers)
+        """Return the influence on the estimate for some rows alone, given by their indices or a mask."""
+        part = self._map(lambda part: part[rows])
+        return (
+            part if part.answers is None else replace(part, answers=replace(part.answers, yes=part.answers.yes[rows]))
+        )
+
+    def _map(self, change: Callable[[Array], Array]) -> Influence:
+        return Influence(
+            change(self.values),
+            None if self.tail is None else change(self.tail),
+            None if self.unbiased is None else self.unbiased._map(change),
+            None if self.answers is None else replace(self.answers, stakes=change(self.answers.stakes)),
+        )
 
     def estimate(self, weight: Array | None = None, cluster: Array | None = None) -> Estimate:
-        """Return the estimate with its interval: that of an estimator that may be biased includes that of `dr`."""
-        found = estimate_mean(self.values, weight, cluster, self.tail, self.answers)
-        return found if self.unbiased is None else join_intervals(found, self.unbiased.estimate(weight, cluster))
+        """Return the estimate with its interval; that of a biased estimator includes that of `dr`."""
+        estimate = estimate_mean(self.values, weight, cluster, self.tail, self.answers)
+        return estimate if self.unbiased is None else join_intervals(estimate, self.unbiased.estimate(weight, cluster))
 
 
-def measure_rows(rows: Judged, name: str, carriers: Carriers | None = None) -> Influence:
-    """Return the influence of rows on one estimator's estimate; see `find_carriers`."""
+class PolicyInfluence(NamedTuple):
+    """Influence of each row on the value and the spend of a policy, or on a difference of two policies."""
+
+    value: Influence
+    spend: Influence
+
+    def minus(self, other: PolicyInfluence) -> PolicyInfluence:
+        """Return the influence on the differences from another policy."""
+        return PolicyInfluence(self.value - other.value, self.spend - other.spend)
+
+    def profit(self, response_value: float) -> Influence:
+        """Return the influence on the profit, where one unit of response has a value."""
+        return self.value * response_value - self.spend
+
+
+def measure_rows(rows: WeightedRows, name: str, carriers: Carriers | None = None) -> Influence:
+    """Return the influence of rows on the estimate of one estimator; see `find_carriers`."""
     estimator = ESTIMATORS[name]
     terms = estimator.terms(rows)
     values = measure_influence(terms, rows.weight)
     if estimator.biased:
         return Influence(values, None, measure_rows(rows, "dr", carriers))
-    return carry(values, rows, carriers, terms.bottom)
+    return add_carriers(values, rows, carriers, terms.bottom)
 
 
-def carry(values: Array, rows: Judged, carriers: Carriers | None, bottom: Array | None = None) -> Influence:
-    """Return an influence of values (n,) with what carriers add to it, in the unit of the estimate."""
-    tail = find_tail(rows, carriers, bottom)
+def add_carriers(
+    values: Array, rows: WeightedRows, carriers: Carriers | None, bottom: Array | None = None
+) -> Influence:
+    """Return the influence of values (n,) with the contribution of carriers, in the unit of the estimate."""
     if carriers is None or carriers.sizes is None:
-        return Influence(values, tail)
-    under = 1.0 if bottom is None else weighted_mean(bottom, rows.weight)
-    stakes = rows.ratio * carriers.sizes / under if under != 0 else np.zeros(len(values))
-    return Influence(values, answers=Answers(stakes, carriers.own))
+        return Influence(values, find_tail(rows, carriers, bottom))
+    scale = 1.0 if bottom is None else weighted_mean(bottom, rows.weight)
+    stakes = rows.ratio * carriers.sizes / scale if scale != 0 else np.zeros(len(values))
+    return Influence(values, answers=Answers(stakes, carriers.is_carrier))
 
 
 def find_carriers(response: Array) -> Carriers | None:
-    """Return the rows that have a response at all, where responses are yes or no, or amounts that many rows do not have."""
+    """Return the rows with a response, where responses are yes or no, or amounts that many rows do not have."""
     yes = find_yes(response)
     if yes is not None:
         return Carriers(yes, np.broadcast_to(response[yes][0], response.shape))
     return Carriers(response != 0) if is_rare(response) else None
 
 
-def find_tail(rows: Judged, carriers: Carriers | None, bottom: Array | None = None) -> Array | None:
+def find_tail(rows: WeightedRows, carriers: Carriers | None, bottom: Array | None = None) -> Array | None:
     """Return the weighted outcomes (n,) of carriers with amounts of any size, in the unit of the estimate."""
-    under = 1.0 if bottom is None else weighted_mean(bottom, rows.weight)
-    if carriers is None or carriers.sizes is not None or under == 0:
+    scale = 1.0 if bottom is None else weighted_mean(bottom, rows.weight)
+    if carriers is None or carriers.sizes is not None or scale == 0:
         return None
-    return carriers.own * rows.ratio * rows.outcome / under
+    return carriers.is_carrier * rows.ratio * rows.outcome / scale
 
 
-def estimate_all(rows: Judged, cluster: Array | None = None) -> dict[str, Estimate]:
+def estimate_all(rows: WeightedRows, cluster: Array | None = None) -> dict[str, Estimate]:
     """Return the estimate of every estimator with its interval, by name."""
     carriers = find_carriers(rows.outcome)
     return {name: measure_rows(rows, name, carriers).estimate(rows.weight, cluster) for name in ESTIMATORS}
 
 
-def join_intervals(found: Estimate, other: Estimate) -> Estimate:
-    """Return an estimate whose interval includes another's; it has none if the other has none."""
+def join_intervals(estimate: Estimate, other: Estimate) -> Estimate:
+    """Widen an interval until it includes another; it has no ends if the other has none."""
     if not (np.isfinite(other.low) and np.isfinite(other.high)):
-        return replace(found, low=float("nan"), high=float("nan"))
-    return replace(found, low=min(found.low, other.low), high=max(found.high, other.high))
+        return replace(estimate, low=float("nan"), high=float("nan"))
+    return replace(estimate, low=min(estimate.low, other.low), high=max(estimate.high, other.high))
 
 
-def _add(one: Array | None, other: Array | None) -> Array | None:
-    if one is None or other is None:
-        return one if other is None else other
-    total: Array = one + other
-    total[np.abs(total) <= 1e-12 * np.abs(one)] = 0.0  # what both have in common cancels
+def widen_interval(estimate: Estimate, times: float) -> Estimate:
+    """Move both ends of an interval to a multiple of their distance from the estimate."""
+    low, high = (estimate.estimate + times * (end - estimate.estimate) for end in estimate.interval)
+    return replace(estimate, low=low, high=high)
+
+
+def _add(left: Array, right: Array) -> Array:
+    total: Array = left + right
+    total[np.abs(total) <= 1e-12 * np.abs(left)] = 0.0  # what both have in common cancels
     return total
-
-
-def _add_answers(one: Answers | None, other: Answers | None) -> Answers | None:
-    if one is None or other is None:
-        return one if other is None else other
-    stakes = _add(one.stakes, other.stakes)
-    assert stakes is not None
-    return Answers(stakes, one.yes)
-
-
-def _add_unbiased(one: Influence, other: Influence, own: Influence | None) -> Influence | None:
-    if own is None and other.unbiased is None:
-        return None
-    return (own or one) + (other.unbiased or other)

@@ -8,13 +8,13 @@ from largesse.propensity import LevelFeatures
 from largesse.records import FEW_ROWS, Array, Log, Overlap
 
 BINS = 10
-SHOWN = 12
-FEW_EFFECTIVE = 100.0
-SMALL = 0.01  # a propensity below this is hardly ever drawn
+SHOWN_FEATURES = 12
+FEW_EFFECTIVE_ROWS = 100.0
+SMALL_PROPENSITY = 0.01
 
 
 def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Overlap:
-    """Measure how well a log covers each level, and the balance of encoded features before and after weighting."""
+    """Measure the rows of each level, and the balance of encoded features before and after weighting."""
     rows, effective, smallest, answers = measure_levels(log, propensity)
     names, by_level = _balance(log, propensity, features)
     before, after = np.abs(by_level).max(axis=2, initial=0.0)
@@ -35,25 +35,25 @@ def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Ove
 
 
 def measure_levels(log: Log, propensity: Array) -> tuple[Array, Array, Array, tuple[str, ...]]:
-    """Return the rows, the effective rows and the smallest propensity of each level (K,), and whether they suffice."""
+    """Return the rows, the effective rows and the smallest propensity of each level (K,), and the answers to its check."""
     inverse = log.weights / propensity
-    groups = [log.level == k for k in range(len(log.levels))]
-    rows = np.array([int(g.sum()) for g in groups])
-    effective = np.array([count_effective(inverse[g]) for g in groups])
-    smallest = np.array([propensity[g].min(initial=1.0) for g in groups])
+    masks = [log.level == k for k in range(len(log.levels))]
+    rows = np.array([int(mask.sum()) for mask in masks])
+    effective = np.array([count_effective(inverse[mask]) for mask in masks])
+    smallest = np.array([propensity[mask].min(initial=1.0) for mask in masks])
     answers = tuple(answer_level(*level) for level in zip(rows, effective, smallest, strict=True))
     return rows, effective, smallest, answers
 
 
 def answer_level(rows: float, effective: float, smallest: float) -> str:
-    """Return fine, careful or no: whether the effect of one level can be estimated."""
+    """Return the answer to the check of one level: fine, careful, or no where its effect cannot be estimated."""
     if rows < FEW_ROWS or effective < FEW_ROWS:
         return "no"
-    return "careful" if effective < FEW_EFFECTIVE or smallest < SMALL else "fine"
+    return "careful" if effective < FEW_EFFECTIVE_ROWS or smallest < SMALL_PROPENSITY else "fine"
 
 
 def count_effective(weight: Array) -> float:
-    """Return how many equally weighted rows carry as much information (Kish)."""
+    """Return the effective sample size (Kish) of rows with weights."""
     squares = float(weight @ weight)
     return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
 
@@ -66,28 +66,28 @@ def _balance(log: Log, propensity: Array, features: LevelFeatures) -> tuple[tupl
     X, level = features.X.astype(np.float64), log.level[features.rows]
     plain = log.weights[features.rows] if features.weight is None else features.weight
     inverse = plain / propensity[features.rows]
-    columns = np.stack([_differences(X, level, K, weight, plain) for weight in (plain, inverse)])
+    columns = np.stack([_compare_levels(X, level, K, weight, plain) for weight in (plain, inverse)])
     sources = np.array(features.sources)
     # A feature of several columns is shown by the one that differs most at each level.
-    both = np.stack([_worst(columns[:, sources == name]) for name in features.names], axis=1)
-    order = np.argsort(-np.abs(both).max(axis=(0, 2), initial=0.0), kind="stable")[:SHOWN]
-    return tuple(features.names[j] for j in order), both[:, order]
+    by_feature = np.stack([_take_largest(columns[:, sources == name]) for name in features.names], axis=1)
+    order = np.argsort(-np.abs(by_feature).max(axis=(0, 2), initial=0.0), kind="stable")[:SHOWN_FEATURES]
+    return tuple(features.names[j] for j in order), by_feature[:, order]
 
 
-def _worst(columns: Array) -> Array:
-    """Return of (2, columns, K) the entries (2, K) that are farthest from zero."""
+def _take_largest(columns: Array) -> Array:
+    """Return the entries (2, K) of (2, columns, K) that are farthest from zero."""
     place = np.abs(columns).argmax(axis=1)
     return np.take_along_axis(columns, place[:, None], axis=1)[:, 0]
 
 
-def _differences(X: Array, level: Array, K: int, weight: Array, plain: Array) -> Array:
+def _compare_levels(X: Array, level: Array, K: int, weight: Array, plain: Array) -> Array:
     """Return per column and level (columns, K) the mean at the level − mean of all, in standard deviations."""
     mean = np.average(X, axis=0, weights=plain)
     spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=plain))
     spread[spread == 0] = 1.0
     out = np.zeros((X.shape[1], K))
     for k in range(K):
-        here = level == k
-        if weight[here].sum() > 0:
-            out[:, k] = (np.average(X[here], axis=0, weights=weight[here]) - mean) / spread
+        mask = level == k
+        if weight[mask].sum() > 0:
+            out[:, k] = (np.average(X[mask], axis=0, weights=weight[mask]) - mean) / spread
     return out

@@ -8,20 +8,24 @@ from typing import Any
 import numpy as np
 
 from largesse.errors import Problem, fail, plural, refuse, repr_short, suggest, whole_problems
-from largesse.evaluation.checks import check_log, encode_unless_given, warn_of_overlap
 from largesse.evaluation.crossfitting import crossfit, hold_out_rows, score_rows
 from largesse.evaluation.estimates import (
     INTERVALS,
+    bootstrap_values,
     compare_references,
     compare_uniform,
     count_carriers,
     estimate_difference,
-    estimate_per_spend,
-    estimate_value,
+    estimate_ratio,
     predict_value,
+    score_level,
+    score_policy,
+    take_means,
 )
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.frontier_estimate import plan_held_out
+from largesse.evaluation.influence import join_intervals
+from largesse.evaluation.log_checks import check_log, encode_unless_given, warn_of_overlap
 from largesse.evaluation.profit import estimate_profit
 from largesse.progress import report_to, start_stage, subrange
 from largesse.propensity import estimate_propensities
@@ -42,12 +46,10 @@ from largesse.records import (
 )
 from largesse.stats import assign_folds
 
-SEEN = "training log"  # the topic of the warning that a policy is judged by rows that trained it
-
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A policy to be judged by a log."""
+    """A policy to be evaluated on a log."""
 
     policy: Array | None  # levels (n,) or probabilities (n, K) for the log's rows; None: to be learnt on this log
     model: Any = None  # response model whose curves the scores correct; None: the default outcome model
@@ -56,7 +58,7 @@ class Candidate:
     warnings: tuple[Finding, ...] = ()
 
     def follow(self, plan: HeldOutPlan, scores: Scores) -> Candidate:
-        """Return the candidate as a policy learnt on this log, which gives each row its held-out level."""
+        """Return the candidate with the held-out plan of this log as its policy."""
         return replace(self, policy=plan.levels, promise=predict_value(scores.curves, plan.levels, scores.weight))
 
 
@@ -82,7 +84,7 @@ def evaluate(
         Past decisions and their outcomes.
     policy
         A `Policy` or a `BanditNet`; levels (n,) or probabilities (n, K) for the log's rows; or, with `budget`, a
-        response model: then the policy is learnt on this log and judged only on rows that did not train it.
+        response model: then the policy is learnt on this log and evaluated only on rows that did not train it.
     budget
         Average cost per customer, with a model.
     estimator
@@ -92,7 +94,7 @@ def evaluate(
     folds, seed
         The number of folds, and the seed of folds and resampling.
     progress
-        Called with a stage and the share of it that is done.
+        Called with the name of a stage and the finished share of it.
 
     Examples
     --------
@@ -112,7 +114,7 @@ def evaluate(
     candidate = settle(candidate, scores)
     warnings = warn_of_overlap(log, propensities)
     options: Any = {"estimator": estimator, "interval": interval, "seed": seed}
-    return judge_policy(log, scores, candidate, propensities, warnings, **options)
+    return evaluate_scores(log, scores, candidate, propensities, warnings, **options)
 
 
 def compare(
@@ -125,9 +127,9 @@ def compare(
     folds: int = 5,
     seed: int = 0,
 ) -> Comparison:
-    """Estimate by how much `policy` brings more and costs more than `other`, each with a 95 % confidence interval.
+    """Estimate the differences in value and spend between `policy` and `other`, each with a 95 % confidence interval.
 
-    Both are given as in `evaluate`; they are judged on the same rows and folds, each with its own curves.
+    Both are given as in `evaluate`. They are evaluated on the same rows and folds, each with its own curves.
 
     >>> from largesse.worlds import simulate
     >>> log = simulate("averaged", n=1000, seed=1).log
@@ -137,23 +139,15 @@ def compare(
     """
     check_choices(estimator)
     check_task(log, folds, seed)
-    one, two = as_policy(log, policy, budget), as_policy(log, other, budget)
+    candidate, rival = as_policy(log, policy, budget), as_policy(log, other, budget)
     propensities = estimate_propensities(log, assign_folds(log, folds, seed), seed)
-    scores = crossfit(log, one.model, folds=folds, seed=seed, propensities=propensities)
-    # Two policies of the same model, or of none, share their curves.
-    shared = one.model is two.model
-    others = scores if shared else crossfit(log, two.model, folds=folds, seed=seed, propensities=propensities)
-    left, right = (settle(one, scores).policy, settle(two, others).policy)
+    scores = rival_scores = crossfit(log, candidate.model, folds=folds, seed=seed, propensities=propensities)
+    if rival.model is not candidate.model:
+        rival_scores = crossfit(log, rival.model, folds=folds, seed=seed, propensities=propensities)
+    left, right = settle(candidate, scores).policy, settle(rival, rival_scores).policy
     assert left is not None
     assert right is not None
-    return estimate_difference(scores, left, right, estimator, others)
-
-
-def examine(
-    log: Log, model: Any, *, folds: int = 5, seed: int = 0, progress: Progress | None = None
-) -> tuple[Scores, Checkup]:
-    """Score a log with a model, held out by folds, and check it."""
-    return examine_held_out(log, hold_out_rows(log, model, folds=folds, seed=seed, progress=progress), seed, progress)
+    return estimate_difference(scores, left, right, estimator, rival_scores)
 
 
 def examine_held_out(
@@ -163,24 +157,20 @@ def examine_held_out(
     progress: Progress | None = None,
     propensities: Propensities | None = None,
 ) -> tuple[Scores, Checkup]:
-    """Score a log whose rows were held out, and check it: one encoding and one set of propensities for both.
+    """Score a log with its out-of-fold predictions, and check it: one encoding and one set of propensities for both.
 
-    Propensities that are known already need not be estimated again.
+    Known propensities are not estimated again.
     """
     with report_to(progress):
         if progress is not None:
             start_stage("examining the log", len(log))
-        return _examine(log, held, seed, propensities)
+        features = encode_unless_given(log, seed, held.fold)
+        with subrange(0.0, 0.8):
+            propensities = propensities or estimate_propensities(log, held.fold, seed, features)
+        return score_rows(log, held, propensities), check_log(log, propensities, features, seed)
 
 
-def _examine(log: Log, held: HeldOut, seed: int, propensities: Propensities | None) -> tuple[Scores, Checkup]:
-    features = encode_unless_given(log, seed, held.fold)
-    with subrange(0.0, 0.8):
-        propensities = propensities or estimate_propensities(log, held.fold, seed, features)
-    return score_rows(log, held, propensities), check_log(log, propensities, features, seed)
-
-
-def judge_policy(
+def evaluate_scores(
     log: Log,
     scores: Scores,
     candidate: Candidate,
@@ -192,10 +182,16 @@ def judge_policy(
     seed: int = 0,
 ) -> Evaluation:
     """Estimate the value and spend of a policy from scores of the log; `warnings` are those of the log."""
-    policy, worth = candidate.policy, log.response_value
+    policy, response_value = candidate.policy, log.response_value
     assert policy is not None  # learnt by now
-    value, spend = estimate_value(scores, policy, estimator, interval, seed)
-    each, more = estimate_per_spend(scores, policy, estimator)
+    own, cheapest = score_policy(scores, policy, estimator), score_level(scores, 0, estimator)
+    value, spend = take_means(scores, own)
+    profit = None if response_value is None else estimate_profit(scores, own, cheapest, response_value)
+    if interval == "bootstrap":
+        # No resampled log has a larger purchase than the largest, so resampling alone would promise too much.
+        drawn = bootstrap_values(scores, policy, estimator, response_value, seed)
+        value, spend = join_intervals(drawn[0], value), join_intervals(drawn[1], spend)
+        profit = None if profit is None else replace(profit, own=join_intervals(drawn[2], profit.own))
     return Evaluation(
         value=value.estimate,
         value_interval=value.interval,
@@ -210,22 +206,22 @@ def judge_policy(
         clipped=propensities.clipped,
         budget=candidate.budget,
         promise=candidate.promise,
-        references=compare_references(scores, policy, log.levels, estimator, worth),
+        references=compare_references(scores, own, log.levels, estimator, response_value),
         warnings=(*candidate.warnings, *_warn_of_few(scores, policy, value, spend), *warnings),
-        uniform=compare_uniform(scores, policy, log.levels, estimator, worth),
-        per_spend=each,
-        gain_per_spend=more,
+        uniform=compare_uniform(scores, own, log.levels, estimator, response_value),
+        per_spend=estimate_ratio(scores, *own),
+        gain_per_spend=estimate_ratio(scores, *own.minus(cheapest)),
         clipped_weight=propensities.clipped_weight,
         interval=interval,
-        profit=None if worth is None else estimate_profit(scores, policy, worth, estimator, interval, seed),
+        profit=profit,
     )
 
 
-def _warn_of_few(scores: Scores, policy: Array, value: Estimate, spend: Estimate) -> tuple[Finding, ...]:
-    """Say why there is no interval, where too few customers carry an estimate."""
-    without = [found for found in (value, spend) if np.isfinite(found.estimate) and not np.isfinite(found.high)]
-    few = count_carriers(scores, policy)
-    if not without or few is None:
+def _warn_of_few(scores: Scores, policy: Array, *estimates: Estimate) -> tuple[Finding, ...]:
+    """Return the reason for a missing interval, where too few customers carry an estimate."""
+    missing = any(np.isfinite(part.estimate) and not np.isfinite(part.high) for part in estimates)
+    few = count_carriers(scores, policy) if missing else None
+    if few is None:
         return ()
     text = f"Only {plural(few, 'customer')} with a non-zero response {'carries' if few == 1 else 'carry'} this estimate"
     return (Finding("interval", "careful", f"{text}: too few for an interval."),)
@@ -237,27 +233,27 @@ def _warn_of_few(scores: Scores, policy: Array, value: Estimate, spend: Estimate
 def as_policy(log: Log, policy: Any, budget: float | None = None) -> Candidate:
     """Recognise a policy in any of its forms: `Policy`, `BanditNet`, levels, probabilities, or a model with a budget."""
     if hasattr(policy, "decide") and hasattr(policy, "model"):
-        return _from_rule(log, policy)
+        return _from_policy(log, policy)
     if hasattr(policy, "decide"):  # a policy without a response model, such as BanditNet
         warnings = _warn_if_seen(policy, log, "Evaluate it on a log that it was not trained on.")
         return Candidate(_check_array(policy.probabilities(log), log), warnings=warnings)
     if not hasattr(policy, "predict"):
-        return Candidate(_check_array(_as_array(policy), log))
+        return Candidate(_check_array(policy, log))
     if budget is None:
         hint = "give the budget too: evaluate(log, model, budget=1.7)"
         fail("evaluate", Problem("a model alone does not say who gets what", hint))
     return Candidate(None, policy, budget)
 
 
-def _from_rule(log: Log, policy: Any) -> Candidate:
+def _from_policy(log: Log, policy: Any) -> Candidate:
     """Return a policy with a response model, such as `Policy`, on the log's rows."""
     if len(policy.levels) != len(log.levels):
         got = f"the policy chooses among {len(policy.levels)} levels, the log has {len(log.levels)}"
-        fail("evaluate", Problem(got, "a policy can be judged only by a log of the same levels"))
-    given = policy.probabilities(Customers(log.features, None, log.costs))
-    promise = predict_value(policy.model.predict(log.features), given, log.weight)
-    hint = "evaluate(log, model, budget=…) judges each row by models that never saw it."
-    return Candidate(given, policy.model, promise=promise, warnings=_warn_if_seen(policy.model, log, hint))
+        fail("evaluate", Problem(got, "evaluate a policy on a log with the same levels"))
+    probabilities = policy.probabilities(Customers(log.features, None, log.costs))
+    promise = predict_value(policy.model.predict(log.features), probabilities, log.weight)
+    hint = "evaluate(log, model, budget=…) evaluates each row with models that never saw it."
+    return Candidate(probabilities, policy.model, promise=promise, warnings=_warn_if_seen(policy.model, log, hint))
 
 
 def settle(candidate: Candidate, scores: Scores) -> Candidate:
@@ -268,52 +264,49 @@ def settle(candidate: Candidate, scores: Scores) -> Candidate:
 
 
 def _warn_if_seen(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:
-    """Warn if what is judged was trained on the log that judges it."""
     if getattr(learnt, "fingerprint_", None) != log.fingerprint:
         return ()
     text = f"This policy was trained on this log, so the estimate is too optimistic. {instead}"
-    return (Finding(SEEN, "careful", text),)
+    return (Finding("training log", "careful", text),)
 
 
 def check_task(log: Any, folds: Any, seed: Any) -> None:
-    """Refuse what is not a log, or odd numbers of folds and seeds."""
+    """Refuse anything but a log, and invalid numbers of folds and seeds."""
     problems = [] if isinstance(log, Log) else [Problem(f"the log is {repr_short(log)}", "read it first: read_log(…)")]
     problems += whole_problems(folds, "folds", least=2) + whole_problems(seed, "the seed", most=2**32 - 1)
     refuse("evaluate", problems)
 
 
 def check_choices(estimator: str, interval: str = INTERVALS[0]) -> None:
-    """Refuse an estimator or a kind of interval that is not known."""
-    problems = []
-    if not isinstance(estimator, str) or estimator not in ESTIMATORS:
-        problems.append(Problem(f"estimator {estimator!r} is not known", suggest(str(estimator), ESTIMATORS)))
-    if not isinstance(interval, str) or interval not in INTERVALS:
-        problems.append(Problem(f"interval {interval!r} is not known", suggest(str(interval), INTERVALS)))
-    refuse("evaluate", problems)
+    """Refuse an unknown estimator or an unknown kind of interval."""
+    refuse(
+        "evaluate",
+        [
+            Problem(f"{kind} {choice!r} is not known", suggest(str(choice), known))
+            for kind, choice, known in (("estimator", estimator, ESTIMATORS), ("interval", interval, INTERVALS))
+            if not isinstance(choice, str) or choice not in known
+        ],
+    )
 
 
-def _as_array(given: Any) -> Array:
-    try:
-        return np.asarray(given)
-    except (TypeError, ValueError):
-        hint = "give one level per row of the log, or one probability for each row and level"
-        fail("evaluate", Problem(f"the policy is a {type(given).__name__} that is no array of numbers", hint))
-
-
-def _check_array(given: Array, log: Log) -> Array:
+def _check_array(policy: Any, log: Log) -> Array:
     """Return levels (n,) as whole numbers or probabilities (n, K) as floats; refuse anything else."""
     n, K = len(log), len(log.levels)
-    if given.shape == (n,):
-        whole = np.issubdtype(given.dtype, np.number) and np.all(np.equal(np.mod(given, 1), 0))
-        if not whole or given.min() < 0 or given.max() >= K:
+    try:
+        array = np.asarray(policy)
+    except (TypeError, ValueError):
+        hint = "give one level per row of the log, or one probability for each row and level"
+        fail("evaluate", Problem(f"the policy is a {type(policy).__name__} that is no array of numbers", hint))
+    numbers = np.issubdtype(array.dtype, np.number)
+    if array.shape == (n,):
+        if not (numbers and np.all(np.equal(np.mod(array, 1), 0))) or array.min() < 0 or array.max() >= K:
             hint = f"this log has levels 0 to {K - 1}"
             fail("evaluate", Problem("the policy's levels are not whole numbers from 0 to K−1", hint))
-        return given.astype(np.int64)
-    if given.shape != (n, K):
+        return array.astype(np.int64)
+    if array.shape != (n, K):
         hint = f"give levels ({n},) or probabilities ({n}, {K}) for the log's rows"
-        fail("evaluate", Problem(f"the policy has shape {given.shape}", hint))
-    numbers = np.issubdtype(given.dtype, np.number)
-    if not numbers or (given < 0).any() or not np.allclose(given.sum(axis=1), 1.0, atol=1e-6):
+        fail("evaluate", Problem(f"the policy has shape {array.shape}", hint))
+    if not numbers or (array < 0).any() or not np.allclose(array.sum(axis=1), 1.0, atol=1e-6):
         hint = "each row must be zero or more and sum to one"
         fail("evaluate", Problem("the policy's rows are not probabilities", hint))
-    return given.astype(np.float64)
+    return array.astype(np.float64)

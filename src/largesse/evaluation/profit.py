@@ -1,95 +1,69 @@
-"""Profit: what a response is worth, less what it costs. Intervals, and the budget that leaves most.
+"""Profit: the value of responses minus their cost. Intervals, and the most profitable budget.
 
-The profit of a row is its score of the response times the value of a response, less its score of the cost. Value and spend of
-a row go together (who buys also redeems), so the interval is that of their difference, row by row, and not made from two
-intervals.
+The profit of a row is its score of the response times the value of a response, minus its score of the cost. Value and spend of
+a row go together (a buyer also redeems), so the interval is that of their difference, row by row.
 
-*The best budget.* Plans at every budget of the frontier are judged on the same held-out rows. A budget may be the best unless
+*The best budget.* Plans at every budget of the frontier are evaluated on the same held-out rows. A budget may be the best unless
 another is clearly better: unless a difference in profit exceeds what 95 % of the largest correlated errors of all differences
-from that budget reach. The budget that is truly best of all that are compared is therefore kept in 95 % of all logs, however
+from that budget reach. The truly best of all compared budgets is therefore kept in 95 % of all logs, however
 many there are (multiple comparisons with the best; Hsu 1981, with correlations as they are).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from largesse.evaluation.bootstrap import bootstrap_interval
-from largesse.evaluation.estimates import estimate_ratio, make_terms, score_policy
-from largesse.evaluation.estimators import Terms
-from largesse.evaluation.frontier_estimate import DRAWS, ENOUGH, count_units, find_reach, sum_units
-from largesse.evaluation.influence import Influence, join_intervals
+from largesse.evaluation.estimates import estimate_ratio, score_policy, take_mean
+from largesse.evaluation.frontier_estimate import DRAWS, MAX_UNITS, count_units, find_reach, sum_units
+from largesse.evaluation.influence import PolicyInfluence, widen_interval
 from largesse.records import Array, BestBudget, Estimate, HeldOutPlan, Profit, Scores
 from largesse.stats import COVERAGE, t_quantile
 
 ROUNDING = 1e-12
 
 
-def measure_profit(scores: Scores, policy: Array, worth: float, estimator: str = "dr") -> Influence:
-    """Return the influence of each row on the profit of a policy, if one unit of response is worth so much."""
-    value, spend = score_policy(scores, policy, estimator)
-    return value * worth - spend
-
-
 def estimate_profit(
-    scores: Scores, policy: Array, worth: float, estimator: str = "dr", interval: str = "influence", seed: int = 0
+    scores: Scores, policy: PolicyInfluence, cheapest: PolicyInfluence, response_value: float
 ) -> Profit:
-    """Estimate what a policy leaves after costs, alone and against giving everyone the cheapest level."""
-    value, spend = score_policy(scores, policy, estimator)
-    least, cheapest = score_policy(scores, np.zeros(len(scores.level), dtype=np.int64), estimator)
-    found = _mean(scores, value * worth - spend)
-    if interval == "bootstrap":
-        terms = _join_terms(*make_terms(scores, policy, estimator), worth)
-        found = join_intervals(bootstrap_interval(terms, scores.weight, scores.cluster, seed=seed), found)
-    more, paid = (value - least) * worth, spend - cheapest
-    return Profit(worth, found, _mean(scores, more - paid), estimate_ratio(scores, more, paid))
-
-
-def _join_terms(value: Terms, spend: Terms, worth: float) -> Terms:
-    """Return the terms of the profit; both outcomes of a policy have the same weights below the line."""
-    plain, top = (
-        _subtract(None if one is None else worth * one, other)
-        for one, other in ((value.plain, spend.plain), (value.top, spend.top))
+    """Estimate the profit of a scored policy, alone and compared with the cheapest level for everyone."""
+    more = policy.minus(cheapest)
+    worth = more.value * response_value
+    return Profit(
+        response_value,
+        take_mean(scores, policy.profit(response_value)),
+        take_mean(scores, worth - more.spend),
+        estimate_ratio(scores, worth, more.spend),
     )
-    return Terms(plain, top, value.bottom if value.bottom is not None else spend.bottom)
-
-
-def _subtract(one: Array | None, other: Array | None) -> Array | None:
-    if one is None or other is None:
-        return one if other is None else -other
-    return one - other
 
 
 # -- the best budget --------------------------------------------------------------------------------------------------
 
 
 def trace_profit(
-    scores: Scores, plans: Sequence[HeldOutPlan], worth: float, budget: float, estimator: str = "dr"
+    scores: Scores, plans: Sequence[HeldOutPlan], response_value: float, budget: float, estimator: str = "dr"
 ) -> tuple[list[Estimate], BestBudget]:
-    """Estimate the profit of each plan, and which of their budgets leaves most; `budget` is that of the run."""
+    """Estimate the profit of each plan, and the most profitable of their budgets; `budget` is that of the run."""
     units = count_units(scores)
-    some = slice(None, None, -(-units // ENOUGH))  # errors of many rows correlate as those of some do
-    parts = np.empty((len(range(units)[some]), len(plans)), dtype=np.float32)
-    found = []
+    sample = slice(None, None, -(-units // MAX_UNITS))  # errors of many rows correlate as those of a sample do
+    parts = np.empty((len(range(units)[sample]), len(plans)), dtype=np.float32)
+    estimates = []
     for j, plan in enumerate(plans):
-        own = measure_profit(scores, plan.levels, worth, estimator)
-        found.append(_mean(scores, own))
-        parts[:, j] = sum_units(scores, own.values - found[-1].estimate)[some]
-    profits = np.array([estimate.estimate for estimate in found])
-    spread = np.array([estimate.se for estimate in found])
-    may = find_candidates(profits, parts, spread)
+        profit = score_policy(scores, plan.levels, estimator).profit(response_value)
+        estimates.append(take_mean(scores, profit))
+        parts[:, j] = sum_units(scores, profit.values - estimates[-1].estimate)[sample]
+    profits = np.array([estimate.estimate for estimate in estimates])
+    candidates = find_candidates(profits, parts, np.array([estimate.se for estimate in estimates]))
     best, here = int(np.argmax(profits)), int(np.argmin([abs(plan.budget - budget) for plan in plans]))
-    usual = t_quantile(len(parts) - 1) if len(parts) > 1 else float("nan")
-    budgets = [plan.budget for plan, kept in zip(plans, may, strict=True) if kept]
-    wide = _widen(found[best], find_reach(parts) / usual)
-    return found, BestBudget(plans[best].budget, wide, min(budgets), max(budgets), bool(may[here]))
+    pointwise = t_quantile(len(parts) - 1) if len(parts) > 1 else float("nan")
+    budgets = [plan.budget for plan, kept in zip(plans, candidates, strict=True) if kept]
+    wide = widen_interval(estimates[best], find_reach(parts) / pointwise)
+    return estimates, BestBudget(plans[best].budget, wide, min(budgets), max(budgets), bool(candidates[here]))
 
 
 def find_candidates(profits: Array, parts: Array, spread: Array, seed: int = 0) -> Array:
-    """Return which points (m,) are not clearly below another: the truly best is among them in 95 % of all logs.
+    """Return a mask of the points (m,) that are not clearly below another: it has the truly best in 95 % of all logs.
 
     Parameters
     ----------
@@ -100,31 +74,23 @@ def find_candidates(profits: Array, parts: Array, spread: Array, seed: int = 0) 
     """
     covariance = (parts.T @ parts).astype(np.float64)
     size = np.sqrt(np.diag(covariance))
-    turn = np.divide(spread, size, out=np.zeros_like(spread), where=size > 0)
-    covariance *= turn * turn[:, None]  # in the unit of the estimates
-    apart = np.sqrt(np.maximum(np.add.outer(np.diag(covariance), np.diag(covariance)) - 2 * covariance, 0.0))
-    apart[apart <= 1e-6 * max(float(spread.max()), 1e-300)] = 0.0  # the same plan twice, but for rounding
+    scale = np.divide(spread, size, out=np.zeros_like(spread), where=size > 0)
+    covariance *= scale * scale[:, None]  # in the unit of the estimates
+    variance = np.diag(covariance)
+    se = np.sqrt(np.maximum(np.add.outer(variance, variance) - 2 * covariance, 0.0))  # of the differences
+    se[se <= 1e-6 * max(float(spread.max()), 1e-300)] = 0.0  # the same plan twice, up to rounding
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     draws = np.random.default_rng(seed).standard_normal((DRAWS, len(root))) @ root.T
     one_sided = 2 * COVERAGE - 1
     slack = t_quantile(max(len(parts) - 1, 1), one_sided) / t_quantile(1e9, one_sided)
-    kept = np.ones(len(profits), dtype=bool)
+    candidates = np.ones(len(profits), dtype=bool)
     for j in range(len(profits)):
-        others = np.flatnonzero(apart[j] > 0)
-        known = (apart[j] == 0) & (profits > profits[j] + ROUNDING * np.abs(profits[j]))
+        others = np.flatnonzero(se[j] > 0)
+        surely_better = (se[j] == 0) & (profits > profits[j] + ROUNDING * np.abs(profits[j]))
         if len(others):
-            errors = ((draws[:, others] - draws[:, [j]]) / apart[j, others]).max(axis=1)
+            errors = ((draws[:, others] - draws[:, [j]]) / se[j, others]).max(axis=1)
             reach = slack * max(float(np.quantile(errors, COVERAGE)), 0.0)
-            kept[j] = not ((profits[others] - profits[j]) > reach * apart[j, others]).any()
-        kept[j] &= not known.any()
-    return kept
-
-
-def _widen(found: Estimate, times: float) -> Estimate:
-    low, high = (found.estimate + times * (end - found.estimate) for end in (found.low, found.high))
-    return replace(found, low=low, high=high)
-
-
-def _mean(scores: Scores, influence: Influence) -> Estimate:
-    return influence.estimate(scores.weight, scores.cluster)
+            candidates[j] = not ((profits[others] - profits[j]) > reach * se[j, others]).any()
+        candidates[j] &= not surely_better.any()
+    return candidates

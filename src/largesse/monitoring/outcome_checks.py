@@ -13,7 +13,7 @@ import numpy as np
 
 from largesse.data import GivenPropensities, as_floats, find_doubtful_levels, group_column, kind_of
 from largesse.errors import join_some, percent, plural
-from largesse.evaluation import measure_explained, what_was_paid
+from largesse.evaluation import measure_explained, compute_paid_costs
 from largesse.monitoring.drift import measure_drift
 from largesse.monitoring.prediction import Prediction
 from largesse.records import (
@@ -61,7 +61,7 @@ class OldLog:
 
 def check_campaign(log: Log, prediction: Prediction, old: OldLog | None = None, seed: int = 0) -> CampaignCheck:
     """Check a new log against the prediction of its plan, and against the log that the model learnt from."""
-    paid, rows = what_was_paid(log), np.arange(len(log))
+    paid, rows = compute_paid_costs(log), np.arange(len(log))
     followed = log.level == prediction.levels
     value = _compare(log, log.response, prediction.expected, prediction.honest)
     error = prediction.spend_error * float(np.average(prediction.costs, weights=log.weights))

@@ -22,7 +22,7 @@ from largesse.allocation import PriceSums, allocate, check_task, decide_at_price
 from largesse.campaign import Campaign
 from largesse.data import read_log
 from largesse.errors import Problem, fail
-from largesse.evaluation import SAMPLE, PlanCounts, choose_features, count_plan, number_groups
+from largesse.evaluation import MAX_SAMPLE_ROWS, PlanCounts, choose_features, count_plan, number_groups
 from largesse.io import Scratch, scratch_file
 from largesse.pipeline.customers import (
     CustomerSource,
@@ -218,7 +218,7 @@ class LocalCustomers:
 def _sample_features(policy: Policy, source: CustomerSource) -> FeatureSample:
     """Return features of some customers; of a log that is larger than memory, of rows of its sample."""
     rows, table = source.sample
-    places = choose_places(rows, SAMPLE)
+    places = choose_places(rows, MAX_SAMPLE_ROWS)
     return FeatureSample(rows[places], table.select(list(policy.model.encoder_.features)).take(places))
 
 
@@ -232,7 +232,7 @@ def _score_batches(
     stream = source if isinstance(source, CustomerStream) else None
     # The rows of a log are checked already.
     batches = stream.read_rows(names) if stream else ((part, np.zeros(1, bool)) for part in source.read(names))
-    chosen = choose_places(np.arange(source.n), SAMPLE) if stream else np.zeros(0, np.int64)
+    chosen = choose_places(np.arange(source.n), MAX_SAMPLE_ROWS) if stream else np.zeros(0, np.int64)
     files = [stack.enter_context(scratch_file(near)) for _ in range(2)]  # curves, and costs where they differ
     sampled, hashes, start, wrong = [], [np.zeros(0, np.uint64)], 0, False
     for part, suspect in read_ahead(batches):

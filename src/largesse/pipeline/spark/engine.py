@@ -30,7 +30,7 @@ from largesse.data import (
     split_file,
 )
 from largesse.errors import InputError, Problem, fail, limit_problems, refuse, suggest
-from largesse.evaluation import SAMPLE, GroupedFeature, PlanCounts, choose_features, count_plan, number_groups
+from largesse.evaluation import MAX_SAMPLE_ROWS, GroupedFeature, PlanCounts, choose_features, count_plan, number_groups
 from largesse.levels import Levels
 from largesse.pipeline.commands import LOCAL, run, silent
 from largesse.pipeline.engine import Engine, PlanResult, ScoredCustomers, Target
@@ -398,11 +398,11 @@ class SparkCustomers:
         """Return the features that explain most of the plan, going by the sample of customers that `Local` draws."""
         import pyarrow as pa
 
-        highest = 2**64 - 1 if self.n <= 2 * SAMPLE else int(2**64 * (1.05 * SAMPLE / self.n))  # a few more than wanted
+        highest = 2**64 - 1 if self.n <= 2 * MAX_SAMPLE_ROWS else int(2**64 * (1.05 * MAX_SAMPLE_ROWS / self.n))  # a few more than wanted
         task = partial(sample_chunk, highest, self.features, order, self.costs)
         parts = [unpack_table(content) for content in self.chunks.map(task, "sampling customers", "scores", "rest")]
         table = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
-        table = table.take(choose_places(np.asarray(table.column("row")), SAMPLE))
+        table = table.take(choose_places(np.asarray(table.column("row")), MAX_SAMPLE_ROWS))
         return choose_features(table.select(list(self.features)), np.asarray(table.column("level")))
 
     def _write_table(self, plan: PlanResult, order: Order, target: str) -> None:

@@ -1,9 +1,9 @@
-"""Calibration of expected costs: the estimated spend of plans where costs depend on what customers do.
+"""Estimated spend of plans at each price, where costs depend on customers' responses.
 
-At each of a range of prices every row gets the level that its held-out curves and costs choose. What the model expects such
-a plan to cost, and what the log says it costs (doubly robust), are two means over the same rows. Their ratio is not one: a
-plan pays where the model is wrong in its favour. To plan a fold, the ratio comes from the other folds alone, so what is
-then estimated for the fold is as honest as for a new set of customers.
+At each of a range of prices every row gets the level that its out-of-fold curves and costs choose. The model's expected cost of
+such a plan and its doubly robust estimate from the log are two means over the same rows. Their ratio is not one: a
+plan pays where the model is wrong in its favour. To plan a fold, the ratio comes from the other folds alone, so the
+estimate for the fold is as unbiased as for new customers.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from largesse.allocation import decide_at_price, frontier
-from largesse.evaluation.estimates import score_policy
+from largesse.evaluation.estimates import score_policy, take_mean
 from largesse.records import Array, Scores, Spending
 from largesse.stats import mean_estimate, t_quantile
 
 POINTS = 31
-MANY, ENOUGH = 5_000_000, 1_000_000  # of many rows, so many tell at which prices to look
+MAX_ROWS, SAMPLE_ROWS = 5_000_000, 1_000_000  # of larger logs, a sample decides at which prices to measure
 
 
 @dataclass(frozen=True, eq=False)
 class FoldSpending:
-    """Sums over the rows of each fold, from which the curve of any set of folds follows."""
+    """Sums over the rows of each fold; any set of folds has a spending curve."""
 
     price: Array  # (m,) falling
     expected: Array  # (m, folds)
@@ -35,25 +35,25 @@ class FoldSpending:
     @property
     def whole(self) -> Spending:
         """The curve over all folds."""
-        return self._curve(np.ones(len(self.weight), dtype=bool))
+        return self._make_curve(np.ones(len(self.weight), dtype=bool))
 
     def without(self, fold: int) -> Spending:
-        """Return the curve over all folds but one, by its place; over all where there is no other."""
-        kept = np.arange(len(self.weight)) != fold
-        return self._curve(kept) if kept.any() else self.whole
+        """Return the curve over all folds but one, by its index; over all where there is no other."""
+        others = np.arange(len(self.weight)) != fold
+        return self._make_curve(others) if others.any() else self.whole
 
-    def _curve(self, kept: Array) -> Spending:
-        mass = float(self.weight[kept].sum())
-        expected, honest = (part[:, kept].sum(axis=1) / mass for part in (self.expected, self.honest))
+    def _make_curve(self, folds: Array) -> Spending:
+        mass = float(self.weight[folds].sum())
+        expected, honest = (sums[:, folds].sum(axis=1) / mass for sums in (self.expected, self.honest))
         fewer = float(np.sqrt(self.weight.sum() / mass))
         price, expected, honest, reach = (
-            tuple(map(float, part)) for part in (self.price, expected, honest, self.reach * fewer)
+            tuple(map(float, column)) for column in (self.price, expected, honest, self.reach * fewer)
         )
         return Spending(price, expected, honest, reach, self.noise * fewer)
 
 
 def measure_spending(scores: Scores) -> FoldSpending | None:
-    """Measure what plans at each price really cost on held-out rows; None where costs are certain.
+    """Measure the real cost of plans at each price on held-out rows; None where costs are certain.
 
     >>> from dataclasses import replace
     >>> from largesse.evaluation import crossfit
@@ -71,26 +71,26 @@ def measure_spending(scores: Scores) -> FoldSpending | None:
         return None
     curves, costs, rows = scores.curves, scores.expected_costs, np.arange(len(scores.level))
     _, fold = np.unique(scores.fold, return_inverse=True)
-    found = []
+    sums = []
     for price in (prices := _spread_prices(curves, costs)):
         levels = decide_at_price(curves, costs, price)
-        spend = score_policy(scores, levels)[1]
-        estimate = spend.estimate(scores.weight, scores.cluster)
+        spend = score_policy(scores, levels).spend
+        estimate = take_mean(scores, spend)
         wide = (estimate.high - estimate.estimate) / t_quantile(1e9)
-        sums = [np.bincount(fold, weights=scores.weight * part) for part in (costs[rows, levels], spend.values)]
-        found.append((*sums, np.nanmax([estimate.se, wide, 0.0])))
-    expected, honest, reach = (np.array(part) for part in zip(*found, strict=True))
+        by_fold = [np.bincount(fold, weights=scores.weight * cost) for cost in (costs[rows, levels], spend.values)]
+        sums.append((*by_fold, np.nanmax([estimate.se, wide, 0.0])))
+    expected, honest, reach = (np.array(column) for column in zip(*sums, strict=True))
     cost, mass = mean_estimate(scores.paid, scores.weight, scores.cluster), np.bincount(fold, weights=scores.weight)
     noise = cost.se / cost.estimate if cost.estimate > 0 and np.isfinite(cost.se) else 1.0
     return FoldSpending(np.array(prices), expected, honest, mass, reach, noise)
 
 
 def _spread_prices(curves: Array, costs: Array) -> list[float]:
-    """Return falling prices whose plans are expected to cost evenly spread amounts, from the cheapest plan to the best."""
-    step = -(-len(curves) // ENOUGH) if len(curves) > MANY else 1
+    """Return falling prices whose plans have evenly spread expected costs, from the cheapest plan to the best."""
+    step = -(-len(curves) // SAMPLE_ROWS) if len(curves) > MAX_ROWS else 1
     front = frontier(curves[::step], costs[::step])
     if len(front) == 1:
         return [1.0]
-    inner = np.linspace(float(front.spend[0]), float(front.spend[-1]), POINTS)[1:-1]
-    found = {2 * float(front.price[1]), *(front.price_at(float(spend)) for spend in inner), 0.0}
-    return sorted(found, reverse=True)
+    spends = np.linspace(float(front.spend[0]), float(front.spend[-1]), POINTS)[1:-1]
+    prices = {2 * float(front.price[1]), *(front.price_at(float(spend)) for spend in spends), 0.0}
+    return sorted(prices, reverse=True)

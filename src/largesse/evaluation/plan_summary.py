@@ -1,14 +1,14 @@
-"""Who gets what in a plan: the features that go with its levels, and sums over groups of customers.
+"""Summary of a plan: its totals, the features that explain its levels, and sums over groups of customers.
 
-The features and their groups are chosen on a sample of the customers where there are very many; the sums count all of them. Counts of
+The features and their groups are chosen on a sample of very many customers; the sums count all of them. Counts of
 batches are added.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 MAX_FEATURES = 4
 GROUPS = 5
-SAMPLE = 200_000  # rows are enough to know how much a feature explains
-MIN_SEPARATION = 0.005  # a feature that explains less of the plan than this is not worth a picture
+MAX_SAMPLE_ROWS = 200_000  # enough to measure the share that a feature explains
+MIN_SEPARATION = 0.005  # share of the plan that a shown feature explains
 Batch: TypeAlias = tuple[Array, Array, Array]  # row numbers (n,), curves (n, K), cost rows (1, K) or (n, K)
 
 
 @dataclass(frozen=True)
 class GroupedFeature:
-    """A feature that goes with the planned levels, and its groups."""
+    """A feature that explains the planned levels, and its groups."""
 
     feature: str
     grouping: Grouping
@@ -50,15 +50,15 @@ class GroupedFeature:
 
 @dataclass(frozen=True, eq=False)
 class PlanCounts:
-    """Who gets what in some customers; counts of batches are added.
+    """Levels and costs of groups of customers; counts of batches are added.
 
     Groups are those of all features, one after the other; everyone is the last one.
     """
 
     features: tuple[GroupedFeature, ...]
     counts: Array  # (groups, K) customers of each group at each level
-    spend: Array  # (groups,) what each group costs
-    totals: Array  # (3, K) what customers at each level cost, and cost and bring more than at the first level
+    spend: Array  # (groups,) total cost of each group
+    totals: Array  # (3, K) cost of the customers at each level, and additional cost and response compared with the first level
     other_counts: Array  # (budgets, groups, K) at other budgets
     other_spend: Array  # (budgets, groups)
 
@@ -68,30 +68,30 @@ class PlanCounts:
 
     @property
     def n(self) -> int:
-        """How many customers were counted."""
+        """The number of customers."""
         return int(self.counts[-1].sum())
 
 
 def choose_features(features: pa.Table, levels: Array) -> tuple[GroupedFeature, ...]:
     """Return the features that explain most of the planned levels (n,), the best first, with groups found on these customers.
 
-    How much a feature explains is the share of the levels' variance that lies between its groups.
+    A feature explains the share of the levels' variance that lies between its groups.
     """
-    K, found = int(levels.max(initial=0)) + 1, []
+    K, candidates = int(levels.max(initial=0)) + 1, []
     for name in features.column_names:
         grouping = find_grouping(features.column(name), GROUPS)
         code, size = grouping.code(features.column(name)), len(grouping.labels)
         share = measure_separation(np.bincount(code * K + levels, minlength=size * K).reshape(size, K))
         if share >= MIN_SEPARATION:
-            found.append((-share, name, grouping))
-    found.sort(key=lambda one: one[:2])
-    return tuple(GroupedFeature(name, grouping) for _, name, grouping in found[:MAX_FEATURES])
+            candidates.append((-share, name, grouping))
+    candidates.sort(key=lambda candidate: candidate[:2])
+    return tuple(GroupedFeature(name, grouping) for _, name, grouping in candidates[:MAX_FEATURES])
 
 
 def number_groups(features: Sequence[GroupedFeature], table: pa.Table) -> tuple[Array, int]:
     """Return the groups (n, features + 1) of customers, numbered through, and their number; the last group holds everyone."""
-    starts = np.cumsum([0, *(len(one.grouping.labels) for one in features)])
-    codes = [one.grouping.code(table.column(one.feature)) for one in features]
+    starts = np.cumsum([0, *(len(feature.grouping.labels) for feature in features)])
+    codes = [feature.grouping.code(table.column(feature.feature)) for feature in features]
     numbered = [np.asarray(code, dtype=np.int64) + start for code, start in zip(codes, starts, strict=False)]
     return np.column_stack([*numbered, np.full(len(table), starts[-1])]), int(starts[-1]) + 1
 
@@ -103,7 +103,7 @@ def count_plan(
     batch: Batch,
     others: tuple[Array, Array] | None = None,
 ) -> PlanCounts:
-    """Count the customers of a batch at their levels (n,): their `groups` are those of `number_groups`.
+    """Count the customers of a batch at their levels (n,), in the groups of `number_groups`.
 
     `others` are their counts at other budgets: see `allocation.count_at_budgets`.
     """
@@ -135,73 +135,54 @@ def measure_separation(grouped: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class CountedPlan:
-    """The plan at one budget: averages per customer, the customers of every group at each level, and what groups cost."""
+    """The plan at one budget: averages per customer, the customers of every group at each level, and the costs of groups."""
 
     budget: float
     spend: float
     value: float
     price: float
     counts: Array  # (groups, K); everyone comes last
-    paid: Array  # (groups,) in all
+    paid: Array  # (groups,) in total
     own: bool = False  # whether it is the plan of the run
     breaks_even: bool = False  # whether it takes every step that brings what it costs, and no other
 
 
 def arrange_plans(plan: PlanTotals, counts: PlanCounts, points: Sequence[BudgetPoint]) -> list[CountedPlan]:
-    """Return the plans at other budgets and, among them, that of the run, by their budgets.
-
-    A budget at which everyone gets what the plan of the run gives is left out: it would be the same plan twice.
-    """
+    """Return the plan of the run and the plans at other budgets, by budget; without a second copy of the same plan."""
     others = [
         CountedPlan(
-            *(point.budget, point.spend, point.value, point.price),
-            *(counted, paid * point.ratio),
-            breaks_even=point.breaks_even,
+            point.budget, point.spend, point.value, point.price, counted, paid * point.ratio, False, point.breaks_even
         )
         for point, counted, paid in zip(points, counts.other_counts, counts.other_spend, strict=True)
     ]
     if not others or not math.isfinite(plan.budget):
         return others
-    own = CountedPlan(plan.budget, plan.spend, plan.value, plan.price, counts.counts, counts.spend, own=True)
-    kept = _leave_out(others, own)
-    even = any(other.breaks_even for other in others) and not any(other.breaks_even for other in kept)
-    return sorted([replace(own, breaks_even=even), *kept], key=lambda one: one.budget)
-
-
-def _leave_out(others: Iterable[CountedPlan], own: CountedPlan) -> list[CountedPlan]:
-    return [
+    different = [
         other
         for other in others
-        if not (np.array_equal(other.counts, own.counts) and math.isclose(other.value, own.value, rel_tol=1e-9))
+        if not (np.array_equal(other.counts, counts.counts) and math.isclose(other.value, plan.value, rel_tol=1e-9))
     ]
+    even = any(other.breaks_even for other in others) and not any(other.breaks_even for other in different)
+    own = CountedPlan(plan.budget, plan.spend, plan.value, plan.price, counts.counts, counts.spend, True, even)
+    return sorted([own, *different], key=lambda counted: counted.budget)
 
 
 # -- the summary ----------------------------------------------------------------------------------------------------------
 
 
 class PlanTotals(Protocol):
-    """The totals of a plan: that of `allocate`, or one whose levels are in batches."""
+    """The totals of a plan: that of `allocate`, or one whose levels are in batches. Averages are per customer."""
 
     @property
-    def value(self) -> float:
-        """Average response."""
-
+    def value(self) -> float: ...  # noqa: D102
     @property
-    def spend(self) -> float:
-        """Average cost."""
-
+    def spend(self) -> float: ...  # noqa: D102
     @property
-    def price(self) -> float:
-        """Response gained per further unit of budget."""
-
+    def price(self) -> float: ...  # noqa: D102
     @property
-    def budget(self) -> float:
-        """Average per customer."""
-
+    def budget(self) -> float: ...  # noqa: D102
     @property
-    def gap(self) -> float:
-        """The most by which the best plan could be better."""
-
+    def gap(self) -> float: ...  # noqa: D102
     def __len__(self) -> int: ...
 
 
@@ -216,41 +197,30 @@ def summarise_plan(
     excuse: str = "",
     exploration: ExplorationSummary | None = None,
 ) -> PlanSummary:
-    """Return the summary of a plan: its totals, and who gets what, from counts of all customers.
-
-    `labels` (K,) name the levels, `points` are the plans at other budgets.
-    """
+    """Summarise a plan from counts of all customers; `labels` (K,) name the levels, `points` are the plans at other budgets."""
     counted = arrange_plans(plan, counts, points)
     budget = plan.budget if math.isfinite(plan.budget) else None
+    stops = []
+    for stop in counted:
+        everyone = stop.counts[-1]
+        shares, numbers = tuple((everyone / max(int(everyone.sum()), 1)).tolist()), tuple(everyone.tolist())
+        stops.append(
+            BudgetStop(stop.budget, stop.spend, stop.value, stop.price, shares, numbers, stop.own, stop.breaks_even)
+        )
     return PlanSummary(
         customers=len(plan),
         budget=BudgetSize(budget, None if budget is None else budget * len(plan)),
         planned=PlannedTotals(plan.value, plan.spend, plan.price, plan.gap, confidence),
         money=_sum_levels(labels, counts),
         who=_list_features(counts, counted),
-        frontier=BudgetSlider(
-            tuple(
-                BudgetStop(
-                    stop.budget,
-                    stop.spend,
-                    stop.value,
-                    stop.price,
-                    tuple((stop.counts[-1] / max(int(stop.counts[-1].sum()), 1)).tolist()),
-                    tuple(stop.counts[-1].tolist()),
-                    stop.own,
-                    stop.breaks_even,
-                )
-                for stop in counted
-            ),
-            excuse,
-        ),
+        frontier=BudgetSlider(tuple(stops), excuse),
         shadow=dict(shadow or {}),
         exploration=exploration,
     )
 
 
 def _sum_levels(labels: Sequence[str], counts: PlanCounts) -> MoneyByLevel:
-    """Return the cost and the extra response of each level, against giving its customers the cheapest one."""
+    """Return the cost and the extra response of each level, compared with the cheapest level for its customers."""
     spend, more, extra = counts.totals.tolist()
     total = sum(spend)
     return MoneyByLevel(
@@ -269,25 +239,26 @@ def _sum_levels(labels: Sequence[str], counts: PlanCounts) -> MoneyByLevel:
     )
 
 
-def _list_features(found: PlanCounts, plans: Sequence[CountedPlan]) -> LevelsByGroup:
+def _list_features(counts: PlanCounts, plans: Sequence[CountedPlan]) -> LevelsByGroup:
     """Return the features with their groups' levels and costs, in the plan and at every budget of the slider."""
-    features, place = [], 0
-    for one in found.features:
-        groups = []
-        first, place = place, place + len(one.grouping.labels)
-        for label, own in zip(one.grouping.labels, range(first, place), strict=True):
-            counts = found.counts[own]
-            if counts.any():
-                n = int(counts.sum())
+    features, first = [], 0
+    for feature in counts.features:
+        groups, labels = [], feature.grouping.labels
+        for group, label in enumerate(labels, first):
+            levels = counts.counts[group]
+            if levels.any():
+                n = int(levels.sum())
                 groups.append(
                     CustomerGroup(
                         label=label,
                         customers=n,
-                        shares=tuple((counts / n).tolist()),
-                        average_cost=float(found.spend[own] / n),
-                        stop_counts=tuple(tuple(stop.counts[own].tolist()) for stop in plans),
-                        stop_costs=tuple(float(stop.paid[own] / int(stop.counts[own].sum())) for stop in plans),
+                        shares=tuple((levels / n).tolist()),
+                        average_cost=float(counts.spend[group] / n),
+                        stop_counts=tuple(tuple(stop.counts[group].tolist()) for stop in plans),
+                        stop_costs=tuple(float(stop.paid[group] / int(stop.counts[group].sum())) for stop in plans),
                     )
                 )
-        features.append(FeatureGroups(one.feature, measure_separation(found.counts[first:place]), tuple(groups)))
+        explained = measure_separation(counts.counts[first : first + len(labels)])
+        features.append(FeatureGroups(feature.feature, explained, tuple(groups)))
+        first += len(labels)
     return LevelsByGroup(tuple(sorted(features, key=lambda feature: -feature.explains)))

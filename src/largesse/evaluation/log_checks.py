@@ -1,7 +1,10 @@
-"""Can this log answer the question? One list of checks, made from what is known before any model is fitted.
+"""Checks of a log: whether it supports an evaluation. All are made before any model is fitted.
 
 `doctor` and a study show the whole list; `evaluate` warns of missing overlap alone. Every check is one
 function that returns a `Finding`: fine, note, careful or no.
+
+A leaking feature nearly equals the response or the level. The first was usually recorded after the response: a model that learns
+from it looks excellent and its plans are useless. With the second no customers are left to compare.
 """
 
 from __future__ import annotations
@@ -11,14 +14,12 @@ from math import comb
 
 import numpy as np
 
-from largesse.data import GivenPropensities, find_doubtful_levels
+from largesse.data import GivenPropensities, find_doubtful_levels, group_column
 from largesse.errors import join_some, percent, plural
-from largesse.evaluation.estimates import RATIO_CLUSTERS
-from largesse.evaluation.leaks import ROWS as LEAK_ROWS
-from largesse.evaluation.leaks import SURE, find_leaks
-from largesse.evaluation.mean_curve import MeanCurve, measure_curve
+from largesse.evaluation.estimates import MIN_RATIO_CLUSTERS
 from largesse.evaluation.overlap import measure_levels, measure_overlap
 from largesse.evaluation.randomisation import measure_dependence
+from largesse.evaluation.response_curves import MeanCurve, measure_curve
 from largesse.levels import PER_UNIT
 from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities
 from largesse.records import (
@@ -33,18 +34,21 @@ from largesse.records import (
     Overlap,
     Propensities,
 )
-from largesse.stats import assign_folds, t_quantile
+from largesse.stats import assign_folds, shuffle_rows, t_quantile
 
-ROWS = 100_000  # balance and independence need no more
-SERIOUS_FIRST = ("no", "careful", "note", "fine")
+MAX_BALANCE_ROWS = 100_000  # balance and independence need no more
+MAX_LEAK_ROWS = 50_000
+LEAK_GROUPS = 50
+SUSPECT_LEAK, SURE_LEAK = 0.5, 0.8  # shares of the variance that a feature explains on held-out rows
+ANSWERS = ("no", "careful", "note", "fine")
 SHOWN_ROWS = 5
-FEW_CLUSTERS = 30
-HEAVY = 0.1  # share of all weight on the 1 % of rows with the largest weights above which estimates depend on few rows
-ONE_ROW = 0.02  # share of all weight on a single row above which it is named
-MANY_CLIPPED = 0.01  # share of the rows
-APART = 0.5  # standard deviations after weighting that features from before the level hardly keep
+MIN_CLUSTERS = 30
+MAX_TOP_SHARE = 0.1  # of all weight, on the 1 % of rows with the largest weights
+MAX_ROW_SHARE = 0.02  # of all weight
+MAX_CLIPPED_SHARE = 0.01  # of the rows
+MAX_FEATURE_DIFFERENCE = 0.5  # standard deviations after weighting: features from before the level hardly differ more
 UNBALANCED = 0.1  # standard deviations
-SURE_FALL = 4.0  # standard errors beyond which a falling mean response is hardly chance
+CERTAIN_FALL = 4.0  # standard errors
 SHOWN_FALLS = 3
 
 
@@ -52,8 +56,8 @@ def doctor(log: Log, *, folds: int = 5, seed: int = 0) -> Checkup:
     """Check a log: rows of each level, randomisation, balance, weights, the mean curve, leaks and clusters.
 
     >>> from largesse.worlds import simulate
-    >>> found = doctor(simulate("averaged", n=1000, seed=1, mix=1.0).log)
-    >>> found.randomised, found.answer
+    >>> checkup = doctor(simulate("averaged", n=1000, seed=1, mix=1.0).log)
+    >>> checkup.randomised, checkup.answer
     (True, 'fine')
     """
     fold = assign_folds(log, folds, seed)
@@ -63,20 +67,19 @@ def doctor(log: Log, *, folds: int = 5, seed: int = 0) -> Checkup:
 
 
 def encode_unless_given(log: Log, seed: int = 0, fold: Array | None = None) -> LevelFeatures | None:
-    """Encode the whole log where its propensities must be estimated; the checks alone need only some of its rows."""
+    """Encode the whole log if its propensities must be estimated; the checks alone need only a sample of its rows."""
     return encode_for_levels(log, seed=seed, fold=fold) if log.propensity is None else None
 
 
 def check_log(log: Log, propensities: Propensities, features: LevelFeatures | None = None, seed: int = 0) -> Checkup:
-    """Make the list of checks, and the numbers behind it, for a log whose propensities are known.
-
-    `features` spares encoding the log again.
-    """
-    some = encode_for_levels(log, ROWS, seed) if features is None else features.sample(ROWS, seed)
-    overlap = measure_overlap(log, propensities.own, some)
-    cluster = None if log.cluster is None else log.cluster[some.rows]
-    dependence = measure_dependence(some.X, log.level[some.rows], cluster, seed=seed)
-    dependence = replace(dependence, sampled=dependence.sampled or len(some.rows) < len(log))
+    """Check a log with known propensities; `features` are those of the whole log, if it is encoded already."""
+    sample = (
+        encode_for_levels(log, MAX_BALANCE_ROWS, seed) if features is None else features.sample(MAX_BALANCE_ROWS, seed)
+    )
+    overlap = measure_overlap(log, propensities.own, sample)
+    cluster = None if log.cluster is None else log.cluster[sample.rows]
+    dependence = measure_dependence(sample.X, log.level[sample.rows], cluster, seed=seed)
+    dependence = replace(dependence, sampled=dependence.sampled or len(sample.rows) < len(log))
     curve = measure_curve(log, propensities.own)
     leaks, heavy = find_leaks(log, seed), _find_heavy(log, propensities.own)
     findings = [
@@ -89,12 +92,12 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         _check_rising(curve, log.levels.titles),
         *_check_costs(log, propensities.own),
         *_check_redeemed(log),
-        _check_leaks(leaks, min(LEAK_ROWS, len(log.seen)), len(log)),
+        _check_leaks(leaks, min(MAX_LEAK_ROWS, len(log.seen)), len(log)),
         *_check_clusters(log.clusters),
         *(Finding("reading the log", "note", f"{note[:1].upper()}{note[1:]}.") for note in log.notes),
     ]
     return Checkup(
-        findings=tuple(sorted(findings, key=lambda finding: SERIOUS_FIRST.index(finding.answer))),
+        findings=tuple(sorted(findings, key=lambda finding: ANSWERS.index(finding.answer))),
         rows=len(log),
         clusters=log.clusters,
         labels=log.levels.titles,
@@ -117,32 +120,32 @@ def warn_of_overlap(log: Log, propensities: Propensities) -> tuple[Finding, ...]
     return tuple(finding for finding in findings if finding.answer != "fine")
 
 
-# -- who got what -----------------------------------------------------------------------------------------------------
+# -- levels -----------------------------------------------------------------------------------------------------------
 
 
 def _check_levels(
     labels: tuple[str, ...], rows: Array, effective: Array, smallest: Array, answers: tuple[str, ...]
 ) -> list[Finding]:
-    """Whether every level has enough rows: one finding for the levels with too few, one for those with few."""
+    """Check that every level has enough rows: one finding for the levels with too few, one for those with few."""
     topic, by_answer = "rows of each level", dict[str, list[str]]()
-    for label, n, worth, least, answer in zip(labels, rows, effective, smallest, answers, strict=True):
-        text = f"{label!r} ({plural(int(n), 'row')}, worth {worth:.0f} after weighting"
+    for label, n, n_effective, least, answer in zip(labels, rows, effective, smallest, answers, strict=True):
+        text = f"{label!r} ({plural(int(n), 'row')}, worth {n_effective:.0f} after weighting"
         by_answer.setdefault(answer, []).append(text + (f", smallest propensity {least:.2g})" if n else ")"))
-    found = []
+    findings = []
     if "no" in by_answer:
         hint = "There is too little data to estimate their effect; try them on more customers first."
-        found.append(Finding(topic, "no", f"Too few rows: {', '.join(by_answer['no'])}. {hint}"))
+        findings.append(Finding(topic, "no", f"Too few rows: {', '.join(by_answer['no'])}. {hint}"))
     if "careful" in by_answer:
         text = f"Few rows, or very small propensities: {', '.join(by_answer['careful'])}. Expect wide intervals there."
-        found.append(Finding(topic, "careful", text))
-    if not found:
+        findings.append(Finding(topic, "careful", text))
+    if not findings:
         fewest = plural(int(effective.min()), "row")
-        found.append(Finding(topic, "fine", f"Every level has enough rows: at least {fewest} after weighting."))
-    return found
+        findings.append(Finding(topic, "fine", f"Every level has enough rows: at least {fewest} after weighting."))
+    return findings
 
 
 def _check_randomisation(dependence: Dependence, propensities: Propensities, overlap: Overlap) -> Finding:
-    """Whether levels were assigned without regard to the features."""
+    """Check that levels do not depend on the features."""
     topic, p = "randomisation", f"p {'<' if dependence.p < 0.002 else '='} {max(dependence.p, 0.002):.2g}"
     if dependence.sampled:
         p += f", on a sample of {plural(dependence.units, dependence.of)}"
@@ -162,7 +165,7 @@ def _check_randomisation(dependence: Dependence, propensities: Propensities, ove
 
 
 def _check_propensities(propensities: Propensities) -> Finding:
-    """Whether the log says how levels were chosen."""
+    """Check that the log gives its propensities."""
     if propensities.source == "given":
         return Finding("propensities", "fine", "The log gives the probability with which each level was chosen.")
     text = (
@@ -173,43 +176,43 @@ def _check_propensities(propensities: Propensities) -> Finding:
 
 
 def _check_sums(log: Log) -> list[Finding]:
-    """Whether given propensities agree with how often each level was chosen; nothing where they do."""
+    """Check that given propensities agree with the frequencies of the levels; no finding if they do."""
     if log.propensity is None:
         return []
-    off = find_doubtful_levels(GivenPropensities(log.level, log.propensity, log.levels.titles, log.weight, log.cluster))
-    if not off:
+    doubts = find_doubtful_levels(GivenPropensities(log.level, log.propensity, log.levels.titles, log.weight, log.cluster))
+    if not doubts:
         return []
     text = (
         "The given propensities do not agree with how often levels were chosen: the sum of 1/propensity over a level's rows "
-        f"should be about the number of all rows. {join_some([str(one) for one in off], 3)}. Check that they are those of the "
+        f"should be about the number of all rows. {join_some([str(doubt) for doubt in doubts], 3)}. Check that they are those of the "
         "row's own level, for all customers; leave them out to have them estimated."
     )
     return [Finding("propensities", "no", text)]
 
 
 def _check_balance(overlap: Overlap) -> Finding:
-    """Whether customers of different levels are alike after weighting."""
-    off = [name for name, after in zip(overlap.features, overlap.after, strict=True) if after > 2 * UNBALANCED]
-    most = f"{float(overlap.after.max(initial=0.0)):.2f} sd"
-    most += f" in a sample of {plural(overlap.sampled, 'row')}" if overlap.sampled else ""
-    if not off:
-        text = f"After weighting, customers of different levels are alike (largest difference {most})."
+    """Check that customers of different levels have the same features after weighting."""
+    unbalanced = [name for name, after in zip(overlap.features, overlap.after, strict=True) if after > 2 * UNBALANCED]
+    largest = f"{float(overlap.after.max(initial=0.0)):.2f} sd"
+    largest += f" in a sample of {plural(overlap.sampled, 'row')}" if overlap.sampled else ""
+    if not unbalanced:
+        text = f"After weighting, customers of different levels are alike (largest difference {largest})."
         return Finding("balance", "fine", text)
-    names = ", ".join(repr(name) for name in off[:3]) + (" and others" if len(off) > 3 else "")
-    text = f"After weighting, customers of different levels still differ in {names} (by up to {most})."
+    names = ", ".join(repr(name) for name in unbalanced[:3]) + (" and others" if len(unbalanced) > 3 else "")
+    text = f"After weighting, customers of different levels still differ in {names} (by up to {largest})."
     more = "Comparisons between levels depend on the model there."
-    if overlap.after.max() > APART:
+    if overlap.after.max() > MAX_FEATURE_DIFFERENCE:
         more += " A column that was set together with the level is no feature: leave it out."
     return Finding("balance", "careful", f"{text} {more}")
 
 
 def _check_clusters(clusters: int | None) -> list[Finding]:
-    """Whether there are enough clusters for intervals; nothing where rows are independent."""
+    """Check that there are enough clusters for intervals; no finding where rows are independent."""
     if clusters is None:
         return []
-    if clusters < FEW_CLUSTERS:
-        none = ", and there is none of what a unit of spend brings" if clusters < RATIO_CLUSTERS else ""
-        text = f"The rows come from only {plural(clusters, 'cluster')}: intervals may be too narrow{none}."
+    if clusters < MIN_CLUSTERS:
+        ratio = ", and the return per unit of spend has no interval" if clusters < MIN_RATIO_CLUSTERS else ""
+        text = f"The rows come from only {plural(clusters, 'cluster')}: intervals may be too narrow{ratio}."
         return [Finding("clusters", "careful", text)]
     return [Finding("clusters", "fine", f"The rows come from {plural(clusters, 'cluster')}; intervals respect them.")]
 
@@ -218,7 +221,7 @@ def _check_clusters(clusters: int | None) -> list[Finding]:
 
 
 def _find_heavy(log: Log, propensity: Array) -> tuple[HeavyRow, ...]:
-    """Return the rows of the largest weights."""
+    """Return the rows with the largest weights."""
     weight = log.weights / propensity
     top = np.argsort(-weight, kind="stable")[:SHOWN_ROWS]
     labels, whole = log.levels.titles, weight.sum()
@@ -226,25 +229,25 @@ def _find_heavy(log: Log, propensity: Array) -> tuple[HeavyRow, ...]:
 
 
 def _check_weights(log: Log, propensities: Propensities, heavy: tuple[HeavyRow, ...]) -> Finding:
-    """Whether estimates depend on few rows."""
+    """Check that estimates do not depend on few rows."""
     weight = np.sort(log.weights / propensities.own)[::-1]
     share = float(weight[: max(len(weight) // 100, 1)].sum() / weight.sum())
-    heavy_ones = "the 1 % of rows with the largest weights have"
-    one = f"row {heavy[0].row} alone carries {percent(heavy[0].share, 1)} of the weight"
-    if heavy[0].share > ONE_ROW and len(log) >= 1000:
-        answer, text = "careful", f"Estimates depend on few rows: {one}."
-    elif share > HEAVY and len(log) >= 100:
-        text = f"Estimates depend on few rows: {heavy_ones} {percent(share)} of the weight; {one}."
-        answer = "careful"
+    top_rows = "the 1 % of rows with the largest weights have"
+    top_row = f"row {heavy[0].row} alone carries {percent(heavy[0].share, 1)} of the weight"
+    answer = "careful"
+    if heavy[0].share > MAX_ROW_SHARE and len(log) >= 1000:
+        text = f"Estimates depend on few rows: {top_row}."
+    elif share > MAX_TOP_SHARE and len(log) >= 100:
+        text = f"Estimates depend on few rows: {top_rows} {percent(share)} of the weight; {top_row}."
     else:
-        text = f"Estimates do not depend on few rows: {heavy_ones} {percent(share, 1)} of the weight."
+        text = f"Estimates do not depend on few rows: {top_rows} {percent(share, 1)} of the weight."
         answer = "fine"
     if propensities.clipped:
         text += (
             f" {plural(propensities.clipped, 'row')} had an estimated propensity below 1 %, raised to 1 %: "
             f"this removed {percent(propensities.clipped_weight, 1)} of the weight."
         )
-        many = propensities.clipped > MANY_CLIPPED * len(log)
+        many = propensities.clipped > MAX_CLIPPED_SHARE * len(log)
         answer = "careful" if many or answer == "careful" else "note"
     return Finding("weights", answer, text)
 
@@ -253,9 +256,8 @@ def _check_weights(log: Log, propensities: Propensities, heavy: tuple[HeavyRow, 
 
 
 def _check_rising(curve: MeanCurve, labels: tuple[str, ...]) -> Finding:
-    """Whether the response rises with the level, as the models assume; a fall must be clear among all pairs together."""
-    # Bonferroni over all pairs: a curve that never falls is called falling in at most one log of forty.
-    reach = t_quantile(1e9, 1 - 0.05 / max(comb(len(labels), 2), 1))
+    """Check that the response rises with the level, as the models assume; a fall must be clear among all pairs together."""
+    reach = _reach_falls(len(labels))
     clear = [fall for fall in curve.falls if fall.sure > reach]
     if not clear:
         dips = sum(fall.low == fall.high + 1 for fall in curve.falls)
@@ -266,7 +268,7 @@ def _check_rising(curve: MeanCurve, labels: tuple[str, ...]) -> Finding:
     )
     also = f" Also {', '.join(others[:SHOWN_FALLS])}" if others else ""
     also += f" and {len(others) - SHOWN_FALLS} more." if len(others) > SHOWN_FALLS else "." if others else ""
-    if clear[0].sure <= max(SURE_FALL, reach):
+    if clear[0].sure <= max(CERTAIN_FALL, reach):
         text = f"The mean response falls as the level rises, {first}.{also} The models assume that it never falls."
         return Finding("order of levels", "careful", text)
     text = f"The levels may be in the wrong order: the mean response clearly falls as the level rises, {first}.{also}"
@@ -274,15 +276,18 @@ def _check_rising(curve: MeanCurve, labels: tuple[str, ...]) -> Finding:
     return Finding("order of levels", "no", f"{text} {more}")
 
 
+def _reach_falls(levels: int) -> float:
+    """Return the standard errors of a clear fall, by Bonferroni: one false finding in at most forty logs."""
+    return t_quantile(1e9, 1 - 0.05 / max(comb(levels, 2), 1))
+
+
 def _check_costs(log: Log, propensity: Array) -> list[Finding]:
-    """Whether observed costs rise with the level, as a list from the cheapest says; nothing where costs are not observed."""
+    """Check that observed costs rise with the level; no finding where costs are not observed."""
     if log.paid is None:
         return []
     curve, labels = measure_curve(log.of_costs, propensity), log.levels.titles
     means = ", ".join(f"{label!r} {mean.estimate:.4g}" for label, mean in zip(labels, curve.weighted, strict=True))
-    # As for responses: a curve that never falls is called falling in at most one log of forty.
-    reach = t_quantile(1e9, 1 - 0.05 / max(comb(len(labels), 2), 1))
-    if not curve.falls or curve.falls[0].sure <= reach:
+    if not curve.falls or curve.falls[0].sure <= _reach_falls(len(labels)):
         text = f"Costs are observed; they do not clearly fall as the level rises. On average a row costs: {means}."
         return [Finding("costs", "fine", text)]
     fall = curve.falls[0]
@@ -292,7 +297,7 @@ def _check_costs(log: Log, propensity: Array) -> list[Finding]:
 
 
 def _check_redeemed(log: Log) -> list[Finding]:
-    """Whether face values are multiplied by amounts, though nothing says that every unit of the response is paid for."""
+    """Check that a cost paid on redemption is not multiplied by an amount by mistake; no finding if it is not."""
     most = float(log.response.max())
     if log.levels.on_redemption is not True or most <= 1:
         return []
@@ -301,20 +306,65 @@ def _check_redeemed(log: Log) -> list[Finding]:
         paid = log.levels.common_costs[log.level] * np.maximum(log.response, 0.0)
         text += f", {np.average(paid, weights=log.weights):,.4g} on average and up to {paid.max():,.4g}"
     more = (
-        "If whoever responds is paid once, name a column with what each row cost (cost_column). If every unit of the "
+        "If each response is paid once, name a column with what each row cost (cost_column). If every unit of the "
         f'response is paid for, write on_redemption = "{PER_UNIT}".'
     )
     return [Finding("costs", "careful", f"{text}. {more}")]
 
 
-def _check_leaks(leaks: tuple[Leak, ...], looked: int, rows: int) -> Finding:
-    """Whether a feature gives away the response, the level or the cost."""
+def _check_leaks(leaks: tuple[Leak, ...], sampled: int, rows: int) -> Finding:
+    """Check that no feature gives away the response, the level or the cost."""
     if not leaks:
-        where = f" (checked on a sample of {plural(looked, 'row')})" if looked < rows else ""
+        where = f" (checked on a sample of {plural(sampled, 'row')})" if sampled < rows else ""
         return Finding("suspicious features", "fine", f"No feature alone predicts the response or the level{where}.")
     named = ", ".join(f"{leak.feature!r} explains {percent(leak.explained)} of the {leak.of}" for leak in leaks[:3])
-    named += f" (in a sample of {plural(looked, 'row')})" if looked < rows else ""
-    if leaks[0].explained >= SURE:
+    named += f" (in a sample of {plural(sampled, 'row')})" if sampled < rows else ""
+    if leaks[0].explained >= SURE_LEAK:
         text = f"A feature nearly equals what it should predict: {named}. Leave it out unless it was known before the level."
         return Finding("suspicious features", "no", text)
     return Finding("suspicious features", "careful", f"Suspicious: {named}. Was it known before the level was chosen?")
+
+
+# -- leaks ------------------------------------------------------------------------------------------------------------
+
+
+def find_leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
+    """Return the suspected features, the surest first; a large log is represented by its sample."""
+    log = log.seen
+    rng = np.random.default_rng(seed)
+    rows = np.sort(shuffle_rows(len(log), MAX_LEAK_ROWS, rng))
+    half = rng.integers(0, 2, len(rows))
+    targets = {"response": log.response[rows][:, None], "level": np.eye(len(log.levels))[log.level[rows]]}
+    if log.paid is not None:
+        targets["cost"] = log.paid[rows][:, None]
+    leaks = []
+    for name in log.features.column_names:
+        code = group_column(log.features.column(name).take(rows), LEAK_GROUPS).code
+        for of, target in targets.items():
+            share = measure_explained(code, target, half)
+            if share >= SUSPECT_LEAK:
+                leaks.append(Leak(name, of, share))
+    return tuple(sorted(leaks, key=lambda leak: -leak.explained))
+
+
+def measure_explained(code: Array, target: Array, half: Array) -> float:
+    """Return the share of the variance of targets (n, m) that means of groups (n,) explain on the other half (n,) of the rows.
+
+    Sums over groups and halves suffice: Σ (t − g)² = Σ t² − 2 g Σ t + g² n within a group.
+    """
+    target = target - target.mean(axis=0)  # keeps the sums of squares small
+    groups = int(code.max()) + 1
+    place = half * groups + code
+    sizes = np.bincount(place, minlength=2 * groups).reshape(2, groups)
+    if not sizes.sum(axis=1).all():
+        return 0.0
+    left = whole = 0.0
+    for column in target.T:
+        sums = np.bincount(place, weights=column, minlength=2 * groups).reshape(2, groups)
+        squares = np.bincount(half, weights=column**2, minlength=2)
+        for train, test in ((0, 1), (1, 0)):
+            mean = sums[train].sum() / sizes[train].sum()
+            guess = np.where(sizes[train] > 0, sums[train] / np.maximum(sizes[train], 1), mean)
+            left += squares[test] - 2 * guess @ sums[test] + guess**2 @ sizes[test]
+            whole += squares[test] - 2 * mean * sums[test].sum() + mean**2 * sizes[test].sum()
+    return float(max(1.0 - left / whole, 0.0)) if whole > 0 else 0.0

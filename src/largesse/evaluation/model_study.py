@@ -1,0 +1,246 @@
+"""Study of a model at a budget and at every other budget, each number computed once; and the summaries of a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from largesse.allocation import EVEN, mix_two_levels
+from largesse.evaluation.crossfitting import hold_out_rows
+from largesse.evaluation.estimators import ESTIMATORS, weight_responses
+from largesse.evaluation.frontier_estimate import (
+    add_budget,
+    find_budget_at,
+    plan_budgets,
+    plan_held_out,
+    spread_budgets,
+    trace_cost_curve,
+    trace_frontier,
+)
+from largesse.evaluation.influence import estimate_all
+from largesse.evaluation.lower_bounds import weigh_options
+from largesse.evaluation.plan_decisions import explain_decisions, measure_changes
+from largesse.evaluation.policy_value import Candidate, check_choices, evaluate_scores, examine_held_out
+from largesse.evaluation.profit import trace_profit
+from largesse.evaluation.response_curves import trace_features
+from largesse.evaluation.spending import measure_spending
+from largesse.records import (
+    Checkup,
+    Estimate,
+    FrontierSummary,
+    JointSummary,
+    LevelCurve,
+    Log,
+    LogFacts,
+    NamedEstimate,
+    NeededRows,
+    PlanSummary,
+    Progress,
+    Reference,
+    ResponseCurves,
+    Scores,
+    Shuffled,
+    SliderEstimates,
+    StopEstimate,
+    Study,
+    StudyMethod,
+    StudySummary,
+    summarise_checkup,
+)
+from largesse.stats import one_thread
+
+POWER_REACH = 1.96 + 0.84  # standard errors: a gain this far from zero is shown in four of five logs
+MAX_NEEDED_TIMES = 1000  # the rows of the log: no company has more
+
+
+def make_study(
+    log: Log,
+    model: Any,
+    budget: float,
+    *,
+    estimator: str = "dr",
+    folds: int = 5,
+    seed: int = 0,
+    confidence: float = EVEN,
+    progress: Progress | None = None,
+) -> Study:
+    """Study a model at a budget, and at every other budget, on rows that did not train it.
+
+    `evaluation` is that of `evaluate(log, model, budget=budget)`, with the warnings of all checks. `confidence` is the
+    probability with which a plan keeps its budget, where costs are not certain.
+
+    >>> from largesse.response import Linear
+    >>> from largesse.worlds import simulate
+    >>> study = make_study(simulate("averaged", n=500, seed=1).log, Linear(), 1.5)
+    >>> study.evaluation.budget, len(study.frontier), len(study.cost_curve.points)
+    (1.5, 22, 21)
+    """
+    held = hold_out_rows(log, model, folds=folds, seed=seed, progress=progress)
+    scores, checkup = examine_held_out(log, held, seed, progress)
+    return study_scores(log, scores, checkup, budget, estimator=estimator, seed=seed, confidence=confidence)
+
+
+@one_thread()  # sums over long tables gain nothing from the threads of BLAS, which wait for each other
+def study_scores(
+    log: Log,
+    scores: Scores,
+    checkup: Checkup,
+    budget: float,
+    *,
+    estimator: str = "dr",
+    seed: int = 0,
+    confidence: float = EVEN,
+    shuffled: Shuffled | None = None,
+) -> Study:
+    """Study a model from its scores of a log, at a budget and at every other budget: no model is fitted.
+
+    `shuffled` holds out-of-fold curves of rows with shuffled features, for the importance of features.
+    """
+    check_choices(estimator)
+    spread, spending, response_value = spread_budgets(scores), measure_spending(scores), log.response_value
+    budgets = add_budget(spread, budget)
+    if response_value is not None:
+        budgets = add_budget(budgets, find_budget_at(scores, 1 / response_value))
+    plans = plan_budgets(scores, budgets, spending, confidence)
+    plan = next((plan for plan in plans if plan.budget == budget), None)
+    plan = plan or plan_held_out(scores, budget, spending, confidence)
+    candidate = Candidate(None, budget=budget).follow(plan, scores)
+    points, best = trace_frontier(scores, plans, estimator), None
+    if response_value is not None:
+        profits, best = trace_profit(scores, plans, response_value, budget, estimator)
+        points = tuple(replace(point, profit=profit) for point, profit in zip(points, profits, strict=True))
+    inner = [j for j, plan in enumerate(plans) if plan.budget in spread]
+    spends = [points[j].spend.estimate for j in inner]
+    return Study(
+        scores=scores,
+        plan=plan,
+        plans=plans,
+        evaluation=evaluate_scores(
+            log, scores, candidate, checkup.propensity, checkup.warnings, estimator=estimator, seed=seed
+        ),
+        frontier=points,
+        cost_curve=trace_cost_curve(scores, [plans[j] for j in inner], spends, estimator),
+        estimates=estimate_all(weight_responses(scores, plan.levels), log.cluster),
+        mean_curve=scores.weight @ scores.curves / scores.weight.sum(),
+        checkup=checkup,
+        spending=None if spending is None else spending.whole,
+        best=best,
+        safety=weigh_options(log, scores, plan.levels, estimator=estimator, learnt=True),
+        transitions=measure_changes(scores, plan.levels),
+        why=explain_decisions(log, scores, plan, shuffled),
+        groups=trace_features(log, scores, plan.levels),
+    )
+
+
+def summarise_study(study: Study) -> StudySummary:
+    """Return the numbers of a study without its arrays."""
+    evaluation, checkup = study.evaluation, study.checkup
+    return StudySummary(
+        budget=evaluation.budget if evaluation.budget is not None and math.isfinite(evaluation.budget) else None,
+        log=LogFacts(
+            evaluation.rows, evaluation.clusters, evaluation.propensity, evaluation.clipped, evaluation.clipped_weight
+        ),
+        estimator=evaluation.estimator,
+        value=Estimate(evaluation.value, evaluation.value_se, *evaluation.value_interval),
+        spend=Estimate(evaluation.spend, evaluation.spend_se, *evaluation.spend_interval),
+        promise=evaluation.promise,
+        per_spend=evaluation.per_spend,
+        gain_per_spend=evaluation.gain_per_spend,
+        profit=evaluation.profit,
+        best_budget=study.best,
+        versus=evaluation.references,
+        uniform=evaluation.uniform,
+        warnings=evaluation.warnings,
+        curve=ResponseCurves(
+            tuple(
+                LevelCurve(label, float(model), raw)
+                for label, model, raw in zip(checkup.labels, study.mean_curve, checkup.raw, strict=True)
+            ),
+            study.groups,
+        ),
+        frontier=FrontierSummary(study.frontier),
+        method=StudyMethod(
+            tuple(
+                NamedEstimate(name, ESTIMATORS[name].description, value.estimate, value.se, *value.interval)
+                for name, value in study.estimates.items()
+            )
+        ),
+        support=summarise_checkup(checkup),
+        targeting=study.cost_curve,
+        safety=study.safety,
+        why=study.why,
+        changes=study.transitions,
+    )
+
+
+def summarise_jointly(plan: PlanSummary, study: StudySummary) -> JointSummary:
+    """Summarise a plan and an evaluation at the same budget."""
+    return JointSummary(
+        frontier=SliderEstimates(tuple(estimate_at(study, stop.budget) for stop in plan.frontier.stops)),
+        needed_rows=count_needed_rows(study.log.rows, study.versus[0].difference) if study.versus else None,
+    )
+
+
+def estimate_at(study: StudySummary, budget: float) -> StopEstimate:
+    """Interpolate value, gain and profit between the budgets of an evaluation: a mix of two plans lies on the line."""
+    points = study.frontier.points
+    value = interpolate([(point.budget, point.value) for point in points], budget)
+    spend = interpolate([(point.budget, point.spend) for point in points], budget)
+    return StopEstimate(
+        value,
+        _estimate_gain(study, budget, value, spend),
+        interpolate([(point.budget, point.profit) for point in points if point.profit is not None], budget),
+        any(math.isclose(point.budget, budget, rel_tol=1e-9) for point in points if math.isfinite(point.budget)),
+    )
+
+
+def interpolate(known: Sequence[tuple[float, Estimate]], budget: float) -> Estimate | None:
+    """Return the estimate at a budget between two known ones; None beyond their ends."""
+    for (a, left), (b, right) in pairwise(known):
+        if not (math.isfinite(a) and math.isfinite(b) and a <= budget <= b * (1 + 1e-9) and a != b):
+            continue
+        share = min((budget - a) / (b - a), 1.0)
+        ends = [(left.estimate, right.estimate), (left.low, right.low), (left.high, right.high)]
+        middle, low, high = (start + share * (end - start) for start, end in ends)
+        return Estimate(middle, math.nan, low, high) if math.isfinite(middle + low + high) else None
+    return None
+
+
+def _estimate_gain(
+    study: StudySummary, budget: float, value: Estimate | None, spend: Estimate | None
+) -> Estimate | None:
+    """Return the gain over the best uniform mix at the same spend; as uncertain as at the nearest budgets.
+
+    The value of the best mix bends where it reaches a level, so it is computed at the spend itself, not on a line.
+    """
+    nearest = interpolate([(point.budget, point.difference) for point in study.targeting.points], budget)
+    mix = None if spend is None else value_best_mix(study.uniform, spend.estimate)
+    if value is None or mix is None or nearest is None:
+        return None
+    gain = value.estimate - mix
+    move = gain - nearest.estimate
+    return replace(nearest, estimate=gain, low=nearest.low + move, high=nearest.high + move)
+
+
+def value_best_mix(uniform: Sequence[Reference], spend: float) -> float | None:
+    """Return the largest value of a random mix of levels, the same for everyone, at an average spend."""
+    means = np.array([(row.value.estimate, row.spend.estimate) for row in uniform]).reshape(-1, 2)
+    value, cost = means[np.isfinite(means).all(axis=1)].T
+    return float(mix_two_levels(value, np.maximum(cost, 0.0), spend) @ value) if len(value) else None
+
+
+def count_needed_rows(rows: int, gain: Estimate) -> NeededRows | None:
+    """Return the rows needed to show a gain that a log of `rows` rows leaves open; None where estimate or standard error is zero.
+
+    >>> count_needed_rows(1000, Estimate(0.02, 0.02, -0.02, 0.06))
+    NeededRows(times=7.839999999999999, rows=7839.999999999999)
+    """
+    if not (gain.estimate and gain.se and math.isfinite(gain.estimate) and math.isfinite(gain.se)):
+        return None
+    times = (POWER_REACH * gain.se / abs(gain.estimate)) ** 2
+    return NeededRows(times, rows * times if times <= MAX_NEEDED_TIMES else None)

@@ -1,0 +1,179 @@
+"""Decisions of a held-out plan: typical customers, other prices, importance of features, and changes from the logged levels.
+
+*Changes.* The customers to whom the plan gives a level are chosen by features alone, so their gain has a doubly robust
+estimate: the mean over all rows of (score of the plan's level − response) where the plan gives that level, else zero. Those of
+all levels add up to the plan's value minus that of the logged levels.
+
+The customers who *had* a level are not chosen by features alone. Rows tell how many move from one level to another; the gain of
+such a move is the model's out-of-fold prediction.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from largesse.allocation import decide_at_price, expected_costs
+from largesse.evaluation.estimates import (
+    estimate_difference,
+    score_log,
+    score_policy,
+    take_mean,
+    take_means,
+    take_scores,
+)
+from largesse.records import (
+    Array,
+    Changes,
+    DecisionExample,
+    DecisionSummary,
+    HeldOutPlan,
+    LevelChange,
+    Log,
+    Move,
+    Mover,
+    PriceMove,
+    Scores,
+    Shuffled,
+    ValueSpend,
+    find_changes,
+)
+
+MAX_ROWS = 50_000  # a systematic sample of larger logs
+PRICE_CHANGES = (-0.25, -0.1, 0.1, 0.25)
+
+
+def explain_decisions(log: Log, scores: Scores, plan: HeldOutPlan, shuffled: Shuffled | None = None) -> DecisionSummary:
+    """Explain a held-out plan: an example of each level, the effect of other prices, and the features that move decisions.
+
+    Curves are out-of-fold, and prices those of the fold's plan. `shuffled` holds the curves of
+    rows with shuffled features; without it, no importance is measured.
+    """
+    movers = () if shuffled is None else measure_importance(log, scores, plan, shuffled)
+    rows = np.arange(0, len(scores.level), max(-(-len(scores.level) // MAX_ROWS), 1))
+    known, price, scale = _find_prices(scores, plan, rows)
+    if not known.any():
+        return DecisionSummary(movers=movers)
+    rows = rows[known]
+    curves, costs = scores.curves[rows], scores.expected_costs[rows] * scale[:, None]
+    levels, weight = _decide(curves, costs, price), scores.weight[rows]
+    examples = []
+    for k in np.unique(levels):
+        at_level = levels == k
+        row = _find_typical(curves, np.flatnonzero(at_level), weight)
+        share = float(weight[at_level].sum() / weight.sum())
+        examples.append(_make_example(log, int(k), share, float(price[row]), curves[row], costs[row]))
+    moves = tuple(
+        PriceMove(change, float(weight[_decide(curves, costs, price * (1 + change)) != levels].sum() / weight.sum()))
+        for change in PRICE_CHANGES
+        if price.any()
+    )
+    return DecisionSummary(tuple(examples), moves, movers)
+
+
+def _find_prices(scores: Scores, plan: HeldOutPlan, rows: Array) -> tuple[Array, Array, Array]:
+    """Return a mask of the rows whose fold has a price, and the price and the correction of costs of these rows."""
+    fold = np.unique(scores.fold, return_inverse=True)[1][rows]
+    known = np.isfinite(plan.prices[fold])
+    scale = np.ones(len(plan.prices)) if plan.scales is None else plan.scales
+    return known, plan.prices[fold[known]], scale[fold[known]]
+
+
+def _decide(curves: Array, costs: Array, price: Array) -> Array:
+    """Return the best levels (n,) of customers who have a price (n,) each.
+
+    A price is the value of a unit of cost: costs times prices are decided at a price of one.
+    """
+    return decide_at_price(curves, costs * price[:, None], 1.0)
+
+
+def _find_typical(curves: Array, rows: Array, weight: Array) -> int:
+    """Return the row whose curve is nearest to the mean curve of some rows."""
+    part = curves[rows]
+    mean = np.average(part, axis=0, weights=weight[rows]) if weight[rows].any() else part.mean(axis=0)
+    return int(rows[((part - mean) ** 2).sum(axis=1).argmin()])
+
+
+def _make_example(log: Log, level: int, share: float, price: float, curve: Array, costs: Array) -> DecisionExample:
+    labels = log.levels.titles
+    dearer, below, cheaper, above = (part[0] for part in find_changes(curve[None], costs[None], np.array([level])))
+    return DecisionExample(
+        level=labels[level],
+        share=share,
+        price=price,
+        curve=tuple(curve.tolist()),
+        costs=tuple(costs.tolist()),
+        dearer=None if dearer < 0 else labels[int(dearer)],
+        below=None if math.isnan(below) else float(below),
+        cheaper=None if cheaper < 0 else labels[int(cheaper)],
+        above=None if math.isnan(above) else float(above),
+    )
+
+
+def measure_importance(log: Log, scores: Scores, plan: HeldOutPlan, shuffled: Shuffled) -> tuple[Mover, ...]:
+    """Return the effect of each feature on the decisions of a held-out plan, the largest first; no model is fitted.
+
+    Rows are decided at the price of their fold's plan. Where costs are observed, their expectations are not shuffled.
+    """
+    known, price, scale = _find_prices(scores, plan, shuffled.rows)
+    rows = shuffled.rows[known]
+    if not len(rows):
+        return ()
+    sample = take_scores(scores, rows)
+    worth = replace(sample, gamma=sample.gamma - price[:, None] * sample.costs)
+
+    def decide(curves: Array) -> Array:
+        curves, costs = curves.astype(np.float64), sample.expected_costs
+        if not log.levels.observed:
+            own = None if log.costs is None else log.costs[rows]
+            costs = np.broadcast_to(expected_costs(log.levels, curves, own), curves.shape)
+        return decide_at_price(curves, costs * (scale * price)[:, None], 1.0)
+
+    levels, movers = decide(sample.curves.astype(np.float32)), []
+    for feature, curves in zip(shuffled.features, shuffled.curves[:, known], strict=True):
+        others = decide(curves)
+        moved = float(np.average(others != levels, weights=sample.weight)) if sample.weight.any() else 0.0
+        movers.append(Mover(feature, moved, estimate_difference(worth, levels, others).value))
+    return tuple(sorted(movers, key=lambda mover: (-mover.moved, -mover.loss.estimate)))
+
+
+# -- changes from the logged levels -----------------------------------------------------------------------------------
+
+
+def measure_changes(scores: Scores, levels: Array) -> Changes:
+    """Measure the changes from the logged levels to a plan with levels (n,); estimates are doubly robust.
+
+    >>> from largesse.evaluation import crossfit
+    >>> from largesse.worlds import simulate
+    >>> log = simulate("averaged", n=500, seed=1).log
+    >>> changes = measure_changes(crossfit(log), np.full(500, 3))
+    >>> [change.level for change in changes.levels], sum(move.rows for move in changes.moves)
+    ([3], 500)
+    """
+    after, before = score_policy(scores, levels), score_log(scores)
+    more = after.minus(before)
+    whole, changes = float(scores.weight.sum()), []
+    for level in np.unique(levels):
+        given = levels == level
+        value, spend = (take_mean(scores, part.within(given)) for part in more)
+        changes.append(LevelChange(int(level), float(scores.weight[given].sum()) / whole, value, spend))
+    start, end = (ValueSpend(*take_means(scores, policy)) for policy in (before, after))
+    return Changes(start, end, tuple(changes), _list_moves(scores, levels))
+
+
+def _list_moves(scores: Scores, levels: Array) -> tuple[Move, ...]:
+    """Return the number of customers who move from one level to another, with their expected gain and cost."""
+    K, rows, weight = scores.curves.shape[1], np.arange(len(levels)), scores.weight
+    cell = scores.level.astype(np.int64) * K + levels
+    counts = np.bincount(cell, minlength=K * K)
+    sizes = np.bincount(cell, weights=weight, minlength=K * K)
+    means = []
+    for table in (scores.curves, scores.expected_costs):
+        gained = table[rows, levels] - table[rows, scores.level]
+        means.append(np.bincount(cell, weights=weight * gained, minlength=K * K) / np.maximum(sizes, 1e-300))
+    return tuple(
+        Move(k // K, k % K, int(counts[k]), float(sizes[k] / weight.sum()), float(means[0][k]), float(means[1][k]))
+        for k in np.flatnonzero(counts).tolist()
+    )

@@ -1,0 +1,175 @@
+"""Mean response at each level: as logged, weighted by 1 / propensity with its falls, and in groups of customers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from largesse.evaluation.estimates import score_level
+from largesse.evaluation.overlap import count_effective
+from largesse.evaluation.plan_summary import MAX_SAMPLE_ROWS, choose_features
+from largesse.records import FEW_ROWS, Array, Estimate, FeatureCurves, GroupCurve, GroupPoint, Log, Scores
+from largesse.stats import estimate_mean, is_rare, t_quantile
+
+NAN = float("nan")
+FEW_CASES = 5  # with fewer ones, or fewer zeros, a t interval of a share is too short
+MAX_FEATURES = 2
+
+
+@dataclass(frozen=True)
+class Fall:
+    """A fall of the weighted mean response from a cheaper level to a dearer one."""
+
+    high: int  # the cheaper level
+    low: int
+    by: float
+    se: float  # of the difference
+    sure: float  # the fall in standard errors, after allowing for few rows, clusters and cases
+
+
+@dataclass(frozen=True)
+class MeanCurve:
+    """The mean response at each level."""
+
+    raw: tuple[Estimate, ...]  # (K,) as logged
+    weighted: tuple[Estimate, ...]  # (K,) rows weighted by 1 / propensity
+    falls: tuple[Fall, ...]  # of the weighted means, the surest first; only between levels with enough rows
+
+
+def measure_curve(log: Log, propensity: Array) -> MeanCurve:
+    """Measure the mean response at each level, its interval, and every fall from a cheaper level to a dearer one."""
+    weight, rare = log.scaled_weights, is_rare(log.response)
+    raw, weighted, rows = [], [], []
+    for k in range(len(log.levels)):
+        at_level = log.level == k
+        raw.append(_average_level(log, at_level, weight))
+        rows.append(count_effective((weight / propensity)[at_level]))
+        scores, tail = _score_level(log, propensity, weight, k)
+        mean = estimate_mean(scores, weight, log.cluster, tail if rare else None)
+        weighted.append(_widen(mean, log, at_level, rows[-1]))
+    falls = []
+    for high, low in combinations(range(len(rows)), 2):
+        if min(rows[high], rows[low]) < FEW_ROWS or not weighted[low].estimate < weighted[high].estimate:
+            continue
+        (high_scores, high_tail), (low_scores, low_tail) = (
+            _score_level(log, propensity, weight, k) for k in (high, low)
+        )
+        fall = estimate_mean(high_scores - low_scores, weight, log.cluster, high_tail - low_tail if rare else None)
+        # The interval's reach allows for few clusters and heavy rows.
+        reach = (fall.high - fall.low) / 2 / t_quantile(1e9)
+        floor = sum(_bound_variance(log, weighted[k], rows[k]) for k in (high, low))
+        se = max(reach, float(np.sqrt(floor))) if np.isfinite(reach) else 0.0
+        falls.append(Fall(high, low, fall.estimate, fall.se, fall.estimate / se if se > 0 else 0.0))
+    return MeanCurve(tuple(raw), tuple(weighted), tuple(sorted(falls, key=lambda fall: -fall.sure)))
+
+
+def _score_level(log: Log, propensity: Array, weight: Array, level: int) -> tuple[Array, Array]:
+    """Return scores (n,) whose mean is the weighted mean response at a level, and the part from weighted responses."""
+    ratio = (log.level == level) / propensity
+    share = float(weight @ ratio) / float(weight.sum())
+    if not share > 0:
+        return np.full(len(log), np.nan), np.zeros(len(log))
+    mean = float(weight @ (ratio * log.response)) / float(weight.sum()) / share
+    return mean + ratio * (log.response - mean) / share, ratio * log.response / share
+
+
+def _bound_variance(log: Log, mean: Estimate, rows: float) -> float:
+    """Return a lower bound of the squared standard error of a share: that of Agresti and Coull, never zero."""
+    if not log.binary:
+        return 0.0
+    share = (min(max(mean.estimate, 0.0), 1.0) * rows + 2) / (rows + 4)
+    return share * (1 - share) / (rows + 4)
+
+
+def _average_level(log: Log, at_level: Array, weight: Array) -> Estimate:
+    if not at_level.any() or not weight[at_level].sum() > 0:
+        return Estimate(NAN, NAN, NAN, NAN)
+    response, cluster = log.response[at_level], None if log.cluster is None else log.cluster[at_level]
+    mean = estimate_mean(response, weight[at_level], cluster, response if is_rare(log.response) else None)
+    return _widen(mean, log, at_level, count_effective(weight[at_level]))
+
+
+def _widen(mean: Estimate, log: Log, at_level: Array, rows: float) -> Estimate:
+    """Return the mean with an interval that few rows, or rows with the same response, can support.
+
+    The interval of a share is then the exact binomial one; an amount that never varied has none.
+    """
+    if not at_level.any() or not np.isfinite(mean.estimate):
+        return mean
+    response = log.response[at_level]
+    constant = bool(response.min() == response.max())
+    if not log.binary:
+        return Estimate(mean.estimate, NAN, NAN, NAN) if constant else mean
+    share = min(max(mean.estimate, 0.0), 1.0)
+    if not constant and rows >= FEW_ROWS and min(share, 1 - share) * rows >= FEW_CASES:
+        return mean
+    if constant and log.cluster is not None:  # rows of one cluster may agree for a reason of their own
+        rows = min(rows, float(len(np.unique(log.cluster[at_level]))))
+    low, high = bound_share(share * rows, rows)
+    return Estimate(mean.estimate, mean.se if mean.se > 0 else NAN, low, high)
+
+
+def bound_share(cases: float, rows: float) -> tuple[float, float]:
+    """Return the exact 95 % interval of a share (Clopper and Pearson); rows need not be whole.
+
+    >>> [round(end, 3) for end in bound_share(0, 3)]
+    [0.0, 0.708]
+    """
+    from scipy.special import betaincinv
+
+    if rows <= 0:
+        return 0.0, 1.0
+    low = float(betaincinv(cases, rows - cases + 1, 0.025)) if cases > 0 else 0.0
+    high = float(betaincinv(cases + 1, rows - cases, 0.975)) if cases < rows else 1.0
+    return low, high
+
+
+# -- groups of customers ----------------------------------------------------------------------------------------------
+
+
+def trace_features(log: Log, scores: Scores, levels: Array) -> tuple[FeatureCurves, ...]:
+    """Return the response curves of groups, for the features that explain most of the planned levels (n,)."""
+    seen, step = log.seen, max(-(-len(log.seen) // MAX_SAMPLE_ROWS), 1)
+    places = np.arange(0, len(seen), step)
+    rows, features = places, seen.features if step == 1 else seen.features.take(places)
+    if log.sample is not None:  # rows of a sample have weights that make up for how they were drawn
+        rows, weight = log.sample.rows[places], np.zeros(len(scores.weight))
+        weight[log.sample.rows] = seen.weights
+        scores = replace(scores, weight=weight)
+    traced = []
+    for chosen in choose_features(features, levels[rows])[:MAX_FEATURES]:
+        codes, labels = chosen.grouping.code(features.column(chosen.feature)), chosen.grouping.labels
+        curves, sizes = trace_groups(scores, rows, codes, len(labels)), np.bincount(codes, minlength=len(labels))
+        groups = zip(labels, sizes.tolist(), curves, strict=True)
+        curves_of_groups = tuple(GroupCurve(label, n, tuple(points)) for label, n, points in groups if points)
+        traced.append(FeatureCurves(chosen.feature, curves_of_groups))
+    return tuple(traced)
+
+
+def trace_groups(scores: Scores, rows: Array, groups: Array, n_groups: int) -> list[list[GroupPoint]]:
+    """Return the mean response at every level (K) in each group; an empty group has no points.
+
+    `rows` (m,) are some rows of the log, and `groups` (m,) their groups, numbered from zero.
+
+    >>> from largesse.evaluation import crossfit
+    >>> from largesse.worlds import simulate
+    >>> log = simulate("averaged", n=500, seed=1).log
+    >>> curves = trace_groups(crossfit(log), np.arange(500), np.arange(500) % 2, 2)
+    >>> len(curves), len(curves[0]), sum(point.rows for curve in curves for point in curve)
+    (2, 5, 500)
+    """
+    curves: list[list[GroupPoint]] = [[] for _ in range(n_groups)]
+    for k in range(scores.curves.shape[1]):
+        value = score_level(scores, k).value
+        for group in range(n_groups):
+            members = rows[groups == group]
+            weight, logged = scores.weight[members], members[scores.level[members] == k]
+            cluster = None if scores.cluster is None else scores.cluster[members]
+            if len(members) and weight.sum() > 0:
+                model = float(weight @ scores.curves[members, k] / weight.sum())
+                estimate = value.among(members).estimate(weight, cluster)
+                effective = count_effective(scores.weight[logged] / scores.propensity[logged])
+                curves[group].append(GroupPoint(model, estimate, len(logged), effective))
+    return curves
