@@ -3,22 +3,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from largesse.evaluation.bootstrap import _CHANGES, MANY, PARTS, bootstrap_interval, resample, sum_clusters
-from largesse.evaluation.estimators import ESTIMATORS, Terms, judge_rows, measure_influence
+from largesse.evaluation.bootstrap import (
+    _CHANGES,
+    MAX_MULTINOMIAL_CLUSTERS,
+    POISSON_PARTS,
+    bootstrap_interval,
+    resample,
+    sum_clusters,
+)
+from largesse.evaluation.estimators import ESTIMATORS, EstimateTerms, measure_influence, weight_rows
 from largesse.evaluation.policy_value import evaluate
 from largesse.stats.intervals import mean_estimate
 from largesse.worlds.paper import simulate
 
 
 def test_the_table_of_draws_has_mean_and_variance_one() -> None:
-    assert (sum(PARTS), _CHANGES.mean(), _CHANGES.var()) == (256, 0.0, 1.0)
+    assert (sum(POISSON_PARTS), _CHANGES.mean(), _CHANGES.var()) == (256, 0.0, 1.0)
 
 
-@pytest.mark.parametrize("n", [300, MANY + 1])
+@pytest.mark.parametrize("n", [300, MAX_MULTINOMIAL_CLUSTERS + 1])
 def test_it_agrees_with_the_influence_function_on_a_mean(n: int) -> None:
     rng = np.random.default_rng(0)
     values, weight = rng.exponential(size=n), rng.uniform(0.5, 2, n)
-    plain, found = mean_estimate(values, weight), bootstrap_interval(Terms(values), weight, replicates=600)
+    plain, found = mean_estimate(values, weight), bootstrap_interval(EstimateTerms(values), weight, replicates=600)
     assert found.estimate == pytest.approx(plain.estimate)
     assert found.se == pytest.approx(plain.se, rel=0.12)
     assert found.interval == pytest.approx(plain.interval, abs=0.5 * plain.se)
@@ -28,7 +35,7 @@ def test_it_agrees_with_the_influence_function_on_a_mean(n: int) -> None:
 def test_ratios_are_resampled_as_ratios(estimator: str) -> None:
     rng = np.random.default_rng(1)
     n = 800
-    rows = judge_rows(
+    rows = weight_rows(
         rng.random((n, 2)), rng.integers(0, 2, n), rng.normal(size=n), rng.uniform(0.2, 0.8, n), np.array([0.3, 0.7])
     )
     terms = ESTIMATORS[estimator].terms(rows)
@@ -42,7 +49,7 @@ def test_clusters_are_drawn_whole() -> None:
     rng = np.random.default_rng(2)
     village = np.repeat(np.arange(100), 10)
     values = rng.normal(size=100)[village]  # one voice per village
-    alone, together = (bootstrap_interval(Terms(values), np.ones(1000), c) for c in (None, village))
+    alone, together = (bootstrap_interval(EstimateTerms(values), np.ones(1000), c) for c in (None, village))
     assert together.se == pytest.approx(values.std() / 10, rel=0.15)
     assert together.se > 2.5 * alone.se
 

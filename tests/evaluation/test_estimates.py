@@ -108,7 +108,9 @@ def test_references_are_paired_with_the_policy() -> None:
     rng = np.random.default_rng(3)
     scores = scores_of(rng.normal(size=(60, 3)), np.array([0.0, 1, 2]))
     levels = np.argmax(scores.gamma, axis=1)
-    same, before = compare_references(scores, levels, Levels(costs=[0, 1, 2], names=["none", "small", "big"]))
+    same, before = compare_references(
+        scores, score_policy(scores, levels), Levels(costs=[0, 1, 2], names=["none", "small", "big"])
+    )
     value, spend = estimate_value(scores, levels)
     assert same.spend.estimate <= spend.estimate + 1e-12
     assert same.difference.estimate == pytest.approx(value.estimate - same.value.estimate)
@@ -121,7 +123,7 @@ def test_references_are_paired_with_the_policy() -> None:
 
 def test_treating_all_alike_is_no_better_than_itself() -> None:
     scores = scores_of(np.arange(3.0) + np.random.default_rng(4).normal(size=(60, 3)) / 9, np.array([0.0, 1, 2]))
-    same, _ = compare_references(scores, np.full(60, 2), Levels(costs=[0, 1, 2]))
+    same, _ = compare_references(scores, score_policy(scores, np.full(60, 2)), Levels(costs=[0, 1, 2]))
     assert (same.difference.estimate, same.difference.se) == pytest.approx((0, 0), abs=1e-12)
     assert same.detail == "all get 'level 2'"
 
@@ -176,7 +178,7 @@ def test_a_gain_allows_for_errors_of_spends(uncertain: tuple[Log, Scores], plan:
 def test_references_and_options_show_the_same_gain(uncertain: tuple[Log, Scores], plan: Array) -> None:
     log, scores = uncertain
     found = estimate_gain(scores, plan)
-    assert compare_references(scores, plan, log.levels)[0].difference == found
+    assert compare_references(scores, score_policy(scores, plan), log.levels)[0].difference == found
     option = weigh_options(log, scores, plan).options[0]
     assert option.gain == found
     assert option.at_least is not None
@@ -189,7 +191,10 @@ def test_a_gain_at_certain_costs_is_the_difference_in_value(always_paid: Log, pl
     mix = find_best_mix(scores, estimate_value(scores, plan, estimator)[1].estimate)
     plain = estimate_difference(scores, plan, mix, estimator).value
     assert estimate_gain(scores, plan, estimator) == plain
-    assert compare_references(scores, plan, always_paid.levels, estimator)[0].difference == plain
+    assert (
+        compare_references(scores, score_policy(scores, plan, estimator), always_paid.levels, estimator)[0].difference
+        == plain
+    )
 
 
 def test_a_gain_over_a_single_level_needs_no_spends(uncertain: tuple[Log, Scores]) -> None:

@@ -7,7 +7,7 @@ from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.estimates import estimate_value
 from largesse.evaluation.frontier_estimate import (
     POINTS,
-    _trapezoid,
+    _share_area,
     add_budget,
     find_reach,
     plan_budgets,
@@ -134,7 +134,8 @@ def test_another_estimator_may_be_asked(scores: Scores) -> None:
 
 
 def cost_curve(scores: Scores) -> Qini:
-    return trace_cost_curve(scores, plan_budgets(scores, spread_budgets(scores)))
+    plans = plan_budgets(scores, spread_budgets(scores))
+    return trace_cost_curve(scores, plans, [point.spend.estimate for point in trace_frontier(scores, plans)])
 
 
 def knowing(seed: int = 0, n: int = 2000, *, blind: bool = False) -> Scores:
@@ -193,8 +194,8 @@ def test_spends_that_are_estimated_are_put_on_one_level() -> None:
 
 
 def test_shares_of_the_area_sum_to_one() -> None:
-    assert _trapezoid(np.array([0.0, 1.0, 3.0])).tolist() == pytest.approx([1 / 6, 1 / 2, 1 / 3])
-    assert _trapezoid(np.array([2.0, 2.0])).tolist() == [0.5, 0.5]
+    assert _share_area(np.array([0.0, 1.0, 3.0])).tolist() == pytest.approx([1 / 6, 1 / 2, 1 / 3])
+    assert _share_area(np.array([2.0, 2.0])).tolist() == [0.5, 0.5]
 
 
 # ---------------------------------------------------------------------------------------------- plans

@@ -7,14 +7,16 @@ import pytest
 from scipy import stats
 
 from largesse.evaluation.estimates import (
+    bootstrap_values,
     compare_references,
     estimate_difference,
-    estimate_per_spend,
+    estimate_ratio,
     estimate_value,
+    score_level,
     score_log,
     score_policy,
 )
-from largesse.evaluation.estimators import ESTIMATORS, judge_rows
+from largesse.evaluation.estimators import ESTIMATORS, weight_rows
 from largesse.evaluation.influence import Influence, estimate_all, find_carriers, join_intervals, measure_rows
 from largesse.evaluation.policy_value import evaluate
 from largesse.levels import Levels
@@ -54,14 +56,14 @@ def test_values_of_rare_purchases_are_covered(estimator: str) -> None:
 def test_intervals_of_biased_estimators_include_the_unbiased_one(name: str, rare: bool) -> None:
     scores, policy = draw_scores(1)
     outcome = scores.response if rare else scores.response + 1
-    rows = judge_rows(scores.curves, scores.level, outcome, scores.propensity, policy)
+    rows = weight_rows(scores.curves, scores.level, outcome, scores.propensity, policy)
     found = estimate_all(rows)
     assert found[name].low <= found["dr"].low < found["dr"].high <= found[name].high
 
 
 def test_sums_and_multiples_keep_the_tail_and_the_unbiased_estimate() -> None:
     scores, policy = draw_scores(5)
-    rows = judge_rows(scores.curves, scores.level, scores.response, scores.propensity, policy)
+    rows = weight_rows(scores.curves, scores.level, scores.response, scores.propensity, policy)
     carriers = find_carriers(scores.response)
     one, two = measure_rows(rows, "dr", carriers), measure_rows(rows, "switch", carriers)
     twice, none = (one + one).estimate(), one - one
@@ -98,10 +100,10 @@ def test_with_too_few_buyers_nothing_that_rests_on_them_has_an_interval() -> Non
         assert math.isnan(value.low)
         assert math.isnan(value.high)
     for found in (
-        estimate_value(scores, policy, interval="bootstrap")[0],
+        join_intervals(bootstrap_values(scores, policy)[0], estimate_value(scores, policy)[0]),
         estimate_difference(scores, policy, np.zeros(200, dtype=int)).value,
-        estimate_per_spend(scores, policy)[0],
-        compare_references(scores, policy, Levels(costs=[0, 1, 2]))[1].difference,
+        estimate_ratio(scores, *score_policy(scores, policy)),
+        compare_references(scores, score_policy(scores, policy), Levels(costs=[0, 1, 2]))[1].difference,
     ):
         assert math.isnan(found.low)
 
@@ -175,6 +177,8 @@ def test_what_was_done_has_the_exact_interval_of_a_share_at_least() -> None:
 @pytest.mark.parametrize(("clusters", "given"), [(19, False), (20, True)])
 def test_ratios_with_few_clusters_have_no_interval(clusters: int, given: bool) -> None:
     scores, policy = draw_answers(3, cluster=np.arange(300) % clusters)
-    for found in estimate_per_spend(scores, policy):
+    influence = score_policy(scores, policy)
+    for top, bottom in (influence, influence.minus(score_level(scores, 0))):
+        found = estimate_ratio(scores, top, bottom)
         assert math.isfinite(found.estimate)
         assert math.isfinite(found.low) is math.isfinite(found.high) is given

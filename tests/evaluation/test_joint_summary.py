@@ -10,7 +10,7 @@ import pytest
 from largesse.allocation import allocate
 from largesse.data import log_from_arrays
 from largesse.evaluation import make_study, summarise_jointly, summarise_study
-from largesse.evaluation.joint_summary import count_needed_rows, estimate_at, interpolate, value_best_mix
+from largesse.evaluation.model_study import count_needed_rows, estimate_at, interpolate, value_best_mix
 from largesse.levels import Levels
 from largesse.records import BudgetSlider, BudgetStop, Estimate, NeededRows, PlanSummary, Reference, StudySummary
 from largesse.response import Linear

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from largesse.data import read_log
-from largesse.evaluation import cost_calibration as spending
-from largesse.evaluation import crossfit, doctor, estimate_value, evaluate, make_study, plan_held_out
+from largesse.evaluation import crossfit, doctor, estimate_value, evaluate, make_study, plan_held_out, spending
 from largesse.evaluation import frontier_estimate as budgets
 from largesse.levels import Levels
 from largesse.records import Array, Log
@@ -147,8 +146,8 @@ def test_of_very_many_rows_not_all_are_looked_at_together(monkeypatch: pytest.Mo
     usual = budgets.spread_budgets(scores)
     plans = budgets.plan_budgets(scores, usual[::4])
     before = budgets.trace_frontier(scores, plans)
-    monkeypatch.setattr(budgets, "MANY", 300)
-    monkeypatch.setattr(budgets, "ENOUGH", 1000)
+    monkeypatch.setattr(budgets, "MAX_ROWS", 300)
+    monkeypatch.setattr(budgets, "MAX_UNITS", 1000)
     np.testing.assert_allclose(budgets.spread_budgets(scores), usual, rtol=1e-12, atol=1e-15)
     after = budgets.trace_frontier(scores, plans)
     for one, other in zip(before, after, strict=True):
@@ -161,8 +160,8 @@ def test_prices_at_which_spending_is_measured_need_not_see_all_of_many_rows(monk
     levels = Levels(costs=[0, 1, 2], on_redemption=True)
     scores = crossfit(read_log(table, levels=levels, level="level", response="bought"), Linear())
     whole = spending.measure_spending(scores)
-    monkeypatch.setattr(spending, "MANY", 300)
-    monkeypatch.setattr(spending, "ENOUGH", 1000)
+    monkeypatch.setattr(spending, "MAX_ROWS", 300)
+    monkeypatch.setattr(spending, "SAMPLE_ROWS", 1000)
     some = spending.measure_spending(scores)
     assert whole is not None
     assert some is not None

@@ -5,7 +5,7 @@ import pytest
 
 from largesse.data import log_from_arrays
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.estimates import compare_references
+from largesse.evaluation.estimates import compare_references, score_policy
 from largesse.evaluation.frontier_estimate import find_reach, plan_held_out
 from largesse.evaluation.lower_bounds import weigh_options
 from largesse.records import Array, Log, Scores
@@ -31,7 +31,7 @@ def test_the_plan_comes_first_with_the_gain_that_references_show(log: Log, judge
     scores, plan = judged
     found = weigh_options(log, scores, plan, learnt=True)
     assert [option.name for option in found.options] == ["this plan", "a simple rule"]
-    assert found.options[0].gain == compare_references(scores, plan, log.levels)[0].difference
+    assert found.options[0].gain == compare_references(scores, score_policy(scores, plan), log.levels)[0].difference
     assert found.options[1].spend.estimate == pytest.approx(found.options[0].spend.estimate, rel=0.02)
 
 

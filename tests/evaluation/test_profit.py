@@ -6,18 +6,28 @@ import pytest
 from largesse.data import log_from_arrays
 from largesse.errors import InputError
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.estimates import estimate_difference, estimate_value
+from largesse.evaluation.estimates import (
+    bootstrap_values,
+    estimate_difference,
+    estimate_value,
+    score_level,
+    score_policy,
+)
 from largesse.evaluation.estimators import ESTIMATORS
+from largesse.evaluation.model_study import make_study
 from largesse.evaluation.policy_value import evaluate
-from largesse.evaluation.profit import estimate_profit, find_candidates, measure_profit
-from largesse.evaluation.study import make_study
+from largesse.evaluation.profit import estimate_profit, find_candidates
 from largesse.levels import Levels
-from largesse.records import Array, Log, Scores
+from largesse.records import Array, Log, Profit, Scores
 from largesse.response import Linear
 from largesse.stats import mean_estimate
 
 MODEL = Linear(penalty=0.03)
 WORTH = 2.5
+
+
+def find_profit(scores: Scores, policy: Array, worth: float = WORTH, estimator: str = "dr") -> Profit:
+    return estimate_profit(scores, score_policy(scores, policy, estimator), score_level(scores, 0, estimator), worth)
 
 
 def draw_log(*, redeemed: bool = False, n: int = 600) -> Log:
@@ -49,7 +59,7 @@ def policy(log: Log) -> Array:
 def test_the_interval_is_that_of_the_difference_row_by_row(scores: Scores, policy: Array) -> None:
     rows = np.arange(len(policy))
     slow = mean_estimate(WORTH * scores.gamma[rows, policy] - scores.costs[rows, policy])
-    found = estimate_profit(scores, policy, WORTH)
+    found = find_profit(scores, policy)
     assert found.own.estimate == pytest.approx(slow.estimate)
     assert found.own.se == pytest.approx(slow.se)
     value, spend = estimate_value(scores, policy)
@@ -60,7 +70,7 @@ def test_who_buys_also_redeems_so_profit_is_surer_than_value_and_spend_apart() -
     log = draw_log(redeemed=True)
     scores, policy = crossfit(log, MODEL), np.full(len(log), 2)
     value, spend = estimate_value(scores, policy)
-    own = estimate_profit(scores, policy, 1.0).own
+    own = find_profit(scores, policy, 1.0).own
     assert own.high - own.low < 0.7 * (value.high - value.low + spend.high - spend.low)
 
 
@@ -69,12 +79,11 @@ def test_every_estimator_and_the_bootstrap_agree_on_what_profit_is(
     scores: Scores, policy: Array, estimator: str
 ) -> None:
     value, spend = estimate_value(scores, policy, estimator)
-    found = estimate_profit(scores, policy, WORTH, estimator)
+    found = find_profit(scores, policy, WORTH, estimator)
     assert found.own.estimate == pytest.approx(WORTH * value.estimate - spend.estimate)
     if estimator in ("dr", "sndr"):
-        drawn = estimate_profit(scores, policy, WORTH, estimator, "bootstrap").own
+        drawn = bootstrap_values(scores, policy, estimator, WORTH)[2]
         assert drawn.estimate == pytest.approx(found.own.estimate)
-        assert drawn.low <= found.own.low < found.own.high <= drawn.high
         assert drawn.se == pytest.approx(found.own.se, rel=0.15)
 
 
@@ -124,7 +133,7 @@ def test_a_study_compares_budgets_by_profit_and_adds_the_one_where_a_unit_brings
     for point, plan in zip(study.frontier, study.plans, strict=True):
         assert point.profit is not None
         profits[point.budget] = point.profit.estimate
-        assert point.profit == measure_profit(study.scores, plan.levels, WORTH).estimate(
+        assert point.profit == score_policy(study.scores, plan.levels).profit(WORTH).estimate(
             study.scores.weight, study.scores.cluster
         )
     assert profits[study.best.budget] == max(profits.values()) == study.best.profit.estimate

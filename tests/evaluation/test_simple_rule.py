@@ -87,7 +87,7 @@ def test_many_rows_choose_the_column_by_a_sample(
     made: tuple[Log, Scores, Array], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, scores, plan = made
-    monkeypatch.setattr("largesse.evaluation.simple_rule.ROWS", 150)
+    monkeypatch.setattr("largesse.evaluation.simple_rule.MAX_SAMPLE_ROWS", 150)
     rules = learn_rules(log, scores, plan)
     assert rules is not None
     assert rules.whole.column == "city"

@@ -179,7 +179,9 @@ def _check_sums(log: Log) -> list[Finding]:
     """Check that given propensities agree with the frequencies of the levels; no finding if they do."""
     if log.propensity is None:
         return []
-    doubts = find_doubtful_levels(GivenPropensities(log.level, log.propensity, log.levels.titles, log.weight, log.cluster))
+    doubts = find_doubtful_levels(
+        GivenPropensities(log.level, log.propensity, log.levels.titles, log.weight, log.cluster)
+    )
     if not doubts:
         return []
     text = (

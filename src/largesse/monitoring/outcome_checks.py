@@ -13,7 +13,7 @@ import numpy as np
 
 from largesse.data import GivenPropensities, as_floats, find_doubtful_levels, group_column, kind_of
 from largesse.errors import join_some, percent, plural
-from largesse.evaluation import measure_explained, compute_paid_costs
+from largesse.evaluation import compute_paid_costs, measure_explained
 from largesse.monitoring.drift import measure_drift
 from largesse.monitoring.prediction import Prediction
 from largesse.records import (

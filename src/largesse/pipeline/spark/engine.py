@@ -398,7 +398,9 @@ class SparkCustomers:
         """Return the features that explain most of the plan, going by the sample of customers that `Local` draws."""
         import pyarrow as pa
 
-        highest = 2**64 - 1 if self.n <= 2 * MAX_SAMPLE_ROWS else int(2**64 * (1.05 * MAX_SAMPLE_ROWS / self.n))  # a few more than wanted
+        highest = (
+            2**64 - 1 if self.n <= 2 * MAX_SAMPLE_ROWS else int(2**64 * (1.05 * MAX_SAMPLE_ROWS / self.n))
+        )  # a few more than wanted
         task = partial(sample_chunk, highest, self.features, order, self.costs)
         parts = [unpack_table(content) for content in self.chunks.map(task, "sampling customers", "scores", "rest")]
         table = pa.concat_tables(parts).unify_dictionaries().combine_chunks()

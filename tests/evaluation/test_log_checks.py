@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from largesse.data.log import log_from_arrays
-from largesse.evaluation.checks import check_log, doctor
-from largesse.evaluation.leaks import find_leaks, measure_explained
+from largesse.evaluation.log_checks import check_log, doctor, find_leaks, measure_explained
 from largesse.evaluation.overlap import answer_level, measure_overlap
 from largesse.evaluation.policy_value import evaluate
 from largesse.evaluation.randomisation import measure_dependence
@@ -183,9 +182,9 @@ def test_an_amount_that_never_varies_has_no_interval() -> None:
 def test_what_was_measured_on_a_sample_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = checked(two_levels())
     assert "sample" not in " ".join(finding.text for finding in whole.findings)
-    for place, rows in (("checks.ROWS", 400), ("randomisation.ROWS", 300), ("checks.LEAK_ROWS", 200)):
-        monkeypatch.setattr(f"largesse.evaluation.{place}", rows)
-    monkeypatch.setattr("largesse.evaluation.leaks.ROWS", 200)
+    limits = {"log_checks.MAX_BALANCE_ROWS": 400, "randomisation.MAX_ROWS": 300, "log_checks.MAX_LEAK_ROWS": 200}
+    for name, rows in limits.items():
+        monkeypatch.setattr(f"largesse.evaluation.{name}", rows)
     found = checked(two_levels())
     assert "in a sample of 400 rows" in text(found, "balance")
     assert "on a sample of 300 rows" in text(found, "randomisation")

@@ -6,11 +6,11 @@ import pytest
 
 from largesse.errors import BudgetError
 from largesse.evaluation import frontier_estimate as budgets
-from largesse.evaluation.checks import doctor
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.estimators import ESTIMATORS
+from largesse.evaluation.log_checks import doctor
+from largesse.evaluation.model_study import make_study
 from largesse.evaluation.policy_value import evaluate
-from largesse.evaluation.study import make_study
 from largesse.levels import Levels
 from largesse.records import Log, Study
 from largesse.response.linear import Linear
