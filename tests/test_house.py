@@ -255,18 +255,21 @@ def record_calls(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, key: Ca
 
 
 def test_a_run_computes_everything_once(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from largesse.evaluation import checks
-    from largesse.evaluation import estimates as value
-    from largesse.evaluation import frontier_estimate as budgets
+    from largesse.evaluation import frontier_estimate, log_checks, policy_estimates, policy_evaluation
 
     def table_key(_encoder: Any, table: Any, target: Any, **how: Any) -> tuple[Any, ...]:
         return tuple(table.column("since").to_pylist()), target.tobytes(), how.get("discrete", False)
 
-    planned = record_calls(monkeypatch, budgets, "allocate", lambda curves, _, budget: (curves.tobytes(), budget))
+    planned = record_calls(
+        monkeypatch, frontier_estimate, "allocate", lambda curves, _, budget: (curves.tobytes(), budget)
+    )
     encoded = record_calls(monkeypatch, Encoder, "fit_transform", table_key)
     fitted = record_calls(monkeypatch, Linear, "_learn", lambda _model, _X, log: log.fingerprint)
-    overlaps = record_calls(monkeypatch, checks, "measure_overlap", lambda *_: None)
-    uniform = record_calls(monkeypatch, value, "_everyone", lambda _, level: level)
+    overlaps = record_calls(monkeypatch, log_checks, "measure_overlap", lambda *_: None)
+    uniform, cheapest = (
+        record_calls(monkeypatch, module, "score_level", lambda _, level, __: level)
+        for module in (policy_estimates, policy_evaluation)
+    )
     loaded = record_calls(monkeypatch, Policy, "load", lambda path: path)
     run(read_campaign(shop), shop / "run")
     points = read_table(str(shop / "run" / "frontier.parquet"))
@@ -276,7 +279,7 @@ def test_a_run_computes_everything_once(shop: Path, monkeypatch: pytest.MonkeyPa
     assert len(set(encoded)) == len(encoded) == 2
     assert len(set(fitted)) == len(fitted) == 6
     assert len(overlaps) == 1
-    assert sorted(uniform) == [0, 0, 1, 2]  # level 0 is also what the gain per unit spent starts from
+    assert cheapest + uniform == [0, 1, 2]
     assert loaded == []
 
 

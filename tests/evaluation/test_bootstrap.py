@@ -12,7 +12,7 @@ from largesse.evaluation.bootstrap import (
     sum_clusters,
 )
 from largesse.evaluation.estimators import ESTIMATORS, EstimateTerms, measure_influence, weight_rows
-from largesse.evaluation.policy_value import evaluate
+from largesse.evaluation.policy_evaluation import evaluate
 from largesse.stats.intervals import mean_estimate
 from largesse.worlds.paper import simulate
 

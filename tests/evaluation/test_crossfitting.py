@@ -6,7 +6,7 @@ import pytest
 
 from largesse.data.log import log_from_arrays, read_log
 from largesse.evaluation.crossfitting import crossfit, score_rows
-from largesse.evaluation.estimates import estimate_uniform
+from largesse.evaluation.policy_estimates import estimate_uniform
 from largesse.levels import Levels
 from largesse.records import Array, HeldOut, Log, Propensities, Scores
 from largesse.response.base import fresh

@@ -9,14 +9,6 @@ from hypothesis import strategies as st
 from largesse.errors import InputError
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.crossfitting import score_rows as scored
-from largesse.evaluation.estimates import (
-    compare_uniform,
-    estimate_difference,
-    estimate_ratio,
-    estimate_value,
-    score_level,
-    score_policy,
-)
 from largesse.evaluation.estimators import (
     ESTIMATORS,
     WeightedRows,
@@ -28,7 +20,15 @@ from largesse.evaluation.estimators import (
     weight_rows,
 )
 from largesse.evaluation.influence import estimate_all
-from largesse.evaluation.policy_value import compare, evaluate
+from largesse.evaluation.policy_estimates import (
+    compare_uniform,
+    estimate_difference,
+    estimate_ratio,
+    estimate_value,
+    score_level,
+    score_policy,
+)
+from largesse.evaluation.policy_evaluation import compare, evaluate
 from largesse.levels import Levels
 from largesse.records import Array, HeldOut, Log, Propensities, Scores
 from largesse.worlds.paper import Simulation, simulate
@@ -215,7 +215,7 @@ def test_two_policies_are_compared_row_by_row(sim: Simulation, log: Log, scores:
 
 
 def test_every_uniform_level_is_compared_with(log: Log, scores: Scores) -> None:
-    found = compare_uniform(scores, score_level(scores, 2), log.levels)
+    found = compare_uniform(scores, score_level(scores, 2), score_level(scores, 0), log.levels)
     assert [r.name for r in found] == ["level 0", "level 1", "level 2", "level 3", "level 4"]
     assert (found[2].difference.estimate, found[2].difference.se) == (0, 0)
     assert found[0].difference.estimate == pytest.approx(found[2].value.estimate - found[0].value.estimate)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.estimates import estimate_value
 from largesse.evaluation.frontier_estimate import (
     POINTS,
     _share_area,
@@ -16,6 +15,7 @@ from largesse.evaluation.frontier_estimate import (
     trace_cost_curve,
     trace_frontier,
 )
+from largesse.evaluation.policy_estimates import estimate_value
 from largesse.levels import Levels
 from largesse.records import Array, FrontierPoint, Log, Qini, Scores
 from largesse.worlds.paper import simulate

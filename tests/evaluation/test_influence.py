@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from largesse.evaluation.estimates import (
+from largesse.evaluation.estimators import ESTIMATORS, weight_rows
+from largesse.evaluation.influence import Influence, estimate_all, find_carriers, join_intervals, measure_rows
+from largesse.evaluation.policy_estimates import (
     bootstrap_values,
     compare_references,
     estimate_difference,
@@ -16,9 +18,7 @@ from largesse.evaluation.estimates import (
     score_log,
     score_policy,
 )
-from largesse.evaluation.estimators import ESTIMATORS, weight_rows
-from largesse.evaluation.influence import Influence, estimate_all, find_carriers, join_intervals, measure_rows
-from largesse.evaluation.policy_value import evaluate
+from largesse.evaluation.policy_evaluation import evaluate
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, Log, Scores
 from largesse.stats import mean_estimate

@@ -10,7 +10,7 @@ import pytest
 from largesse.data.log import log_from_arrays
 from largesse.evaluation.log_checks import check_log, doctor, find_leaks, measure_explained
 from largesse.evaluation.overlap import answer_level, measure_overlap
-from largesse.evaluation.policy_value import evaluate
+from largesse.evaluation.policy_evaluation import evaluate
 from largesse.evaluation.randomisation import measure_dependence
 from largesse.propensity.estimate import encode_for_levels
 from largesse.records import Array, Checkup, Log, Overlap, Propensities

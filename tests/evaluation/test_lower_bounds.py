@@ -5,9 +5,9 @@ import pytest
 
 from largesse.data import log_from_arrays
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.estimates import compare_references, score_policy
 from largesse.evaluation.frontier_estimate import find_reach, plan_held_out
 from largesse.evaluation.lower_bounds import weigh_options
+from largesse.evaluation.policy_estimates import compare_references, score_policy
 from largesse.records import Array, Log, Scores
 from largesse.response import Linear
 from largesse.worlds import simulate

@@ -10,7 +10,7 @@ from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.log_checks import doctor
 from largesse.evaluation.model_study import make_study
-from largesse.evaluation.policy_value import evaluate
+from largesse.evaluation.policy_evaluation import evaluate
 from largesse.levels import Levels
 from largesse.records import Log, Study
 from largesse.response.linear import Linear

@@ -6,16 +6,16 @@ import pytest
 from largesse.data import log_from_arrays
 from largesse.errors import InputError
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.estimates import (
+from largesse.evaluation.estimators import ESTIMATORS
+from largesse.evaluation.model_study import make_study
+from largesse.evaluation.policy_estimates import (
     bootstrap_values,
     estimate_difference,
     estimate_value,
     score_level,
     score_policy,
 )
-from largesse.evaluation.estimators import ESTIMATORS
-from largesse.evaluation.model_study import make_study
-from largesse.evaluation.policy_value import evaluate
+from largesse.evaluation.policy_evaluation import evaluate
 from largesse.evaluation.profit import estimate_profit, find_candidates
 from largesse.levels import Levels
 from largesse.records import Array, Log, Profit, Scores

@@ -20,7 +20,9 @@ import numpy as np
 
 from largesse.allocation import EVEN, Correction, allocate, correct_costs, decide_at_price, frontier
 from largesse.errors import BudgetError
-from largesse.evaluation.estimates import (
+from largesse.evaluation.estimators import weighted_mean
+from largesse.evaluation.influence import Influence, widen_interval
+from largesse.evaluation.policy_estimates import (
     allow_for_spend,
     find_best_mix,
     predict_value,
@@ -28,8 +30,6 @@ from largesse.evaluation.estimates import (
     take_mean,
     take_means,
 )
-from largesse.evaluation.estimators import weighted_mean
-from largesse.evaluation.influence import Influence, widen_interval
 from largesse.evaluation.spending import FoldSpending, measure_spending
 from largesse.records import Array, FrontierPoint, HeldOutPlan, Qini, QiniPoint, Scores
 from largesse.stats import COVERAGE, t_quantile

@@ -16,8 +16,8 @@ import numpy as np
 
 from largesse.data import GivenPropensities, find_doubtful_levels, group_column
 from largesse.errors import join_some, percent, plural
-from largesse.evaluation.estimates import MIN_RATIO_CLUSTERS
 from largesse.evaluation.overlap import measure_levels, measure_overlap
+from largesse.evaluation.policy_estimates import MIN_RATIO_CLUSTERS
 from largesse.evaluation.randomisation import measure_dependence
 from largesse.evaluation.response_curves import MeanCurve, measure_curve
 from largesse.levels import PER_UNIT

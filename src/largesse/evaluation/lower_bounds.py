@@ -19,9 +19,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.evaluation.estimates import find_best_mix, measure_gain, name_mix, score_policy, take_mean, take_means
 from largesse.evaluation.estimators import weight_responses
 from largesse.evaluation.frontier_estimate import find_reach, sum_units
+from largesse.evaluation.policy_estimates import (
+    find_best_mix,
+    measure_gain,
+    name_mix,
+    score_policy,
+    take_mean,
+    take_means,
+)
 from largesse.evaluation.simple_rule import learn_rules
 from largesse.records import Array, Estimate, Log, Option, Safety, Scores
 from largesse.stats import COVERAGE, bound_mean

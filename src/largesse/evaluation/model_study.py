@@ -25,7 +25,7 @@ from largesse.evaluation.frontier_estimate import (
 from largesse.evaluation.influence import estimate_all
 from largesse.evaluation.lower_bounds import weigh_options
 from largesse.evaluation.plan_decisions import explain_decisions, measure_changes
-from largesse.evaluation.policy_value import Candidate, check_choices, evaluate_scores, examine_held_out
+from largesse.evaluation.policy_evaluation import Candidate, check_choices, evaluate_scores, examine_held_out
 from largesse.evaluation.profit import trace_profit
 from largesse.evaluation.response_curves import trace_features
 from largesse.evaluation.spending import measure_spending

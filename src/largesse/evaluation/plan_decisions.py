@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from largesse.allocation import decide_at_price, expected_costs
-from largesse.evaluation.estimates import (
+from largesse.evaluation.policy_estimates import (
     estimate_difference,
     score_log,
     score_policy,

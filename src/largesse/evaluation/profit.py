@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from largesse.evaluation.estimates import estimate_ratio, score_policy, take_mean
 from largesse.evaluation.frontier_estimate import DRAWS, MAX_UNITS, count_units, find_reach, sum_units
 from largesse.evaluation.influence import PolicyInfluence, widen_interval
+from largesse.evaluation.policy_estimates import estimate_ratio, score_policy, take_mean
 from largesse.records import Array, BestBudget, Estimate, HeldOutPlan, Profit, Scores
 from largesse.stats import COVERAGE, t_quantile
 

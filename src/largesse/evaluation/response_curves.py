@@ -7,9 +7,9 @@ from itertools import combinations
 
 import numpy as np
 
-from largesse.evaluation.estimates import score_level
 from largesse.evaluation.overlap import count_effective
 from largesse.evaluation.plan_summary import MAX_SAMPLE_ROWS, choose_features
+from largesse.evaluation.policy_estimates import score_level
 from largesse.records import FEW_ROWS, Array, Estimate, FeatureCurves, GroupCurve, GroupPoint, Log, Scores
 from largesse.stats import estimate_mean, is_rare, t_quantile
 

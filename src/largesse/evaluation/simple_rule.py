@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largesse.data import Groups, find_grouping, group_column, name_groups
-from largesse.evaluation.estimates import describe_mix
 from largesse.evaluation.estimators import gives_levels
+from largesse.evaluation.policy_estimates import describe_mix
 from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
 from largesse.stats import sample_rows

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from largesse.allocation import decide_at_price, frontier
-from largesse.evaluation.estimates import score_policy, take_mean
+from largesse.evaluation.policy_estimates import score_policy, take_mean
 from largesse.records import Array, Scores, Spending
 from largesse.stats import mean_estimate, t_quantile
 

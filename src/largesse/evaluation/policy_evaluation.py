@@ -1,4 +1,4 @@
-"""Value and spend of a policy estimated from a log, and the difference of two policies."""
+"""Evaluation of a policy, and comparison of two, from a log: from checking the arguments to the record of the results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import numpy as np
 
 from largesse.errors import Problem, fail, plural, refuse, repr_short, suggest, whole_problems
 from largesse.evaluation.crossfitting import crossfit, hold_out_rows, score_rows
-from largesse.evaluation.estimates import (
+from largesse.evaluation.estimators import ESTIMATORS
+from largesse.evaluation.frontier_estimate import plan_held_out
+from largesse.evaluation.influence import join_intervals
+from largesse.evaluation.log_checks import check_log, encode_unless_given, warn_of_overlap
+from largesse.evaluation.policy_estimates import (
     INTERVALS,
     bootstrap_values,
     compare_references,
@@ -22,10 +26,6 @@ from largesse.evaluation.estimates import (
     score_policy,
     take_means,
 )
-from largesse.evaluation.estimators import ESTIMATORS
-from largesse.evaluation.frontier_estimate import plan_held_out
-from largesse.evaluation.influence import join_intervals
-from largesse.evaluation.log_checks import check_log, encode_unless_given, warn_of_overlap
 from largesse.evaluation.profit import estimate_profit
 from largesse.progress import report_to, start_stage, subrange
 from largesse.propensity import estimate_propensities
@@ -208,7 +208,7 @@ def evaluate_scores(
         promise=candidate.promise,
         references=compare_references(scores, own, log.levels, estimator, response_value),
         warnings=(*candidate.warnings, *_warn_of_few(scores, policy, value, spend), *warnings),
-        uniform=compare_uniform(scores, own, log.levels, estimator, response_value),
+        uniform=compare_uniform(scores, own, cheapest, log.levels, estimator, response_value),
         per_spend=estimate_ratio(scores, *own),
         gain_per_spend=estimate_ratio(scores, *own.minus(cheapest)),
         clipped_weight=propensities.clipped_weight,

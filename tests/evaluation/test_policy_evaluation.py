@@ -7,9 +7,9 @@ import pytest
 from largesse.data.log import log_from_arrays
 from largesse.errors import BudgetError, InputError
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.estimates import estimate_value
 from largesse.evaluation.frontier_estimate import plan_held_out
-from largesse.evaluation.policy_value import compare, evaluate
+from largesse.evaluation.policy_estimates import estimate_value
+from largesse.evaluation.policy_evaluation import compare, evaluate
 from largesse.levels import Levels
 from largesse.policy.policy import Policy
 from largesse.records import Log

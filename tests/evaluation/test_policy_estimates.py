@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.estimates import (
+from largesse.evaluation.estimators import ESTIMATORS
+from largesse.evaluation.lower_bounds import weigh_options
+from largesse.evaluation.policy_estimates import (
     compare_references,
     describe_mix,
     estimate_difference,
@@ -17,8 +19,6 @@ from largesse.evaluation.estimates import (
     name_mix,
     score_policy,
 )
-from largesse.evaluation.estimators import ESTIMATORS
-from largesse.evaluation.lower_bounds import weigh_options
 from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
 from largesse.stats.intervals import mean_estimate

@@ -1,4 +1,4 @@
-"""Estimates of the value and spend of policies and their references: all are means of scores.
+"""Estimates from the scores of a log: value, spend, differences, ratios and references of policies.
 
 A policy is levels (n,), or probabilities (n, K) or (K,), for the rows of the log. Every estimator averages the influence of
 each row, so differences are paired and clusters are respected everywhere.
@@ -233,13 +233,19 @@ def compare_references(
 
 
 def compare_uniform(
-    scores: Scores, policy: PolicyInfluence, levels: Levels, estimator: str = "dr", response_value: float | None = None
+    scores: Scores,
+    policy: PolicyInfluence,
+    cheapest: PolicyInfluence,
+    levels: Levels,
+    estimator: str = "dr",
+    response_value: float | None = None,
 ) -> tuple[Reference, ...]:
-    """Compare a scored policy with each level for everyone, whatever it costs."""
-    return tuple(
-        _refer(scores, (label, f"all get {label!r}"), score_level(scores, k, estimator), policy, response_value)
-        for k, label in enumerate(levels.titles)
-    )
+    """Compare a scored policy with each level for everyone, whatever it costs; the cheapest level is already scored."""
+    references = []
+    for k, label in enumerate(levels.titles):
+        uniform = score_level(scores, k, estimator) if k else cheapest
+        references.append(_refer(scores, (label, f"all get {label!r}"), uniform, policy, response_value))
+    return tuple(references)
 
 
 def _refer(
