@@ -27,7 +27,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.serve import LedgerSettings, ServiceSettings, server
-from largesse.serve.app import load_service
+from largesse.serve.endpoints import load_service
 from support.commands import check_answer, list_files, run_command, try_command, try_strictly, working_folder
 from support.examples import RNGS, examples
 from support.odd_values import LEDGER_COLUMNS, LEDGER_VALUES, draw_values

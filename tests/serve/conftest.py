@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from largesse.serve import LedgerSettings, ServiceSettings
-from largesse.serve.app import Service, load_service
+from largesse.serve.endpoints import Service, load_service
 from support.services import Ask, connect
 
 _SCHEMAS = itertools.count()

@@ -11,8 +11,8 @@ import pytest
 
 from largesse.errors import LedgerError, Problem
 from largesse.serve import DecisionRequest, Ledger, LedgerDecisions
-from largesse.serve.app import THREADS, Service
 from largesse.serve.batching import MAX_BATCH_CUSTOMERS, LedgerBatcher
+from largesse.serve.endpoints import THREADS, Service
 from support.ledgers import Dearest, make_offers
 
 
@@ -93,7 +93,7 @@ def test_metrics_answer_while_all_others_wait_for_the_ledger(
     booked: tuple[Any, Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask, service = booked
-    monkeypatch.setattr("largesse.serve.app.SCRAPE_SECONDS", 0.05)
+    monkeypatch.setattr("largesse.serve.endpoints.SCRAPE_SECONDS", 0.05)
     assert service.ledger is not None
     with ThreadPoolExecutor(THREADS + 2) as pool:
         with service.ledger._lock:

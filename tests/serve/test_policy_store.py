@@ -11,7 +11,7 @@ import pytest
 from largesse.pipeline import plan
 from largesse.policy import Policy
 from largesse.serve import LedgerSettings, ServiceSettings
-from largesse.serve.app import load_service
+from largesse.serve.endpoints import load_service
 from largesse.serve.policy_store import PolicyStore, load_policy
 from support.services import connect
 

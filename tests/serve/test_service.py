@@ -21,14 +21,14 @@ from largesse.serve import (
     AuthMiddleware,
     LedgerSettings,
     ServiceSettings,
+    endpoints,
     open_ledger,
     open_service,
     parse_ledger_options,
 )
-from largesse.serve import app as service_app
-from largesse.serve.app import Service, load_service, make_app
+from largesse.serve.endpoints import Service, load_service, make_app
 from largesse.serve.policy_store import load_policy
-from largesse.serve.settings import read_token, settings_warnings, startup_warnings
+from largesse.serve.service_settings import read_token, settings_warnings, startup_warnings
 from support.services import TOKEN, Ask, connect, knock
 
 Row = dict[str, Any]
@@ -396,7 +396,7 @@ def test_a_ledger_that_cannot_be_reached_is_asked_once(ran: Path, monkeypatch: p
         asked.append(address)
         raise LedgerError("ledger", [Problem("the database is gone")]) from OSError()
 
-    monkeypatch.setattr(service_app, "open_ledger", fail)
+    monkeypatch.setattr(endpoints, "open_ledger", fail)
     with pytest.raises(LedgerError, match="gone"):
         load_service(
             ServiceSettings(ran, ledger=LedgerSettings("postgresql://nobody@127.0.0.1:1/x", "5", "2999-01-01"))

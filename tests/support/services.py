@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import httpx
 
 from largesse.serve import AuthMiddleware, ServiceSettings
-from largesse.serve.app import Service, make_app
+from largesse.serve.endpoints import Service, make_app
 
 TOKEN = "t0ken-that-nobody-can-guess"
 Ask = Callable[..., httpx.Response]

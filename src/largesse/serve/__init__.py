@@ -1,6 +1,6 @@
 """Decisions over HTTP, one customer at a time or many, within a budget that a ledger keeps.
 
-`open_service` answers requests until it is stopped. A request passes `auth`, `app` and `decisions`; the policy comes from
+`open_service` answers requests until it is stopped. A request passes `auth`, `endpoints` and `decision_requests`; the policy comes from
 `policy_store`, and with a ledger the requests of a moment are booked together (`batching`). `ledger` keeps the budget, `pacing`
 controls its price and rehearses it on streams. Nothing of this is imported with `largesse`.
 """
@@ -18,39 +18,39 @@ from largesse.serve.json_bodies import read_json as read_json
 from largesse.serve.json_bodies import write_json as write_json
 from largesse.serve.ledger.ledger import Ledger as Ledger
 from largesse.serve.ledger.ledger import open_ledger as open_ledger
-from largesse.serve.ledger.records import Audit as Audit
-from largesse.serve.ledger.records import Chooser as Chooser
-from largesse.serve.ledger.records import DecisionRequest as DecisionRequest
-from largesse.serve.ledger.records import LedgerDecisions as LedgerDecisions
-from largesse.serve.ledger.records import LedgerTerms as LedgerTerms
-from largesse.serve.ledger.records import LevelChoice as LevelChoice
-from largesse.serve.ledger.records import Offers as Offers
-from largesse.serve.ledger.records import Reason as Reason
-from largesse.serve.ledger.records import Redemption as Redemption
-from largesse.serve.ledger.records import Standing as Standing
-from largesse.serve.ledger.records import make_terms as make_terms
+from largesse.serve.ledger.ledger_records import Audit as Audit
+from largesse.serve.ledger.ledger_records import Chooser as Chooser
+from largesse.serve.ledger.ledger_records import DecisionRequest as DecisionRequest
+from largesse.serve.ledger.ledger_records import LedgerDecisions as LedgerDecisions
+from largesse.serve.ledger.ledger_records import LedgerTerms as LedgerTerms
+from largesse.serve.ledger.ledger_records import LevelChoice as LevelChoice
+from largesse.serve.ledger.ledger_records import Offers as Offers
+from largesse.serve.ledger.ledger_records import Reason as Reason
+from largesse.serve.ledger.ledger_records import Redemption as Redemption
+from largesse.serve.ledger.ledger_records import Standing as Standing
+from largesse.serve.ledger.ledger_records import make_terms as make_terms
+from largesse.serve.ledger.money_time import DAY as DAY
 from largesse.serve.ledger.statements import ENTRY as ENTRY
-from largesse.serve.ledger.units import DAY as DAY
 from largesse.serve.pacing.controller import Gains as Gains
 from largesse.serve.pacing.controller import PacePlan as PacePlan
 from largesse.serve.pacing.controller import Pacer as Pacer
 from largesse.serve.pacing.controller import plan_pace as plan_pace
+from largesse.serve.pacing.pace_command import pace as pace
+from largesse.serve.pacing.pace_command import read_streaming as read_streaming
 from largesse.serve.pacing.population import Population as Population
 from largesse.serve.pacing.population import make_offers as make_offers
 from largesse.serve.pacing.population import make_population as make_population
-from largesse.serve.pacing.rehearsal import pace as pace
-from largesse.serve.pacing.rehearsal import read_streaming as read_streaming
-from largesse.serve.pacing.simulation import WAYS as WAYS
-from largesse.serve.pacing.simulation import Stream as Stream
-from largesse.serve.pacing.simulation import compare_offline as compare_offline
-from largesse.serve.pacing.simulation import draw_stream as draw_stream
-from largesse.serve.pacing.simulation import make_plan as make_plan
-from largesse.serve.pacing.simulation import pace_stream as pace_stream
-from largesse.serve.pacing.simulation import plan_offline as plan_offline
+from largesse.serve.pacing.stream_simulation import WAYS as WAYS
+from largesse.serve.pacing.stream_simulation import Stream as Stream
+from largesse.serve.pacing.stream_simulation import compare_offline as compare_offline
+from largesse.serve.pacing.stream_simulation import draw_stream as draw_stream
+from largesse.serve.pacing.stream_simulation import make_plan as make_plan
+from largesse.serve.pacing.stream_simulation import pace_stream as pace_stream
+from largesse.serve.pacing.stream_simulation import plan_offline as plan_offline
 from largesse.serve.server import listen as listen
 from largesse.serve.server import open_service as open_service
 from largesse.serve.server import require_packages as require_packages
 from largesse.serve.server import run_server as run_server
-from largesse.serve.settings import LedgerSettings as LedgerSettings
-from largesse.serve.settings import ServiceSettings as ServiceSettings
-from largesse.serve.settings import parse_ledger_options as parse_ledger_options
+from largesse.serve.service_settings import LedgerSettings as LedgerSettings
+from largesse.serve.service_settings import ServiceSettings as ServiceSettings
+from largesse.serve.service_settings import parse_ledger_options as parse_ledger_options

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from largesse.serve.ledger.ledger import Ledger
-from largesse.serve.ledger.records import Chooser, DecisionRequest, LedgerDecisions
+from largesse.serve.ledger.ledger_records import Chooser, DecisionRequest, LedgerDecisions
 
 MAX_BATCH_CUSTOMERS = 1_000  # after these no more requests join the transaction
 

@@ -12,9 +12,9 @@ from largesse.errors import LedgerError, Problem, fail, plural
 from largesse.monitoring import CUSTOMER, PROPENSITY, REQUEST
 from largesse.pipeline import check_table, write_table
 from largesse.serve.ledger.ledger import Ledger, open_ledger
-from largesse.serve.ledger.records import KEPT, Reason
+from largesse.serve.ledger.ledger_records import KEPT, Reason
+from largesse.serve.ledger.money_time import MICROS, format_money, format_time
 from largesse.serve.ledger.statements import ENTRY
-from largesse.serve.ledger.units import MICROS, format_money, format_time
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from largesse.serve.decisions import MAX_REQUEST_CUSTOMERS
+from largesse.serve.decision_requests import MAX_REQUEST_CUSTOMERS
 from largesse.serve.policy_store import ServedPolicy
 from largesse.version import __version__
 

@@ -18,7 +18,13 @@ from typing import Any
 
 from largesse.errors import InputError, LargesseError, Problem, fail, make_visible, require_part
 from largesse.serve.auth import AuthMiddleware
-from largesse.serve.settings import LOCAL_HOSTS, ServiceSettings, read_token, settings_warnings, startup_warnings
+from largesse.serve.service_settings import (
+    LOCAL_HOSTS,
+    ServiceSettings,
+    read_token,
+    settings_warnings,
+    startup_warnings,
+)
 
 DEFAULT_PORT = 8000
 GRACE_SECONDS = 2  # for answers under way when the server stops
@@ -107,7 +113,7 @@ def _configure(app: Any, **options: Any) -> Any:
 def open_service(settings: ServiceSettings) -> None:
     """Answer until SIGINT or SIGTERM."""
     require_packages("serve", "starlette", "uvicorn", "httptools", "orjson", "prometheus_client")
-    from largesse.serve.app import load_service
+    from largesse.serve.endpoints import load_service
 
     configure_logging(quiet=settings.quiet)
     settings.check()
@@ -135,7 +141,7 @@ def open_service(settings: ServiceSettings) -> None:
 
 
 def _prepare(service: Any, settings: ServiceSettings, token: str | None, port: int) -> AuthMiddleware:
-    from largesse.serve.app import make_app
+    from largesse.serve.endpoints import make_app
 
     service.warm_up()
     return AuthMiddleware(make_app(service), settings.access(token, port))
@@ -155,7 +161,7 @@ def run_workers(settings: ServiceSettings, token: str | None, bound: socket.sock
 
 def make_worker_app(settings: ServiceSettings, token: str | None, port: int) -> AuthMiddleware:
     """Return the application of one worker process, which ends with the process that started it."""
-    from largesse.serve.app import load_service
+    from largesse.serve.endpoints import load_service
 
     configure_logging(quiet=settings.quiet)
     threading.Thread(target=_follow_parent, daemon=True).start()

@@ -24,7 +24,7 @@ from largesse.serve import (
     plan_pace,
 )
 from largesse.serve import make_offers as make_policy_offers
-from largesse.serve.ledger.units import MAX_MICROS, read_money
+from largesse.serve.ledger.money_time import MAX_MICROS, read_money
 from support.ledgers import Dearest, fixed_terms, make_offers
 
 Call = Callable[[Ledger, Any], object]

@@ -9,7 +9,7 @@ import pytest
 
 from largesse.errors import InputError, LedgerError
 from largesse.serve import DecisionRequest, Ledger, LedgerDecisions, LedgerTerms, LevelChoice, open_ledger
-from largesse.serve.ledger.units import now_micros
+from largesse.serve.ledger.money_time import now_micros
 from support.ledgers import DAY, START, Dearest, fixed_terms, make_offers
 
 

@@ -10,7 +10,7 @@ import pytest
 from largesse.errors import InputError, LedgerError
 from largesse.serve import make_terms, open_ledger
 from largesse.serve.ledger.ledger import make_store
-from largesse.serve.ledger.units import read_money
+from largesse.serve.ledger.money_time import read_money
 from support.ledgers import START, Dearest, fixed_terms, make_offers
 from support.postgres import Server
 

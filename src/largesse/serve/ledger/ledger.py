@@ -18,8 +18,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, final
 
 from largesse.errors import LargesseError, LedgerError, Problem, as_number, fail, refuse, repr_short
-from largesse.serve.ledger.postgres import PostgresStore
-from largesse.serve.ledger.records import (
+from largesse.serve.ledger.ledger_records import (
     Audit,
     Chooser,
     DecisionRequest,
@@ -31,6 +30,8 @@ from largesse.serve.ledger.records import (
     id_problems,
     time_problems,
 )
+from largesse.serve.ledger.money_time import format_money, format_time, read_money
+from largesse.serve.ledger.postgres import PostgresStore
 from largesse.serve.ledger.sqlite import SqliteStore
 from largesse.serve.ledger.statements import (
     ADD_UP,
@@ -50,7 +51,6 @@ from largesse.serve.ledger.statements import (
     write_plan,
     write_standing,
 )
-from largesse.serve.ledger.units import format_money, format_time, read_money
 
 T = TypeVar("T")
 Store = SqliteStore | PostgresStore

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, final
 
 from largesse.errors import LedgerError, Problem, fail, path_problems, refuse
 from largesse.io import is_mounted
-from largesse.serve.ledger.units import now_micros
+from largesse.serve.ledger.money_time import now_micros
 
 APPLICATION_ID = 0x6C677273  # in the file's header: tells a ledger from other SQLite files
 SYNCHRONOUS = "FULL"  # a transaction is on the disk when it ends

@@ -18,8 +18,7 @@ import numpy as np
 
 from largesse.errors import LargesseError, LedgerError, Problem, fail, join_some, refuse
 from largesse.records import Array
-from largesse.serve.ledger.postgres import PostgresSession
-from largesse.serve.ledger.records import (
+from largesse.serve.ledger.ledger_records import (
     LATE,
     PROMISES,
     Chooser,
@@ -30,8 +29,9 @@ from largesse.serve.ledger.records import (
     Redemption,
     Standing,
 )
+from largesse.serve.ledger.money_time import format_money, format_time
+from largesse.serve.ledger.postgres import PostgresSession
 from largesse.serve.ledger.sqlite import SqliteSession
-from largesse.serve.ledger.units import format_money, format_time
 
 Session = SqliteSession | PostgresSession
 

@@ -21,8 +21,8 @@ from largesse.errors import BudgetError, Problem, as_number, fail, refuse, repr_
 from largesse.exploration import ExplorationRule
 from largesse.io import Reader, pack
 from largesse.records import Array
-from largesse.serve.ledger.records import LedgerTerms, LevelChoice, Offers, Standing
-from largesse.serve.ledger.units import DAY, MICROS, format_time
+from largesse.serve.ledger.ledger_records import LedgerTerms, LevelChoice, Offers, Standing
+from largesse.serve.ledger.money_time import DAY, MICROS, format_time
 from largesse.serve.pacing.forecast import Forecast, first_weekday, sum_ahead
 from largesse.serve.pacing.population import Population
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from largesse.exploration import ExplorationRule
 from largesse.records import Array
-from largesse.serve.ledger.records import LedgerTerms
-from largesse.serve.ledger.units import DAY, MICROS
+from largesse.serve.ledger.ledger_records import LedgerTerms
+from largesse.serve.ledger.money_time import DAY, MICROS
 from largesse.serve.pacing.population import Population
 
 FORECAST_CUSTOMERS = 20_000  # that a plan is made for, each perhaps several times

@@ -11,8 +11,8 @@ import numpy as np
 from largesse.errors import Problem, as_number, fail, repr_short
 from largesse.policy import Policy
 from largesse.records import Array
-from largesse.serve.ledger.records import Offers
-from largesse.serve.ledger.units import MICROS, count_micros
+from largesse.serve.ledger.ledger_records import Offers
+from largesse.serve.ledger.money_time import MICROS, count_micros
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from largesse.exploration.design import (
+from largesse.exploration.exploration_design import (
     GOALS,
     UNIFORM_SHARE,
     Design,
@@ -25,7 +25,7 @@ from largesse.exploration.design import (
     weigh_levels,
 )
 from largesse.exploration.mixture import Mixture, find_mixture
-from largesse.exploration.variance import ResponseVariance
+from largesse.exploration.response_variance import ResponseVariance
 from largesse.records import Array, Plan
 
 MAX_PRICE = 1e100  # sums and squares of prices and variances stay finite

@@ -16,7 +16,7 @@ import numpy as np
 
 from largesse.errors import Problem, as_number, join_some, refuse, repr_short, whole_problems
 from largesse.records import Array
-from largesse.serve.ledger.units import (
+from largesse.serve.ledger.money_time import (
     DAY,
     MAX_MICROS,
     MAX_TIME,

@@ -28,7 +28,7 @@ from starlette.routing import Route
 
 from largesse.errors import LargesseError, LedgerError, Problem, fail, join_some, repr_short
 from largesse.serve.batching import LedgerBatcher
-from largesse.serve.decisions import check_id, check_keys, decide_alone, describe_decisions, parse_request
+from largesse.serve.decision_requests import check_id, check_keys, decide_alone, describe_decisions, parse_request
 from largesse.serve.json_bodies import (
     RequestError,
     error_handlers,
@@ -38,12 +38,12 @@ from largesse.serve.json_bodies import (
     write_json,
 )
 from largesse.serve.ledger.ledger import Ledger, open_ledger
-from largesse.serve.ledger.units import as_units, format_time
+from largesse.serve.ledger.money_time import as_units, format_time
 from largesse.serve.openapi import describe_api, render_docs
 from largesse.serve.pacing.controller import Pacer, plan_pace
 from largesse.serve.pacing.population import make_population
 from largesse.serve.policy_store import PolicyStore, ServedPolicy, read_population
-from largesse.serve.settings import LedgerSettings, ServiceSettings
+from largesse.serve.service_settings import LedgerSettings, ServiceSettings
 from largesse.version import __version__
 
 THREADS = 4  # for requests that are not answered on the event loop

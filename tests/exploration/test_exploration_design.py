@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from largesse.allocation import allocate, mix_two_levels
 from largesse.errors import BudgetError
-from largesse.exploration.design import ExplorationTask, design_log, make_task, solve_neyman
+from largesse.exploration.exploration_design import ExplorationTask, design_log, make_task, solve_neyman
 from largesse.records import Array
 
 COSTS = np.array([0.0, 1.0, 2.0, 3.0])

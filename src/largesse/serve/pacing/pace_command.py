@@ -27,11 +27,11 @@ from largesse.pipeline import POLICY, check_file, read_run_folder, write_text
 from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.report import finite, name_day, render_pace
-from largesse.serve.ledger.records import KEPT, PROMISES, LedgerTerms
-from largesse.serve.ledger.units import DAY, MICROS, as_units, count_time, format_time, read_money
+from largesse.serve.ledger.ledger_records import KEPT, PROMISES, LedgerTerms
+from largesse.serve.ledger.money_time import DAY, MICROS, as_units, count_time, format_time, read_money
 from largesse.serve.pacing.controller import PacePlan
 from largesse.serve.pacing.population import Population, make_population
-from largesse.serve.pacing.simulation import (
+from largesse.serve.pacing.stream_simulation import (
     WAYS,
     OfflinePlan,
     PacedStream,

@@ -16,8 +16,8 @@ from largesse.errors import InputError, Problem, refuse, repr_short
 from largesse.policy import Expected
 from largesse.records import Array
 from largesse.serve.json_bodies import write_json
-from largesse.serve.ledger.records import MAX_ID_LENGTH, DecisionRequest, LedgerDecisions, Reason, is_id
-from largesse.serve.ledger.units import MICROS
+from largesse.serve.ledger.ledger_records import MAX_ID_LENGTH, DecisionRequest, LedgerDecisions, Reason, is_id
+from largesse.serve.ledger.money_time import MICROS
 from largesse.serve.pacing.population import make_offers
 from largesse.serve.policy_store import ServedPolicy
 

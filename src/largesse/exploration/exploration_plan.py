@@ -10,9 +10,9 @@ import numpy as np
 
 from largesse.allocation import Constraints
 from largesse.errors import Problem, as_number, fail, join_some, refuse, repr_short, suggest, whole_problems
-from largesse.exploration.design import GOALS, ExplorationTask, design_log, make_task
-from largesse.exploration.rule import ExplorationRule, find_rule
-from largesse.exploration.variance import ResponseVariance
+from largesse.exploration.exploration_design import GOALS, ExplorationTask, design_log, make_task
+from largesse.exploration.exploration_rule import ExplorationRule, find_rule
+from largesse.exploration.response_variance import ResponseVariance
 from largesse.records import Array, Decisions, Exploration, Log, Precision
 from largesse.stats import draw_levels
 

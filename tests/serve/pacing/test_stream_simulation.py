@@ -22,7 +22,7 @@ from largesse.serve import (
     plan_offline,
 )
 from largesse.serve.pacing.population import known_costs, redeemed_costs
-from largesse.serve.pacing.simulation import (
+from largesse.serve.pacing.stream_simulation import (
     OfflinePlan,
     PacedStream,
     count_gains,

@@ -14,7 +14,7 @@ from largesse.pipeline import plan
 from largesse.policy import Policy
 from largesse.report import print_pace, render_pace
 from largesse.serve import pace, read_streaming
-from largesse.serve.pacing.rehearsal import _as_days
+from largesse.serve.pacing.pace_command import _as_days
 from support.browsers import PHONE, watch
 from support.commands import Call
 

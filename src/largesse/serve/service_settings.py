@@ -13,8 +13,8 @@ from largesse.campaign import read_list
 from largesse.errors import InputError, Problem, fail, refuse
 from largesse.serve.auth import AccessPolicy
 from largesse.serve.ledger.ledger import Ledger
-from largesse.serve.ledger.records import KEPT, LedgerTerms, make_terms
-from largesse.serve.ledger.units import format_time, read_money
+from largesse.serve.ledger.ledger_records import KEPT, LedgerTerms, make_terms
+from largesse.serve.ledger.money_time import format_time, read_money
 from largesse.serve.policy_store import ServedPolicy
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost")

@@ -15,8 +15,8 @@ import numpy as np
 
 from largesse.exploration import ExplorationRule
 from largesse.records import Array
-from largesse.serve.ledger.records import LedgerTerms, Reason
-from largesse.serve.ledger.units import DAY, MICROS, as_units, count_time
+from largesse.serve.ledger.ledger_records import LedgerTerms, Reason
+from largesse.serve.ledger.money_time import DAY, MICROS, as_units, count_time
 from largesse.serve.pacing.controller import Gains, PacePlan, plan_pace
 from largesse.serve.pacing.forecast import DualPlan, find_points, solve_dual
 from largesse.serve.pacing.population import Population, known_costs, redeemed_costs
