@@ -53,8 +53,16 @@ def test_costs_are_common_or_each_customers_own() -> None:
         ({"costs": 3}, "costs is 3"),
         ({"costs": b"01"}, "costs is b'01'"),
         ({"costs": []}, "there are no costs"),
+        ({"costs": [0, 10, 5]}, "the cost falls from 10 to 5 as the level rises from 1 to 2"),
+        ({"costs": [-1, 5]}, "the cost of level 0 is negative: -1"),
+        ({"costs": [0, float("nan")]}, "the cost of level 1 is nan"),
+        ({"costs": [0, "five"]}, "a cost is not a number: 0, five"),
+        ({"costs": [0, 1], "names": ["a", "a"]}, "two levels share a name: a, a"),
+        ({"costs": [0, 1], "doses": [2, 1]}, "doses do not rise: 2.0, 1.0"),
+        ({"costs": [0, 1], "doses": [0, float("nan")]}, "a dose is missing"),
         ({"costs": [0, 1], "names": []}, "2 costs but 0 names"),
         ({"costs": [0, 1], "names": ["a", None]}, "a name is not text: None"),
+        ({"costs": [0, 1], "doses": [1, 2, 3]}, "2 costs but 3 doses"),
         ({"costs": [0, 1], "doses": []}, "2 costs but 0 doses"),
         ({"costs": [0, 1], "doses": [0, 10**320]}, "a dose is too large: 0, 1000"),
         ({"costs": [0, 10**320]}, "a cost is too large"),
@@ -75,8 +83,9 @@ def test_costs_are_common_or_each_customers_own() -> None:
     ],
 )
 def test_odd_levels_are_refused_in_words(given: dict[str, Any], what: str) -> None:
-    with pytest.raises(InputError, match=what):
+    with pytest.raises(InputError, match=what) as caught:
         Levels(**given)
+    assert all(problem.hint for problem in caught.value.problems)
 
 
 def test_observed_costs_need_no_list_and_are_not_certain() -> None:

@@ -1,4 +1,4 @@
-"""A run folder appears whole or not at all, and takes the place only of an earlier one."""
+"""A run folder appears whole or not at all, takes the place only of an earlier one, and is read with checks."""
 
 import math
 import os
@@ -14,6 +14,7 @@ import pytest
 
 from largesse.campaign import read_campaign
 from largesse.errors import InputError, OutputError
+from largesse.pipeline import doctor
 from largesse.pipeline.folder import (
     FILES,
     FIT,
@@ -39,17 +40,17 @@ def test_only_an_earlier_run_folder_is_replaced(tmp_path: Path) -> None:
         (tmp_path / "run" / name).write_text("mine")
     before = everything_in(tmp_path)
     with pytest.raises(OutputError, match=r"will not be replaced: notes\.md"), replace_run_folder(tmp_path / "run"):
-        pytest.fail("it must not come so far")
+        pytest.fail("replaced")
     assert everything_in(tmp_path) == before
 
 
 STALLED = """
 import sys, time
 import largesse.pipeline.commands as commands
-def stalled(*args, **kwargs):
+def stall(*args, **kwargs):
     print("half way", flush=True)
     time.sleep(60)
-commands.judge_plan = stalled
+commands.judge_plan = stall
 sys.argv = ["largesse", "run", "campaign.toml", "--out", "run"]
 from largesse.cli import main
 main()
@@ -61,17 +62,11 @@ def test_a_run_killed_in_the_middle_leaves_the_earlier_run(sent: signal.Signals,
     earlier_run(shop)
     before = everything_in(shop)
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-    child = subprocess.Popen(
-        [sys.executable, "-c", STALLED],
-        cwd=shop,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command, pipe = [sys.executable, "-c", STALLED], subprocess.PIPE
+    child = subprocess.Popen(command, cwd=shop, env=environment, stdout=pipe, stderr=pipe, text=True)
     assert child.stdout is not None
     assert child.stdout.readline() == "half way\n"
-    assert set(everything_in(shop)) > set(before)  # it really was at work
+    assert set(everything_in(shop)) > set(before)  # it was at work
     time.sleep(0.05)
     child.send_signal(sent)
     _, errors = child.communicate(timeout=20)
@@ -85,14 +80,14 @@ def test_the_page_about_the_run_folder_lists_its_files() -> None:
     assert set(re.findall(r"^\| `(\w+\.\w+)` \|", page, re.MULTILINE)) == FILES
 
 
-def test_missing_numbers_are_null_in_the_file_and_none_in_what_is_passed_on(tmp_path: Path) -> None:
+def test_numbers_that_are_not_finite_are_null(tmp_path: Path) -> None:
     step = Step("numbers.json", "fit", Estimate)
-    plain = write_step(tmp_path, step, Estimate(1.5, math.nan, -math.inf, 2.0))
-    assert plain == {"estimate": 1.5, "se": None, "low": None, "high": 2.0}
-    assert read_step(tmp_path, step) == plain
+    numbers = write_step(tmp_path, step, Estimate(1.5, math.nan, -math.inf, 2.0))
+    assert numbers == {"estimate": 1.5, "se": None, "low": None, "high": 2.0}
+    assert read_step(tmp_path, step) == numbers
 
 
-def test_an_input_whose_links_lead_in_a_circle_is_no_output(shop: Path) -> None:
+def test_circular_links_are_no_outputs(shop: Path) -> None:
     (shop / "loop").symlink_to("loop")
     campaign = replace(read_campaign(shop), log=str(shop / "loop"), customers=str(shop / "loop" / "x.csv"))
     check_output(campaign, earlier_run(shop))
@@ -102,9 +97,8 @@ def test_an_input_whose_links_lead_in_a_circle_is_no_output(shop: Path) -> None:
         check_file(shop / "out.csv", str(shop / "out.csv"))
 
 
-def test_what_is_no_run_folder_is_told_with_what_to_do(run_copy: Path) -> None:
-    """A folder that is not there, one that lost its policy, one that lost what was learnt."""
-    with pytest.raises(InputError, match=rf"there is no folder .*springg\n.*beside it: .*{run_copy.name}"):
+def test_another_folder_is_refused_with_a_hint(run_copy: Path) -> None:
+    with pytest.raises(InputError, match=rf"there is no folder .*springg\n.*: .*{run_copy.name}"):
         open_run_folder(run_copy.parent / "springg")
     (run_copy / "fit.json").unlink()
     again = re.escape(f"largesse run {run_copy / 'campaign.toml'} --out")
@@ -113,3 +107,19 @@ def test_what_is_no_run_folder_is_told_with_what_to_do(run_copy: Path) -> None:
     (run_copy / "policy.largesse").unlink()
     with pytest.raises(InputError, match=rf"holds no policy.largesse\)\n.*{again}"):
         open_run_folder(run_copy)
+
+
+@pytest.mark.parametrize(("source", "guessed"), [("campaign.toml", False), ("run", False), ("log.parquet", True)])
+def test_the_doctor_examines_a_campaign_file_a_run_folder_or_a_table(
+    ran: Path, tmp_path: Path, source: str, guessed: bool
+) -> None:
+    campaign, was_guessed = doctor.find_campaign(str(ran.parent / source))
+    assert was_guessed == guessed
+    assert campaign.columns == {"level": "coupon", "response": "bought", "customer": "id"}
+    assert campaign.levels.labels == (("0", "5", "10") if guessed else ("0", "1", "2"))
+    stages: list[str] = []
+    page = tmp_path / "page.html"
+    shown = doctor.examine(campaign, guessed=guessed, out=page, progress=lambda stage, _: stages.append(stage))
+    assert stages == ["reading", "examining the log"]
+    assert any("'coupon'" in note for note in shown["notes"]) == guessed
+    assert "<h1>" in page.read_text(encoding="utf-8")
